@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import {
+	chmodSync,
+	existsSync,
+	lstatSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { Fault, messageOf } from '../core/errors.ts'
+import { configFile } from './home.ts'
+import { jsonSchema, jsonSchemaStamp } from './json-schema.ts'
+
+export interface Preparation {
+	/** True where this start wrote gateway.yaml. */
+	first: boolean
+	/** What the operator should know: modes that were too open, files that could not be written. */
+	notes: string[]
+}
+
+/** Entries of keys/ that are looked at; it holds a handful. */
+const maxKeys = 1000
+
+/**
+ * Makes a home folder ready: its folders (0700), a commented gateway.yaml where there is none (0600, never rewritten), its
+ * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Nothing to do costs well under 10 ms.
+ * Throws `config_invalid` where a folder or the file cannot be made.
+ */
+export function prepareHome(home: string): Preparation {
+	const notes: string[] = []
+	try {
+		for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
+			mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
+		}
+		const first = writeExample(configFile(home))
+		// The folder may be mounted read-only, and nothing but editors needs the schema.
+		try {
+			writeSchema(join(home, 'config', 'gateway.schema.json'))
+		} catch (error) {
+			notes.push(`the schema for editors could not be written: ${messageOf(error)}`)
+		}
+		closeKeys(join(home, 'keys'), notes)
+		return { first, notes }
+	} catch (error) {
+		const message = `the home folder ${home} cannot be made ready (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
+		throw new Fault('config_invalid', message, { cause: error })
+	}
+}
+
+function writeExample(file: string): boolean {
+	if (existsSync(file)) return false
+	const example = readFileSync(new URL('./gateway.example.yaml', import.meta.url))
+	try {
+		// wx: a file that somebody else made meanwhile, or a link that leads nowhere yet, is not ours to write.
+		writeFileSync(file, example, { flag: 'wx', mode: 0o600 })
+		return true
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+		throw error
+	}
+}
+
+/**
+ * The second line says which sources the schema was made from, and a digest of the rest of the file. So whether it is
+ * current, and unaltered, is known without making it.
+ */
+function writeSchema(file: string): void {
+	const sources = jsonSchemaStamp()
+	if (isCurrent(file, sources)) return
+	const rest = JSON.stringify(jsonSchema(), null, '\t').slice('{\n'.length)
+	const temporary = `${file}.${process.pid}.tmp`
+	try {
+		writeFileSync(temporary, `{\n${stampLine(sources, rest)}${rest}\n`, { mode: 0o600 })
+		renameSync(temporary, file)
+	} finally {
+		rmSync(temporary, { force: true })
+	}
+}
+
+function isCurrent(file: string, sources: string): boolean {
+	if (!existsSync(file)) return false
+	const text = readFileSync(file, 'utf8')
+	const start = text.indexOf('\n', 2) + 1
+	return text.slice(0, start) === `{\n${stampLine(sources, text.slice(start, -1))}`
+}
+
+function stampLine(sources: string, rest: string): string {
+	return `\t"$comment": "Written by the gateway. ${sources} ${createHash('sha256').update(rest).digest('hex').slice(0, 16)}",\n`
+}
+
+/** Others on the machine must not read keys: their modes are set right, and that they were not is worth knowing. */
+function closeKeys(folder: string, notes: string[]): void {
+	// Windows has no such modes.
+	if (process.platform === 'win32') return
+	close(folder, statSync(folder).mode, 0o700, notes)
+	for (const name of readdirSync(folder).slice(0, maxKeys)) {
+		const path = join(folder, name)
+		const found = lstatSync(path)
+		if (found.isFile()) close(path, found.mode, 0o600, notes)
+		else if (found.isDirectory()) close(path, found.mode, 0o700, notes)
+	}
+}
+
+function close(path: string, mode: number, wanted: number, notes: string[]): void {
+	if ((mode & 0o077) === 0) return
+	const [was, is] = [mode & 0o777, wanted].map((bits) => bits.toString(8).padStart(4, '0'))
+	try {
+		chmodSync(path, wanted)
+		notes.push(`${path} was open to other users (${was}) and is now ${is}; replace the keys if others could read them`)
+	} catch (error) {
+		notes.push(
+			`${path} is open to other users (${was}) and cannot be closed: ${messageOf(error)}; its owner must set ${is}`,
+		)
+	}
+}

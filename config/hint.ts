@@ -1,0 +1,49 @@
+import type { ValidationErrorItem } from 'joi'
+import { jsonSchema } from './json-schema.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { suggest } from './suggest.ts'
+
+/** Made at the first unknown key. */
+let schema: JsonSchema | undefined
+
+/** joi's message for a wrong setting, with `did you mean "…"?` where something is close. */
+export function hint({ type, message, path, context }: ValidationErrorItem): string {
+	const key = String(path.at(-1))
+	if (context?.value === null && (type === 'any.only' || type.endsWith('.base')))
+		return 'has no value; give it one or remove the line'
+	if (type === 'any.only') {
+		const meant = typeof context?.value === 'string' ? suggest(context.value, context.valids as string[]) : undefined
+		return meant ? `${message}. did you mean "${meant}"?` : message
+	}
+	if (type !== 'object.unknown') return message
+	if (path.length === 2 && path[0] === 'providers')
+		return 'is not a name; use 1 to 64 of letters, digits, "-", "_" and "."'
+	if (path.length === 2 && path[0] === 'plugins') {
+		return 'is not a name; use 1 to 64 of letters, digits, "-", "_" and ".", beginning with a letter or digit'
+	}
+	schema ??= jsonSchema()
+	const meant = suggest(key, settingsAt(schema, path.slice(0, -1)))
+	// Only providers differ by kind.
+	if (meant === key) return 'is not a setting of this kind of provider'
+	const found = meant ?? elsewhere(schema, key)
+	return found ? `${message}. did you mean "${found}"?` : message
+}
+
+/** The names that may stand in a section. */
+function settingsAt(schema: JsonSchema, path: readonly (string | number)[]): string[] {
+	const [first, ...rest] = path
+	if (schema.anyOf) return schema.anyOf.flatMap((branch) => settingsAt(branch, path))
+	if (first === undefined) return Object.keys(schema.properties ?? {})
+	const inner = schema.properties?.[first] ?? Object.values(schema.patternProperties ?? {})[0]
+	return inner ? settingsAt(inner, rest) : []
+}
+
+/** Right name, wrong section: the dotted path of a setting with that very name. */
+function elsewhere(schema: JsonSchema, key: string, prefix = ''): string | undefined {
+	for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+		if (prefix && name === key) return prefix + name
+		const deeper = elsewhere(inner, key, `${prefix}${name}.`)
+		if (deeper) return deeper
+	}
+	return prefix === '' && schema.properties?.[key] ? key : undefined
+}

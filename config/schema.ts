@@ -1,0 +1,222 @@
+import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import joi from 'joi'
+import type { CustomHelpers, NumberSchema, ObjectSchema, StringSchema } from 'joi'
+import { messages } from './messages.ts'
+import type { Config } from './types.ts'
+
+/** The settings as the schema answers them: checked and with defaults, but by themselves. */
+export type Settings = Omit<Config, 'default_provider'> & { default_provider?: string }
+
+/** The names that `providers` may have. */
+const providerName = /^[A-Za-z0-9_.-]{1,64}$/
+/** What `plugins` may name; the first character keeps `.` and `..` from being folders. */
+const pluginName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+const anAddress = 'an address such as https://api.openai.com/v1'
+
+const openai = section('A server that speaks the OpenAI API: OpenAI itself, Ollama, vLLM, LM Studio and many more.', {
+	kind: joi.string().valid('openai').required().description('The API that the server speaks: openai.'),
+	base_url: joi
+		.string()
+		.max(2048)
+		// Not joi's uri(): its expression takes 10 ms of every start to compile.
+		.pattern(/^https?:\/\/\S+$/, anAddress)
+		.custom(apiAddress)
+		.default('https://api.openai.com/v1')
+		.description('Address of the API, with its version. Default https://api.openai.com/v1.'),
+	api_key: joi
+		.string()
+		.empty('')
+		.max(4096)
+		.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks')
+		.description(
+			'Key of the API, best as a reference such as ${OPENAI_API_KEY}; leave it out where the server takes none.',
+		),
+	model: joi
+		.string()
+		.max(256)
+		.required()
+		.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
+		.description('Model for agents that name none, such as gpt-4o-mini.'),
+	timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
+})
+
+const offline = section('The built-in provider: deterministic, without network.', {
+	kind: joi.string().valid('offline').required().description('The built-in provider: offline.'),
+})
+
+/** Judges the kind alone, so that an unknown one is not followed by complaints about its settings. */
+const unknownKind = joi
+	.object({
+		kind: joi
+			.string()
+			.valid('openai', 'offline')
+			.required()
+			.messages({ 'any.required': 'is missing; it must be openai or offline' }),
+	})
+	.unknown()
+
+/**
+ * gateway.yaml, strictly: unknown keys are refused, nothing is converted, all problems are found at once.
+ * Descriptions are one plain sentence with unit and default, since editors and the documentation show them.
+ */
+export const configSchema: ObjectSchema<Settings> = joi
+	.object<Settings>({
+		server: section('The address of the API.', {
+			host: host().default('127.0.0.1').description('Host name or IP address to listen on. Default 127.0.0.1.'),
+			port: count(0, 65535, 3000, 'Port of the API; 0 picks a free one.'),
+			allowed_hosts: joi
+				.array()
+				.items(host().description('A host name.'))
+				.max(64)
+				.unique()
+				.empty(null)
+				.default([])
+				.description('Further host names under which local clients may call without a token. Default none.'),
+			shutdown_grace_s: count(0, 600, 10, 'Seconds that requests and runs may take to end when the gateway stops.'),
+		}),
+		legacy: section('The address of the older chat surface.', {
+			port: count(0, 65535, 17890, 'Port of the older chat surface; 0 picks a free one.'),
+		}),
+		auth_mode: joi
+			.string()
+			.valid('loopback', 'token')
+			.default('loopback')
+			.description('loopback: local clients need no token; token: every request needs one. Default loopback.'),
+		store: section('Where agents, runs and events are kept.', {
+			path: joi
+				.string()
+				.max(1024)
+				.default('data')
+				.description('Folder of the database, relative to the home folder. Default data.'),
+			min_free_mib: count(1, 1_048_576, 64, 'Mebibytes of free disk below which writes are refused.'),
+		}),
+		workers: section('The threads that run agents.', {
+			threads: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(64)
+				.default(() => Math.min(4, Math.max(1, availableParallelism() - 1)))
+				.description('Number of worker threads. Default one less than the cores, 1 to 4.'),
+			runs_per_thread: count(1, 1024, 64, 'Runs that one thread works on side by side.'),
+		}),
+		events: section('The event log.', {
+			retention_days: count(1, 3650, 30, 'Days that events are kept.'),
+		}),
+		runs: section('What runs may use, and how long they are kept.', {
+			retention_days: count(1, 3650, 30, 'Days that ended runs are kept.'),
+			limits: section('Limits of one run, for agents that set none of their own.', {
+				steps: count(1, 10_000, 50, 'Model and tool calls of one run.'),
+				tokens: count(1, 1_000_000_000, 500_000, 'Tokens of one run, prompts and answers together.'),
+				wall_time_s: count(1, 604_800, 900, 'Seconds that one run may take, without the time it waits for an answer.'),
+			}),
+			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
+			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),
+		}),
+		providers: joi
+			.object()
+			.pattern(
+				providerName,
+				joi.alternatives().conditional('.kind', {
+					switch: [
+						// oxlint-disable unicorn/no-thenable -- joi's word; nobody awaits these
+						{ is: 'openai', then: openai },
+						{ is: 'offline', then: offline },
+						// oxlint-enable unicorn/no-thenable
+					],
+					otherwise: unknownKind,
+				}),
+			)
+			.max(32)
+			.empty(null)
+			.default({})
+			.description('The model servers, by names of your own. Default the built-in offline provider.'),
+		default_provider: joi
+			.string()
+			.max(64)
+			.description('The provider for agents that name none. Default the only one there is.'),
+		fallback: joi
+			.array()
+			.items(joi.string().max(64).description('A name from providers.'))
+			.max(8)
+			.unique()
+			.empty(null)
+			.default([])
+			.description('Providers to try, in this order, when one fails. Default none.'),
+		log: section('What is logged.', {
+			level: joi
+				.string()
+				.valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')
+				.default('info')
+				.description('The least level that is logged. Default info.'),
+			format: joi
+				.string()
+				.valid('auto', 'json', 'pretty')
+				.default('auto')
+				.description('json, pretty for people, or auto: pretty on a terminal. Default auto.'),
+		}),
+		plugins: joi
+			.object()
+			.pattern(
+				pluginName,
+				joi
+					.alternatives(
+						joi.boolean(),
+						joi
+							.object({
+								enabled: joi
+									.boolean()
+									.description('false switches the plugin off and keeps its settings. Default true.'),
+								path: joi
+									.string()
+									.max(1024)
+									.description('Folder of a third-party plugin, relative to the folder plugins. Default its name.'),
+							})
+							.unknown(),
+					)
+					.description('true, false, or the settings of the plugin.'),
+			)
+			.max(256)
+			.empty(null)
+			.default({})
+			.description('Plugins to switch on, to switch off or to set up, by name. Default the built-in ones.'),
+	})
+	.prefs({
+		convert: false,
+		abortEarly: false,
+		messages,
+		errors: { wrap: { array: false, label: false } },
+	})
+
+/** A map of settings. One whose settings are all commented out reads as null, which means: all defaults. */
+function section(description: string, keys: Record<string, joi.Schema>): ObjectSchema {
+	return joi.object(keys).empty(null).default().description(description)
+}
+
+function count(min: number, max: number, fallback: number, description: string): NumberSchema {
+	const text = description.replace(/\.$/, '')
+	return joi.number().integer().min(min).max(max).default(fallback).description(`${text}. Default ${fallback}.`)
+}
+
+function host(): StringSchema {
+	return joi.string().max(253).custom(hostName)
+}
+
+/** Lower case, an IPv6 address without brackets: as a `Host` header is compared. */
+function hostName(text: string, helpers: CustomHelpers): unknown {
+	const bare = text.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+	if (isIP(bare) || /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(bare)) return bare
+	return helpers.message({ custom: 'must be a host name or IP address without scheme, port or path' })
+}
+
+/** The SDK appends paths to it, and fetch refuses an address with a user in it. */
+function apiAddress(text: string, helpers: CustomHelpers): unknown {
+	const url = URL.parse(text)
+	if (!url) return helpers.message({ custom: `must be ${anAddress}` })
+	if (url.username || url.password) {
+		return helpers.message({ custom: 'must not hold a user or password; put the key into api_key' })
+	}
+	if (url.search || url.hash) return helpers.message({ custom: 'must end with its path, without "?" or "#"' })
+	return text.replace(/\/+$/, '')
+}

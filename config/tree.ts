@@ -1,0 +1,152 @@
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
+import type { Node, Pair } from 'yaml'
+import { messageOf } from '../core/errors.ts'
+import type { Position, Problem } from './problems.ts'
+
+/** The settings of a file as plain data, and where each of them stands. Paths are dotted. */
+export interface Tree {
+	value: unknown
+	problems: Problem[]
+	/** Paths whose value could not be read and is missing; their problem is told already. */
+	broken: Set<string>
+	/** Paths whose text held references: it may stand for a number or a truth value. */
+	replaced: Set<string>
+	/** Where the name, or the value, of the path stands; for a missing one, its nearest ancestor. */
+	locate(path: string, part: 'key' | 'value'): Position
+}
+
+const maxDepth = 64
+
+/**
+ * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value`
+ * undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems: a setting stands where it holds.
+ */
+export function parseTree(text: string, replace: (text: string) => string): Tree {
+	const lines = new LineCounter()
+	const spots = new Map<string, { key: number; value: number }>([['', { key: 0, value: 0 }]])
+	const problems: Problem[] = []
+	const broken = new Set<string>()
+	const replaced = new Set<string>()
+	const at = (offset: number): Position => {
+		const { line, col } = lines.linePos(offset)
+		return { line: Math.max(1, line), column: Math.max(1, col) }
+	}
+	const tree: Tree = {
+		value: undefined,
+		problems,
+		broken,
+		replaced,
+		locate(path, part) {
+			for (let known = path, asked = part; ; asked = 'key') {
+				const spot = spots.get(known)
+				if (spot) return at(spot[asked])
+				known = known.slice(0, Math.max(0, known.lastIndexOf('.')))
+			}
+		},
+	}
+
+	// Repeated keys are found below: the parser's own search takes a minute for a file of 60,000 keys.
+	const document = parseDocument(text, {
+		lineCounter: lines,
+		prettyErrors: false,
+		schema: 'core',
+		resolveKnownTags: false,
+		stringKeys: true,
+		uniqueKeys: false,
+	})
+	const faults = [...document.errors, ...document.warnings]
+	const told = new Set<number>()
+	for (const { code, message, pos } of faults) {
+		const where = at(pos[0])
+		// One slip makes several errors on its line; the first is the one to mend.
+		if (!told.has(where.line)) problems.push({ path: '', message: inPlainWords(code, message), where })
+		told.add(where.line)
+	}
+	if (faults.length > 0) return tree
+
+	visit(document, {
+		Node(_, node) {
+			const offset = node.range?.[0] ?? 0
+			if (isAlias(node))
+				problems.push({ path: '', message: 'aliases are not taken; write the value itself', where: at(offset) })
+			else if (node.anchor)
+				problems.push({ path: '', message: `anchors are not taken; remove "&${node.anchor}"`, where: at(offset) })
+		},
+	})
+	if (problems.length > 0) return tree
+
+	tree.value = read(document.contents, [], 0)
+	return tree
+
+	function read(node: Node | null, path: readonly string[], depth: number): unknown {
+		const name = path.join('.')
+		if (depth > maxDepth) return fail(name, offsetOf(node), `is nested more than ${maxDepth} levels deep`)
+		if (isMap(node)) return readMap(node.items as Pair<Node, Node | null>[], path, depth)
+		if (isSeq(node)) {
+			return node.items.map((item, index) => {
+				const offset = offsetOf(item as Node)
+				spots.set([...path, String(index)].join('.'), { key: offset, value: offset })
+				return read(item as Node, [...path, String(index)], depth + 1)
+			})
+		}
+		const value = isScalar(node) ? node.value : null
+		if (typeof value !== 'string') return value
+		try {
+			const result = replace(value)
+			if (result !== value) replaced.add(name)
+			return result
+		} catch (error) {
+			return fail(name, offsetOf(node), messageOf(error))
+		}
+	}
+
+	function readMap(items: Pair<Node, Node | null>[], path: readonly string[], depth: number): Record<string, unknown> {
+		const result: Record<string, unknown> = {}
+		for (const { key, value } of items) {
+			const name = isScalar(key) ? String(key.value) : ''
+			const inner = [...path, name]
+			const offset = offsetOf(key)
+			const dotted = inner.join('.')
+			if (name === '<<') fail(dotted, offset, 'merge keys are not taken; write the settings themselves')
+			else if (name === '__proto__') fail(dotted, offset, 'is not a name that can be used')
+			else if (Object.hasOwn(result, name)) tell(dotted, offset, 'stands here a second time; keep one of the two')
+			else {
+				spots.set(dotted, { key: offset, value: value?.range ? value.range[0] : offset })
+				result[name] = read(value, inner, depth + 1)
+			}
+		}
+		return result
+	}
+
+	function fail(path: string, offset: number, message: string): undefined {
+		broken.add(path)
+		tell(path, offset, message)
+	}
+
+	function tell(path: string, offset: number, message: string): void {
+		problems.push({ path, message, where: at(offset) })
+	}
+}
+
+function offsetOf(node: Node | null): number {
+	return node?.range?.[0] ?? 0
+}
+
+/** The parser's messages speak of its own terms, and some end with a piece of the file, which may be a key. */
+function inPlainWords(code: string, message: string): string {
+	const known: Partial<Record<string, string>> = {
+		BAD_INDENT: 'the indentation, or a missing bracket, does not fit what stands around it',
+		BAD_SCALAR_START: 'a plain value cannot start with this character; put the value in quotes',
+		BLOCK_AS_IMPLICIT_KEY:
+			'two settings on one line, or a value with ": " in it; start a new line, or put the value in quotes',
+		MISSING_CHAR: 'a quote, a bracket or a space is missing',
+		MULTILINE_IMPLICIT_KEY: 'a ":" is missing after a name',
+		MULTIPLE_DOCS: 'the file must hold one document; remove what follows from this "---" on',
+		NON_STRING_KEY: 'a name must be plain text',
+		TAB_AS_INDENT: 'tabs cannot indent YAML; use spaces',
+		UNEXPECTED_TOKEN: 'does not fit here; a value with "{", "[", ", " or quotes in it needs quotes around it',
+		TAG_RESOLVE_FAILED: 'tags are not taken; remove the word that starts with "!"',
+	}
+	if (message.includes('call stack')) return `is nested more than ${maxDepth} levels deep`
+	return known[code] ?? message.replace(/: ".*$/s, '')
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { readConfig } from '../../config/read.ts'
+
+const example = readFileSync(new URL('../../config/gateway.example.yaml', import.meta.url), 'utf8')
+/** A setting is switched off by a "#" that touches it; an explanation has a space after its own. */
+const switchedOn = example.replace(/^(\s*)#(?! |$)/gm, '$1')
+
+void t.test('the example as it is means the defaults', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': example } })
+	const empty = t.testdir({})
+	const { store, ...rest } = readConfig({ home, env: {} })
+	const { store: emptyStore, ...defaults } = readConfig({ home: empty, env: {} })
+	t.same(rest, defaults)
+	t.equal(store.min_free_mib, emptyStore.min_free_mib)
+	t.end()
+})
+
+void t.test('the example names its schema in the first line', (t) => {
+	t.equal(example.split('\n')[0], '# yaml-language-server: $schema=./gateway.schema.json')
+	t.end()
+})
+
+void t.test('with every setting switched on, the example shows the defaults it speaks of', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': switchedOn } })
+	const { providers, default_provider, fallback, plugins, workers, ...rest } = readConfig({
+		home,
+		env: { OPENAI_API_KEY: 'k' },
+	})
+	const { workers: defaultWorkers, ...defaults } = readConfig({ home: t.testdir({}), env: {} })
+	t.match(defaults, rest)
+	t.equal(workers.runs_per_thread, defaultWorkers.runs_per_thread)
+	t.same(Object.keys(providers), ['openai', 'ollama', 'offline'])
+	t.match(providers.openai, { base_url: 'https://api.openai.com/v1', api_key: 'k', timeout_s: 120 })
+	t.equal(default_provider, 'openai')
+	t.same(fallback, ['ollama'])
+	t.same(plugins, { 'my-plugin': { enabled: false, path: './my-plugin' } })
+	t.end()
+})
+
+void t.test('the example shows every setting there is', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': switchedOn } })
+	const config = readConfig({ home, env: { OPENAI_API_KEY: 'k' } })
+	const names = (value: unknown): string[] =>
+		typeof value === 'object' && value !== null && !Array.isArray(value)
+			? Object.entries(value).flatMap(([name, inner]) => [name, ...names(inner)])
+			: []
+	for (const name of names(config)) t.match(switchedOn, new RegExp(`^ *${name}:`, 'm'), name)
+	t.end()
+})

@@ -1,0 +1,100 @@
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { prepareHome } from '../../config/first-start.ts'
+import { readConfig } from '../../config/read.ts'
+
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
+
+void t.test('a first start makes the folders, closed to others', (t) => {
+	const home = join(t.testdir({}), 'deep/home')
+	t.same(prepareHome(home), { first: true, notes: [] })
+	for (const folder of ['', 'config', 'data', 'plugins', 'skills', 'keys', 'run'])
+		t.equal(modeOf(join(home, folder)), '700', folder)
+	for (const file of ['gateway.yaml', 'gateway.schema.json']) t.equal(modeOf(join(home, 'config', file)), '600', file)
+	t.end()
+})
+
+void t.test('the file of a first start can be read', (t) => {
+	const home = t.testdir({})
+	prepareHome(home)
+	t.equal(readConfig({ home, env: {} }).server.port, 3000)
+	t.match(JSON.parse(readFileSync(join(home, 'config/gateway.schema.json'), 'utf8')), {
+		$schema: 'https://json-schema.org/draft/2020-12/schema',
+	})
+	t.end()
+})
+
+void t.test('a later start changes nothing', (t) => {
+	const home = t.testdir({})
+	prepareHome(home)
+	const long = new Date('2001-01-01')
+	const files = ['gateway.yaml', 'gateway.schema.json'].map((file) => join(home, 'config', file))
+	for (const file of files) utimesSync(file, long, long)
+	t.same(prepareHome(home), { first: false, notes: [] })
+	for (const file of files) t.same(statSync(file).mtime, long, file)
+	t.end()
+})
+
+void t.test('gateway.yaml is never rewritten, not even a broken one', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': 'a: [' } })
+	t.equal(prepareHome(home).first, false)
+	t.equal(readFileSync(join(home, 'config/gateway.yaml'), 'utf8'), 'a: [')
+	t.end()
+})
+
+void t.test('a link that leads nowhere yet is left alone', (t) => {
+	const home = t.testdir({ config: {} })
+	symlinkSync(join(home, 'elsewhere.yaml'), join(home, 'config/gateway.yaml'))
+	t.equal(prepareHome(home).first, false)
+	t.notOk(existsSync(join(home, 'elsewhere.yaml')))
+	t.end()
+})
+
+void t.test('the schema is made anew when it was altered, is old or is gone', (t) => {
+	const home = t.testdir({})
+	prepareHome(home)
+	const file = join(home, 'config/gateway.schema.json')
+	const current = readFileSync(file, 'utf8')
+	const cases: Record<string, () => void> = {
+		altered: () => writeFileSync(file, current.replace('"host"', '"hots"')),
+		old: () => writeFileSync(file, current.replace(/gateway\. [0-9a-f]{16}/, 'gateway. 0123456789abcdef')),
+		empty: () => writeFileSync(file, ''),
+		gone: () => rmSync(file),
+	}
+	for (const [name, spoil] of Object.entries(cases)) {
+		spoil()
+		t.same(prepareHome(home).notes, [], name)
+		t.equal(readFileSync(file, 'utf8'), current, name)
+	}
+	t.end()
+})
+
+void t.test('a schema that cannot be written does not stop the start', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': '', 'gateway.schema.json': { sub: {} } } })
+	t.match(prepareHome(home), { first: false, notes: [/schema for editors could not be written/] })
+	t.end()
+})
+
+void t.test('keys that others could read are closed, and the operator is told', (t) => {
+	const home = t.testdir({ keys: { 'vault.key': 'x', 'safe.key': 'x', old: {} } })
+	chmodSync(join(home, 'keys'), 0o755)
+	chmodSync(join(home, 'keys/vault.key'), 0o644)
+	chmodSync(join(home, 'keys/safe.key'), 0o400)
+	chmodSync(join(home, 'keys/old'), 0o770)
+	const { notes } = prepareHome(home)
+	t.equal(modeOf(join(home, 'keys')), '700')
+	t.equal(modeOf(join(home, 'keys/vault.key')), '600')
+	t.equal(modeOf(join(home, 'keys/safe.key')), '400', 'a stricter mode stays')
+	t.equal(modeOf(join(home, 'keys/old')), '700')
+	t.equal(notes.length, 3)
+	t.ok(notes.some((note) => /vault\.key was open to other users \(0644\) and is now 0600/.test(note)))
+	t.same(prepareHome(home).notes, [], 'told once')
+	t.end()
+})
+
+void t.test('a home that cannot be made is refused with what to change', (t) => {
+	const dir = t.testdir({ file: '' })
+	t.throws(() => prepareHome(join(dir, 'file/home')), { code: 'config_invalid', message: /set SVC_HOME to a folder/ })
+	t.end()
+})

@@ -1,0 +1,241 @@
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { configFile, homeFolder } from '../../config/home.ts'
+import { locate, readConfig } from '../../config/read.ts'
+import type { Config } from '../../config/types.ts'
+import { isFault } from '../../core/errors.ts'
+
+type Test = Pick<typeof t, 'testdir' | 'throws'>
+
+function read(test: Test, yaml: string, env: Record<string, string> = {}): Config {
+	return readConfig({ home: test.testdir({ config: { 'gateway.yaml': yaml } }), env })
+}
+
+function defaults(home: string): unknown {
+	return {
+		server: { host: '127.0.0.1', port: 3000, allowed_hosts: [], shutdown_grace_s: 10 },
+		legacy: { port: 17890 },
+		auth_mode: 'loopback',
+		store: { path: join(home, 'data'), min_free_mib: 64 },
+		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64 },
+		events: { retention_days: 30 },
+		runs: {
+			retention_days: 30,
+			limits: { steps: 50, tokens: 500_000, wall_time_s: 900 },
+			max_waiting: 100,
+			question_ttl_days: 7,
+		},
+		providers: { offline: { kind: 'offline' } },
+		default_provider: 'offline',
+		fallback: [],
+		log: { level: 'info', format: 'auto' },
+		plugins: {},
+	}
+}
+
+void t.test('a missing file gives the defaults', (t) => {
+	const home = t.testdir({})
+	t.same(readConfig({ home, env: {} }), defaults(home))
+	t.end()
+})
+
+void t.test('an empty file, and sections without settings, give the defaults', (t) => {
+	for (const yaml of [
+		'',
+		'# nothing\n',
+		'---\n',
+		'server:\n  allowed_hosts:\nruns:\n  limits:\nproviders:\nfallback:\nplugins:\n',
+		'server: {}',
+	]) {
+		const home = t.testdir({ config: { 'gateway.yaml': yaml } })
+		t.same(readConfig({ home, env: {} }), defaults(home), JSON.stringify(yaml))
+	}
+	t.end()
+})
+
+void t.test('a byte order mark and Windows line ends are taken', (t) => {
+	t.equal(read(t, '\ufeffserver:\r\n  port: 8080\r\n').server.port, 8080)
+	t.end()
+})
+
+void t.test('the result is frozen in depth', (t) => {
+	const config = read(t, 'plugins: { clock: { zones: [{ name: UTC }] } }')
+	t.throws(() => Object.assign(config.server, { port: 1 }), TypeError)
+	t.throws(() => Object.assign(config.providers, { other: { kind: 'offline' } }), TypeError)
+	const zones = (config.plugins.clock as { zones: object[] }).zones
+	t.throws(() => zones.push({}), TypeError)
+	t.throws(() => Object.assign(zones[0] ?? {}, { name: 'CET' }), TypeError)
+	t.end()
+})
+
+void t.test('names from outside find nothing that the file does not have', (t) => {
+	const { providers, plugins } = read(t, '')
+	t.equal(providers.constructor, undefined)
+	t.equal(plugins.toString, undefined)
+	t.end()
+})
+
+void t.test('host names are compared as a Host header has them', (t) => {
+	const { server } = read(
+		t,
+		'server: { host: "[::1]", allowed_hosts: [Agents.Example.com, "[FD00::1]", my_host, 10.0.0.7] }',
+	)
+	t.equal(server.host, '::1')
+	t.same(server.allowed_hosts, ['agents.example.com', 'fd00::1', 'my_host', '10.0.0.7'])
+	t.end()
+})
+
+void t.test('store.path is relative to the home folder, absolute, or in the user’s own home', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': 'store: { path: sub/data }' } })
+	t.equal(readConfig({ home, env: {} }).store.path, join(home, 'sub/data'))
+	t.equal(read(t, 'store: { path: /var/lib/gateway }').store.path, '/var/lib/gateway')
+	t.equal(read(t, 'store: { path: ~/agents }').store.path, join(homeFolder({}), '../agents'))
+	t.end()
+})
+
+void t.test('plugins keep their settings as they are', (t) => {
+	const plugins = { a: true, b: false, c: { enabled: false, path: './c', list: [1, 'x', { deep: 1.5 }] } }
+	t.same(read(t, `plugins: ${JSON.stringify(plugins)}`).plugins, plugins)
+	t.end()
+})
+
+void t.test('a provider gets its defaults by its kind', (t) => {
+	const config = read(t, 'providers: { main: { kind: openai, model: m, base_url: "http://127.0.0.1:11434/v1/" } }')
+	t.same(config.providers, {
+		main: { kind: 'openai', base_url: 'http://127.0.0.1:11434/v1', model: 'm', timeout_s: 120 },
+	})
+	t.equal(config.default_provider, 'main', 'the only provider is the default')
+	t.same(read(t, 'providers: { o: { kind: openai, model: m, api_key: "" } }').providers.o, {
+		kind: 'openai',
+		base_url: 'https://api.openai.com/v1',
+		model: 'm',
+		timeout_s: 120,
+	})
+	t.end()
+})
+
+void t.test('default_provider and fallback name providers of the file', (t) => {
+	const config = read(
+		t,
+		'providers: { a: { kind: offline }, b: { kind: offline } }\ndefault_provider: b\nfallback: [a, b]',
+	)
+	t.equal(config.default_provider, 'b')
+	t.same(config.fallback, ['a', 'b'])
+	t.end()
+})
+
+void t.test('the environment wins over the file', (t) => {
+	const yaml = 'server: { host: 10.0.0.1, port: 1 }\nlegacy: { port: 2 }\nauth_mode: loopback\nlog: { level: warn }'
+	const config = read(t, yaml, {
+		SVC_HOST: '0.0.0.0',
+		SVC_PORT: '0',
+		SVC_LEGACY_PORT: '4000',
+		SVC_LOOPBACK: '0',
+		SVC_LOG_LEVEL: 'debug',
+	})
+	t.match(config, {
+		server: { host: '0.0.0.0', port: 0 },
+		legacy: { port: 4000 },
+		auth_mode: 'token',
+		log: { level: 'debug' },
+	})
+	t.end()
+})
+
+void t.test('an empty variable counts as not set', (t) => {
+	const config = read(t, 'server: { port: 8080 }', {
+		SVC_PORT: '',
+		SVC_HOST: '',
+		SVC_LOG_LEVEL: '',
+		OPENAI_API_KEY: '',
+	})
+	t.match(config, { server: { port: 8080, host: '127.0.0.1' }, default_provider: 'offline' })
+	t.end()
+})
+
+void t.test('SVC_LOOPBACK takes eight words and no other', (t) => {
+	for (const word of ['1', 'true', 'yes', 'on', 'TRUE']) {
+		t.equal(read(t, 'auth_mode: token', { SVC_LOOPBACK: word }).auth_mode, 'loopback', word)
+	}
+	for (const word of ['0', 'false', 'no', 'off', 'Off'])
+		t.equal(read(t, '', { SVC_LOOPBACK: word }).auth_mode, 'token', word)
+	for (const word of ['', '2', 'loopback', 'maybe']) {
+		t.throws(
+			() => read(t, '', { SVC_LOOPBACK: word }),
+			{ code: 'config_invalid', message: /SVC_LOOPBACK: must be 1/ },
+			word,
+		)
+	}
+	t.end()
+})
+
+void t.test('OPENAI_API_KEY alone makes OpenAI the default', (t) => {
+	t.same(read(t, '', { OPENAI_API_KEY: 'k' }).providers, {
+		openai: {
+			kind: 'openai',
+			base_url: 'https://api.openai.com/v1',
+			api_key: 'k',
+			model: 'gpt-4o-mini',
+			timeout_s: 120,
+		},
+		offline: { kind: 'offline' },
+	})
+	const config = read(t, 'providers: {}', {
+		OPENAI_API_KEY: 'k',
+		OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
+		OPENAI_MODEL: 'm',
+	})
+	t.match(config, {
+		default_provider: 'openai',
+		providers: { openai: { base_url: 'http://127.0.0.1:9/v1', model: 'm' } },
+	})
+	t.end()
+})
+
+void t.test('OPENAI_API_KEY changes nothing where the file says otherwise', (t) => {
+	const env = { OPENAI_API_KEY: 'k' }
+	t.same(read(t, 'providers: { mine: { kind: offline } }', env).providers, { mine: { kind: 'offline' } })
+	t.equal(read(t, 'default_provider: offline', env).default_provider, 'offline')
+	t.end()
+})
+
+void t.test('locate points at a setting, or at what encloses it', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': 'plugins:\n  clock:\n    zone: Mars\n' } })
+	const config = readConfig({ home, env: {} })
+	const file = configFile(home)
+	t.equal(locate(config, 'plugins.clock.zone'), `${file}:3:11`)
+	t.equal(locate(config, 'plugins.clock.format'), `${file}:2:3`)
+	t.equal(locate(config, 'server.port'), `${file}:1:1`)
+	t.throws(() => locate({ ...config }, 'server'), TypeError)
+	t.end()
+})
+
+void t.test('the home folder is SVC_HOME, else .svc in the user’s own', (t) => {
+	t.equal(homeFolder({ SVC_HOME: '/srv/gateway' }), '/srv/gateway')
+	t.equal(homeFolder({ SVC_HOME: 'here' }), join(process.cwd(), 'here'))
+	t.match(homeFolder({}), /[/\\]\.svc$/)
+	t.equal(homeFolder({ SVC_HOME: '' }), homeFolder({}))
+	t.equal(homeFolder({ SVC_HOME: '~/x' }), join(homeFolder({}), '../x'))
+	t.end()
+})
+
+void t.test('a file that cannot be read is refused', (t) => {
+	const refused = (home: string, message: RegExp): void => {
+		t.throws(() => readConfig({ home, env: {} }), { code: 'config_invalid', message, errors: [{ path: '' }] })
+	}
+	refused(t.testdir({ config: { 'gateway.yaml': {} } }), /gateway\.yaml: is not a file/)
+	refused(t.testdir({ config: { 'gateway.yaml': `#${'x'.repeat(1024 * 1024)}` } }), /larger than 1 MiB/)
+	refused(t.testdir({ config: { 'gateway.yaml': Buffer.from([0x23, 0xff, 0xfe]) } }), /not UTF-8/)
+	t.end()
+})
+
+void t.test('every refusal is a config_invalid', (t) => {
+	try {
+		read(t, 'server: 1')
+		t.fail('should be refused')
+	} catch (error) {
+		t.ok(isFault(error, 'config_invalid'))
+	}
+	t.end()
+})

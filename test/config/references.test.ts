@@ -1,0 +1,100 @@
+import t from 'tap'
+import { readConfig } from '../../config/read.ts'
+
+type Test = Pick<typeof t, 'testdir' | 'throws'>
+
+/** What a plugin's setting becomes. */
+function text(test: Test, value: string, env: Record<string, string> = {}): unknown {
+	const yaml = `plugins: { a: { value: ${JSON.stringify(value)} } }`
+	const config = readConfig({ home: test.testdir({ config: { 'gateway.yaml': yaml } }), env })
+	return (config.plugins.a as { value: unknown }).value
+}
+
+function refused(test: Test, yaml: string, message: RegExp): void {
+	const home = test.testdir({ config: { 'gateway.yaml': yaml } })
+	test.throws(() => readConfig({ home, env: {} }), { code: 'config_invalid', message }, yaml)
+}
+
+void t.test('a reference stands for the variable, anywhere in a text', (t) => {
+	t.equal(text(t, '${A}', { A: 'x' }), 'x')
+	t.equal(text(t, 'a ${A} b ${B_2} c', { A: 'x', B_2: 'y' }), 'a x b y c')
+	t.equal(text(t, '[${A}]', { A: '' }), '[]', 'a variable that is set may be empty')
+	t.end()
+})
+
+void t.test('a default takes the place of a variable that is not set or empty', (t) => {
+	t.equal(text(t, '${A:-x y}'), 'x y')
+	t.equal(text(t, '${A:-}'), '')
+	t.equal(text(t, '${A:-x}', { A: '' }), 'x')
+	t.equal(text(t, '${A:-x}', { A: 'y' }), 'y')
+	t.equal(text(t, '${A:-http://a:-b}'), 'http://a:-b')
+	t.end()
+})
+
+void t.test('$${ stands for the characters', (t) => {
+	t.equal(text(t, '$${A}', { A: 'x' }), '${A}')
+	t.equal(text(t, '$A and $$ and {A}', { A: 'x' }), '$A and $$ and {A}')
+	t.end()
+})
+
+void t.test('what a variable holds is not read as YAML or as a reference again', (t) => {
+	t.equal(text(t, '${A}', { A: '${B}', B: 'x' }), '${B}')
+	t.equal(text(t, '${A}', { A: 'x }\nauth_mode: token' }), 'x }\nauth_mode: token')
+	t.equal(text(t, '${A}', { A: '$&' }), '$&')
+	t.end()
+})
+
+void t.test('a variable that is not set is an error with its place', (t) => {
+	refused(
+		t,
+		'providers:\n  main:\n    kind: openai\n    model: m\n    api_key: ${NO_SUCH_KEY}\n',
+		/gateway\.yaml:5:14: providers\.main\.api_key: the environment variable NO_SUCH_KEY is not set; set it, or write \$\{NO_SUCH_KEY:-default\}$/,
+	)
+	t.end()
+})
+
+void t.test('a broken setting is told once, also where it is required', (t) => {
+	refused(t, 'providers:\n  main:\n    kind: openai\n    model: ${NO_SUCH}\n', /^[^\n]*:4:12: [^\n]*$/)
+	t.end()
+})
+
+void t.test('a "${" that is no reference is an error', (t) => {
+	for (const value of ['${}', '${1A}', '${A B}', '${A-x}', '${A', 'a ${', '${toString()}']) {
+		refused(t, `log: { level: ${JSON.stringify(value)} }`, /:1:15: log\.level: has a "\$\{" that is no reference/)
+	}
+	t.end()
+})
+
+void t.test('names of Object’s own are no variables', (t) => {
+	refused(t, 'server: { host: "${constructor}" }', /the environment variable constructor is not set/)
+	t.end()
+})
+
+void t.test('a reference may stand for a number or a truth value', (t) => {
+	const yaml =
+		'server:\n  port: ${PORT}\nworkers: { threads: "${N:-3}" }\nplugins: { a: "${ON}", b: { enabled: "${ON}", n: "${N:-3}" } }'
+	const home = t.testdir({ config: { 'gateway.yaml': yaml } })
+	const config = readConfig({ home, env: { PORT: '8080', ON: 'false' } })
+	t.match(config, {
+		server: { port: 8080 },
+		workers: { threads: 3 },
+		plugins: { a: false, b: { enabled: false, n: '3' } },
+	})
+	for (const PORT of ['80 ', '0x50', '1e3', 'http', '']) {
+		t.throws(
+			() => readConfig({ home, env: { PORT, ON: 'true' } }),
+			{ message: /:2:9: server\.port: must be a whole number/ },
+			PORT,
+		)
+	}
+	t.throws(() => readConfig({ home, env: { PORT: '80.5', ON: 'true' } }), {
+		message: /:2:9: server\.port: must be a whole number/,
+	})
+	t.end()
+})
+
+void t.test('the values from the environment have a limit together', (t) => {
+	const home = t.testdir({ config: { 'gateway.yaml': `plugins: { a: { b: "${'${BIG}'.repeat(50)}" } }` } })
+	t.throws(() => readConfig({ home, env: { BIG: 'x'.repeat(100_000) } }), { message: /more than 4 MiB/ })
+	t.end()
+})

@@ -1,0 +1,75 @@
+import t from 'tap'
+import { jsonSchema } from '../../config/json-schema.ts'
+import type { JsonSchema } from '../../config/json-schema.ts'
+import { configSchema } from '../../config/schema.ts'
+
+interface Described {
+	flags?: { description?: string; default?: unknown }
+	keys?: Record<string, Described>
+	patterns?: { rule: Described }[]
+	matches?: { schema?: Described; switch?: { then: Described }[] }[]
+	items?: Described[]
+}
+
+/** Every named setting with its dotted path, also those inside providers and plugins. */
+function* settings(part: Described, path = ''): Generator<[path: string, setting: Described]> {
+	for (const [name, inner] of Object.entries(part.keys ?? {})) {
+		yield [`${path}${name}`, inner]
+		yield* settings(inner, `${path}${name}.`)
+	}
+	for (const { rule } of part.patterns ?? []) yield* settings(rule, `${path}*.`)
+	for (const match of part.matches ?? []) {
+		for (const branch of [match.schema, ...(match.switch ?? []).map((one) => one.then)]) {
+			if (branch) yield* settings(branch, path)
+		}
+	}
+}
+
+const all = [...settings(configSchema.describe() as Described)]
+
+void t.test('every setting has a description of one sentence', (t) => {
+	const paths = all.map(([path]) => path)
+	for (const path of ['server.port', 'runs.limits.steps', 'providers.*.api_key', 'plugins.*.path']) {
+		t.ok(paths.includes(path), `the walk finds ${path}`)
+	}
+	for (const [path, { flags }] of all) {
+		const text = flags?.description ?? ''
+		t.match(text, /^\S.{8,160}\.$/, path)
+		t.notMatch(text, /TODO|\n/, path)
+	}
+	t.end()
+})
+
+void t.test('a description names the default', (t) => {
+	for (const [path, { flags, keys, patterns, items }] of all) {
+		const value = flags?.default
+		if (keys || value === undefined) continue
+		const shown =
+			patterns || items ? 'Default' : typeof value === 'function' ? 'Default one less' : `Default ${String(value)}.`
+		t.ok(flags?.description?.includes(shown), `${path}: ${flags?.description}`)
+	}
+	t.end()
+})
+
+void t.test('a setting that is a time or a size has its unit in its name', (t) => {
+	for (const [path, { flags }] of all) {
+		const text = flags?.description ?? ''
+		if (/^Seconds\b/.test(text)) t.match(path, /_s$/, path)
+		if (/^Days\b/.test(text)) t.match(path, /_days$/, path)
+		if (/^Mebibytes\b/.test(text)) t.match(path, /_mib$/, path)
+	}
+	t.end()
+})
+
+void t.test('the descriptions reach the editor', (t) => {
+	const described = (part: JsonSchema, path: string): void => {
+		for (const [name, inner] of Object.entries(part.properties ?? {})) {
+			t.ok(inner.description, path + name)
+			described(inner, `${path}${name}.`)
+		}
+		for (const inner of [...(part.anyOf ?? []), ...Object.values(part.patternProperties ?? {})])
+			described(inner, `${path}*.`)
+	}
+	described(jsonSchema(), '')
+	t.end()
+})
