@@ -1,0 +1,143 @@
+/**
+ * The sockets. They outlive every generation: each request and upgrade goes to whichever generation is current when it
+ * arrives.
+ */
+import { once } from 'node:events'
+import http from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Fault, messageOf } from './errors.ts'
+import type { Generation } from './generation.ts'
+import type { Logger } from './log.ts'
+import type { Address } from './plugin.ts'
+
+export interface ListenAt {
+	host: string
+	port: number
+}
+
+const listenerSettings: http.ServerOptions = {
+	maxHeaderSize: 16 * 1024,
+	headersTimeout: 10_000,
+	requestTimeout: 30_000,
+	connectionsCheckingInterval: 5_000,
+	// Longer than the usual 60 s of a proxy in front, which else meets a connection that is just being closed.
+	keepAliveTimeout: 65_000,
+}
+const CONNECTION_LIMIT = 20_000
+
+interface Listener {
+	at: ListenAt
+	server: Server
+}
+
+export class Front {
+	/** Requests go here. Assigned by the gateway, in one step. */
+	current: Generation | null = null
+	readonly #listeners = new Map<Address, Listener>()
+	readonly #log: Logger
+
+	constructor(log: Logger) {
+		this.#log = log
+	}
+
+	/** Listens at `at`, or nowhere for null. A new place is listened at before the old one is let go; connections there end with their requests. */
+	async listen(address: Address, at: ListenAt | null): Promise<void> {
+		const old = this.#listeners.get(address)
+		if (at && old && old.at.host === at.host && old.at.port === at.port) return
+		if (at) this.#listeners.set(address, { at, server: await this.#open(address, at) })
+		else this.#listeners.delete(address)
+		if (old) closeGently(old.server)
+	}
+
+	/** Such as `http://127.0.0.1:3000`; null where it does not listen. */
+	url(address: Address): string | null {
+		const listener = this.#listeners.get(address)
+		const bound = listener?.server.address() as AddressInfo | null | undefined
+		if (!bound) return null
+		const host = bound.address === '0.0.0.0' ? '127.0.0.1' : bound.address === '::' ? '::1' : bound.address
+		return `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`
+	}
+
+	/** Takes no more connections, waits for the open requests up to the deadline, then cuts what is left. */
+	async close(deadlineMs: number): Promise<void> {
+		const servers = [...this.#listeners.values()].map((listener) => listener.server)
+		this.#listeners.clear()
+		const timer = setTimeout(() => {
+			for (const server of servers) server.closeAllConnections()
+		}, deadlineMs)
+		await Promise.all(
+			servers.map(async (server) => {
+				const closed = once(server, 'close')
+				closeGently(server)
+				await closed
+			}),
+		)
+		clearTimeout(timer)
+	}
+
+	async #open(address: Address, at: ListenAt): Promise<Server> {
+		const server = http.createServer(listenerSettings)
+		server.maxConnections = CONNECTION_LIMIT
+		const pass = (request: IncomingMessage, response: http.ServerResponse): void => {
+			if (this.current) this.current.request(address, request, response)
+			else
+				response
+					.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
+					.end(
+						'{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}',
+					)
+		}
+		server.on('request', pass)
+		server.on('checkContinue', (request, response) => {
+			response.writeContinue()
+			pass(request, response)
+		})
+		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+			if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
+		})
+		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+			if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+			else if (error.code === 'HPE_HEADER_OVERFLOW') refuseSocket(socket, 431, 'Request Header Fields Too Large')
+			else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') refuseSocket(socket, 408, 'Request Timeout')
+			else refuseSocket(socket, 400, 'Bad Request')
+		})
+		server.on('drop', (data) =>
+			this.#log.warn(
+				{ remote: data?.remoteAddress },
+				`a connection was refused: more than ${CONNECTION_LIMIT} are open`,
+			),
+		)
+		try {
+			server.listen(at.port, at.host)
+			await once(server, 'listening')
+		} catch (error) {
+			throw new Fault(
+				'unavailable',
+				`cannot listen at ${at.host}:${at.port}: ${messageOf(error)}. Is another program there? Set ${address === 'main' ? 'server.port or SVC_PORT' : 'legacy.port or SVC_LEGACY_PORT'} to another port`,
+				{ cause: error },
+			)
+		}
+		server.on('error', (error) => this.#log.error({ err: error }, 'the listener failed'))
+		return server
+	}
+}
+
+/** Answers an upgrade, or a request that is none, on its bare socket. */
+export function refuseSocket(socket: Duplex | Socket, status: number, text: string): void {
+	const body = JSON.stringify({
+		statusCode: status,
+		error: text,
+		code: status === 404 ? 'not_found' : 'invalid_request',
+		message: text,
+	})
+	socket.end(
+		`HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+	)
+}
+
+function closeGently(server: Server): void {
+	server.close()
+	server.closeIdleConnections()
+}

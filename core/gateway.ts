@@ -1,0 +1,235 @@
+/**
+ * Owns the few long-lived things (store, events, run pool, sockets) and the generations of plugins. `reload` applies the
+ * configuration and the plugins' files as they are now, or changes nothing and says why.
+ */
+import { define, planItem, withoutOrphans } from './definition.ts'
+import type { Locate } from './definition.ts'
+import { isFault, messageOf } from './errors.ts'
+import { openEventBus } from './events.ts'
+import type { EventBus } from './events.ts'
+import { Front } from './front.ts'
+import type { ListenAt } from './front.ts'
+import { Generations } from './generations.ts'
+import type { Definition, Host } from './instance.ts'
+import type { Loader } from './loader.ts'
+import type { Logger } from './log.ts'
+import { isIdle, plan } from './plan.ts'
+import type { Plan } from './plan.ts'
+import type { Address } from './plugin.ts'
+import type { RunPool } from './runs.ts'
+import type { GatewayState, GatewayStatus } from './status.ts'
+import type { Engine } from './store/ports.ts'
+
+/** One plugin that the operator wants. */
+export interface WantedPlugin {
+	name: string
+	builtIn: boolean
+	/** Folder of a third party's plugin, where it is not the home's plugins/<name>. */
+	path?: string
+	settings: Record<string, unknown>
+}
+
+/** What the operator wants, read from the configuration. */
+export interface Wish {
+	plugins: WantedPlugin[]
+	listen: Record<Address, ListenAt>
+	workers: { threads: number; runs_per_thread: number }
+	locate: Locate
+}
+
+export interface GatewayOptions {
+	version: string
+	home: string
+	engine: Engine
+	pool: RunPool
+	loader: Loader
+	log: Logger
+	/** Reads the configuration; throws `config_invalid`. */
+	readWish: () => Wish
+	/** For tests: compare every answer with its route's schema. */
+	checkResponses: boolean
+}
+
+export interface ReloadResult {
+	changed: boolean
+	generation: number
+}
+
+export class Gateway {
+	readonly events: EventBus
+	readonly status: GatewayStatus
+	readonly #options: GatewayOptions
+	readonly #log: Logger
+	readonly #bus: EventBus & Disposable
+	readonly #front: Front
+	readonly #generations: Generations
+	readonly #host: Host
+	#state: GatewayState = 'starting'
+	/** The wish in force, but for its plugins. */
+	#rest = ''
+	#configError: string | null = null
+	#reloading: Promise<ReloadResult> | null = null
+	#next: Promise<ReloadResult> | null = null
+
+	constructor(options: GatewayOptions) {
+		const { engine, pool, log } = options
+		this.#options = options
+		this.#log = log
+		this.#front = new Front(log)
+		this.#bus = openEventBus(engine.log, log)
+		this.events = this.#bus
+		this.#generations = new Generations({
+			log,
+			checkResponses: options.checkResponses,
+			becameCurrent: (generation) => (this.#front.current = generation),
+			failed: (plugin, message) => this.#pluginFailed(plugin, message),
+		})
+		const generations = this.#generations
+		this.status = {
+			version: options.version,
+			home: options.home,
+			started_at: new Date().toISOString(),
+			state: () => this.#state,
+			generation: () => generations.number,
+			plugins: () => generations.status(),
+			configError: () => this.#configError,
+			storeTrouble: () => engine.trouble(),
+			url: (address) => this.#front.url(address),
+		}
+		this.#host = {
+			log,
+			store: engine.store,
+			queue: engine.queue,
+			events: this.#bus,
+			pool,
+			toolbox: { list: async (agent) => (await generations.current?.tools(agent)) ?? [] },
+			gateway: this.status,
+			lookup: (name, asker) => generations.lookup(name, asker),
+		}
+		this.#bus.subscribe({}, ({ event }) => generations.current?.handle(event))
+	}
+
+	/** The first generation, then the sockets. Throws where a built-in plugin does not start. */
+	async start(): Promise<void> {
+		await this.#apply(this.#options.readWish(), true)
+		this.#state = 'ready'
+		await this.#emit('gateway.started', { version: this.#options.version, generation: this.#generations.number })
+	}
+
+	/** One at a time; calls meanwhile share the next one. Throws where the change is refused. */
+	reload(): Promise<ReloadResult> {
+		if (!this.#reloading) {
+			this.#reloading = this.#reloadOnce().finally(() => (this.#reloading = null))
+			return this.#reloading
+		}
+		const again = (): Promise<ReloadResult> => {
+			this.#next = null
+			return this.reload()
+		}
+		this.#next ??= this.#reloading.then(again, again)
+		return this.#next
+	}
+
+	/** Drains for at most `graceMs`; runs that are then still under way go on after the next start. */
+	async stop(graceMs: number): Promise<void> {
+		if (this.#state === 'draining') return
+		this.#state = 'draining'
+		await this.#reloading?.catch(() => {}) // told to whoever asked for it
+		await this.#emit('gateway.stopping', {}).catch((error: unknown) =>
+			this.#log.warn({ err: error }, 'the last event could not be written'),
+		)
+		await this.#options.pool.idle(graceMs)
+		const closed = this.#front.close(graceMs)
+		await this.#generations.stop()
+		await closed
+		await this.#options.pool[Symbol.asyncDispose]()
+		this.#bus[Symbol.dispose]()
+	}
+
+	async #reloadOnce(): Promise<ReloadResult> {
+		const generations = this.#generations
+		if (this.#state === 'draining') return { changed: false, generation: generations.number }
+		try {
+			const changed = await this.#apply(this.#options.readWish(), false)
+			this.#configError = null
+			if (changed) await this.#emit('config.reloaded', { generation: generations.number })
+			return { changed, generation: generations.number }
+		} catch (error) {
+			const message = messageOf(error)
+			this.#configError = message
+			this.#log.error(
+				{ generation: generations.number },
+				`the change is refused, the last good configuration stays in force: ${message}`,
+			)
+			await this.#emit('config.rejected', { message, ...(isFault(error) && error.errors && { errors: error.errors }) })
+			throw error
+		}
+	}
+
+	/** False where nothing had to change. */
+	async #apply(wish: Wish, booting: boolean): Promise<boolean> {
+		const definitions = await this.#define(wish, booting)
+		const todo = plan(
+			this.#generations.instances().map((one) => planItem(one.definition)),
+			definitions.map(planItem),
+		)
+		const rest = JSON.stringify([wish.listen, wish.workers])
+		const pluginsChange = booting || !isIdle(todo)
+		if (!pluginsChange && rest === this.#rest) return false
+
+		if (pluginsChange) await this.#generations.apply(todo, definitions, this.#host, booting)
+		await this.#front.listen('main', wish.listen.main)
+		await this.#front.listen('legacy', this.#generations.current?.servers.legacy ? wish.listen.legacy : null)
+		this.#options.pool.resize(wish.workers)
+		this.#rest = rest
+		await this.#tell(todo)
+		return true
+	}
+
+	/** The definition of each wanted plugin that has usable code. Throws `config_invalid` for wrong settings. */
+	async #define(wish: Wish, booting: boolean): Promise<Definition[]> {
+		const { failures } = this.#generations
+		const wanted = new Set(wish.plugins.map((one) => one.name))
+		for (const name of failures.keys()) if (!wanted.has(name)) failures.delete(name)
+		const definitions: Definition[] = []
+		for (const { name, builtIn, path, settings } of wish.plugins) {
+			try {
+				const loaded = await this.#options.loader.load(name, builtIn, path)
+				definitions.push(define(settings, loaded, wish.locate))
+				failures.delete(name)
+			} catch (error) {
+				// Broken code of a third party is that plugin's own trouble: what runs of it runs on, and the others' changes apply.
+				if (builtIn || !isFault(error, 'plugin_invalid')) throw error
+				if (failures.get(name) !== error.message) this.#pluginFailed(name, error.message)
+				failures.set(name, error.message)
+				const running = this.#generations.current?.instances.get(name)
+				if (running) definitions.push(running.definition)
+			}
+		}
+		return booting ? withoutOrphans(definitions, failures) : definitions
+	}
+
+	#pluginFailed(plugin: string, message: string): void {
+		this.#log.error({ plugin }, message)
+		this.#emit('plugin.failed', { plugin, message }).catch((error: unknown) =>
+			this.#log.error({ err: error }, 'an event could not be written'),
+		)
+	}
+
+	async #tell(todo: Plan): Promise<void> {
+		const generation = this.#generations.number
+		const tell = (type: string, names: Iterable<string>): Promise<void>[] =>
+			[...names]
+				.filter((name) => !this.#generations.failures.has(name))
+				.map((plugin) => this.#emit(type, { plugin, generation }))
+		await Promise.all([
+			...tell('plugin.stopped', todo.stop),
+			...tell('plugin.started', todo.start),
+			...tell('plugin.reloaded', todo.replace),
+		])
+	}
+
+	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
+		return this.#bus.emit({ event_type, payload })
+	}
+}

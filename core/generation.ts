@@ -1,0 +1,174 @@
+/**
+ * The instances that serve at a time, with everything that they contribute: routes on fresh hapi servers, tools,
+ * handlers. Immutable once built; the gateway swaps one for the next.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Server } from '@hapi/hapi'
+import { Fault, messageOf } from './errors.ts'
+import { isOneOf } from './events.ts'
+import { makeServer } from './http.ts'
+import type { Instance } from './instance.ts'
+import type { Logger } from './log.ts'
+import type { Address, AgentRef, ToolDefinition } from './plugin.ts'
+import type { EventEnvelope } from './store/ports.ts'
+
+export interface GenerationOptions {
+	number: number
+	/** In dependency order. */
+	instances: readonly Instance[]
+	log: Logger
+	checkResponses: boolean
+}
+
+export class Generation {
+	readonly number: number
+	readonly instances: ReadonlyMap<string, Instance>
+	/** Null where no plugin has routes there. */
+	readonly servers: Record<Address, Server | null>
+	readonly #log: Logger
+	readonly #primitives: ToolDefinition[]
+	#inFlight = 0
+	#drained: PromiseWithResolvers<void> | undefined
+
+	private constructor(options: GenerationOptions, servers: Record<Address, Server | null>) {
+		this.number = options.number
+		this.instances = new Map(options.instances.map((instance) => [instance.name, instance]))
+		this.servers = servers
+		this.#log = options.log
+		this.#primitives = options.instances.flatMap((instance) => instance.contributions.primitives)
+	}
+
+	/** Throws `plugin_failed`, naming the plugin, where its routes or tools do not fit in. */
+	static async build(options: GenerationOptions): Promise<Generation> {
+		refuseDoubleTools(options.instances)
+		const { instances, log, checkResponses } = options
+		const hasLegacy = instances.some(
+			(one) => one.definition.plugin.legacy || one.contributions.upgrades.some((up) => up.address === 'legacy'),
+		)
+		const servers = {
+			main: makeServer('http://main.invalid', log, checkResponses),
+			legacy: hasLegacy ? makeServer('http://legacy.invalid', log, checkResponses) : null,
+		}
+		try {
+			for (const instance of instances) await addRoutes(instance, servers)
+			await servers.main.initialize()
+			await servers.legacy?.initialize()
+		} catch (error) {
+			await stopServers(servers)
+			throw error
+		}
+		return new Generation(options, servers)
+	}
+
+	/** Hands a request to this generation's routes, and counts it until its answer has gone. */
+	request(address: Address, request: IncomingMessage, response: ServerResponse): void {
+		const server = this.servers[address]
+		if (!server) {
+			response.writeHead(503).end()
+			return
+		}
+		this.#inFlight++
+		response.once('close', () => {
+			if (--this.#inFlight === 0) this.#drained?.resolve()
+		})
+		server.listener.emit('request', request, response)
+	}
+
+	/** False where no plugin takes upgrades at this path. */
+	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
+		const path = request.url ?? ''
+		for (const instance of this.instances.values()) {
+			for (const offer of instance.contributions.upgrades) {
+				if (offer.address !== address || !path.startsWith(offer.prefix)) continue
+				offer.handle(request, socket, head)
+				return true
+			}
+		}
+		return false
+	}
+
+	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
+		const tools = [...this.#primitives]
+		for (const instance of this.instances.values()) {
+			for (const provide of instance.contributions.providers) {
+				try {
+					tools.push(...(await provide(agent)))
+				} catch (error) {
+					this.#log.warn(
+						{ err: error, plugin: instance.name, agent: agent.name },
+						'a plugin could not say what tools it has for an agent',
+					)
+				}
+			}
+		}
+		return tools
+	}
+
+	handle(event: EventEnvelope): void {
+		for (const instance of this.instances.values()) {
+			for (const { type, handle } of instance.contributions.handlers) {
+				if (!isOneOf(event.event_type, [type])) continue
+				const failed = (error: unknown): void =>
+					this.#log.error(
+						{ err: error, plugin: instance.name, event_type: event.event_type },
+						'a handler of events failed',
+					)
+				try {
+					Promise.resolve(handle(event)).catch(failed)
+				} catch (error) {
+					failed(error)
+				}
+			}
+		}
+	}
+
+	get inFlight(): number {
+		return this.#inFlight
+	}
+
+	/** Waits until the last request that it began has ended, then stops its servers. */
+	async drain(): Promise<void> {
+		if (this.#inFlight > 0) {
+			this.#drained = Promise.withResolvers()
+			await this.#drained.promise
+		}
+		await stopServers(this.servers)
+	}
+}
+
+async function addRoutes(instance: Instance, servers: Generation['servers']): Promise<void> {
+	const { plugin } = instance.definition
+	for (const address of ['main', 'legacy'] as const) {
+		const body = address === 'main' ? plugin.http : plugin.legacy
+		const server = servers[address]
+		if (!body || !server) continue
+		try {
+			await server.register({
+				name: plugin.name,
+				register: (realm) => body.call(plugin, realm as Server, instance.context),
+			})
+		} catch (error) {
+			throw new Fault('plugin_failed', `plugin "${plugin.name}" could not add its routes: ${messageOf(error)}`, {
+				cause: error,
+			})
+		}
+	}
+}
+
+function refuseDoubleTools(instances: readonly Instance[]): void {
+	const owners = new Map<string, string>()
+	for (const instance of instances) {
+		for (const { name } of instance.contributions.primitives) {
+			const owner = owners.get(name)
+			if (owner !== undefined)
+				throw new Fault('plugin_failed', `plugins "${owner}" and "${instance.name}" both offer the primitive ${name}`)
+			owners.set(name, instance.name)
+		}
+	}
+}
+
+async function stopServers(servers: Generation['servers']): Promise<void> {
+	await servers.main?.stop({ timeout: 0 })
+	await servers.legacy?.stop({ timeout: 0 })
+}

@@ -1,0 +1,120 @@
+/** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
+import { isBoom } from '@hapi/boom'
+import type { Boom } from '@hapi/boom'
+import hapi from '@hapi/hapi'
+import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import { Fault, describe, toBoom } from './errors.ts'
+import type { FaultCode, FieldError } from './errors.ts'
+import type { Logger } from './log.ts'
+
+export const BODY_LIMIT_BYTES = 1024 * 1024
+const DEPTH_LIMIT = 64
+const NODE_LIMIT = 100_000
+
+/**
+ * A server that listens nowhere: the front hands it requests. `checkResponses` makes it compare every answer with its
+ * route's declared schema and fail where they differ; tests do that.
+ */
+export function makeServer(uri: string, log: Logger, checkResponses: boolean): Server {
+	const server = hapi.server({
+		autoListen: false,
+		uri,
+		// Without a listener of its own, hapi's stop() would wait for sockets that it never had and end the process.
+		operations: { cleanStop: false },
+		// hapi would hold back a compressed event stream until its buffer is full.
+		mime: { override: { 'text/event-stream': { compressible: false } } },
+		debug: false,
+		router: { stripTrailingSlash: true },
+		routes: {
+			payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
+			validate: { options: { abortEarly: false, errors: { wrap: { label: false } } }, failAction: refuse },
+			response: checkResponses ? { failAction: 'error' } : { sample: 0 },
+			security: { hsts: false, xframe: 'deny', noOpen: false, referrer: 'no-referrer' },
+			cors: false,
+			state: { parse: false, failAction: 'ignore' },
+		},
+	})
+	server.ext('onRequest', refuseUntypedBody)
+	server.ext('onPostAuth', refuseDeepBody)
+	server.ext('onPreResponse', (request, h) => shapeError(request, h, log))
+	return server
+}
+
+/** joi's complaints as our error body. */
+function refuse(_request: Request, _h: ResponseToolkit, error?: Error): never {
+	const details =
+		(error as (Error & { details?: { path: (string | number)[]; message: string }[] }) | undefined)?.details ?? []
+	const errors: FieldError[] = details.map(({ path, message }) => ({ path: path.join('.'), message }))
+	const message = errors.map((one) => one.message).join('; ') || (error?.message ?? 'the request is invalid')
+	throw new Fault('invalid_request', message, { errors })
+}
+
+/** A body without a type is one that a foreign web page can post without being asked first. */
+function refuseUntypedBody(request: Request, h: ResponseToolkit): symbol {
+	const { headers } = request
+	const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+	if (hasBody && headers['content-type'] === undefined) {
+		throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')
+	}
+	return h.continue
+}
+
+/** A body nested half a million deep parses, and then overflows the stack of whatever walks it. */
+function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
+	const { payload } = request
+	if (typeof payload !== 'object' || payload === null || Buffer.isBuffer(payload) || 'pipe' in payload)
+		return h.continue
+	let nodes = 0
+	let level: object[] = [payload]
+	for (let depth = 1; level.length > 0; depth++) {
+		if (depth > DEPTH_LIMIT)
+			throw new Fault('invalid_request', `the body is nested more than ${DEPTH_LIMIT} levels deep`)
+		const next: object[] = []
+		for (const node of level) {
+			for (const child of Object.values(node)) {
+				if (++nodes > NODE_LIMIT) throw new Fault('invalid_request', `the body holds more than ${NODE_LIMIT} values`)
+				if (typeof child === 'object' && child !== null) next.push(child)
+			}
+		}
+		level = next
+	}
+	return h.continue
+}
+
+function shapeError(request: Request, h: ResponseToolkit, log: Logger): symbol | Boom {
+	const { response } = request
+	if (!isBoom(response)) {
+		response.header('x-content-type-options', 'nosniff')
+		return h.continue
+	}
+	if (response instanceof Fault) return toBoom(response)
+	const status = response.output.statusCode
+	if (status >= 500)
+		log.error(
+			{ err: response, method: request.method, path: request.path, request_id: request.info.id },
+			'a request failed',
+		)
+	describe(response, codeOf(status))
+	if (status === 404 && response.message === 'Not Found') {
+		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${request.path}; GET /v1/openapi.json lists what there is`
+	}
+	return h.continue
+}
+
+const byStatus: Partial<Record<number, FaultCode>> = {
+	400: 'invalid_request',
+	401: 'unauthorized',
+	403: 'forbidden',
+	404: 'not_found',
+	405: 'method_not_allowed',
+	408: 'invalid_request',
+	409: 'conflict',
+	413: 'payload_too_large',
+	415: 'unsupported_media_type',
+	429: 'rate_limited',
+	503: 'unavailable',
+}
+
+function codeOf(status: number): FaultCode {
+	return byStatus[status] ?? (status < 500 ? 'invalid_request' : 'internal')
+}

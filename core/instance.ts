@@ -1,0 +1,167 @@
+/** One started plugin: its settings, what it contributes and what it holds. */
+import { Fault, messageOf } from './errors.ts'
+import type { Logger } from './log.ts'
+import type {
+	AgentRef,
+	Collection,
+	Context,
+	Plugin,
+	Services,
+	ToolDefinition,
+	UpgradeHandler,
+	Address,
+} from './plugin.ts'
+import type { EventEnvelope, Store } from './store/ports.ts'
+import { Scope } from './scope.ts'
+
+/** A plugin with checked settings, ready to be started. */
+export interface Definition {
+	plugin: Plugin
+	config: unknown
+	fingerprint: string
+	/** Where its code came from, for people: `built in` or a folder. */
+	source: string
+}
+
+export type InstanceState = 'starting' | 'running' | 'stopping' | 'stopped' | 'failed'
+
+export interface Contributions {
+	primitives: ToolDefinition[]
+	providers: ((agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[])[]
+	handlers: { type: string; handle: (event: EventEnvelope) => unknown }[]
+	upgrades: { address: Address; prefix: string; handle: UpgradeHandler }[]
+}
+
+/** What the gateway lends to every instance. */
+export interface Host extends Pick<Context, 'store' | 'events' | 'queue' | 'pool' | 'toolbox' | 'gateway'> {
+	log: Logger
+	/** The instance that `asker` reaches by a plugin's name. */
+	lookup(name: string, asker: Instance): { service: unknown } | undefined
+}
+
+/** How long `start` may take, and how long each thing may take to be given back. */
+const START_DEADLINE_MS = 30_000
+export const RELEASE_DEADLINE_MS = 10_000
+
+export class Instance {
+	readonly definition: Definition
+	readonly contributions: Contributions = { primitives: [], providers: [], handlers: [], upgrades: [] }
+	readonly context: Context
+	readonly since: string = new Date().toISOString()
+	state: InstanceState = 'starting'
+	service: unknown
+	readonly #scope = new Scope()
+	readonly #serving = Promise.withResolvers<void>()
+	readonly #log: Logger
+
+	constructor(definition: Definition, host: Host) {
+		this.definition = definition
+		this.#log = host.log.child({ plugin: this.name })
+		this.context = this.#contextFrom(host)
+	}
+
+	get name(): string {
+		return this.definition.plugin.name
+	}
+
+	/** Starts it; where that throws or takes too long, everything it had acquired is given back before this throws. */
+	static async start(definition: Definition, host: Host, registered?: (instance: Instance) => void): Promise<Instance> {
+		const instance = new Instance(definition, host)
+		registered?.(instance)
+		let timer: NodeJS.Timeout | undefined
+		const late = new Promise<never>((_, reject) => {
+			timer = setTimeout(
+				() => reject(new Error(`did not start within ${START_DEADLINE_MS / 1000} s`)),
+				START_DEADLINE_MS,
+			)
+		})
+		try {
+			instance.service = await Promise.race([definition.plugin.start?.(instance.context), late])
+			instance.state = 'running'
+			return instance
+		} catch (error) {
+			await instance.stop()
+			instance.state = 'failed'
+			throw new Fault('plugin_failed', `plugin "${instance.name}" failed to start: ${messageOf(error)}`, {
+				cause: error,
+			})
+		} finally {
+			clearTimeout(timer)
+		}
+	}
+
+	/** Called when a generation that has it became current. */
+	serve(): void {
+		this.#serving.resolve()
+	}
+
+	async stop(): Promise<void> {
+		this.state = 'stopping'
+		for (const complaint of await this.#scope.release(RELEASE_DEADLINE_MS)) this.#log.error(complaint)
+		this.state = 'stopped'
+	}
+
+	#contextFrom(host: Host): Context {
+		const scope = this.#scope
+		const { primitives, providers, handlers, upgrades } = this.contributions
+		const find = <K extends keyof Services>(name: K): Services[K] | undefined =>
+			host.lookup(name, this)?.service as Services[K] | undefined
+		return {
+			name: this.name,
+			config: this.definition.config,
+			log: this.#log,
+			signal: scope.signal,
+			serving: this.#serving.promise,
+			store: host.store,
+			events: host.events,
+			queue: host.queue,
+			pool: host.pool,
+			toolbox: host.toolbox,
+			gateway: host.gateway,
+			find,
+			use: (name) => {
+				const service = find(name)
+				if (service === undefined)
+					throw new Fault(
+						'unavailable',
+						`this needs plugin "${name}", which is not running; set plugins.${name} to true`,
+					)
+				return service
+			},
+			defer: (release, label) => scope.defer(release, label),
+			own: (thing, label) => scope.own(thing, label),
+			collection: <T>(name: string) => collectionOf<T>(host.store, this.name, name),
+			primitive: (definition) => void primitives.push(definition),
+			tools: (provide) => void providers.push(provide),
+			on: (type, handle) => void handlers.push({ type, handle }),
+			upgrade: (address, prefix, handle) => void upgrades.push({ address, prefix, handle }),
+			emit: (event, agent) => host.events.emit(event, agent),
+		}
+	}
+}
+
+function collectionOf<T>(store: Store, plugin: string, name: string): Collection<T> {
+	const keyOf = (id: string) => [`plugin:${plugin}`, name, id] as const
+	return {
+		get: async (id) => (await store.get<T>(keyOf(id)))?.value,
+		put: async (id, value) => void (await store.put(keyOf(id), value)),
+		create: async (id, value) => void (await store.create(keyOf(id), value)),
+		async update(id, change) {
+			for (;;) {
+				const entry = await store.get<T>(keyOf(id))
+				const value = change(entry?.value)
+				if (value === undefined) return entry?.value
+				try {
+					await (entry ? store.update(keyOf(id), value, entry.rev) : store.create(keyOf(id), value))
+					return value
+				} catch (error) {
+					if (!(error instanceof Fault && error.code === 'conflict')) throw error
+				}
+			}
+		},
+		delete: (id) => store.delete(keyOf(id)),
+		async *list() {
+			for await (const entry of store.list<T>([`plugin:${plugin}`, name])) yield [entry.key.at(-1) ?? '', entry.value]
+		},
+	}
+}

@@ -1,0 +1,49 @@
+import { pino } from 'pino'
+import type { Logger as PinoLogger } from 'pino'
+
+export type Logger = PinoLogger
+
+export interface LogOptions {
+	level: string
+	/** `auto`: lines for people on a terminal, JSON otherwise. */
+	format: 'auto' | 'json' | 'pretty'
+}
+
+/** Logs go to standard error, one line each; standard output is for what a command answers. */
+export function openLog(options: LogOptions): Logger {
+	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
+	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact }
+	return pretty
+		? pino(settings, { write: (line: string) => process.stderr.write(forPeople(line)) })
+		: pino(settings, pino.destination({ dest: 2, sync: true }))
+}
+
+/** Fields that never reach a log line, wherever an object that carries them is logged. */
+const redact = [
+	'authorization',
+	'*.authorization',
+	'headers.authorization',
+	'token',
+	'*.token',
+	'api_key',
+	'*.api_key',
+	'value',
+]
+
+const levels: Record<string, string> = { 10: 'trace', 20: 'debug', 30: 'info ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' }
+
+function forPeople(line: string): string {
+	const { time, level, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>
+	const fields = Object.entries(rest).map(
+		([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+	)
+	const clock = String(time).slice(11, 19)
+	const stack = err && typeof err === 'object' && 'stack' in err ? `\n${String(err.stack)}` : ''
+	return `${clock} ${levels[String(level)] ?? level} ${escapeControls([msg, ...fields].join('  '))}${stack}\n`
+}
+
+/** Text from outside must not move the cursor or forge a line on the operator's terminal. */
+function escapeControls(text: string): string {
+	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}

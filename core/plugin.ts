@@ -1,0 +1,183 @@
+/**
+ * THE contract for plugin authors. A plugin is a plain object, the default export of its `index.ts` or `index.js`:
+ *
+ *     import type { Plugin } from '…/core/plugin.ts'
+ *     export default {
+ *       name: 'clock',
+ *       start(ctx) {
+ *         ctx.primitive({ name: 'clock.now', description: 'The time.', run: () => new Date().toISOString() })
+ *       },
+ *     } satisfies Plugin
+ *
+ * Words
+ * - gateway     the process; owns the few long-lived things: store, event log, run pool, sockets
+ * - plugin      a definition, this file's `Plugin`; every feature is one
+ * - instance    a started plugin with its settings; a changed setting or file makes a new instance
+ * - generation  the immutable set of instances that serves at a time, with their routes, tools and handlers
+ * - scope       what one instance acquired; given back in reverse order when it stops
+ * - service     what `start` answers: what other plugins reach by `ctx.use(name)`
+ * - tool        what an agent's model may call; a primitive is a tool of the gateway's own
+ * - run         one prompt on its way to an answer
+ * - event       something that happened, on the SSE stream and in the audit log
+ *
+ * The life of an instance
+ * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload
+ * 2. `start(ctx)` acquires what it needs; what it acquires it registers in the same breath with `ctx.own` or `ctx.defer`
+ * 3. `http(server, ctx)` adds its routes to the generation being built (again for every later generation)
+ * 4. its generation becomes current; only now do its routes, tools and handlers act, so old and new may overlap
+ * 5. `ctx.signal` aborts
+ * 6. what it acquired is released, last first, each within a deadline; also when `start` threw half way
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Server } from '@hapi/hapi'
+import type Joi from 'joi'
+import type { EventBus } from './events.ts'
+import type { GatewayStatus } from './status.ts'
+import type { Logger } from './log.ts'
+import type { NewEvent, ToolSpec } from './protocol.ts'
+import type { RunPool } from './runs.ts'
+import type { EventEnvelope, RunQueue, Store } from './store/ports.ts'
+import type { Toolbox } from './toolbox.ts'
+
+/**
+ * What plugins offer each other, by plugin name. Each plugin's `contract.ts` adds itself:
+ *
+ *     declare module '../../core/plugin.ts' { interface Services { clock: Clock } }
+ */
+// oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
+export interface Services {}
+
+export interface Plugin<Config = unknown> {
+	/** The key under `plugins:` in gateway.yaml; letters, digits and `-`. */
+	name: string
+	/** Shown by GET /v1/plugins. */
+	version?: string
+	/** Plugins that must be switched on; they start before this one. */
+	needs?: readonly string[]
+	/** The old instance must have stopped before the new one starts: one bot token, one poller, one port. */
+	exclusive?: boolean
+	/** Checks the settings. joi is handed in, so that a plugin's file needs no package of its own. Absent: no settings are taken. */
+	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
+	/** Acquires. What it answers is the service that `ctx.use(name)` gives to others. */
+	start?(ctx: Context<Config>): unknown
+	/** An ordinary hapi plugin body in its own realm, run once for each generation: routes only, nothing acquired. */
+	http?(server: Server, ctx: Context<Config>): void | Promise<void>
+	/** The same on the legacy address, which listens only while some plugin has this. */
+	legacy?(server: Server, ctx: Context<Config>): void | Promise<void>
+}
+
+/** What a plugin is given. All of it stays valid until the instance is released. */
+export interface Context<Config = unknown> {
+	readonly name: string
+	/** Checked settings, with defaults filled in; frozen. */
+	readonly config: Config
+	readonly log: Logger
+	/** Aborts when the instance is about to be released. */
+	readonly signal: AbortSignal
+	/** Settles once the instance's generation is current: work that needs the tools or routes of others waits for it. */
+	readonly serving: Promise<void>
+	readonly store: Store
+	readonly events: EventBus
+	readonly queue: RunQueue
+	readonly pool: RunPool
+	/** Tools and primitives of the current generation. */
+	readonly toolbox: Toolbox
+	readonly gateway: GatewayStatus
+	/**
+	 * Another plugin's service. Late bound: ask when you need it and do not keep it, since that plugin may be replaced.
+	 * Throws `unavailable` where no such plugin runs.
+	 */
+	use<K extends keyof Services>(name: K): Services[K]
+	/** The same, or undefined where no such plugin runs. */
+	find<K extends keyof Services>(name: K): Services[K] | undefined
+	/** Registers what must be undone when this instance stops. `label` names it where it hangs. */
+	defer(release: () => unknown, label: string): void
+	/** Registers a disposable thing and answers with it. */
+	own<T extends AsyncDisposable | Disposable>(thing: T, label: string): T
+	/** Records of this plugin's own, apart from everybody else's. */
+	collection<T>(name: string): Collection<T>
+	/** Adds a tool of the gateway's own. Its calls show as `primitive.called` and `primitive.result` or `primitive.failed`. */
+	primitive(definition: ToolDefinition): void
+	/** Adds tools that depend on the agent; asked at the start of each run. A provider that throws gives none. */
+	tools(provide: (agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[]): void
+	/** Hears persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. What it throws is logged. */
+	on(type: string, handle: (event: EventEnvelope) => unknown): void
+	/** Hears WebSocket upgrades whose path starts with `prefix`, on the address it names. Must answer or destroy the socket. */
+	upgrade(address: Address, prefix: string, handle: UpgradeHandler): void
+	/** An event of the gateway itself, or of an agent outside a run. Settles once it is durable. */
+	emit(event: NewEvent, agent?: string): Promise<void>
+}
+
+export type Address = 'main' | 'legacy'
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+/** A small key-value table of one plugin. For records that must change together with others, use `ctx.store.commit`. */
+export interface Collection<T> {
+	get(id: string): Promise<T | undefined>
+	put(id: string, value: T): Promise<void>
+	/** Throws `conflict` where it exists. */
+	create(id: string, value: T): Promise<void>
+	/** Reads, changes and writes, again where somebody else was faster. `change` may answer undefined for: leave it. */
+	update(id: string, change: (value: T | undefined) => T | undefined): Promise<T | undefined>
+	delete(id: string): Promise<void>
+	list(): AsyncIterable<[id: string, value: T]>
+}
+
+/** Which agent is meant. Records belong to the uid, so that an agent made anew under an old name finds nothing of the old one. */
+export interface AgentRef {
+	name: string
+	uid: string
+}
+
+export interface ToolDefinition {
+	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
+	name: string
+	/** For the model: what it does, and when to use it. */
+	description: string
+	/** A joi object (checked before `run`; unknown keys refused), or a JSON Schema that the tool itself checks. Absent: no arguments. */
+	parameters?: Joi.ObjectSchema | Record<string, unknown>
+	aliases?: ToolSpec['aliases']
+	/**
+	 * May a call that was in flight when the gateway died simply be made again? `run` then gets the same `call.key`.
+	 * Where not, the model is told that the call was interrupted and its outcome is unknown. Default true for primitives
+	 * (they must honour the key), false for tools of `ctx.tools`.
+	 */
+	repeatable?: boolean
+	/** Event types for begin, end and failure of a call, and what to add to their payload. Default: the three of primitives. */
+	events?: { called: string; result: string; failed: string; payload?: Record<string, unknown> }
+	/** Answers with plain data, or with `call.pause(…)`. Throw a Fault to tell the model what to change. */
+	run(args: Record<string, unknown>, call: ToolCall): unknown
+}
+
+export interface ToolCall {
+	run_id: string
+	agent: AgentRef
+	conversation: string
+	/** Unique for this call of this run, and the same again when the call is repeated: use it as the idempotency key. */
+	key: string
+	/** Aborts when the run is stopped. */
+	signal: AbortSignal
+	/** An event of this run, in order with the others. */
+	emit(event: NewEvent): void
+	/** Makes the run wait for somebody's answer, which becomes the result of this call. The run holds no thread meanwhile. */
+	pause(question: QuestionText): Pause
+}
+
+export interface QuestionText {
+	question: string
+	options?: string[]
+}
+
+/** The mark of a call that waits; made by `call.pause` only. */
+export class Pause {
+	readonly text: QuestionText
+	constructor(text: QuestionText) {
+		this.text = text
+	}
+}
+
+/** Types a definition; at run time it answers what it got. */
+export function definePlugin<Config = unknown>(plugin: Plugin<Config>): Plugin<Config> {
+	return plugin
+}

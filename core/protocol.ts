@@ -1,0 +1,155 @@
+/**
+ * Every message between the main thread and a worker thread, as types. This file and errors.ts are all of ours that the
+ * sandbox sees.
+ *
+ * A run's thread gets a `RunOrder` and one MessagePort. The worker sends `ToMain`, main answers with `ToWorker`. The last
+ * message of a run is always `outcome`. Only data crosses: no classes, no functions; errors cross as `WireError`.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { WireError } from './errors.ts'
+
+/** Something that happened in a run, not yet stamped: main alone gives id, time and sequence. */
+export interface NewEvent {
+	event_type: string
+	payload: Record<string, unknown>
+}
+
+export interface ChatMessage {
+	role: 'user' | 'assistant'
+	content: string
+}
+
+/** A tool as a model is told of it. */
+export interface ToolSpec {
+	/** Canonical name, such as `memory.stm_read`. Providers that allow no dots show it by `wireName`. */
+	name: string
+	description: string
+	/** JSON Schema (2020-12) of an object. */
+	parameters: Record<string, unknown>
+	/** Further names that the offline provider's `/tool` accepts, such as a skill's own name. */
+	aliases?: string[]
+}
+
+/** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
+export interface ModelOrder {
+	/** The provider's name in gateway.yaml. */
+	provider: string
+	kind: 'openai' | 'offline'
+	model: string
+	base_url?: string
+	/** Lives in memory only; never journalled, never sent to a client. */
+	api_key?: string
+	temperature?: number
+	max_tokens?: number
+	/** Whole wait for one model call, its retries not counted. */
+	timeout_ms: number
+}
+
+export interface RunLimits {
+	/** Model calls of one run. */
+	steps: number
+	/** Input and output tokens of all model calls of one run together. */
+	tokens: number
+	/** Time in which the run is active; waiting in a queue or for an answer does not count. */
+	wall_time_s: number
+}
+
+export interface Usage {
+	input_tokens: number
+	output_tokens: number
+}
+
+export interface ToolCallRequest {
+	/** Unique within the run; results refer to it. */
+	id: string
+	/** Canonical name where the model named a known tool, otherwise what the model said. */
+	name: string
+	/** The arguments as the model wrote them: JSON text, which may be malformed. */
+	arguments: string
+}
+
+/** What a model said, whole. Nothing of a call that broke off is ever taken into one. */
+export interface ModelAnswer {
+	content: string
+	tool_calls: ToolCallRequest[]
+	usage: Usage
+	provider: string
+	model: string
+	finish_reason: string
+}
+
+/** One finished step of a run. The journal is a list of them, and all that the loop needs to go on. */
+export type Step =
+	| { kind: 'model'; answer: ModelAnswer }
+	| { kind: 'tool'; call_id: string; ok: boolean; content: string }
+
+/** All that a worker needs to run, or go on with, a run. */
+export interface RunOrder {
+	run_id: string
+	agent_id: string
+	/** First the agent's own model, then its fallbacks; never empty. */
+	models: ModelOrder[]
+	system: string | null
+	/** Earlier turns of the conversation, oldest first. */
+	history: ChatMessage[]
+	prompt: string
+	tools: ToolSpec[]
+	journal: Step[]
+	limits: RunLimits
+	/** What is left of `limits.wall_time_s`. */
+	remaining_ms: number
+}
+
+export type RunOutcome =
+	/** `answer` is the final model answer, not yet journalled. */
+	| { status: 'completed'; answer: ModelAnswer; usage: Usage }
+	| { status: 'paused'; question_id: string }
+	| { status: 'stopped' }
+	| { status: 'failed'; error: WireError; usage: Usage }
+
+/** Questions that a worker may ask of the main thread: parameters and result of each. */
+export interface Calls {
+	/** Journals a model's answer that wants tools. Settles once it is durable; no tool may be called before. */
+	model: { params: { answer: ModelAnswer }; result: null }
+	/** Calls a tool. Main journals the result before it replies. */
+	tool: { params: { call: ToolCallRequest }; result: ToolReply }
+}
+
+export type ToolReply =
+	| { status: 'done'; ok: boolean; content: string }
+	/** The run waits for somebody's answer: the loop ends with the outcome `paused`. */
+	| { status: 'paused'; question_id: string }
+
+export type Method = keyof Calls
+
+export type ToMain =
+	/** First message: which thread has the run (`worker_threads.threadId`). */
+	| { kind: 'hello'; thread: number }
+	/** Persisted events that need no answer: `model.request`, `model.retry`, `model.fallback`. */
+	| { kind: 'event'; event: NewEvent }
+	/** A piece of the answer in the making; delivered live, not kept. */
+	| { kind: 'stream'; content: string }
+	| { [M in Method]: { kind: 'call'; id: number; method: M; params: Calls[M]['params'] } }[Method]
+	| { kind: 'outcome'; outcome: RunOutcome }
+
+export type ToWorker =
+	| { kind: 'reply'; id: number; value: unknown }
+	| { kind: 'reply'; id: number; error: WireError }
+	| { kind: 'abort'; reason: string }
+
+/** The task that Piscina hands to the worker's entry. */
+export interface WorkerTask {
+	order: RunOrder
+	port: MessagePort
+}
+
+const WIRE_NAME_LIMIT = 64
+
+/** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */
+export function wireName(name: string): string {
+	const safe = name.replace(/[^a-zA-Z0-9_-]/g, '_')
+	if (safe.length <= WIRE_NAME_LIMIT) return safe
+	let hash = 5381
+	for (let at = 0; at < name.length; at++) hash = ((hash * 33) ^ name.charCodeAt(at)) >>> 0
+	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
+}
