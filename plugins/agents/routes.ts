@@ -1,0 +1,136 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
+
+const PERSONA_LIMIT_BYTES = 10 * 1024
+
+export const agentName = Joi.string()
+	.pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _ . and begin with a letter or digit')
+	.description('Name of the agent.')
+	.example('ada')
+
+const persona = Joi.string()
+	.allow('', null)
+	.max(PERSONA_LIMIT_BYTES, 'utf8')
+	.description('System persona, at most 10 KiB.')
+
+const orNull = (schema: Joi.Schema): Joi.Schema => schema.allow(null)
+const configKeys = {
+	model: Joi.string().min(1).max(200).description("The model's name at the provider."),
+	provider: Joi.string().min(1).max(64).description('A name under providers in gateway.yaml.'),
+	temperature: Joi.number().min(0).max(2),
+	max_tokens: Joi.number().integer().min(1).description('Output tokens of one model call.'),
+	fallback: Joi.array()
+		.items(Joi.string().min(1).max(64))
+		.max(8)
+		.description('Providers to try, in order, when the first fails.'),
+	limits: Joi.object({
+		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
+		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
+		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds for which one run may be active.'),
+	}),
+}
+const config = Joi.object(configKeys).unknown().description('Model and limits; further keys are kept.')
+/** A key set to null is taken out of the config. */
+const configChange = Joi.object(
+	Object.fromEntries(Object.entries(configKeys).map(([key, schema]) => [key, orNull(schema)])),
+)
+	.unknown()
+	.description('Keys to change; a key set to null is removed, what is not named stays.')
+
+const strict = { convert: false } as const
+const shown = Joi.object({
+	name: agentName.required(),
+	persona: Joi.string().allow('', null).required(),
+	config: Joi.object().unknown().required(),
+	created_at: Joi.string().isoDate().required(),
+}).id('Agent')
+const listed = Joi.array().items(
+	Joi.object({ name: agentName.required(), created_at: Joi.string().isoDate().required() }),
+)
+const detailed = shown
+	.keys({
+		skills: Joi.array()
+			.items(Joi.object({ id: Joi.string().required(), name: Joi.string().required() }))
+			.required(),
+	})
+	.id('AgentDetails')
+const params = Joi.object({ name: agentName.required() })
+
+export function routes(server: Server, ctx: Context): void {
+	const agents = (): Agents => ctx.use('agents')
+
+	server.route<{ Payload: { name: string; persona?: string | null; config?: AgentConfig } }>({
+		method: 'POST',
+		path: '/v1/agents',
+		options: {
+			description: 'Create an agent',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:write'),
+			validate: { payload: Joi.object({ name: agentName.required(), persona, config }).required().prefs(strict) },
+			response: { status: { 201: shown } },
+		},
+		handler: async (request, h) => h.response(view(await agents().create(request.payload))).code(201),
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/agents',
+		options: {
+			description: 'List agents',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:read'),
+			response: { status: { 200: listed } },
+		},
+		handler: async () => {
+			const list: { name: string; created_at: string }[] = []
+			for await (const { name, created_at } of agents().list()) list.push({ name, created_at })
+			return list
+		},
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}',
+		options: {
+			description: 'Read an agent',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:read'),
+			validate: { params },
+			response: { status: { 200: detailed } },
+		},
+		handler: async (request) => ({ ...view(await agents().get(request.params.name)), skills: [] }),
+	})
+	server.route<{ Params: { name: string }; Payload: { persona?: string | null; config?: Record<string, unknown> } }>({
+		method: 'PATCH',
+		path: '/v1/agents/{name}',
+		options: {
+			description: 'Change an agent',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:write'),
+			validate: { params, payload: Joi.object({ persona, config: configChange }).required().prefs(strict) },
+			response: { status: { 200: shown } },
+		},
+		handler: async (request) => view(await agents().update(request.params.name, request.payload)),
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'DELETE',
+		path: '/v1/agents/{name}',
+		options: {
+			description: 'Delete an agent with all that is its own',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:write'),
+			validate: { params },
+			response: { emptyStatusCode: 204 },
+		},
+		handler: async (request, h) => {
+			await agents().remove(request.params.name)
+			return h.response().code(204)
+		},
+	})
+}
+
+function view({ name, persona, config, created_at }: AgentRecord): Omit<AgentRecord, 'uid'> {
+	return { name, persona, config, created_at }
+}
