@@ -1,0 +1,37 @@
+import { messageOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Lease } from '../../core/store/ports.ts'
+import type { RunSettings } from './contract.ts'
+import { execute } from './executor.ts'
+import type { IndexEntry } from './keys.ts'
+import { jobOf } from './records.ts'
+
+/** Before a run is tried again whose log or record could not be written. */
+const RETRY_MS = 5_000
+
+/**
+ * Takes jobs as long as threads are free, until the instance is released. Runs under way then go on: what they need is
+ * the gateway's, not the instance's.
+ */
+export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
+	await ctx.serving
+	const free = (): number => (ctx.gateway.state() === 'draining' ? 0 : ctx.pool.capacity)
+	for await (const lease of ctx.queue.claim(free, ctx.signal)) {
+		take(ctx, lease).catch((error: unknown) =>
+			ctx.log.error({ err: error, job: lease.job.id }, 'a job could not be given back'),
+		)
+	}
+}
+
+async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
+	const { run_id, uid } = lease.job.body as unknown as IndexEntry & { run_id: string }
+	try {
+		const next = await execute(ctx, uid, run_id)
+		if (next) await ctx.queue.enqueue(jobOf(next))
+		await lease.ack()
+	} catch (error) {
+		if (ctx.gateway.state() === 'draining') return // goes on after the next start
+		ctx.log.error({ err: error, run_id }, `a run could not be carried on, it is tried again: ${messageOf(error)}`)
+		await lease.release(RETRY_MS)
+	}
+}

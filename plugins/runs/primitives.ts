@@ -1,0 +1,47 @@
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { messagesOf, readNotes, writeNote } from './conversation.ts'
+
+const RECENT_MESSAGES = 20
+
+/** `ask`, `memory.stm_read`, `memory.stm_write`. */
+export function addPrimitives(ctx: Pick<Context, 'primitive' | 'store'>): void {
+	ctx.primitive({
+		name: 'ask',
+		description:
+			'Asks the person behind this conversation a question and waits for the answer. Use it when you cannot go on without them.',
+		parameters: Joi.object({
+			question: Joi.string().min(1).max(4_000).required().description('What you want to know.'),
+			options: Joi.array()
+				.items(Joi.string().min(1).max(200))
+				.min(1)
+				.max(20)
+				.description('Answers to choose from, where there are only a few.'),
+		}),
+		run: (args, call) => call.pause(args as unknown as { question: string; options?: string[] }),
+	})
+	ctx.primitive({
+		name: 'memory.stm_read',
+		description:
+			'Reads the short-term memory of this conversation: your notes, and its latest messages. It is gone when the conversation is reset.',
+		parameters: Joi.object({ key: Joi.string().min(1).max(128).description('One note only.') }),
+		async run({ key }, { agent, conversation }) {
+			const notes = await readNotes(ctx.store, agent.uid, conversation)
+			if (typeof key === 'string') return { key, value: Object.hasOwn(notes, key) ? notes[key] : null }
+			const messages = await messagesOf(ctx.store, agent, conversation)
+			return { notes, messages: messages.slice(-RECENT_MESSAGES).map(({ role, content }) => ({ role, content })) }
+		},
+	})
+	ctx.primitive({
+		name: 'memory.stm_write',
+		description:
+			'Writes a note to the short-term memory of this conversation, or takes one away with the value null. At most 64 notes.',
+		parameters: Joi.object({
+			key: Joi.string().min(1).max(128).invalid('__proto__').required().description('The name of the note.'),
+			value: Joi.any().required().description('Any JSON value, at most 16 KiB.'),
+		}),
+		async run({ key, value }, { agent, conversation }) {
+			return { key, notes: await writeNote(ctx.store, agent.uid, conversation, key as string, value) }
+		},
+	})
+}

@@ -1,0 +1,233 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+
+const PROMPT_LIMIT_BYTES = 100 * 1024
+const ANSWER_LIMIT_BYTES = 100 * 1024
+
+const strict = { convert: false } as const
+const iso = Joi.string().isoDate()
+const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
+const name = Joi.string().max(64).required().description('Name of the agent.')
+const runId = Joi.string().max(64).required().description('Id of the run.')
+const asked = {
+	question_id: Joi.string().required(),
+	question: Joi.string().required(),
+	options: Joi.array().items(Joi.string()),
+}
+const run = Joi.object({
+	run_id: Joi.string().required(),
+	agent: Joi.string().required(),
+	status: Joi.valid(...statuses).required(),
+	trigger: Joi.string().required(),
+	conversation: Joi.string().required(),
+	prompt: Joi.string().allow('').required(),
+	answer: Joi.string().allow('', null).required(),
+	created_at: iso.required(),
+	started_at: iso.allow(null).required(),
+	ended_at: iso.allow(null).required(),
+	usage: Joi.object({ input_tokens: Joi.number().required(), output_tokens: Joi.number().required() }).required(),
+	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
+		.allow(null)
+		.required(),
+	question: Joi.object(asked).allow(null).required(),
+}).id('Run')
+const started = Joi.object({
+	run_id: Joi.string().required(),
+	agent: Joi.string().required(),
+	status: Joi.valid('started').required(),
+})
+const message = Joi.object({
+	role: Joi.valid('user', 'assistant').required(),
+	content: Joi.string().allow('').required(),
+	timestamp: iso.required(),
+}).id('Message')
+const question = Joi.object({ ...asked, run_id: Joi.string().required(), asked_at: iso.required() }).id('Question')
+
+export function routes(server: Server, ctx: Context<RunSettings>): void {
+	const runs = (): Runs => ctx.use('runs')
+	const agentOf = (agent: string): Promise<AgentRecord> => ctx.use('agents').get(agent)
+
+	server.route<{ Params: { name: string }; Payload: { prompt: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/runs',
+		options: {
+			description: 'Start a run',
+			notes: 'The run goes on in the background; follow it at GET /v1/events/stream?run_id=…',
+			tags: ['api', 'runs'],
+			auth: scoped('runs:write'),
+			validate: {
+				params: Joi.object({ name }),
+				headers: Joi.object({
+					'idempotency-key': Joi.string()
+						.min(1)
+						.max(255)
+						.description('The same key within 24 hours means the same run.'),
+				}).unknown(),
+				payload: Joi.object({
+					prompt: Joi.string().min(1).max(PROMPT_LIMIT_BYTES, 'utf8').required().description('At most 100 KiB.'),
+				})
+					.required()
+					.prefs(strict),
+			},
+			response: { status: { 200: started } },
+		},
+		handler: async (request) => {
+			const key = request.headers['idempotency-key'] as string | undefined
+			const agent = await agentOf(request.params.name)
+			const { run_id } = await runs().start(agent, {
+				prompt: request.payload.prompt,
+				trigger: 'api',
+				...(key !== undefined && { idempotency_key: key }),
+			})
+			return { run_id, agent: agent.name, status: 'started' }
+		},
+	})
+	server.route<{ Params: { name: string }; Query: { limit: number; before?: string; status?: RunStatus } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/runs',
+		options: {
+			description: 'List the runs of an agent, newest first',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: {
+				params: Joi.object({ name }),
+				query: Joi.object({
+					limit: Joi.number().integer().min(1).max(500).default(50),
+					before: Joi.string().max(64).description('Go on behind this run_id.'),
+					status: Joi.valid(...statuses),
+				}),
+			},
+			response: { status: { 200: Joi.array().items(run) } },
+		},
+		handler: async (request) => (await runs().list(await agentOf(request.params.name), request.query)).map(view),
+	})
+	server.route<{ Params: { run_id: string } }>({
+		method: 'GET',
+		path: '/v1/runs/{run_id}',
+		options: {
+			description: 'Read a run',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: { params: Joi.object({ run_id: runId }) },
+			response: { status: { 200: run } },
+		},
+		handler: async (request) => view(await runs().get(request.params.run_id)),
+	})
+	server.route<{ Params: { run_id: string } }>({
+		method: 'POST',
+		path: '/v1/runs/{run_id}/cancel',
+		options: {
+			description: 'Cancel one run',
+			tags: ['api', 'runs'],
+			auth: scoped('runs:write'),
+			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
+			response: { status: { 200: run } },
+		},
+		handler: async (request) => view(await runs().cancel(request.params.run_id)),
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/stop',
+		options: {
+			description: 'Cancel every run of the agent',
+			notes: 'When it answers, nothing of them goes on.',
+			tags: ['api', 'agents'],
+			auth: scoped('runs:write'),
+			validate: { params: Joi.object({ name }), payload: emptyBody() },
+			response: {
+				status: { 200: Joi.object({ agent: Joi.string().required(), status: Joi.valid('stopped').required() }) },
+			},
+		},
+		handler: async (request) => {
+			const agent = await agentOf(request.params.name)
+			await runs().stopAgent(agent)
+			return { agent: agent.name, status: 'stopped' }
+		},
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/reset',
+		options: {
+			description: 'Begin a new session: history and short-term memory are empty again',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:write'),
+			validate: { params: Joi.object({ name }), payload: emptyBody() },
+			response: {
+				status: { 200: Joi.object({ agent: Joi.string().required(), status: Joi.valid('reset').required() }) },
+			},
+		},
+		handler: async (request) => {
+			const agent = await agentOf(request.params.name)
+			await runs().reset(agent)
+			return { agent: agent.name, status: 'reset' }
+		},
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/history',
+		options: {
+			description: 'Messages of the current session, oldest first',
+			tags: ['api', 'agents'],
+			auth: scoped('agents:read'),
+			validate: { params: Joi.object({ name }) },
+			response: { status: { 200: Joi.array().items(message) } },
+		},
+		handler: async (request) => runs().history(await agentOf(request.params.name)),
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/questions',
+		options: {
+			description: 'Questions of the agent that wait for an answer, oldest first',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: { params: Joi.object({ name }) },
+			response: { status: { 200: Joi.array().items(question) } },
+		},
+		handler: async (request) => (await runs().questions(await agentOf(request.params.name))).map(viewQuestion),
+	})
+	server.route<{ Params: { name: string; question_id: string }; Payload: { answer: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/ask-responses/{question_id}',
+		options: {
+			description: 'Answer a question; its run goes on',
+			tags: ['api', 'runs'],
+			auth: scoped('runs:write'),
+			validate: {
+				params: Joi.object({ name, question_id: Joi.string().max(64).required() }),
+				payload: Joi.object({ answer: Joi.string().allow('').max(ANSWER_LIMIT_BYTES, 'utf8').required() })
+					.required()
+					.prefs(strict),
+			},
+			response: {
+				status: { 200: Joi.object({ question_id: Joi.string().required(), status: Joi.valid('answered').required() }) },
+			},
+		},
+		handler: async (request) => {
+			const { question_id } = request.params
+			await runs().answer(await agentOf(request.params.name), question_id, request.payload.answer)
+			return { question_id, status: 'answered' }
+		},
+	})
+}
+
+/** Actions without parameters take no body, or an empty object. */
+function emptyBody(): Joi.Schema {
+	return Joi.object({}).allow(null)
+}
+
+function view({
+	agent_uid: _uid,
+	active_ms: _active,
+	...shown
+}: RunRecord): Omit<RunRecord, 'agent_uid' | 'active_ms'> {
+	return shown
+}
+
+function viewQuestion({ question_id, question, options, run_id, asked_at }: Question): Partial<Question> {
+	return { question_id, question, ...(options && { options }), run_id, asked_at }
+}

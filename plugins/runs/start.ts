@@ -1,0 +1,112 @@
+/** Taking a run in: one commit makes its record, its place in the conversation and its idempotency key. */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Op, Store } from '../../core/store/ports.ts'
+import type { RunRecord, StartRequest } from './contract.ts'
+import { keys } from './keys.ts'
+import type { Lane } from './keys.ts'
+import { change } from './records.ts'
+
+export interface IdempotencyRecord {
+	run_id: string
+	body: string
+	at: string
+}
+
+export const IDEMPOTENCY_MS = 24 * 3600 * 1000
+
+/** `isNew` is false where the idempotency key has brought back an earlier run. */
+export async function takeIn(
+	store: Store,
+	agent: AgentRef,
+	request: StartRequest & { conversation: string },
+	maxWaiting: number,
+): Promise<{ run: RunRecord; isNew: boolean }> {
+	const run_id = newId()
+	const { uid } = agent
+	const repeated =
+		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
+
+	const taken = change(store, uid, async () => {
+		const earlier = await repeated?.find()
+		if (earlier) return { ops: null, result: { run: earlier, isNew: false } }
+		const lane = await store.get<Lane>(keys.lane(uid, request.conversation))
+		const ahead = lane?.value.runs ?? []
+		if (ahead.length > maxWaiting) {
+			throw new Fault(
+				'queue_full',
+				`${ahead.length - 1} runs wait in this conversation already; wait for one to end, or stop the agent`,
+				{ headers: { 'retry-after': '5' } },
+			)
+		}
+		const run = makeRecord(run_id, agent, request, ahead.length > 0)
+		const ops: Op[] = [
+			{ key: keys.run(uid, run_id), value: run, expect: null },
+			{ key: keys.turn(uid, run.conversation, run_id), value: {}, expect: null },
+			{ key: keys.lane(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: lane?.rev ?? null },
+		]
+		if (repeated) ops.push(await repeated.op(run_id))
+		return { ops, result: { run, isNew: true } }
+	})
+	// The index lies in a scope of its own. Where only one of the two gets written, nobody was told of the run.
+	const [result] = await Promise.all([taken, store.put(keys.index(run_id), { agent: agent.name, uid })])
+	return result
+}
+
+function makeRecord(
+	run_id: string,
+	agent: AgentRef,
+	request: StartRequest & { conversation: string },
+	waits: boolean,
+): RunRecord {
+	const at = now()
+	return {
+		run_id,
+		agent: agent.name,
+		agent_uid: agent.uid,
+		conversation: request.conversation,
+		status: waits ? 'queued' : 'started',
+		trigger: request.trigger,
+		prompt: request.prompt,
+		created_at: at,
+		started_at: waits ? null : at,
+		ended_at: null,
+		answer: null,
+		usage: { input_tokens: 0, output_tokens: 0 },
+		error: null,
+		question: null,
+		active_ms: 0,
+	}
+}
+
+function repetition(store: Store, uid: string, key: string, request: StartRequest) {
+	const place = keys.idempotency(uid, hash(key))
+	const body = hash(JSON.stringify([request.prompt, request.trigger]))
+	const fresh = async () => {
+		const entry = await store.get<IdempotencyRecord>(place)
+		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }
+	}
+	return {
+		async find(): Promise<RunRecord | undefined> {
+			const { entry, valid } = await fresh()
+			if (!entry || !valid) return undefined
+			if (entry.value.body !== body) {
+				throw new Fault(
+					'idempotency_mismatch',
+					'this idempotency-key was used with another body in the last 24 hours; use a new key for a new request',
+				)
+			}
+			return (await store.get<RunRecord>(keys.run(uid, entry.value.run_id)))?.value
+		},
+		async op(run_id: string): Promise<Op> {
+			const { entry } = await fresh()
+			return { key: place, value: { run_id, body, at: now() } satisfies IdempotencyRecord, expect: entry?.rev ?? null }
+		},
+	}
+}
+
+function hash(text: string): string {
+	return createHash('sha256').update(text).digest('hex')
+}
