@@ -1,0 +1,45 @@
+/** What plugins write into a route's `options` beside hapi's own settings, and how hapi keeps it. */
+import type { RequestRoute, RouteOptionsAccess } from '@hapi/hapi'
+
+/**
+ * The `auth` of a route that a caller with this scope, or with `*`, may use:
+ *
+ *     server.route({ method: 'GET', path: '/v1/notes', options: { auth: scoped('agents:read') }, handler })
+ *
+ * A route without `auth` takes callers with `*` only, and `auth: false` takes everybody. The auth plugin refuses a
+ * generation that has a route with anything else, or with a scope that no token can have.
+ */
+export function scoped(scope: string): RouteOptionsAccess {
+	return { access: { scope: [scope, '*'] } }
+}
+
+/** The rules of a route as hapi keeps them, which its types do not show: `server.auth.lookup(route)`. */
+export interface RouteAccess {
+	strategies: string[]
+	mode: string
+	access?: { entity?: string; scope?: { selection?: string[]; required?: string[]; forbidden?: string[] } | false }[]
+}
+
+/** The scopes of which a caller needs one; empty for a route that takes everybody. */
+export function scopesOf(rules: RouteAccess | false): string[] {
+	const { access = [] } = rules || {}
+	return access.flatMap(({ scope }) => (scope && scope.selection) || [])
+}
+
+/** What a route's own schemas do not say, for GET /v1/openapi.json: `plugins: { openapi: { produces: 'text/plain' } }`. */
+export interface OpenApiHints {
+	/** Media type of its successful answers, where that is not JSON. */
+	produces?: string
+	/** Error statuses that it answers with beyond those that follow from its method, path and scope, such as 404 or 409. */
+	errors?: readonly number[]
+}
+
+declare module '@hapi/hapi' {
+	interface PluginSpecificConfiguration {
+		openapi?: OpenApiHints
+	}
+	interface ServerAuth {
+		/** With the default where the route says nothing; false where it takes everybody. */
+		lookup(route: RequestRoute): RouteAccess | false
+	}
+}

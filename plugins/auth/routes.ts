@@ -1,0 +1,116 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { scoped } from '../../core/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { AuthSettings, Tokens } from './contract.ts'
+import { instantOf } from './instant.ts'
+import { scopeNames, scopes } from './scopes.ts'
+
+const scopeList = Object.entries(scopes)
+	.map(([name, grants]) => `- \`${name}\`: ${grants}.`)
+	.join('\n')
+
+const iso = Joi.string().isoDate()
+const shown = {
+	id: Joi.string().required(),
+	scopes: Joi.array().items(Joi.string()).required(),
+	expires_at: iso.allow(null).required().description('Null where it never expires.'),
+	created_at: iso.required(),
+}
+const token = Joi.object({ ...shown, status: Joi.valid('active', 'revoked', 'expired').required() }).id('Token')
+const newToken = Joi.object({
+	...shown,
+	token: Joi.string().required().description('Shown here and never again.'),
+}).id('NewToken')
+
+const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
+const newTokenRequest = Joi.object({
+	scopes: Joi.array()
+		.items(
+			Joi.string()
+				.valid(...scopeNames)
+				.messages({ 'any.only': `{#label} must be one of ${scopeNames.join(', ')}` }),
+		)
+		.min(1)
+		.unique()
+		.required()
+		.messages({ 'array.min': '{#label} must name at least one scope' }),
+	ttl: Joi.string()
+		.isoDate()
+		.custom(future)
+		.messages({ 'string.isoDate': NOT_A_TIME })
+		.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
+		.example('2030-01-31T12:00:00Z'),
+})
+
+export function routes(server: Server, ctx: Context<AuthSettings>): void {
+	const tokens = (): Tokens => ctx.use('auth').tokens
+
+	server.route<{ Payload: { scopes: string[]; ttl?: string } }>({
+		method: 'POST',
+		path: '/v1/auth/tokens',
+		options: {
+			description: 'Create a token',
+			notes: [
+				"As long as no token was ever created, this needs none: from the gateway's own machine at once, from elsewhere with the set-up code that the log shows at start.",
+				`Scopes:\n${scopeList}`,
+			],
+			tags: ['api', 'tokens'],
+			auth: scoped('tokens:admin'),
+			plugins: { auth: { bootstrap: true } },
+			validate: {
+				headers: Joi.object({
+					'x-setup-code': Joi.string().max(256).description('For the first token, where the caller is not local.'),
+				}).unknown(),
+				payload: newTokenRequest.required().prefs({ convert: false }),
+			},
+			response: { status: { 201: newToken } },
+		},
+		handler: async (request, h) => {
+			const { scopes: wanted, ttl = null } = request.payload
+			const created = await tokens().create(
+				{ scopes: wanted, expires_at: ttl },
+				request.auth.credentials.bootstrap ?? false,
+			)
+			return h.response(created).code(201)
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/auth/tokens',
+		options: {
+			description: 'List tokens, oldest first',
+			notes: 'Those that ended more than 90 days ago are no longer in it.',
+			tags: ['api', 'tokens'],
+			auth: scoped('tokens:admin'),
+			response: { status: { 200: Joi.object({ tokens: Joi.array().items(token).required() }) } },
+		},
+		handler: async () => ({ tokens: await tokens().list() }),
+	})
+	server.route<{ Params: { id: string } }>({
+		method: 'DELETE',
+		path: '/v1/auth/tokens/{id}',
+		options: {
+			description: 'Revoke a token',
+			notes: 'At once: the next request with it is refused, and open streams of it end within a second.',
+			tags: ['api', 'tokens'],
+			auth: scoped('tokens:admin'),
+			validate: { params: Joi.object({ id: Joi.string().max(64).required().description('Id of the token.') }) },
+			response: {
+				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('revoked').required() }) },
+			},
+		},
+		handler: async (request) => {
+			await tokens().revoke(request.params.id)
+			return { id: request.params.id, status: 'revoked' }
+		},
+	})
+}
+
+/** The instant as the wire has it. joi's own check takes forms that name no instant, such as 2030-W05. */
+function future(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	const instant = instantOf(text)
+	if (instant === undefined) return helpers.message({ custom: NOT_A_TIME })
+	if (Date.parse(instant) <= Date.now()) return helpers.message({ custom: '{#label} must be in the future' })
+	return instant
+}

@@ -1,0 +1,148 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Fault, isFault } from '../../core/errors.ts'
+import { newId, now, randomText } from '../../core/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Op } from '../../core/store/ports.ts'
+import type { Token, Tokens, TokenStatus } from './contract.ts'
+
+/** As it lies in the store. The text itself is nowhere. */
+interface TokenRecord {
+	id: string
+	/** SHA-256 of the text, hex. */
+	hash: string
+	scopes: string[]
+	expires_at: string | null
+	created_at: string
+	revoked_at: string | null
+}
+
+const SCOPE = 'auth'
+const TOKEN_BYTES = 32
+const TOKEN_FORM = /^svc_[A-Za-z0-9_-]{43}$/
+/** Keeps a look at all of them cheap. */
+const TOKEN_LIMIT = 10_000
+/** How long an ended token still shows in the list. */
+const KEEP_ENDED_DAYS = 90
+/** Ended tokens that go in one commit, which holds at most 100 writes. */
+const SWEEP_LIMIT = 50
+
+const tokenKey = (id: string) => [SCOPE, 'token', id] as const
+const hashKey = (hash: string) => [SCOPE, 'hash', hash] as const
+const bootstrapKey = [SCOPE, 'bootstrap'] as const
+
+export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
+	const recordOf = async (id: string): Promise<TokenRecord | undefined> =>
+		(await store.get<TokenRecord>(tokenKey(id)))?.value
+	const noneYet = async (): Promise<boolean> => (await store.get(bootstrapKey)) === undefined
+
+	/** Creation is the only time at which the table grows, so it is also when what ended long ago is swept out. */
+	const makeRoom = async (): Promise<void> => {
+		const outdated = Date.now() - KEEP_ENDED_DAYS * 86_400_000
+		const old: TokenRecord[] = []
+		let kept = 0
+		for await (const { value } of store.list<TokenRecord>([SCOPE, 'token'])) {
+			if (endOf(value) < outdated) old.push(value)
+			else kept++
+		}
+		if (kept >= TOKEN_LIMIT) {
+			throw new Fault(
+				'conflict',
+				`there are ${TOKEN_LIMIT} tokens already; give new ones a ttl, and use fewer: those that ended more than ${KEEP_ENDED_DAYS} days ago go by themselves`,
+			)
+		}
+		const swept = old.slice(0, SWEEP_LIMIT).flatMap(({ id, hash }): Op[] => [
+			{ key: tokenKey(id), value: undefined },
+			{ key: hashKey(hash), value: undefined },
+		])
+		if (swept.length > 0) await store.commit(SCOPE, swept)
+	}
+
+	const write = async (record: TokenRecord, mustBeFirst: boolean): Promise<void> => {
+		const { id, hash } = record
+		const ops: Op[] = [
+			{ key: tokenKey(id), value: record, expect: null },
+			{ key: hashKey(hash), value: { id }, expect: null },
+		]
+		if (await noneYet()) {
+			try {
+				await store.commit(SCOPE, [...ops, { key: bootstrapKey, value: { token_id: id }, expect: null }])
+				return
+			} catch (error) {
+				if (!isFault(error, 'conflict')) throw error
+				// Somebody else's token became the first one meanwhile.
+			}
+		}
+		if (mustBeFirst) {
+			throw new Fault('unauthorized', 'the first token was created meanwhile; send it to create others', {
+				headers: { 'www-authenticate': 'Bearer' },
+			})
+		}
+		await store.commit(SCOPE, ops)
+	}
+
+	/** What is done is done: a log that cannot be written must not cost the caller the only sight of a new token. */
+	const tell = (event_type: string, payload: Record<string, unknown>): Promise<void> =>
+		emit({ event_type, payload }).catch((error: unknown) => log.error({ err: error }, `${event_type} was not recorded`))
+
+	return {
+		noneYet,
+		async create({ scopes, expires_at }, mustBeFirst = false) {
+			await makeRoom()
+			const token = `svc_${randomText(TOKEN_BYTES)}`
+			const shown = { id: newId(), scopes, expires_at, created_at: now() }
+			await write({ ...shown, hash: hashOf(token).toString('hex'), revoked_at: null }, mustBeFirst)
+			await tell('token.created', { token_id: shown.id, scopes, expires_at })
+			return { ...shown, token }
+		},
+		async list() {
+			const tokens: Token[] = []
+			for await (const { value } of store.list<TokenRecord>([SCOPE, 'token'])) tokens.push(view(value))
+			return tokens
+		},
+		async revoke(id) {
+			for (;;) {
+				const entry = await store.get<TokenRecord>(tokenKey(id))
+				if (!entry) throw new Fault('not_found', `there is no token "${id}"; GET /v1/auth/tokens lists them`)
+				if (entry.value.revoked_at !== null) return
+				try {
+					await store.update(tokenKey(id), { ...entry.value, revoked_at: now() }, entry.rev)
+				} catch (error) {
+					if (isFault(error, 'conflict')) continue // somebody else was faster, or swept it out
+					throw error
+				}
+				return tell('token.revoked', { token_id: id })
+			}
+		},
+		async find(text) {
+			if (!TOKEN_FORM.test(text)) return undefined
+			const hash = hashOf(text)
+			const pointer = await store.get<{ id: string }>(hashKey(hash.toString('hex')))
+			const record = pointer && (await recordOf(pointer.value.id))
+			return record && timingSafeEqual(hash, Buffer.from(record.hash, 'hex')) ? view(record) : undefined
+		},
+		async get(id) {
+			const record = await recordOf(id)
+			return record && view(record)
+		},
+	}
+}
+
+function hashOf(text: string): Buffer {
+	return createHash('sha256').update(text).digest()
+}
+
+function view(record: TokenRecord): Token {
+	const { id, scopes, expires_at, created_at } = record
+	return { id, scopes, status: statusOf(record), expires_at, created_at }
+}
+
+function statusOf(record: TokenRecord): TokenStatus {
+	if (record.revoked_at !== null) return 'revoked'
+	return endOf(record) <= Date.now() ? 'expired' : 'active'
+}
+
+/** When it ended or will end, as milliseconds since 1970. */
+function endOf({ revoked_at, expires_at }: TokenRecord): number {
+	const end = revoked_at ?? expires_at
+	return end === null ? Infinity : Date.parse(end)
+}

@@ -1,0 +1,125 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { scoped } from '../../core/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+import { healthOf, isReady, linesOf } from './health.ts'
+import { documentOf } from './openapi/document.ts'
+import type { Document } from './openapi/document.ts'
+
+const health = Joi.object({
+	status: Joi.valid('ok', 'degraded', 'starting', 'draining')
+		.required()
+		.description('degraded: it serves, and something needs a look.'),
+	version: Joi.string().required(),
+	generation: Joi.number().integer().required().description('Counts the reloads that changed something.'),
+	uptime_s: Joi.number().integer().required().description('Seconds since the start.'),
+	checks: Joi.array()
+		.items(
+			Joi.object({ name: Joi.string().required(), ok: Joi.boolean().required(), message: Joi.string().required() }),
+		)
+		.required(),
+}).id('Health')
+
+const plugin = Joi.object({
+	name: Joi.string().required(),
+	version: Joi.string().allow(null).required(),
+	state: Joi.valid('running', 'failed').required(),
+	last_error: Joi.string()
+		.allow(null)
+		.required()
+		.description('Why it does not run, or does not run as its files now are.'),
+	generation: Joi.number()
+		.integer()
+		.allow(null)
+		.required()
+		.description('The generation in which it began to serve as it is; null where it does not.'),
+}).id('Plugin')
+
+const plain = { openapi: { produces: 'text/plain' } }
+
+export function routes(server: Server, ctx: Context): void {
+	const { gateway } = ctx
+
+	server.route({
+		method: 'GET',
+		path: '/healthz',
+		options: {
+			description: 'Is the process alive?',
+			tags: ['api', 'gateway'],
+			auth: false,
+			plugins: plain,
+			response: { status: { 200: Joi.valid('ok') } },
+		},
+		handler: (_request, h) => h.response('ok').type('text/plain'),
+	})
+	server.route<{ Query: { verbose?: string } }>({
+		method: 'GET',
+		path: '/readyz',
+		options: {
+			description: 'Does the gateway take requests?',
+			notes:
+				'503 while it starts or drains. One that refuses writes or a new configuration is degraded, and still ready.',
+			tags: ['api', 'gateway'],
+			auth: false,
+			plugins: plain,
+			validate: {
+				query: Joi.object({
+					verbose: Joi.string().allow('').description('One line for each check: [+] where it is well, [-] where not.'),
+				}).unknown(),
+			},
+			response: { status: { 200: Joi.string(), 503: Joi.string() } },
+		},
+		handler: (request, h) => {
+			const now = healthOf(gateway)
+			const text = request.query.verbose === undefined ? now.status : linesOf(now)
+			return h
+				.response(text)
+				.type('text/plain')
+				.code(isReady(now) ? 200 : 503)
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/health',
+		options: {
+			description: 'How the gateway is',
+			notes: '503 while it starts or drains, as GET /readyz.',
+			tags: ['api', 'gateway'],
+			auth: false,
+			response: { status: { 200: health, 503: health } },
+		},
+		handler: (_request, h) => {
+			const now = healthOf(gateway)
+			return h.response(now).code(isReady(now) ? 200 : 503)
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/plugins',
+		options: {
+			description: 'List plugins',
+			tags: ['api', 'gateway'],
+			auth: scoped('agents:read'),
+			response: { status: { 200: Joi.array().items(plugin) } },
+		},
+		handler: () =>
+			gateway
+				.plugins()
+				.map(({ name, version, state, last_error, generation }) => ({ name, version, state, last_error, generation })),
+	})
+
+	let document: Document | undefined
+	server.route({
+		method: 'GET',
+		path: '/v1/openapi.json',
+		options: {
+			description: 'This description of the API',
+			notes: "OpenAPI 3.1, made from the routes themselves, third parties' plugins included.",
+			tags: ['api', 'gateway'],
+			auth: false,
+			response: { status: { 200: Joi.object().unknown() } },
+		},
+		// Routes are complete once a generation serves, and never change afterwards.
+		handler: () => (document ??= documentOf(server, gateway.version)),
+	})
+}

@@ -1,0 +1,141 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { ServerResponse } from 'node:http'
+import net from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { Connection, turnOf } from '../../../plugins/events/connection.ts'
+import { chunk, greeting } from '../../../plugins/events/frames.ts'
+
+/** A server that hands over the responses of `/stream` and answers everything else itself, when told to. */
+async function serve(
+	t: Test,
+): Promise<{ port: number; streams: AsyncIterator<ServerResponse>; others: ServerResponse[] }> {
+	const waiting: ServerResponse[] = []
+	const others: ServerResponse[] = []
+	let wake = (): void => {}
+	const server = http.createServer((request, response) => {
+		if (request.url === '/stream') waiting.push(response)
+		else others.push(response)
+		wake()
+	})
+	server.listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	async function* arrive(): AsyncGenerator<ServerResponse> {
+		for (;;) {
+			const next = waiting.shift()
+			if (next) yield next
+			else await new Promise<void>((resolve) => (wake = resolve))
+		}
+	}
+	return { port: (server.address() as AddressInfo).port, streams: arrive(), others }
+}
+
+async function open(
+	streams: AsyncIterator<ServerResponse>,
+	stallMs = 30_000,
+): Promise<{ connection: Connection; closed: Promise<void> }> {
+	const response = (await streams.next()).value as ServerResponse
+	const { promise: closed, resolve } = Promise.withResolvers<void>()
+	const socket = await turnOf(response)
+	if (!socket) throw new Error('the client went away')
+	return { connection: new Connection(response, socket, greeting('0'), { stallMs, closed: resolve }), closed }
+}
+
+const MIB = 1024 * 1024
+const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`
+
+void t.test('a stream that is pipelined behind another request waits for its turn', async (t) => {
+	const { port, streams, others } = await serve(t)
+	const socket = net.connect(port, '127.0.0.1')
+	let heard = ''
+	socket.on('data', (data) => (heard += data.toString()))
+	socket.write(ask('/first') + ask('/stream'))
+	const opening = open(streams)
+	while (others.length === 0) await new Promise(setImmediate)
+	t.equal(heard, '')
+	others[0]?.end('first answer')
+	const { connection } = await opening
+	connection.write(chunk('data: 1\n\n'))
+	while (!heard.includes('data: 1')) await once(socket, 'data')
+	t.match(heard, /^HTTP\/1\.1 200[^]*first answer[^]*HTTP\/1\.1 200[^]*event-stream[^]*retry: 3000[^]*data: 1\n\n\r\n$/)
+	socket.destroy()
+})
+
+void t.test('a client that goes away before its turn is noticed', async (t) => {
+	const { port, streams, others } = await serve(t)
+	const socket = net.connect(port, '127.0.0.1')
+	socket.write(ask('/first') + ask('/stream'))
+	const response = (await streams.next()).value as ServerResponse
+	const turn = turnOf(response)
+	t.equal(others.length, 1)
+	socket.destroy()
+	t.equal(await turn, null)
+})
+
+void t.test('a client that takes nothing is cut off, and nothing more than was written waits for it', async (t) => {
+	const { port, streams } = await serve(t)
+	const socket = net.connect(port, '127.0.0.1')
+	socket.pause()
+	socket.write(ask('/stream'))
+	const { connection, closed } = await open(streams, 200)
+	const block = chunk('x'.repeat(64 * 1024))
+	let ready = 0
+	while (!connection.full) {
+		connection.write(block)
+		await new Promise(setImmediate)
+	}
+	connection.whenReady(() => ready++)
+	t.ok(connection.backlog > 0 && connection.backlog < MIB)
+	await closed
+	t.equal(ready, 0)
+	socket.destroy()
+})
+
+void t.test('a client that is slow, but takes something, is not cut off', async (t) => {
+	const { port, streams } = await serve(t)
+	const socket = net.connect(port, '127.0.0.1')
+	socket.write(ask('/stream'))
+	const { connection, closed } = await open(streams, 300)
+	let isClosed = false
+	void closed.then(() => (isClosed = true))
+	// Rests after every MiB for less than the limit; the whole takes much longer.
+	let taken = 0
+	socket.on('data', ({ length }) => {
+		if (Math.floor(taken / MIB) < Math.floor((taken += length) / MIB)) {
+			socket.pause()
+			setTimeout(() => socket.resume(), 150)
+		}
+	})
+	const began = performance.now()
+	connection.write(chunk('x'.repeat(12 * MIB)))
+	t.ok(connection.full)
+	await new Promise<void>((resolve) => connection.whenReady(resolve))
+	t.ok(performance.now() - began > 600)
+	t.notOk(isClosed)
+	socket.destroy()
+	await closed
+})
+
+void t.test('the end comes behind what was written; a full client is not waited for', async (t) => {
+	const { port, streams } = await serve(t)
+	const [reads, stalls] = [net.connect(port, '127.0.0.1'), net.connect(port, '127.0.0.1')]
+	reads.write(ask('/stream'))
+	const good = await open(streams)
+	stalls.pause()
+	stalls.write(ask('/stream'))
+	const bad = await open(streams)
+	bad.connection.write(chunk('x'.repeat(16 * MIB)))
+	let heard = ''
+	reads.on('data', (data) => (heard += data.toString()))
+	good.connection.write(chunk('data: 1\n\n'))
+	for (const { connection } of [good, bad]) connection.end(': bye\n\n')
+	await Promise.all([good.closed, bad.closed, once(reads, 'end')])
+	t.match(heard, /data: 1\n\n\r\n7\r\n: bye\n\n\r\n0\r\n\r\n$/)
+	stalls.destroy()
+})

@@ -1,0 +1,158 @@
+/** What clients that are slow, or too many, or far away may expect; over HTTP. */
+import { once } from 'node:events'
+import net from 'node:net'
+import type { Socket } from 'node:net'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { refused } from '../../support/refused.ts'
+import { openStream } from '../../support/sse.ts'
+
+/** A third party's plugin with a route that makes many events. */
+const flood = `
+export default {
+	name: 'flood',
+	needs: ['auth', 'events'],
+	http(server, ctx) {
+		server.route({ method: 'POST', path: '/flood/{run_id}', handler: async ({ params, payload }) => {
+			const log = await ctx.events.openRun({ run_id: params.run_id, agent_id: 'ada' })
+			const text = 'x'.repeat(payload.bytes)
+			for (let n = 0; n < payload.count; ) {
+				const some = []
+				do some.push({ event_type: 'message.user', payload: { n, text } })
+				while (++n < payload.count && n % 10 > 0)
+				await log.append(some)
+			}
+			await log.append([{ event_type: 'run.completed', payload: {} }])
+			log.close()
+			return {}
+		} })
+		server.route({ method: 'GET', path: '/streams', handler: () => ({ open: ctx.use('events').streams() }) })
+	},
+}
+`
+const files = { 'plugins/flood/index.js': flood }
+const start = (settings: string): Promise<TestGateway> =>
+	startGateway({ files, config: `plugins:\n  flood: true\n  events: {${settings}}\n` })
+
+/** More than the kernel's buffers of one connection hold. */
+const much = { count: 300, bytes: 64 * 1024 }
+
+/** A client that asks for the stream and then reads nothing. */
+async function stalled(url: string): Promise<Socket> {
+	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
+	socket.pause()
+	socket.on('error', () => {}) // it is to be cut off
+	await once(socket, 'connect')
+	socket.write('GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
+	return socket
+}
+
+void t.test(
+	'a client that reads nothing is cut off; the others, and its own next stream, get everything',
+	async (t) => {
+		const gateway = await start('stall_timeout_s: 1')
+		t.teardown(() => gateway.stop())
+		const { url } = gateway
+		const healthy = await openStream(url)
+		await healthy.until(() => healthy.lastEventId !== '', 'the first id')
+		const from = healthy.lastEventId
+		const bad = await stalled(url)
+		await untilOpen(gateway, 2)
+
+		t.equal((await gateway.request('POST', '/flood/r1', { body: much })).status, 200)
+		await healthy.waitFor('run.completed')
+		t.strictSame(
+			healthy.events.map((event) => event.sequence),
+			Array.from({ length: much.count + 1 }, (_, n) => n + 1),
+		)
+		await untilOpen(gateway, 1)
+		// It finds what the kernel had taken for it, and then the end, in the middle.
+		let taken = 0
+		bad.on('data', (data) => (taken += data.length))
+		bad.resume()
+		await once(bad, 'close')
+		t.ok(taken < much.count * much.bytes)
+
+		const again = await openStream(url, { lastEventId: from })
+		await again.waitFor('run.completed')
+		t.strictSame(again.ids, healthy.ids)
+		again.close()
+		healthy.close()
+	},
+)
+
+void t.test('a client that falls behind gets everything in order all the same', async (t) => {
+	const gateway = await start('stall_timeout_s: 5')
+	t.teardown(() => gateway.stop())
+	const slow = await stalled(gateway.url)
+	await untilOpen(gateway, 1)
+	// Not before all of it lies in the log does it begin to read: the kernel holds less, so the rest comes from there.
+	t.equal((await gateway.request('POST', '/flood/r1', { body: much })).status, 200)
+	const parts: string[] = []
+	slow.setEncoding('utf8').on('data', (part: string) => parts.push(part))
+	slow.resume()
+	while (!parts.slice(-2).join('').includes('run.completed')) await once(slow, 'data')
+	const numbers = [...parts.join('').matchAll(/"payload":\{"n":(\d+)/g)].map((match) => Number(match[1]))
+	t.strictSame(
+		numbers,
+		Array.from({ length: much.count }, (_, n) => n),
+	)
+	slow.destroy()
+})
+
+void t.test('no more streams than max_streams are open; the next one is told when to try again', async (t) => {
+	const gateway = await start('max_streams: 2')
+	t.teardown(() => gateway.stop())
+	const { url } = gateway
+	const [first, second] = [await openStream(url), await openStream(url)]
+	const reply = await gateway.request('GET', '/v1/events/stream')
+	refused(t, reply, { status: 503, code: 'unavailable', says: /2 streams are open/ })
+	t.match(reply.headers.get('retry-after'), /^\d+$/)
+	t.equal((await gateway.request('GET', '/v1/events/stream?last_event_id=none')).status, 503)
+	first.close()
+	await untilOpen(gateway, 1)
+	t.equal((await gateway.request('GET', '/v1/events/stream?last_event_id=none')).status, 400)
+	const third = await openStream(url)
+	t.equal(third.status, 200)
+	for (const stream of [second, third]) stream.close()
+})
+
+void t.test('a quiet stream gets comments, and with them the position of what its filter kept from it', async (t) => {
+	const gateway = await start('heartbeat_s: 1')
+	t.teardown(() => gateway.stop())
+	const { url } = gateway
+	const stream = await openStream(url, { query: { agent_id: 'quiet' } })
+	await stream.until(() => stream.comments.length >= 2, 'two comments')
+	const before = stream.lastEventId
+	await gateway.request('POST', '/flood/r2', { body: { count: 5, bytes: 1 } })
+	await stream.until(() => stream.lastEventId !== before, 'a new position')
+	t.strictSame(stream.events, [])
+	const behind = await openStream(url, { lastEventId: stream.lastEventId })
+	await gateway.request('POST', '/flood/r3', { body: { count: 1, bytes: 1 } })
+	t.equal((await behind.waitFor('message.user')).run_id, 'r3')
+	for (const one of [stream, behind]) one.close()
+})
+
+void t.test('settings outside their range are refused, and say so', async (t) => {
+	for (const setting of [
+		'max_streams: 0',
+		'heartbeat_s: 61',
+		'stall_timeout_s: 0.5',
+		'retention_days: never',
+		'x: 1',
+	]) {
+		const name = setting.split(':')[0] ?? ''
+		await t.rejects(start(setting), { code: 'config_invalid', message: new RegExp(name) }, setting)
+	}
+})
+
+/** Settles when the gateway counts so many open streams. */
+async function untilOpen(gateway: TestGateway, count: number): Promise<void> {
+	const deadline = Date.now() + 10_000
+	for (;;) {
+		const { open } = (await gateway.request('GET', '/streams')).body
+		if (open === count) return
+		if (Date.now() > deadline) throw new Error(`${open} streams are open, not ${count}`)
+	}
+}

@@ -1,0 +1,213 @@
+/** The table of streams over an event log that takes its time, as one on other machines does. */
+import { once } from 'node:events'
+import http from 'node:http'
+import net from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { Fault } from '../../../core/errors.ts'
+import { openEventBus } from '../../../core/events.ts'
+import type { EventBus } from '../../../core/events.ts'
+import { openLog } from '../../../core/log.ts'
+import type { Context } from '../../../core/plugin.ts'
+import { openMemory } from '../../../core/store/memory.ts'
+import type { EventSettings } from '../../../plugins/events/contract.ts'
+import { Streams } from '../../../plugins/events/streams.ts'
+import { openStream } from '../../support/sse.ts'
+
+const log = openLog({ level: 'silent', format: 'json' })
+const settings: EventSettings = { retention_days: 30, max_streams: 100, heartbeat_s: 15, stall_timeout_s: 30 }
+
+interface Bench {
+	bus: EventBus
+	streams: Streams
+	url: string
+	/** Whether callers are still good. */
+	check: { answer: () => Promise<boolean> }
+}
+
+/** `read` stands between the streams and the log. */
+async function bench(t: Test, read: (read: EventBus['read']) => EventBus['read'] = (plain) => plain): Promise<Bench> {
+	const bus = openEventBus(openMemory().log, log)
+	const events: EventBus = { ...bus, read: read(bus.read) }
+	const check = { answer: async () => true }
+	const context = {
+		config: settings,
+		events,
+		log,
+		signal: new AbortController().signal,
+		use: () => ({ check: () => check.answer() }),
+	} as unknown as Context<EventSettings>
+	const streams = new Streams(context)
+	const server = http.createServer((request, response) => {
+		const after = (request.headers['last-event-id'] as string | undefined) ?? null
+		const { searchParams } = new URL(request.url ?? '', 'http://localhost')
+		const run_id = searchParams.get('run_id')
+		const credentials = { token_id: searchParams.get('token'), scope: ['events:read'], local: true }
+		streams
+			.open({ response, credentials, filter: run_id === null ? {} : { run_id }, after })
+			.catch((error: unknown) => {
+				response.writeHead(error instanceof Fault ? error.status : 500).end(String(error))
+			})
+	})
+	server.listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	t.teardown(() => {
+		streams.close()
+		server.closeAllConnections()
+		server.close()
+	})
+	return { bus, streams, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, check }
+}
+
+void t.test('goes from a slow log to live under constant writes with no gap and no repeat', async (t) => {
+	let call = 0
+	const wait = async (): Promise<void> => {
+		for (let turns = call++ % 4; turns > 0; turns--) await new Promise(setImmediate)
+	}
+	const { bus, url } = await bench(t, (read) => async (...request) => {
+		await wait()
+		const page = await read(...request)
+		await wait()
+		return page
+	})
+	const writers = await Promise.all(['r0', 'r1', 'r2'].map((run_id) => bus.openRun({ run_id, agent_id: 'ada' }, true)))
+	const payload = { text: 'x'.repeat(200) }
+	const large = { text: 'x'.repeat(5_000) }
+	// Others are live all the time.
+	const others = await Promise.all([openStream(url), openStream(url, { query: { run_id: 'r1' } })])
+	let stop = false
+	const writing = writers.map(async (writer) => {
+		while (!stop) {
+			writer.live({ event_type: 'model.stream', payload })
+			await writer.append([
+				{ event_type: 'message.user', payload },
+				{ event_type: 'message.assistant', payload: large },
+			])
+			for (let turn = 0; turn < 4; turn++) await new Promise(setImmediate)
+		}
+	})
+	for (let round = 0; round < 12; round++) {
+		const start = bus.head()
+		for (let more = 0; more < 20; more++) await new Promise(setImmediate)
+		const query = round % 3 === 0 ? { run_id: 'r1' } : {}
+		const stream = await openStream(url, { lastEventId: start, query })
+		// Pieces of an answer come live only: where they come, the stream has caught up.
+		await stream.waitFor('model.stream', 20)
+		stream.close()
+		const kept = stream.events.filter((event) => event.event_type !== 'model.stream').map((event) => event.event_id)
+		const { entries } = await bus.read(query, start, kept.length)
+		t.strictSame(
+			kept,
+			entries.map(({ event }) => event.event_id),
+		)
+	}
+	stop = true
+	await Promise.all(writing)
+	for (const stream of others) {
+		t.equal(new Set(stream.events.map((event) => event.event_id)).size, stream.events.length)
+		stream.close()
+	}
+})
+
+void t.test('goes on where a page of the log holds nothing for it, but is not the last', async (t) => {
+	const { bus, url } = await bench(t, (read) => async (filter, after, limit, reverse) => {
+		// As an engine that looks at ten events for one page, whatever the filter lets through.
+		const { entries, next } = await read({}, after, Math.min(limit, 10), reverse)
+		const found = entries.filter(({ event }) => filter.run_id === undefined || event.run_id === filter.run_id)
+		return { entries: found, next }
+	})
+	const start = bus.head()
+	for (let n = 0; n < 95; n++) await bus.emit({ event_type: 'message.user', payload: {} })
+	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	await run.append([{ event_type: 'run.started', payload: {} }])
+	const stream = await openStream(url, { lastEventId: start, query: { run_id: 'r1' } })
+	await stream.waitFor('run.started')
+	await run.append([{ event_type: 'run.completed', payload: {} }])
+	await stream.waitFor('run.completed')
+	t.equal(stream.events.length, 2)
+	stream.close()
+})
+
+void t.test('reads once more where more happens during a read than it keeps', async (t) => {
+	const burst = 3_000
+	let calls = 0
+	const { bus, url } = await bench(t, (read) => async (...request) => {
+		const page = await read(...request)
+		if (++calls === 2) for (let n = 0; n < burst; n++) await bus.emit({ event_type: 'message.user', payload: { n } })
+		return page
+	})
+	const stream = await openStream(url, { lastEventId: bus.head() })
+	await stream.waitFor('message.user', burst)
+	t.strictSame(
+		stream.events.map((event) => event.payload.n),
+		Array.from({ length: burst }, (_, n) => n),
+	)
+	stream.close()
+})
+
+void t.test('ends the streams of a caller whom it cannot ask about', async (t) => {
+	const { check, url, streams } = await bench(t)
+	const stream = await openStream(url)
+	t.equal(streams.size, 1)
+	check.answer = async () => {
+		throw new Error('the store is gone')
+	}
+	t.equal(await stream.closed, 'end')
+	t.equal(streams.size, 0)
+})
+
+void t.test('asks once for each caller, however many streams it has', async (t) => {
+	const { check, url } = await bench(t)
+	let asked = 0
+	let rounds = 0
+	const counted = Promise.withResolvers<void>()
+	check.answer = async () => {
+		asked++
+		if (asked % 2 === 0 && ++rounds === 2) counted.resolve()
+		return true
+	}
+	const open = Array.from({ length: 20 }, (_, n) => openStream(url, { query: { token: n % 2 === 0 ? 'even' : 'odd' } }))
+	const all = await Promise.all(open)
+	asked = 0
+	rounds = 0
+	const began = performance.now()
+	await counted.promise
+	t.ok(performance.now() - began < 1_500, 'twice a second')
+	t.equal(asked, 4)
+	for (const stream of all) stream.close()
+})
+
+void t.test('a log that cannot be read ends the stream, which can be opened again', async (t) => {
+	let calls = 0
+	const { bus, url } = await bench(t, (read) => async (...request) => {
+		// The first read of a stream only looks whether its position is one.
+		if (++calls === 2) throw new Fault('store_damaged', 'broken')
+		return read(...request)
+	})
+	await bus.emit({ event_type: 'message.user', payload: {} })
+	const stream = await openStream(url, { lastEventId: '0' })
+	t.equal(await stream.closed, 'end')
+	const again = await openStream(url, { lastEventId: '0' })
+	await again.waitFor('message.user')
+	again.close()
+})
+
+void t.test('what a client does not take does not wait in memory', async (t) => {
+	const { bus, streams, url } = await bench(t)
+	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
+	socket.pause()
+	socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
+	while (streams.size === 0) await new Promise(setImmediate)
+	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const before = process.memoryUsage().arrayBuffers
+	const text = 'x'.repeat(64 * 1024)
+	for (let n = 0; n < 1_500; n++) {
+		run.live({ event_type: 'model.stream', payload: { text } })
+		await new Promise(setImmediate)
+	}
+	const grown = process.memoryUsage().arrayBuffers - before
+	t.ok(grown < 20 * 1024 * 1024, `${Math.round(grown / 1024 / 1024)} of 94 MiB`)
+	t.equal(streams.size, 1, 'it is not cut off yet')
+	socket.destroy()
+})

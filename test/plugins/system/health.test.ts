@@ -1,0 +1,138 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { GatewayStatus, PluginStatus } from '../../../core/status.ts'
+import { healthOf, isReady, linesOf } from '../../../plugins/system/health.ts'
+import { send, startGateway } from '../../support/gateway.ts'
+import { openStream } from '../../support/sse.ts'
+
+void t.test('a gateway at work', async (t) => {
+	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'no' } })
+	t.teardown(() => gateway.stop())
+
+	await t.test('is alive', async (t) => {
+		const { status, body, headers } = await gateway.request('GET', '/healthz')
+		t.strictSame([status, body], [200, 'ok'])
+		t.match(headers.get('content-type'), 'text/plain')
+	})
+	await t.test('is ready, in one word or line by line', async (t) => {
+		const brief = await gateway.request('GET', '/readyz')
+		t.strictSame([brief.status, brief.body], [200, 'ok'])
+		const { status, body } = await gateway.request('GET', '/readyz?verbose')
+		t.equal(status, 200)
+		t.match(body, /^\[\+\]gateway ready\n\[\+\]store ok\n\[\+\]config in force\n\[\+\]plugins \d+ running\nok\n$/)
+		t.equal((await gateway.request('GET', '/readyz?verbose=1&t=17')).body, body, 'whatever a probe adds to it')
+	})
+	await t.test('says the same as JSON', async (t) => {
+		const { status, body } = await gateway.request('GET', '/v1/health')
+		t.equal(status, 200)
+		t.match(body, { status: 'ok', version: /^\d/, generation: 1, uptime_s: Number })
+		t.match(body.checks, [
+			{ name: 'gateway', ok: true, message: 'ready' },
+			{ name: 'store' },
+			{ name: 'config' },
+			{ name: 'plugins' },
+		])
+	})
+})
+
+void t.test('a change of gateway.yaml that is refused shows, and leaves the gateway ready', async (t) => {
+	const gateway = await startGateway({ config: 'runs: {max_waiting: 7}\n' })
+	t.teardown(() => gateway.stop())
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	const file = join(gateway.home, 'config/gateway.yaml')
+
+	const rejected = stream.waitFor('config.rejected')
+	writeFileSync(file, 'runs: {max_wating: 7}\n')
+	await rejected
+	const { status, body } = await gateway.request('GET', '/readyz?verbose')
+	t.equal(status, 200)
+	t.match(body, /\n\[-\]config gateway\.yaml is refused, the last good one stays in force: .*max_wating/)
+	t.match(body, /\ndegraded\n$/)
+	const { body: health } = await gateway.request('GET', '/v1/health')
+	t.equal(health.status, 'degraded')
+
+	const mended = stream.waitFor('config.reloaded')
+	writeFileSync(file, 'runs: {max_waiting: 8}\n')
+	await mended
+	t.equal((await gateway.request('GET', '/readyz')).body, 'ok')
+})
+
+void t.test('a gateway that waits for its runs to end is alive and not ready', async (t) => {
+	const { promise: asked, resolve: wasAsked } = Promise.withResolvers<void>()
+	const silent = createServer(() => wasAsked()).listen(0, '127.0.0.1')
+	t.teardown(() => {
+		silent.closeAllConnections()
+		silent.close()
+	})
+	await once(silent, 'listening')
+	const base = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
+	const gateway = await startGateway({
+		config: `server: {shutdown_grace_s: 1}\nproviders: {slow: {kind: openai, base_url: "${base}", model: m}}\n`,
+	})
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'hello' } })
+	await asked
+
+	const stopped = gateway.stop()
+	const ready = await send(`${gateway.url}/readyz`, 'GET')
+	t.strictSame([ready.status, ready.body], [503, 'draining'])
+	const verbose = await send(`${gateway.url}/readyz?verbose`, 'GET')
+	t.match(verbose.body, /^\[-\]gateway draining\n/)
+	const health = await send(`${gateway.url}/v1/health`, 'GET')
+	t.match(health, { status: 503, body: { status: 'draining' } })
+	t.equal((await send(`${gateway.url}/healthz`, 'GET')).status, 200)
+	await stopped
+})
+
+void t.test('each trouble degrades the gateway, and only starting and draining make it not ready', async (t) => {
+	const plugin = (name: string, last_error: string | null): PluginStatus => ({
+		name,
+		version: null,
+		state: last_error === null ? 'running' : 'failed',
+		last_error,
+		generation: 1,
+		source: null,
+		since: null,
+	})
+	const gateway = (change: Partial<GatewayStatus>): GatewayStatus => ({
+		version: '1',
+		home: '/home',
+		started_at: new Date().toISOString(),
+		state: () => 'ready',
+		generation: () => 1,
+		plugins: () => [plugin('auth', null)],
+		configError: () => null,
+		storeTrouble: () => null,
+		url: () => null,
+		...change,
+	})
+	const look = (change: Partial<GatewayStatus>): [status: string, ready: boolean] => {
+		const health = healthOf(gateway(change))
+		return [health.status, isReady(health)]
+	}
+	t.strictSame(look({}), ['ok', true])
+	t.strictSame(look({ state: () => 'starting' }), ['starting', false])
+	t.strictSame(look({ state: () => 'draining', storeTrouble: () => 'full' }), ['draining', false])
+	t.strictSame(look({ storeTrouble: () => 'the disk is full' }), ['degraded', true])
+	t.strictSame(look({ configError: () => 'line 3' }), ['degraded', true])
+	t.strictSame(look({ plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')] }), ['degraded', true])
+
+	const lines = linesOf(
+		healthOf(
+			gateway({
+				storeTrouble: () => 'the disk is full',
+				configError: () => 'line 3\n[+]store ok',
+				plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')],
+			}),
+		),
+	)
+	t.match(lines, '\n[-]store refuses writes: the disk is full\n')
+	t.match(lines, '\n[-]plugins 1 running, trouble with shop')
+	t.notMatch(lines, /SECRET/, 'what a plugin complains of is for callers with a token')
+	t.notMatch(lines, /\n\[\+\]store/, 'a message cannot pose as another check')
+})

@@ -1,0 +1,97 @@
+/** Joi schemas and their JSON Schemas agree: what the one takes, the other takes. */
+import Joi from 'joi'
+import t from 'tap'
+import { Schemas } from '../../../plugins/system/openapi/schemas.ts'
+import type { JsonSchema } from '../../../plugins/system/openapi/schemas.ts'
+import { fits, schemaProblems } from './json-schema.ts'
+
+const word = Joi.string()
+const pair = { a: word, b: word }
+const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
+	or: { schema: Joi.object(pair).or('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	xor: { schema: Joi.object(pair).xor('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	oxor: { schema: Joi.object(pair).oxor('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	and: { schema: Joi.object(pair).and('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	nand: { schema: Joi.object(pair).nand('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	with: { schema: Joi.object(pair).with('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	without: { schema: Joi.object(pair).without('a', 'b'), values: [{}, { a: 'x' }, { b: 'x' }, { a: 'x', b: 'x' }] },
+	'two rules at once': {
+		schema: Joi.object({ ...pair, c: word })
+			.xor('a', 'b')
+			.with('c', 'a'),
+		values: [{ a: 'x' }, { b: 'x' }, { a: 'x', c: 'x' }, { b: 'x', c: 'x' }, { c: 'x' }],
+	},
+	'rules of an inner object': {
+		schema: Joi.object({ list: Joi.array().items(Joi.object(pair).xor('a', 'b')) }),
+		values: [{ list: [] }, { list: [{ a: 'x' }] }, { list: [{ a: 'x' }, {}] }, { list: [{ a: 'x', b: 'x' }] }],
+	},
+	'unknown keys': { schema: Joi.object(pair).unknown(), values: [{ c: 1 }, { a: 1 }] },
+	'no unknown keys': { schema: Joi.object(pair), values: [{ c: 1 }, { a: 'x' }] },
+	'a choice or null': { schema: Joi.valid('on', 'off').allow(null), values: ['on', null, 'x', ''] },
+	'a text of a choice or null': { schema: Joi.string().valid('on').allow(null), values: ['on', null, 'x', 1] },
+	'an object or null': { schema: Joi.object(pair).xor('a', 'b').allow(null), values: [null, {}, { a: 'x' }, 'x'] },
+	'an object or a word': { schema: Joi.object(pair).xor('a', 'b').allow('all'), values: ['all', 'x', {}, { a: 'x' }] },
+	'a forbidden key': { schema: Joi.object({ a: word, b: Joi.forbidden() }), values: [{ a: 'x' }, { b: 'x' }] },
+	alternatives: {
+		schema: Joi.alternatives(Joi.object(pair).xor('a', 'b'), Joi.number().integer()),
+		values: [1, 1.5, {}, { a: 'x' }, 'x'],
+	},
+	'a list of two kinds': {
+		schema: Joi.array().items(Joi.object(pair).or('a', 'b'), Joi.number()),
+		values: [[], [1, { a: 'x' }], [{}], ['x']],
+	},
+	limits: {
+		schema: Joi.object({
+			n: Joi.number().integer().min(1).max(3),
+			s: Joi.string().min(2).max(3),
+			e: Joi.string().allow(''),
+		}),
+		values: [{ n: 0 }, { n: 1 }, { n: 4 }, { n: 1.5 }, { s: 'x' }, { s: 'xx' }, { s: 'xxxx' }, { e: '' }, { s: '' }],
+	},
+}
+
+for (const [what, { schema, values }] of Object.entries(cases)) {
+	void t.test(`${what}: both take the same`, async (t) => {
+		const json = new Schemas({}).of(schema)
+		t.strictSame(schemaProblems(json), [])
+		const taken = values.map((value) => schema.validate(value, { convert: false }).error === undefined)
+		t.ok(taken.includes(true) && taken.includes(false), 'the values tell good from bad')
+		for (const [index, value] of values.entries()) {
+			t.equal(
+				fits(value, json, () => ({})),
+				taken[index],
+				`${JSON.stringify(value)} by ${JSON.stringify(json)}`,
+			)
+		}
+	})
+}
+
+void t.test(
+	'a schema with an id is told once and referred to; another one of that name stays where it stands',
+	async (t) => {
+		const schemas = new Schemas({})
+		const point = Joi.object({ x: Joi.number() }).id('Point')
+		const inner = schemas.of(Joi.object({ from: point, to: Joi.array().items(point) }))
+		const ref = { $ref: '#/components/schemas/Point' }
+		t.match(inner, { properties: { from: ref, to: { items: ref } } })
+		t.strictSame(schemas.of(point), ref)
+		t.match(schemas.of(Joi.object({ y: Joi.number() }).id('Point')), { properties: { y: { type: 'number' } } })
+		t.strictSame(Object.keys(schemas.components), ['Point'])
+		t.match(schemas.components.Point, { properties: { x: { type: 'number' } } })
+	},
+)
+
+void t.test('a schema may hold itself', async (t) => {
+	const schemas = new Schemas({})
+	const json = schemas.of(
+		Joi.object({ tree: Joi.object({ value: Joi.number(), child: Joi.link('#Tree') }).id('Tree') }),
+	)
+	const lookup = (ref: string): JsonSchema => schemas.components[ref.replace('#/components/schemas/', '')] ?? {}
+	t.equal(fits({ tree: { value: 1, child: { value: 2 } } }, json, lookup), true)
+	t.equal(fits({ tree: { value: 1, child: { value: 'x' } } }, json, lookup), false)
+})
+
+void t.test('examples and descriptions are kept', async (t) => {
+	const json = new Schemas({}).of(Joi.object({ name: Joi.string().description('Who.').example('ada') }))
+	t.match(json, { properties: { name: { description: 'Who.', examples: ['ada'] } } })
+})
