@@ -7,7 +7,7 @@ import type { Config } from '../config/types.ts'
 import { messageOf } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import type { WantedPlugin, Wish } from './gateway.ts'
-import { Loader } from './loader.ts'
+import { BUILT_IN, Loader } from './loader.ts'
 import { lockHome } from './lock.ts'
 import { openLog } from './log.ts'
 import type { Logger } from './log.ts'
@@ -70,16 +70,16 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 		await gateway.start()
 
 		const watched = (): string[] =>
-			gateway.status.plugins().flatMap((one) => (one.source === null || one.source === 'built in' ? [] : one.source))
-		const watcher = stack.use(
-			new Watcher([join(home, 'config', 'gateway.yaml'), join(home, 'plugins')], () => {
-				gateway.reload().then(
-					() => watcher.follow(watched()),
-					() => {}, // already logged, told as an event and shown by /readyz
-				)
-			}),
-		)
-		watcher.follow(watched())
+			gateway.status.plugins().flatMap((one) => (one.source === null || one.source === BUILT_IN ? [] : one.source))
+		const followPlugins = (): void => {
+			watcher
+				.follow(watched())
+				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
+		}
+		// A refused change is already logged, told as an event and shown by /readyz.
+		const reload = (): void => void gateway.reload().then(followPlugins, () => {})
+		const watcher = stack.use(new Watcher([join(home, 'config', 'gateway.yaml'), join(home, 'plugins')], reload))
+		followPlugins()
 		stack.defer(announce(home, gateway))
 		await watcher.ready()
 		return { gateway, config, log, stop: () => stack.disposeAsync() }

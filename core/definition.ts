@@ -11,7 +11,11 @@ import type { Plugin } from './plugin.ts'
 export type Locate = (path: string) => string | null
 
 /** Throws `config_invalid`, naming each wrong setting, where the plugin's own schema does not take its settings. */
-export function define(settings: Record<string, unknown>, { plugin, code, source }: Loaded, locate: Locate): Definition {
+export function define(
+	settings: Record<string, unknown>,
+	{ plugin, code, source }: Loaded,
+	locate: Locate,
+): Definition {
 	const config = checkSettings(plugin, settings, locate)
 	const identity = JSON.stringify([plugin.name, code, source, canonical(config)])
 	return { plugin, config, source, fingerprint: createHash('sha256').update(identity).digest('hex') }
@@ -40,10 +44,19 @@ const messages = { 'string.pattern.base': '{#label} does not have the required f
 
 function checkSettings(plugin: Plugin, settings: Record<string, unknown>, locate: Locate): unknown {
 	const schema = plugin.config ? plugin.config(Joi) : Joi.object({})
-	const { value, error } = schema.validate(settings, { abortEarly: false, errors: { wrap: { label: false } }, messages })
+	const { value, error } = schema.validate(settings, {
+		abortEarly: false,
+		errors: { wrap: { label: false } },
+		messages,
+	})
 	if (!error) return deepFreeze(value)
-	const errors = error.details.map((detail) => ({ path: ['plugins', plugin.name, ...detail.path].join('.'), message: detail.message }))
-	const lines = errors.map(({ path, message }) => [locate(path), path, message].filter((part) => part !== null).join(': '))
+	const errors = error.details.map((detail) => ({
+		path: ['plugins', plugin.name, ...detail.path].join('.'),
+		message: detail.message,
+	}))
+	const lines = errors.map(({ path, message }) =>
+		[locate(path), path, message].filter((part) => part !== null).join(': '),
+	)
 	throw new Fault('config_invalid', lines.join('\n'), { errors })
 }
 

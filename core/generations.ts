@@ -7,6 +7,7 @@ import { messageOf } from './errors.ts'
 import { Generation } from './generation.ts'
 import { Instance } from './instance.ts'
 import type { Definition, Host } from './instance.ts'
+import { BUILT_IN } from './loader.ts'
 import type { Logger } from './log.ts'
 import type { Plan } from './plan.ts'
 import type { PluginStatus } from './status.ts'
@@ -70,7 +71,7 @@ export class Generations {
 				const instance = await this.#start(definition, host, booting)
 				if (instance) instances.push(instance)
 			}
-			next = await this.#build(instances)
+			next = await (booting ? this.#buildWhatFits(instances) : this.#build(instances))
 		} catch (error) {
 			await this.#rollBack(stopped, host)
 			throw error
@@ -123,7 +124,7 @@ export class Generations {
 			this.#fresh.delete(name)
 			this.failures.set(name, messageOf(error))
 			this.#options.failed(name, messageOf(error))
-			if (mayFail && definition.source !== 'built in') return null
+			if (mayFail && definition.source !== BUILT_IN) return null
 			throw error
 		}
 	}
@@ -131,6 +132,29 @@ export class Generations {
 	#build(instances: Instance[]): Promise<Generation> {
 		const { log, checkResponses } = this.#options
 		return Generation.build({ number: this.number + 1, instances, log, checkResponses })
+	}
+
+	/** At the start a third party's plugin whose routes or tools do not fit is left out, and told of; built-in ones must fit. */
+	async #buildWhatFits(instances: Instance[]): Promise<Generation> {
+		try {
+			return await this.#build(instances)
+		} catch (error) {
+			if (instances.every(isBuiltIn)) throw error
+		}
+		const fitting = instances.filter(isBuiltIn)
+		for (const instance of instances) {
+			if (isBuiltIn(instance)) continue
+			try {
+				const trial = await this.#build([...fitting, instance])
+				await trial.drain()
+				fitting.push(instance)
+			} catch (error) {
+				this.failures.set(instance.name, messageOf(error))
+				this.#options.failed(instance.name, messageOf(error))
+				await instance.stop()
+			}
+		}
+		return this.#build(instances.filter((instance) => fitting.includes(instance)))
 	}
 
 	#makeCurrent(next: Generation): void {
@@ -175,6 +199,10 @@ export class Generations {
 			.finally(() => this.#retiring.delete(done))
 		this.#retiring.add(done)
 	}
+}
+
+function isBuiltIn(instance: Instance): boolean {
+	return instance.definition.source === BUILT_IN
 }
 
 function inOrder(todo: Plan, definitions: Definition[]): Definition[] {

@@ -17,6 +17,9 @@ export interface Loaded {
 	folder: string | null
 }
 
+/** The source of plugins that come with the gateway. */
+export const BUILT_IN = 'built in'
+
 const FILE_LIMIT = 2_000
 const BYTE_LIMIT = 32 * 1024 * 1024
 const entries = ['index.ts', 'index.js', 'index.mjs']
@@ -43,7 +46,7 @@ export class Loader {
 			const cached = this.#cache.get(name)
 			if (cached) return cached
 			const plugin = await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href)
-			return this.#remember(name, { plugin, code: 'built in', source: 'built in', folder: null })
+			return this.#remember(name, { plugin, code: BUILT_IN, source: BUILT_IN, folder: null })
 		}
 		const folder = path === undefined ? join(this.#pluginsFolder, name) : resolve(this.#pluginsFolder, path)
 		const entry = entries.map((file) => join(folder, file)).find((file) => existsSync(file))

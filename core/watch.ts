@@ -1,4 +1,5 @@
 /** Tells when something that a reload depends on has changed and then been quiet for a moment. */
+import { sep } from 'node:path'
 import { watch } from 'chokidar'
 import type { FSWatcher } from 'chokidar'
 
@@ -6,49 +7,58 @@ import type { FSWatcher } from 'chokidar'
 const QUIET_MS = 100
 
 /**
- * Watches folders and files, those that do not exist yet too. `follow` replaces the set of further folders.
- * `changed` is called once for each burst.
+ * Watches files and folders, those that do not exist yet too, and further folders that come and go. `changed` is called
+ * once for each burst.
  */
 export class Watcher implements AsyncDisposable {
-	readonly #watcher: FSWatcher
-	readonly #roots: string[]
-	#further = new Set<string>()
+	readonly #paths: string[]
+	readonly #changed: () => void
+	readonly #first: FSWatcher
+	/** One each: a folder that chokidar was told to leave and to watch again stays deaf. */
+	readonly #further = new Map<string, FSWatcher>()
 	#timer: NodeJS.Timeout | undefined
 
 	constructor(paths: string[], changed: () => void) {
-		this.#roots = [...paths]
-		this.#watcher = watch(paths, { ignoreInitial: true, ignored: (path) => this.#isIgnored(path) })
-		this.#watcher.on('all', () => {
-			clearTimeout(this.#timer)
-			this.#timer = setTimeout(changed, QUIET_MS)
-		})
+		this.#paths = paths
+		this.#changed = changed
+		this.#first = this.#watch(paths)
 	}
 
 	/** Settles once changes are seen from now on. */
 	async ready(): Promise<void> {
-		await new Promise<void>((resolve) => this.#watcher.once('ready', resolve))
+		await new Promise<void>((resolve) => this.#first.once('ready', resolve))
 	}
 
-	follow(folders: string[]): void {
-		const wanted = new Set(folders)
-		for (const folder of this.#further) if (!wanted.has(folder)) this.#watcher.unwatch(folder)
+	/** From now on these folders are watched as well, and no others but the first ones. */
+	async follow(folders: string[]): Promise<void> {
+		const wanted = new Set(folders.filter((folder) => !this.#paths.some((path) => folder.startsWith(path + sep))))
 		for (const folder of wanted) {
-			if (this.#further.has(folder)) continue
-			this.#roots.push(folder)
-			this.#watcher.add(folder)
+			if (!this.#further.has(folder)) this.#further.set(folder, this.#watch([folder]))
 		}
-		this.#further = wanted
+		for (const [folder, watcher] of this.#further) {
+			if (wanted.has(folder)) continue
+			this.#further.delete(folder)
+			await watcher.close()
+		}
 	}
 
 	async [Symbol.asyncDispose](): Promise<void> {
 		clearTimeout(this.#timer)
-		await this.#watcher.close()
+		await Promise.all([this.#first, ...this.#further.values()].map((watcher) => watcher.close()))
 	}
 
-	/** Only what is below a watched path counts: the home itself may lie in a folder with a dot, such as ~/.svc. */
-	#isIgnored(path: string): boolean {
-		const root = this.#roots.find((one) => path.startsWith(one))
-		const below = root === undefined ? path : path.slice(root.length)
-		return /[\\/](node_modules|\.[^\\/]+)([\\/]|$)/.test(below)
+	#watch(paths: string[]): FSWatcher {
+		const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => isIgnored(path, paths) })
+		return watcher.on('all', () => {
+			clearTimeout(this.#timer)
+			this.#timer = setTimeout(this.#changed, QUIET_MS)
+		})
 	}
+}
+
+/** Only what is below a watched path counts: the home itself may lie in a folder with a dot, such as ~/.svc. */
+function isIgnored(path: string, roots: string[]): boolean {
+	const root = roots.find((one) => path.startsWith(one))
+	const below = root === undefined ? path : path.slice(root.length)
+	return /[\\/](node_modules|\.[^\\/]+)([\\/]|$)/.test(below)
 }

@@ -1,0 +1,243 @@
+/**
+ * kill -9 at random moments while runs are going. Afterwards: everything that was acknowledged is there, every event
+ * that a stream showed is in the log, every run has come to its end, and no finished step was done twice.
+ *
+ * SVC_TEST_KILLS sets the number of kills (20).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { LLMock } from '@copilotkit/aimock'
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import t from 'tap'
+import { makeHome, send } from '../support/gateway.ts'
+import { spawnGateway } from '../support/process.ts'
+import type { GatewayProcess } from '../support/process.ts'
+
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 20)
+const CLIENTS = 8
+const STEPS = 4
+
+interface Envelope {
+	event_id: string
+	run_id: string | null
+	sequence: number
+	event_type: string
+	payload: Record<string, unknown>
+}
+
+interface ModelCall {
+	run: string
+	/** Tool results in the request: which step this is. */
+	step: number
+	kills: number
+}
+
+void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60_000 + KILLS * 5_000 }, async (t) => {
+	let kills = 0
+	const calls: ModelCall[] = []
+	const model = new LLMock({ port: 0, logLevel: 'silent' })
+	model.on({ predicate: () => true }, (request) => {
+		const run =
+			/run-\d+-\d+/.exec(JSON.stringify(request.messages.findLast((one) => one.role === 'user')?.content))?.[0] ?? ''
+		const step = request.messages
+			.slice(request.messages.findLastIndex((one) => one.role === 'user'))
+			.filter((one) => one.role === 'tool').length
+		calls.push({ run, step, kills })
+		if (step === STEPS) return { content: `the end of ${run}` }
+		return {
+			toolCalls: [{ name: 'memory_stm_write', arguments: JSON.stringify({ key: `${run}-${step}`, value: null }) }],
+		}
+	})
+	await model.start()
+	t.teardown(() => model.stop())
+	const home = makeHome({
+		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}/v1\n    api_key: test\n    model: gpt-test\n`,
+	})
+
+	const acknowledged = { agents: new Set<string>(), tokens: new Set<string>(), runs: new Map<string, string>() }
+	const seen = new Map<string, Envelope>()
+	let gateway: GatewayProcess | null = await spawnGateway(home)
+	let finished = false
+	let next = 0
+	t.teardown(() => gateway?.kill())
+
+	/** Answers with null where the gateway was killed under the request: then nothing was acknowledged. */
+	const tell = async (path: string, body: unknown): Promise<Record<string, string> | null> => {
+		const target = gateway
+		if (!target) {
+			await pause(5)
+			return null
+		}
+		const reply = await send(target.url + path, 'POST', { body }).catch(() => null)
+		if (reply && reply.status >= 400) throw new Error(`${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+		return reply?.body ?? null
+	}
+	const client = async (number: number): Promise<void> => {
+		const agent = `agent-${number}`
+		while (!finished && !acknowledged.agents.has(agent)) {
+			const made = await tell('/v1/agents', { name: agent }).catch((error: unknown) => {
+				if (String(error).includes('already_exists')) return { name: agent }
+				throw error
+			})
+			if (made?.name) acknowledged.agents.add(made.name)
+		}
+		for (let round = 0; !finished; round++) {
+			const prompt = `run-${number}-${next++}`
+			const run = await tell(`/v1/agents/${agent}/runs`, { prompt })
+			if (run?.run_id) acknowledged.runs.set(run.run_id, prompt)
+			if (round % 5 === 0) {
+				const token = await tell('/v1/auth/tokens', { scopes: ['agents:read'] })
+				if (token?.id) acknowledged.tokens.add(token.id)
+			}
+			// A conversation takes one run at a time; waiting for a few keeps its queue short.
+			while (!finished && gateway && (await active(gateway.url, agent)) > 3) await pause(10)
+		}
+	}
+	const watch = async (): Promise<void> => {
+		let last: string | undefined
+		while (!finished) {
+			const target = gateway
+			try {
+				if (!target) throw new Error('down')
+				const response = await fetch(`${target.url}/v1/events/stream`, {
+					headers: last === undefined ? {} : { 'last-event-id': last },
+				})
+				for await (const frame of response
+					.body!.pipeThrough(new TextDecoderStream())
+					.pipeThrough(new EventSourceParserStream())) {
+					last = frame.id ?? last
+					const event = JSON.parse(frame.data) as Envelope
+					if (event.event_type !== 'model.stream') seen.set(event.event_id, event)
+				}
+			} catch {
+				await pause(5) // killed under the stream, or not up again yet
+			}
+		}
+	}
+
+	const working = Promise.all([watch(), ...Array.from({ length: CLIENTS }, (_, number) => client(number))])
+	working.catch(() => {})
+	while (kills < KILLS) {
+		// Every fourth strikes while it is still getting up; the others once it works again, so that runs come forward
+		// between them: a run that three restarts in a row find in the same step fails, and rightly so.
+		const before = calls.length
+		while (kills % 4 !== 3 && calls.length < before + CLIENTS) await Promise.race([pause(2), working])
+		await Promise.race([pause(Math.random() * 300), working])
+		const victim: GatewayProcess = gateway
+		gateway = null
+		await victim.kill()
+		await pause(20) // what it had sent to the model server before it died is read, and counted as before the kill
+		kills++
+		gateway = await spawnGateway(home)
+	}
+	finished = true
+	await gateway.kill()
+	await working
+	gateway = await spawnGateway(home)
+	const { url } = gateway
+
+	const ended = new Map<string, Record<string, unknown>>()
+	for (const run_id of acknowledged.runs.keys()) {
+		for (;;) {
+			const { status, body } = await send(`${url}/v1/runs/${run_id}`, 'GET')
+			if (status !== 200) t.fail(`run ${run_id}: ${status}`)
+			if (status !== 200 || ['completed', 'failed', 'stopped'].includes(body.status)) {
+				ended.set(run_id, body)
+				break
+			}
+			await pause(20)
+		}
+	}
+	const completed = [...acknowledged.runs].filter(([run_id, prompt]) => {
+		const run = ended.get(run_id)
+		if (run?.status === 'completed' && run.answer === `the end of ${prompt}`) return true
+		// Three kills in a row may well meet the same step; any other end is wrong.
+		if ((run?.error as { code?: string } | null)?.code !== 'restart_loop') t.fail(`${run_id}: ${JSON.stringify(run)}`)
+		return false
+	})
+	t.ok(
+		completed.length > acknowledged.runs.size * 0.8,
+		`${completed.length} of ${acknowledged.runs.size} runs completed`,
+	)
+
+	t.comment(
+		`${acknowledged.runs.size} runs, ${acknowledged.tokens.size} tokens, ${seen.size} events seen, ${calls.length} model calls`,
+	)
+	t.ok(acknowledged.runs.size > KILLS && calls.length > KILLS, 'there was work to lose')
+
+	const agents = new Set((await send(`${url}/v1/agents`, 'GET')).body.map((one: { name: string }) => one.name))
+	t.strictSame(
+		[...acknowledged.agents].filter((name) => !agents.has(name)),
+		[],
+		'no agent is missing',
+	)
+	const tokens = new Set((await send(`${url}/v1/auth/tokens`, 'GET')).body.tokens.map((one: { id: string }) => one.id))
+	t.strictSame(
+		[...acknowledged.tokens].filter((id) => !tokens.has(id)),
+		[],
+		'no token is missing',
+	)
+
+	const log = await readLog(url)
+	const ids = new Set(log.map((event) => event.event_id))
+	t.equal(ids.size, log.length, 'no event is there twice')
+	t.strictSame(
+		[...seen.keys()].filter((id) => !ids.has(id)),
+		[],
+		'every event that a stream showed is in the log',
+	)
+
+	const byRun = Map.groupBy(
+		log.filter((event) => event.run_id !== null),
+		(event) => event.run_id ?? '',
+	)
+	const wrong: string[] = []
+	const whole = new Set(completed.map(([run_id]) => run_id))
+	for (const run_id of acknowledged.runs.keys()) {
+		const events = byRun.get(run_id) ?? []
+		if (events[0]?.event_type !== 'run.started' || events[0].sequence !== 1)
+			wrong.push(`${run_id} begins with ${events[0]?.event_type}`)
+		if (events.some((event, at) => at > 0 && event.sequence <= (events[at - 1]?.sequence ?? 0)))
+			wrong.push(`${run_id}: sequence does not rise`)
+		const ends = events.filter((event) => ['run.completed', 'run.failed', 'run.stopped'].includes(event.event_type))
+		if (ends.length !== 1 || events.at(-1) !== ends[0]) wrong.push(`${run_id} has ${ends.length} ends`)
+		const results = events
+			.filter((event) => event.event_type === 'primitive.result')
+			.map((event) => event.payload.call_id)
+		if (new Set(results).size !== results.length || (whole.has(run_id) && results.length !== STEPS))
+			wrong.push(`${run_id} has ${results.length} results of ${STEPS} calls`)
+	}
+	t.strictSame(wrong, [], 'every run is whole: it begins once, ends once, and each call has one result')
+
+	const repeated: string[] = []
+	for (const [run, made] of Map.groupBy(calls, (call) => call.run)) {
+		for (const [at, call] of made.entries()) {
+			const before = made[at - 1]
+			if (!before) continue
+			if (call.step < before.step) repeated.push(`${run}: step ${call.step} after step ${before.step}`)
+			if (call.step === before.step && call.kills === before.kills)
+				repeated.push(`${run}: step ${call.step} twice without a kill between`)
+		}
+	}
+	t.strictSame(repeated, [], 'no finished step was done twice')
+	t.equal(await gateway.end(), 0, 'it ends cleanly')
+})
+
+async function active(url: string, agent: string): Promise<number> {
+	const reply = await send(`${url}/v1/agents/${agent}/runs?limit=10`, 'GET').catch(() => null)
+	return reply?.status === 200
+		? reply.body.filter((run: { ended_at: string | null }) => run.ended_at === null).length
+		: 0
+}
+
+/** Oldest first. */
+async function readLog(url: string): Promise<Envelope[]> {
+	const events: Envelope[] = []
+	let next: string | null = ''
+	while (next !== null) {
+		const path: string = `/v1/audit?limit=500${next && `&cursor=${encodeURIComponent(next)}`}`
+		const page: { events: Envelope[]; next_cursor: string | null } = (await send(url + path, 'GET')).body
+		events.push(...page.events)
+		next = page.next_cursor
+	}
+	return events.toReversed()
+}

@@ -1,0 +1,145 @@
+/**
+ * Plugins switched on and off, settings changed, a plugin's code edited and broken, under constant requests and an open
+ * event stream: no request fails, no event is lost.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { openStream } from '../support/sse.ts'
+
+const ROUNDS = 20
+const CLIENTS = 8
+
+const yaml = (clock: string, limit: number): string => `runs:\n  max_waiting: ${limit}\nplugins:\n  clock: ${clock}\n`
+const code = (answer: string): string => `
+import { word } from './word.ts'
+export default {
+	name: 'clock',
+	needs: ['auth'],
+	config: (joi) => joi.object({ zone: joi.string().default('utc') }),
+	start: (ctx) => ctx.primitive({ name: 'clock.now', description: 'time', run: () => word }),
+	http: (server, ctx) => server.route({ method: 'GET', path: '/v1/clock', handler: () => ({ answer: '${answer}', word, zone: ctx.config.zone }) }),
+}
+`
+
+void t.test(`${ROUNDS} rounds of changes under load`, { timeout: 100_000 }, async (t) => {
+	const gateway = await startGateway({
+		config: yaml('true', 100),
+		files: { 'plugins/clock/index.ts': code('0'), 'plugins/clock/word.ts': "export const word: string = 'zero'\n" },
+	})
+	t.teardown(() => gateway.stop())
+	const { home } = gateway
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+
+	let finished = false
+	t.teardown(() => {
+		finished = true
+	})
+	const failures: string[] = []
+	const made: string[] = []
+	let requests = 0
+	const client = async (number: number): Promise<void> => {
+		for (let round = 0; !finished; round++) {
+			const name = `a${number}-${round}`
+			for (const [method, path, body, wanted] of [
+				['POST', '/v1/agents', { name }, 201],
+				['GET', `/v1/agents/${name}`, undefined, 200],
+				['POST', `/v1/agents/${name}/runs`, { prompt: 'hello' }, 200],
+				['GET', '/v1/plugins', undefined, 200],
+			] as const) {
+				const reply = await gateway
+					.request(method, path, body ? { body } : {})
+					.catch((error: unknown) => ({ status: 0, body: String(error) }))
+				requests++
+				if (reply.status !== wanted) failures.push(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+				else if (path.endsWith('/runs')) made.push((reply.body as { run_id: string }).run_id)
+			}
+		}
+	}
+	const load = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
+
+	for (let round = 1; round <= ROUNDS; round++) {
+		switch (round % 5) {
+			case 0:
+				write(home, 'config/gateway.yaml', yaml('true', 100))
+				await until(gateway, (status, body) => status === 200 && body.zone === 'utc')
+				break
+			case 1:
+				write(home, 'plugins/clock/word.ts', `export const word: string = 'word ${round}'\n`)
+				await until(gateway, (status, body) => body.word === `word ${round}`)
+				break
+			case 2: {
+				const refused = stream.waitFor(
+					(event) => event.event_type === 'plugin.failed' && String(event.payload.message).includes(`round ${round}`),
+				)
+				write(home, 'plugins/clock/word.ts', `export const word: string = ''\nthrow new Error('broken in round ${round}')\n`)
+				await refused
+				t.match((await gateway.request('GET', '/v1/clock')).body, { word: `word ${round - 1}` }, 'what ran runs on')
+				write(home, 'plugins/clock/word.ts', `export const word: string = 'mended ${round}'\n`)
+				await until(gateway, (status, body) => body.word === `mended ${round}`)
+				break
+			}
+			case 3:
+				write(home, 'config/gateway.yaml', yaml('{zone: cet}', 101))
+				await until(gateway, (status, body) => body.zone === 'cet')
+				break
+			case 4:
+				write(home, 'config/gateway.yaml', yaml('false', 100))
+				await until(gateway, (status) => status === 404)
+				break
+		}
+	}
+	finished = true
+	await load
+	t.comment(`${requests} requests, ${made.length} runs, generation ${gateway.running.gateway.status.generation()}`)
+	t.strictSame(failures.slice(0, 5), [], 'no request failed')
+	t.ok(requests > ROUNDS * CLIENTS)
+
+	// The same stream, open since before the first change, has shown every run from its beginning to its end.
+	const last = made.at(-1)
+	await stream.waitFor((event) => event.run_id === last && event.event_type === 'run.completed')
+	const types = Map.groupBy(stream.events, (event) => event.run_id)
+	const incomplete = made.filter((run) => {
+		const events = (types.get(run) ?? []).map((event) => event.event_type)
+		return events[0] !== 'run.started' || events.filter((type) => type === 'run.completed').length !== 1
+	})
+	await Promise.all(
+		incomplete.map((run) => stream.waitFor((event) => event.run_id === run && event.event_type === 'run.completed')),
+	)
+	t.pass('no event was lost')
+})
+
+void t.test('a file with an error changes nothing, and says where it is', async (t) => {
+	const gateway = await startGateway({ config: 'runs:\n  max_waiting: 7\n' })
+	t.teardown(() => gateway.stop())
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	const rejected = stream.waitFor('config.rejected')
+	write(gateway.home, 'config/gateway.yaml', 'runs:\n  max_waitng: 7\n')
+	t.match((await rejected).payload.message, /gateway\.yaml:2:3: .*max_waitng.*max_waiting/s)
+	t.match((await gateway.request('GET', '/readyz?verbose')).body, /max_waitng/)
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
+	const reloaded = stream.waitFor('config.reloaded')
+	write(gateway.home, 'config/gateway.yaml', 'runs:\n  max_waiting: 8\n')
+	await reloaded
+	t.notMatch((await gateway.request('GET', '/readyz?verbose')).body, /max_waitng/)
+})
+
+function write(home: string, path: string, text: string): void {
+	writeFileSync(join(home, path), text)
+}
+
+async function until(
+	gateway: TestGateway,
+	holds: (status: number, body: Record<string, unknown>) => boolean,
+): Promise<void> {
+	const deadline = Date.now() + 15_000
+	for (;;) {
+		const { status, body } = await gateway.request('GET', '/v1/clock')
+		if (holds(status, body)) return
+		if (Date.now() > deadline) throw new Error(`the change did not come: ${status} ${JSON.stringify(body)}; ${gateway.running.gateway.status.configError()}`)
+	}
+}

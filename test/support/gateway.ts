@@ -1,0 +1,94 @@
+/** A real gateway for tests: its own temporary home, a free port, real sockets; in this process unless a test needs to kill it. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { boot } from '../../core/boot.ts'
+import type { Running } from '../../core/boot.ts'
+
+export interface TestGateway {
+	url: string
+	home: string
+	running: Running
+	/** One HTTP request with a JSON body where one is given; answers with status, headers and the parsed body (text where it is not JSON). */
+	request<T = Answer>(method: string, path: string, options?: RequestOptions): Promise<Reply<T>>
+	stop(): Promise<void>
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- a test looks at whatever the gateway answered
+export type Answer = any
+
+export interface RequestOptions {
+	/** Sent as JSON; a string or Buffer is sent as it is. */
+	body?: unknown
+	token?: string
+	headers?: Record<string, string>
+}
+
+export interface Reply<T> {
+	status: number
+	headers: Headers
+	body: T
+}
+
+export interface GatewayOptions {
+	/** The text of gateway.yaml. */
+	config?: string
+	env?: NodeJS.ProcessEnv
+	/** An existing home; then it is not removed at the end. */
+	home?: string
+	/** Files to put under the home before the start, by path. */
+	files?: Record<string, string>
+}
+
+export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
+	const home = options.home ?? makeHome(options)
+	const env = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'fatal', ...options.env }
+	const running = await boot({ home, env, checkResponses: true })
+	const url = running.gateway.status.url('main') ?? ''
+	return {
+		url,
+		home,
+		running,
+		request: (method, path, request) => send(url + path, method, request),
+		async stop() {
+			await running.stop()
+			if (options.home === undefined) rmSync(home, { recursive: true, force: true })
+		},
+	}
+}
+
+/** A temporary home with a gateway.yaml and further files. */
+export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
+	const home = mkdtempSync(join(tmpdir(), 'svc-test-'))
+	const all = { ...(config !== undefined && { 'config/gateway.yaml': config }), ...files }
+	for (const [path, text] of Object.entries(all)) {
+		const file = join(home, path)
+		mkdirSync(join(file, '..'), { recursive: true })
+		writeFileSync(file, text)
+	}
+	return home
+}
+
+export async function send<T = Answer>(
+	url: string,
+	method: string,
+	{ body, token, headers }: RequestOptions = {},
+): Promise<Reply<T>> {
+	const raw = typeof body === 'string' || Buffer.isBuffer(body)
+	const response = await fetch(url, {
+		method,
+		headers: {
+			...(body !== undefined && { 'content-type': 'application/json' }),
+			...(token !== undefined && { authorization: `Bearer ${token}` }),
+			...headers,
+		},
+		...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
+	})
+	const text = await response.text()
+	const isJson = (response.headers.get('content-type') ?? '').includes('json')
+	return {
+		status: response.status,
+		headers: response.headers,
+		body: (isJson && text !== '' ? JSON.parse(text) : text) as T,
+	}
+}

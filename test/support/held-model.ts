@@ -1,0 +1,110 @@
+/**
+ * A model server that answers when the test says so: for what happens while a model call is under way. Speaks the
+ * streaming chat completions of the OpenAI API over real HTTP; everything that needs no waiting is better served by
+ * model-server.ts.
+ */
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface HeldCall {
+	/** The last message that the user wrote. */
+	prompt: string
+	body: Record<string, unknown>
+	/** Ends the answer with this text. */
+	answer(content: string): void
+	/** Ends the answer with the call of a tool. */
+	callTool(name: string, args: string): void
+	/** Settles when the client hung up before the answer was whole. */
+	hungUp: Promise<void>
+	open: boolean
+}
+
+export interface HeldModel {
+	/** For `base_url` of a provider. */
+	url: string
+	/** All calls so far, in the order in which they came. */
+	calls: HeldCall[]
+	/** Settles once the n-th call (1 is the first) with that prompt has come, and a first piece of its answer is on its way. */
+	called(prompt: string, n?: number): Promise<HeldCall>
+	stop(): Promise<void>
+}
+
+const WAIT_LIMIT_MS = 10_000
+
+export async function startHeldModel(): Promise<HeldModel> {
+	const calls: HeldCall[] = []
+	const waiting = new Set<() => void>()
+	const server = createServer((request, response) => {
+		void take(request, response).then((call) => {
+			calls.push(call)
+			for (const look of waiting) look()
+		})
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { port } = server.address() as AddressInfo
+	return {
+		url: `http://127.0.0.1:${port}/v1`,
+		calls,
+		called(prompt, n = 1) {
+			const { promise, resolve, reject } = Promise.withResolvers<HeldCall>()
+			const look = (): void => {
+				const call = calls.filter((one) => one.prompt === prompt)[n - 1]
+				if (call) resolve(call)
+			}
+			const seen = (): string => calls.map((one) => JSON.stringify(one.prompt)).join(', ')
+			const late = (): void => reject(new Error(`no call with the prompt "${prompt}" came; there were: ${seen()}`))
+			const timer = setTimeout(late, WAIT_LIMIT_MS)
+			waiting.add(look)
+			look()
+			return promise.finally(() => {
+				clearTimeout(timer)
+				waiting.delete(look)
+			})
+		},
+		stop: () =>
+			new Promise((resolve) => {
+				server.close(() => resolve())
+				server.closeAllConnections()
+			}),
+	}
+}
+
+async function take(request: IncomingMessage, response: ServerResponse): Promise<HeldCall> {
+	let text = ''
+	for await (const part of request.setEncoding('utf8')) text += String(part)
+	const body = JSON.parse(text) as { messages: { role: string; content: string }[] }
+	const { promise, resolve } = Promise.withResolvers<void>()
+	const call: HeldCall = {
+		prompt: body.messages.findLast((message) => message.role === 'user')?.content ?? '',
+		body,
+		answer: (content) => end({ content }, 'stop'),
+		callTool: (name, args) =>
+			end(
+				{ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name, arguments: args } }] },
+				'tool_calls',
+			),
+		hungUp: promise,
+		open: true,
+	}
+	response.once('close', () => {
+		call.open = false
+		if (!response.writableFinished) resolve()
+	})
+	response.writeHead(200, { 'content-type': 'text/event-stream' })
+	send({ role: 'assistant', content: 'Well, ' }, null)
+	return call
+
+	function end(delta: object, finish_reason: string): void {
+		send(delta, null)
+		send({}, finish_reason)
+		call.open = false
+		response.end('data: [DONE]\n\n')
+	}
+
+	function send(delta: object, finish_reason: string | null): void {
+		const choices = [{ index: 0, delta, finish_reason }]
+		const chunk = { id: 'held', object: 'chat.completion.chunk', created: 0, model: 'held', choices }
+		response.write(`data: ${JSON.stringify(chunk)}\n\n`)
+	}
+}

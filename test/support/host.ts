@@ -1,0 +1,74 @@
+/** The plugin host alone: no built-in plugins, third-party ones from files, a real listener, the in-memory store. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Gateway } from '../../core/gateway.ts'
+import type { WantedPlugin } from '../../core/gateway.ts'
+import { Loader } from '../../core/loader.ts'
+import { openLog } from '../../core/log.ts'
+import { openRunPool } from '../../core/runs.ts'
+import { openMemory } from '../../core/store/memory.ts'
+
+export interface TestHost {
+	gateway: Gateway
+	/** What the next reload shall find. */
+	want(plugins: Record<string, object>): void
+	write(path: string, text: string): void
+	get(path: string): Promise<{ status: number; body: string }>
+	stop(): Promise<void>
+}
+
+/** `folder`: an empty one; `files` by path below it, such as `clock/index.js`. */
+export async function startHost(
+	folder: string,
+	files: Record<string, string>,
+	wanted: Record<string, object>,
+): Promise<TestHost> {
+	const write = (path: string, text: string): void => {
+		mkdirSync(join(folder, path, '..'), { recursive: true })
+		writeFileSync(join(folder, path), text)
+	}
+	for (const [path, text] of Object.entries(files)) write(path, text)
+	let plugins: WantedPlugin[] = []
+	const want = (settings: Record<string, object>): void => {
+		plugins = Object.entries(settings).map(([name, one]) => ({ name, builtIn: false, settings: { ...one } }))
+	}
+	want(wanted)
+	const log = openLog({ level: 'silent', format: 'json' })
+	const engine = openMemory()
+	const gateway = new Gateway({
+		version: 'test',
+		home: folder,
+		engine,
+		pool: openRunPool({
+			worker: new URL('../../sandbox/worker.ts', import.meta.url),
+			threads: 1,
+			runs_per_thread: 1,
+			log,
+		}),
+		loader: new Loader(pathToFileURL(`${folder}/none/`), folder),
+		log,
+		readWish: () => ({
+			plugins,
+			listen: { main: { host: '127.0.0.1', port: 0 }, legacy: { host: '127.0.0.1', port: 0 } },
+			workers: { threads: 1, runs_per_thread: 1 },
+			locate: () => null,
+		}),
+		checkResponses: true,
+	})
+	await gateway.start()
+	return {
+		gateway,
+		want,
+		write,
+		async get(path) {
+			const response = await fetch(gateway.status.url('main') + path)
+			return { status: response.status, body: await response.text() }
+		},
+		async stop() {
+			await gateway.stop(1_000)
+			await engine[Symbol.asyncDispose]()
+			rmSync(folder, { recursive: true, force: true })
+		},
+	}
+}

@@ -1,0 +1,73 @@
+/** A gateway in a process of its own, for tests that kill it. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** Compiled code is kept between starts, as `npm start` does. */
+const compileCache = join(root, 'node_modules/.cache/compile')
+
+export interface GatewayProcess {
+	child: ChildProcess
+	url: string
+	pid: number
+	/** Milliseconds from the process's start to its greeting. */
+	ready_ms: number
+	/** What it wrote to standard error so far. */
+	errors(): string
+	/** SIGKILL; settles when the process is gone. */
+	kill(): Promise<void>
+	/** SIGTERM; answers with the exit code. */
+	end(): Promise<number | null>
+}
+
+/** Settles once it listens; throws with its output where it ends before. */
+export async function spawnGateway(home: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
+	const began = performance.now()
+	const child = spawn(process.execPath, [join(root, 'core/main.ts')], {
+		env: {
+			PATH: process.env.PATH,
+			HOME: home,
+			SVC_HOME: home,
+			SVC_PORT: '0',
+			SVC_LEGACY_PORT: '0',
+			SVC_LOG_LEVEL: 'warn',
+			NODE_COMPILE_CACHE: compileCache,
+			...env,
+		},
+		stdio: ['ignore', 'pipe', 'pipe'],
+	})
+	let errors = ''
+	child.stderr?.on('data', (data: Buffer) => (errors = (errors + data.toString()).slice(-64 * 1024)))
+	const exited = once(child, 'exit')
+	const greeting = new Promise<void>((resolve) => {
+		let text = ''
+		child.stdout?.on('data', (data: Buffer) => {
+			text += data.toString()
+			if (text.includes('listens at')) resolve()
+		})
+	})
+	const early = exited.then(([code, signal]) => {
+		throw new Error(`the gateway ended before it listened (${code ?? signal}):\n${errors}`)
+	})
+	early.catch(() => {})
+	await Promise.race([greeting, early])
+	const ready_ms = performance.now() - began
+	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
+	const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+		child.kill(signal)
+		return ((await exited) as [number | null])[0]
+	}
+	return {
+		child,
+		url,
+		pid: child.pid ?? 0,
+		ready_ms,
+		errors: () => errors,
+		kill: async () => void (await end('SIGKILL')),
+		end: () => end('SIGTERM'),
+	}
+}

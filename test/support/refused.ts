@@ -1,0 +1,46 @@
+/** What every refusal of the API has in common. */
+import type { Test } from 'tap'
+import type { Answer, Reply } from './gateway.ts'
+
+export interface Refusal {
+	status: number
+	code: string
+	/** What the message must say. */
+	says?: RegExp
+	/** The wrong field that `errors` must name; `errors` must be absent where this is not given. */
+	path?: string
+}
+
+/** Asserts status, the exact shape of the error body, and a message that says something. */
+export function refused(t: Test, reply: Reply<Answer>, wanted: Refusal, about = ''): void {
+	const { status, body } = reply
+	if (status !== wanted.status) {
+		t.equal(status, wanted.status, `${about}: status ${status} with ${JSON.stringify(body).slice(0, 500)}`)
+		return
+	}
+	const { statusCode, error, message, code, errors, ...rest } = body
+	t.equal(statusCode, wanted.status, `${about}: statusCode`)
+	t.equal(code, wanted.code, `${about}: code`)
+	t.ok(typeof error === 'string' && error !== '', `${about}: error`)
+	t.ok(typeof message === 'string' && message !== '', `${about}: message`)
+	if (wanted.says) t.match(message, wanted.says, `${about}: message`)
+	t.strictSame(rest, {}, `${about}: no other field`)
+	if (wanted.path === undefined) return
+	t.ok(Array.isArray(errors) && errors.length > 0, `${about}: errors`)
+	for (const one of errors) t.strictSame(Object.keys(one).toSorted(), ['message', 'path'], `${about}: errors`)
+	const found = errors.find((one: { path: string }) => one.path === wanted.path)
+	t.ok(found, `${about}: errors name ${wanted.path}, there is ${JSON.stringify(errors)}`)
+}
+
+/** True for an answer that a client can be given for any request at all: no 5xx, and a refusal in the one shape. */
+export function isProper({ status, body }: Reply<Answer>): boolean {
+	if (status < 400) return true
+	return (
+		status < 500 &&
+		body.statusCode === status &&
+		typeof body.error === 'string' &&
+		typeof body.code === 'string' &&
+		typeof body.message === 'string' &&
+		body.message !== ''
+	)
+}
