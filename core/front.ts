@@ -125,7 +125,7 @@ export class Front {
 }
 
 /** Answers an upgrade, or a request that is none, on its bare socket. */
-export function refuseSocket(socket: Duplex | Socket, status: number, text: string): void {
+function refuseSocket(socket: Duplex | Socket, status: number, text: string): void {
 	const body = JSON.stringify({
 		statusCode: status,
 		error: text,

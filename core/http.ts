@@ -7,7 +7,7 @@ import { Fault, describe, toBoom } from './errors.ts'
 import type { FaultCode, FieldError } from './errors.ts'
 import type { Logger } from './log.ts'
 
-export const BODY_LIMIT_BYTES = 1024 * 1024
+const BODY_LIMIT_BYTES = 1024 * 1024
 const DEPTH_LIMIT = 64
 const NODE_LIMIT = 100_000
 

@@ -41,7 +41,7 @@ export interface Host extends Pick<Context, 'store' | 'events' | 'queue' | 'pool
 
 /** How long `start` may take, and how long each thing may take to be given back. */
 const START_DEADLINE_MS = 30_000
-export const RELEASE_DEADLINE_MS = 10_000
+const RELEASE_DEADLINE_MS = 10_000
 
 export class Instance {
 	readonly definition: Definition

@@ -6,7 +6,7 @@ import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
 
-export const agentName = Joi.string()
+const agentName = Joi.string()
 	.pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _ . and begin with a letter or digit')
 	.description('Name of the agent.')
