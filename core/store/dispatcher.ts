@@ -1,0 +1,200 @@
+/**
+ * The queue's working part, the same for every engine that lives in one process: who waits, who holds what, whose delay
+ * is over. What must survive the process goes through `Backing`.
+ */
+import { Fault, messageOf } from '../errors.ts'
+import type { Logger } from '../log.ts'
+import { Heap } from './heap.ts'
+import type { Job, Lease, RunQueue } from './ports.ts'
+
+/** Where jobs lie, by their place in the queue. Each call may reject, and then nothing was written. */
+export interface Backing {
+	add(place: number, job: Job): Promise<void>
+	/** How often the job was handed out, and how many milliseconds from now it must rest. */
+	mark(place: number, attempt: number, delayMs: number): Promise<void>
+	remove(place: number, id: string): Promise<void>
+	/** Throws `store_damaged`. */
+	load(place: number, id: string): Job
+}
+
+/** A job that was there when the engine was opened. */
+export interface Recovered {
+	place: number
+	id: string
+	/** How often it was handed out before. */
+	attempt: number
+	/** Milliseconds from now. */
+	delayMs: number
+}
+
+interface Waiting extends Recovered {
+	/** By the monotonic clock; a step of the wall clock must not hold a job. */
+	due: number
+}
+
+const maxIdBytes = 256
+/** A claimer that `max` holds back while jobs wait is asked again after this long: its limit may have been raised. */
+const askAgainMs = 200
+/** The longest that one timer of Node can wait. */
+const longestTimerMs = 2 ** 31 - 1
+
+export interface Dispatcher {
+	queue: RunQueue
+	/** Ends every claim and leaves no timer. */
+	close(): void
+}
+
+export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
+	/** Jobs that wait, rest or are leased, with what settles once they are durable: their ids are taken. */
+	const live = new Map<string, Promise<void>>()
+	const ready = new Heap<Waiting>((job) => job.place)
+	const resting = new Heap<Waiting>((job) => job.due)
+	const claimers = new Set<() => void>()
+	let nextPlace = 1
+	let restTimer: NodeJS.Timeout | undefined
+	let closed = false
+
+	const wake = (): void => {
+		for (const claimer of claimers) claimer()
+	}
+
+	const wait = (job: Recovered): void => {
+		if (job.delayMs > 0) {
+			resting.push({ ...job, due: performance.now() + job.delayMs })
+			armRestTimer()
+		} else {
+			ready.push({ ...job, due: 0 })
+			wake()
+		}
+	}
+
+	const armRestTimer = (): void => {
+		clearTimeout(restTimer)
+		const first = resting.peek()
+		if (!first || closed) return
+		const ms = Math.min(Math.max(0, first.due - performance.now()), longestTimerMs)
+		restTimer = setTimeout(() => {
+			for (let job = resting.peek(); job && job.due <= performance.now(); job = resting.peek()) {
+				resting.pop()
+				ready.push(job)
+			}
+			armRestTimer()
+			wake()
+			// Rounded up: a timer may fire a little early, and would then be set again for nothing.
+		}, Math.ceil(ms))
+	}
+
+	for (const job of recovered) {
+		live.set(job.id, Promise.resolve())
+		nextPlace = Math.max(nextPlace, job.place + 1)
+		wait(job)
+	}
+
+	const leaseOf = (waiting: Waiting, job: Job, returned: () => void): Lease => {
+		const { place, id } = waiting
+		const attempt = waiting.attempt + 1
+		let state: 'held' | 'acked' | 'released' = 'held'
+		return {
+			job,
+			attempt,
+			async ack() {
+				if (state === 'released') return
+				// Also the second time: the first may have failed.
+				const removed = backing.remove(place, id)
+				if (state === 'held') {
+					state = 'acked'
+					// At once: whoever enqueues the id from here on means a new job.
+					live.delete(id)
+					returned()
+				}
+				await removed
+			},
+			async release(delayMs = 0) {
+				if (state !== 'held') return
+				state = 'released'
+				const marked = backing.mark(place, attempt, delayMs)
+				wait({ place, id, attempt, delayMs })
+				returned()
+				await marked
+			},
+		}
+	}
+
+	/** The next job that can be read. */
+	const take = (returned: () => void): Lease | undefined => {
+		for (let waiting = ready.pop(); waiting; waiting = ready.pop()) {
+			try {
+				const lease = leaseOf(waiting, backing.load(waiting.place, waiting.id), returned)
+				// Nobody waits for this: what a holder writes becomes durable after it, so that a crash that leaves any trace of
+				// this attempt leaves its count too. On a full disk the count is lost.
+				backing.mark(waiting.place, lease.attempt, 0).catch(() => {})
+				return lease
+			} catch (error) {
+				log?.error({ err: error, job: waiting.id }, `a job cannot be handed out: ${messageOf(error)}`)
+			}
+		}
+		return undefined
+	}
+
+	async function* claim(max: () => number, signal: AbortSignal): AsyncGenerator<Lease> {
+		let held = 0
+		let wakeUp = (): void => {}
+		const woken = (): void => wakeUp()
+		const returned = (): void => {
+			held--
+			woken()
+		}
+		claimers.add(woken)
+		signal.addEventListener('abort', woken)
+		try {
+			while (!signal.aborted && !closed) {
+				const lease = ready.size > 0 && held < max() ? take(returned) : undefined
+				if (lease) {
+					held++
+					yield lease
+					continue
+				}
+				const pause = Promise.withResolvers<void>()
+				wakeUp = pause.resolve
+				const timer = ready.size > 0 ? setTimeout(pause.resolve, askAgainMs) : undefined
+				await pause.promise
+				clearTimeout(timer)
+			}
+		} finally {
+			claimers.delete(woken)
+			signal.removeEventListener('abort', woken)
+		}
+	}
+
+	return {
+		queue: {
+			async enqueue(job) {
+				checkId(job.id)
+				const known = live.get(job.id)
+				if (known) return known
+				const place = nextPlace++
+				const added = backing.add(place, job).then(
+					() => wait({ place, id: job.id, attempt: 0, delayMs: 0 }),
+					(error: unknown) => {
+						live.delete(job.id)
+						throw error
+					},
+				)
+				live.set(job.id, added)
+				await added
+			},
+			claim,
+			waiting: () => ready.size + resting.size,
+		},
+		close() {
+			closed = true
+			clearTimeout(restTimer)
+			wake()
+		},
+	}
+}
+
+function checkId(id: string): void {
+	if (id !== '' && !id.includes('\0') && id.isWellFormed() && Buffer.byteLength(id) <= maxIdBytes) return
+	throw new Fault('invalid_request', `a job's id must have 1 to ${maxIdBytes} bytes and no NUL`)
+}

@@ -1,0 +1,72 @@
+/** What every engine's event log has in common: what may be appended, what a filter lets through, what a cursor is. */
+import { Fault } from '../errors.ts'
+import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
+
+/** The most bytes of a run's or an agent's name in the log. */
+const maxNameBytes = 256
+
+/** Throws `invalid_request` where the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
+export function checkEntries(run: string | null, expectedLast: number, entries: readonly LogEntry[]): void {
+	if (run !== null) checkName('run', run)
+	let last = expectedLast
+	for (const { event } of entries) {
+		if (event.run_id !== run) throw invalid(`an event of the run ${event.run_id} cannot be appended to the run ${run}`)
+		if (event.agent_id !== null) checkName('agent', event.agent_id)
+		if (!(Date.parse(event.timestamp) >= 0)) throw invalid(`"${event.timestamp}" is no ISO 8601 timestamp`)
+		if (run === null) continue
+		if (!Number.isSafeInteger(event.sequence) || event.sequence <= last)
+			throw invalid(`the sequence ${event.sequence} must be a whole number above ${last}`)
+		last = event.sequence
+	}
+}
+
+export function fenced(run: string, expectedLast: number, last: number): Fault {
+	return new Fault(
+		'fenced',
+		`the log of run ${run} stands at sequence ${last}, not at ${expectedLast}: somebody else writes this run`,
+	)
+}
+
+/** The position that a cursor stands for. Throws `invalid_request` for one that this log never gave out. */
+export function positionOf(cursor: Cursor, head: number): number {
+	const position = /^(0|[1-9]\d{0,15})$/.test(cursor) ? Number(cursor) : Number.NaN
+	if (!(position <= head)) throw invalid(`"${cursor}" is no position in this log`)
+	return position
+}
+
+/** A test for events. Throws `invalid_request` for times that are none. */
+export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
+	const { agent_id, run_id, types } = filter
+	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
+	const until = timeOf(filter.until, Number.POSITIVE_INFINITY)
+	const timed = filter.since !== undefined || filter.until !== undefined
+	return (event) => {
+		if (agent_id !== undefined && event.agent_id !== agent_id) return false
+		if (run_id !== undefined && event.run_id !== run_id) return false
+		if (types && !types.some((type) => isOfType(event.event_type, type))) return false
+		if (!timed) return true
+		const time = Date.parse(event.timestamp)
+		return time >= since && time < until
+	}
+}
+
+/** Milliseconds since 1970. Throws `invalid_request` for what is no time. */
+export function timeOf(text: string | undefined, absent: number): number {
+	if (text === undefined) return absent
+	const time = Date.parse(text)
+	if (Number.isNaN(time)) throw invalid(`"${text}" is no ISO 8601 timestamp`)
+	return time
+}
+
+function isOfType(type: string, wanted: string): boolean {
+	return type === wanted || wanted === '*' || (wanted.endsWith('.*') && type.startsWith(wanted.slice(0, -1)))
+}
+
+function checkName(kind: string, name: string): void {
+	if (name === '' || name.includes('\0') || !name.isWellFormed() || Buffer.byteLength(name) > maxNameBytes)
+		throw invalid(`the ${kind} of an event needs a name of 1 to ${maxNameBytes} bytes without NUL`)
+}
+
+function invalid(message: string): Fault {
+	return new Fault('invalid_request', message)
+}

@@ -1,0 +1,65 @@
+import { Fault } from '../errors.ts'
+import type { Key } from './ports.ts'
+
+const separator = '\0'
+const maxBytes = 1000
+/** No UTF-16 code unit takes more than three bytes of UTF-8, so that shorter keys need no counting. */
+const surelyShort = Math.floor(maxBytes / 3)
+
+/**
+ * A key as one string: its parts with NUL between them. NUL is in no part and sorts below everything else, so that the
+ * strings' UTF-8 bytes sort as the ports demand. Throws `invalid_request` for what is no key.
+ */
+export function joinKey(key: Key): string {
+	if (!Array.isArray(key) || key.length === 0) throw invalid('A key needs at least one part, its scope')
+	for (const part of key) {
+		if (typeof part !== 'string' || part === '') throw invalid('Each part of a key must be a text that is not empty')
+		if (part.includes(separator)) throw invalid('A part of a key must not hold the character NUL')
+	}
+	const joined = key.length === 1 ? key[0] : key.join(separator)
+	// A lone surrogate has no UTF-8 form: two different keys would become one.
+	if (!joined.isWellFormed()) throw invalid('A part of a key holds half of a surrogate pair')
+	if (joined.length > surelyShort && Buffer.byteLength(joined) > maxBytes)
+		throw invalid(`A key may have at most ${maxBytes} bytes, this one has ${Buffer.byteLength(joined)}`)
+	return joined
+}
+
+export function splitKey(joined: string): Key {
+	return joined.split(separator) as [string, ...string[]]
+}
+
+/** Whether a key's first parts are those of `prefix`; both joined. */
+export function isWithin(joined: string, prefix: string): boolean {
+	return joined.startsWith(prefix) && (joined.length === prefix.length || joined[prefix.length] === separator)
+}
+
+/** The lowest string above every key that starts with the parts of `prefix`: `prefix` itself, and what goes on with NUL. */
+export function endOf(prefix: string): string {
+	return `${prefix}\u0001`
+}
+
+/** The lowest string above `joined`. */
+export function behind(joined: string): string {
+	return joined + separator
+}
+
+/** The order of two joined keys by their UTF-8 bytes, which for characters above U+FFFF is not that of UTF-16. */
+export function compareKeys(a: string, b: string): number {
+	const shared = Math.min(a.length, b.length)
+	for (let i = 0; i < shared; i++) {
+		const unitA = a.charCodeAt(i)
+		const unitB = b.charCodeAt(i)
+		if (unitA !== unitB) return rank(unitA) - rank(unitB)
+	}
+	return a.length - b.length
+}
+
+/** Puts the surrogates, which stand for characters above U+FFFF, behind the rest of UTF-16. */
+function rank(unit: number): number {
+	if (unit < 0xd800) return unit
+	return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
+}
+
+function invalid(message: string): Fault {
+	return new Fault('invalid_request', message)
+}

@@ -1,0 +1,106 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { Fault, isFault } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
+import { timeOf } from '../events.ts'
+import { endOf } from '../keys.ts'
+import type { Tables } from './env.ts'
+import { keyNumber, numberKey } from './env.ts'
+import { agentsOf, indexKey, readRecord } from './log-record.ts'
+import type { LogRecord } from './log-record.ts'
+import { findRecord, keysOf } from './read.ts'
+import type { Write, Writer } from './writer.ts'
+
+export interface PruneRequest {
+	/** ISO 8601. */
+	before: string
+	keep: (run: string) => Promise<boolean>
+	/** The newest durable position. */
+	newest: () => number
+	/** A run's record that ends at `position` is being removed. */
+	gone: (run: string, position: number) => void
+	log?: Logger
+}
+
+/** Records looked at between two turns of the event loop, and removed in one commit at most. */
+const batch = 200
+/** The clock may have stepped: only behind so many records in a row that are young is the rest taken to be young. */
+const youngInARow = 1000
+/** Runs whose `keep` is remembered. */
+const rememberedRuns = 10_000
+
+/** Answers how many events went. A record goes as a whole, when its newest event is older than `before`. */
+export async function pruneLog(tables: Tables, writer: Writer, request: PruneRequest): Promise<number> {
+	const before = timeOf(request.before, Number.NaN)
+	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
+	const isKept = rememberKeep(request.keep)
+	const end = numberKey(Number.MAX_SAFE_INTEGER)
+	let removed = 0
+	let young = 0
+	let start = numberKey(1)
+	for (;;) {
+		writer.mustBeOpen()
+		const keys = keysOf(tables.log, { start, end, limit: batch })
+		const writes: Write[] = []
+		/** Runs with the number of their records that this commit removes. */
+		const gone = new Map<string, number>()
+		for (const key of keys) {
+			if (keyNumber(key) >= request.newest()) break
+			const record = old(tables, key, before, request.log)
+			young = record ? 0 : young + 1
+			if (!record || (record.run !== null && (await isKept(record.run)))) continue
+			// The caller's answer may have taken long.
+			writer.mustBeOpen()
+			if (record.run !== null && !isFirst(tables, record.run, key, gone)) continue
+			writes.push(...removals(tables, key, record))
+			if (record.run !== null) request.gone(record.run, keyNumber(key))
+			removed += record.entries.length
+		}
+		if (writes.length > 0) await writer.write(writes)
+		if (keys.length < batch || young >= youngInARow) return removed
+		start = numberKey(keyNumber(keys.at(-1) as string) + 1)
+		await turn()
+	}
+}
+
+/** The record if it is old. A damaged one stays: what its indexes are cannot be known. */
+function old(tables: Tables, key: string, before: number, log?: Logger): LogRecord | undefined {
+	try {
+		const found = findRecord(tables.log, key)
+		return found && found.stamp < before ? readRecord(tables.log, key) : undefined
+	} catch (error) {
+		if (!isFault(error, 'store_damaged')) throw error
+		log?.warn({ err: error }, 'a damaged record of the log cannot be pruned')
+		return undefined
+	}
+}
+
+/**
+ * Whether the record is the run's first but for those that go with it. One in the middle stays, which a clock that went
+ * backwards can make the oldest: the journal would take it for lost.
+ */
+function isFirst({ runs }: Tables, run: string, key: string, gone: Map<string, number>): boolean {
+	const before = gone.get(run) ?? 0
+	const keys = keysOf(runs, { start: indexKey(run, ''), end: endOf(run), limit: before + 1 })
+	if (keys[before] !== indexKey(run, key)) return false
+	gone.set(run, before + 1)
+	return true
+}
+
+function removals(tables: Tables, key: string, { run, entries }: LogRecord): Write[] {
+	const writes: Write[] = [{ table: tables.log, key }]
+	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key) })
+	for (const agent of agentsOf(entries)) writes.push({ table: tables.agents, key: indexKey(agent, key) })
+	return writes
+}
+
+function rememberKeep(keep: (run: string) => Promise<boolean>): (run: string) => Promise<boolean> {
+	const kept = new Map<string, boolean>()
+	return async (run) => {
+		const known = kept.get(run)
+		if (known !== undefined) return known
+		if (kept.size >= rememberedRuns) kept.clear()
+		const answer = await keep(run)
+		kept.set(run, answer)
+		return answer
+	}
+}

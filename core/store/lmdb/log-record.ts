@@ -1,0 +1,71 @@
+/** One append as one record of the log, with the fields of its events by place: half the size of named ones. */
+import { Fault } from '../../errors.ts'
+import { encodeValue } from '../codec.ts'
+import type { LogEntry } from '../ports.ts'
+import type { Table } from './env.ts'
+import { keyNumber, numberKey } from './env.ts'
+import { headerBytes, seal } from './frame.ts'
+import { findRecord, valueOf } from './read.ts'
+
+export interface LogRecord {
+	run: string | null
+	/** The run's last sequence before this append: links the records of a run, so that a missing one is noticed. */
+	before: number
+	/** Position of the first entry; the others follow. */
+	first: number
+	entries: LogEntry[]
+}
+
+type Row = [
+	id: string,
+	timestamp: string,
+	agent: string | null,
+	sequence: number,
+	type: string,
+	payload: Record<string, unknown>,
+	...step: unknown[],
+]
+
+/** The stamp is the time of the newest event, in milliseconds since 1970. */
+export function sealRecord({ run, before, first, entries }: LogRecord): { key: string; bytes: Buffer } {
+	const key = numberKey(first + entries.length - 1)
+	let newest = 0
+	const rows = entries.map(({ event, step }): Row => {
+		newest = Math.max(newest, Date.parse(event.timestamp))
+		const row: Row = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
+		if (step !== undefined) row.push(step)
+		return row
+	})
+	return { key, bytes: seal(key, newest, encodeValue([run, before, rows], headerBytes)) }
+}
+
+/** The record whose last entry stands at `key`, and its size. */
+export function readRecord(log: Table, key: string): (LogRecord & { size: number }) | undefined {
+	const found = findRecord(log, key)
+	if (!found) return undefined
+	const size = found.bytes.length
+	const [run, before, rows] = valueOf(log, key, found.bytes) as [string | null, number, Row[]]
+	const entries = rows.map(([event_id, timestamp, agent_id, sequence, event_type, payload, ...step]): LogEntry => ({
+		event: { event_id, timestamp, agent_id, run_id: run, sequence, event_type, payload },
+		...(step.length > 0 && { step: step[0] }),
+	}))
+	return { run, before, first: keyNumber(key) - entries.length + 1, entries, size }
+}
+
+/** For a record that an index names. */
+export function mustRead(log: Table, key: string): LogRecord & { size: number } {
+	const record = readRecord(log, key)
+	if (record) return record
+	throw new Fault('store_damaged', `the log has lost its record ${keyNumber(key)}: restore a backup`)
+}
+
+/** The run's or the agent's entry in its index. */
+export function indexKey(name: string, position: string): string {
+	return `${name}\0${position}`
+}
+
+export function agentsOf(entries: readonly LogEntry[]): Set<string> {
+	const agents = new Set<string>()
+	for (const { event } of entries) if (event.agent_id !== null) agents.add(event.agent_id)
+	return agents
+}

@@ -1,0 +1,115 @@
+import type { Logger } from '../../log.ts'
+import { checkEntries, fenced } from '../events.ts'
+import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
+import { guarded } from '../watchers.ts'
+import type { Tables } from './env.ts'
+import { keyNumber } from './env.ts'
+import { readJournal } from './journal.ts'
+import { agentsOf, indexKey, mustRead, sealRecord } from './log-record.ts'
+import { readPage } from './log-read.ts'
+import { pruneLog } from './log-prune.ts'
+import { keysOf } from './read.ts'
+import type { Write, Writer } from './writer.ts'
+
+/** Where a run stands: its last sequence, and the position of its last entry. */
+export interface RunEnd {
+	last: number
+	position: number
+}
+
+const nothing = Buffer.alloc(0)
+/** Runs whose end is remembered; that of any other is read back from the index. */
+const rememberedRuns = 20_000
+/** Above every position. */
+const top = 'zzzzzzzzzzzz'
+
+/** The log's newest record is never pruned, so that its positions go on where they stood and none is used twice. */
+export function openEventLog(tables: Tables, writer: Writer, log?: Logger): EventLog {
+	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
+	const ends = new Map<string, RunEnd>()
+	let durable = lastPosition(tables)
+	let next = durable + 1
+
+	const endOf = (run: string): RunEnd => ends.get(run) ?? readEnd(tables, run)
+
+	const remember = (run: string, end: RunEnd): void => {
+		ends.delete(run)
+		ends.set(run, end)
+		if (ends.size <= rememberedRuns) return
+		for (const [oldest, { position }] of ends) {
+			// What is not durable yet cannot be read back. All behind it in this order is newer still.
+			if (position > durable) return
+			ends.delete(oldest)
+			return
+		}
+	}
+
+	return {
+		async append(run, expectedLast, entries) {
+			checkEntries(run, expectedLast, entries)
+			writer.mustBeOpen()
+			if (run !== null) {
+				const { last } = endOf(run)
+				if (last !== expectedLast) throw fenced(run, expectedLast, last)
+			}
+			if (entries.length === 0) return []
+			const first = next
+			const position = first + entries.length - 1
+			const writes = writesOf(tables, run, expectedLast, first, entries)
+			const written = writer.write(writes, (isDurable) => {
+				if (!isDurable) return
+				durable = position
+				for (const [index, { event }] of entries.entries())
+					for (const heard of listeners) guarded(() => heard(String(first + index), event), log)
+			})
+			next = position + 1
+			if (run !== null) remember(run, { last: (entries.at(-1) as LogEntry).event.sequence, position })
+			await written
+			return entries.map((_, index) => String(first + index))
+		},
+		async read(filter, after, limit, reverse = false) {
+			writer.mustBeOpen()
+			return readPage(tables, durable, { filter, after, limit, reverse })
+		},
+		journal: (run) => readJournal(tables, writer, run),
+		subscribe(heard) {
+			// A wrapper, so that one function that subscribes twice is two subscribers.
+			const one = (cursor: Cursor, event: EventEnvelope): void => heard(cursor, event)
+			listeners.add(one)
+			return () => listeners.delete(one)
+		},
+		head: () => String(durable),
+		prune: (before, keep) =>
+			pruneLog(tables, writer, {
+				before,
+				keep,
+				newest: () => durable,
+				gone(run, position) {
+					if (ends.get(run)?.position === position) ends.delete(run)
+				},
+				...(log && { log }),
+			}),
+	}
+}
+
+function writesOf(tables: Tables, run: string | null, before: number, first: number, entries: LogEntry[]): Write[] {
+	const { key, bytes } = sealRecord({ run, before, first, entries })
+	const writes: Write[] = [{ table: tables.log, key, bytes }]
+	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key), bytes: nothing })
+	for (const agent of agentsOf(entries))
+		writes.push({ table: tables.agents, key: indexKey(agent, key), bytes: nothing })
+	return writes
+}
+
+function lastPosition({ log }: Tables): number {
+	const [key] = keysOf(log, { start: top, end: '0', limit: 1, reverse: true })
+	return key === undefined ? 0 : keyNumber(key)
+}
+
+function readEnd({ log, runs }: Tables, run: string): RunEnd {
+	const [key] = keysOf(runs, { start: indexKey(run, top), end: indexKey(run, ''), limit: 1, reverse: true })
+	if (key === undefined) return { last: 0, position: 0 }
+	const record = mustRead(log, key.slice(run.length + 1))
+	const { event } = record.entries.at(-1) as LogEntry
+	return { last: event.sequence, position: record.first + record.entries.length - 1 }
+}

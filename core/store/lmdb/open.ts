@@ -1,0 +1,97 @@
+import { chmodSync, mkdirSync } from 'node:fs'
+import { Fault, messageOf } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
+import { openDispatcher } from '../dispatcher.ts'
+import type { Engine } from '../ports.ts'
+import { openEnv } from './env.ts'
+import type { Env, Tables } from './env.ts'
+import { headerBytes, seal } from './frame.ts'
+import { openEventLog } from './log.ts'
+import { queueBacking, recoverJobs } from './queue.ts'
+import { findRecord } from './read.ts'
+import { openRevisions } from './revisions.ts'
+import { watchSpace } from './space.ts'
+import { openStore } from './store.ts'
+import { checkFolder } from './verify.ts'
+import { openWriter } from './writer.ts'
+import type { Writer } from './writer.ts'
+
+export interface LmdbOptions {
+	/** The data folder; made where it is not there (0700, its files 0600). One process at a time may have it open. */
+	path: string
+	log?: Logger
+	/** Writes are refused while less than this would be left free on the disk. 64 MiB where absent. */
+	minFreeBytes?: number
+	/** For tests, and for folders with a quota: how many bytes are free. The file system is asked where absent. */
+	freeBytes?: () => number
+}
+
+const format = 1
+const formatKey = 'format'
+
+/**
+ * Opens the embedded engine. The data file is looked over first, since LMDB would end the process over a damaged one.
+ * Throws `store_damaged`, or `unavailable` where the folder cannot be used; both say what to do.
+ */
+export async function openLmdb({ path, log, minFreeBytes, freeBytes }: LmdbOptions): Promise<Engine> {
+	prepareFolder(path)
+	await checkFolder(path, log)
+	const env = openEnvironment(path)
+	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
+	const writer = openWriter(env, space, log)
+	try {
+		await checkFormat(env.tables, writer, path)
+		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
+		return {
+			store: openStore(env.tables, writer, openRevisions(env.tables), log),
+			log: openEventLog(env.tables, writer, log),
+			queue: dispatcher.queue,
+			trouble: () => writer.trouble(),
+			async [Symbol.asyncDispose]() {
+				dispatcher.close()
+				await close(env, writer)
+			},
+		}
+	} catch (error) {
+		await close(env, writer)
+		throw error
+	}
+}
+
+function prepareFolder(path: string): void {
+	try {
+		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
+		// The mode of mkdir passes through the umask.
+		if (made !== undefined) chmodSync(path, 0o700)
+	} catch (error) {
+		throw new Fault('unavailable', `the data folder ${path} cannot be made: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+function openEnvironment(path: string): Env {
+	try {
+		return openEnv(path, 'write')
+	} catch (error) {
+		throw new Fault('unavailable', `the data folder ${path} cannot be opened: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+/** Marks a new folder with the format of its records, and refuses one that this program cannot read. */
+async function checkFormat({ meta }: Tables, writer: Writer, path: string): Promise<void> {
+	const found = findRecord(meta, formatKey)
+	if (found && found.stamp !== format) {
+		throw new Fault(
+			'unavailable',
+			`the data in ${path} has format ${found.stamp}, this version reads ${format}: start the version that wrote it`,
+		)
+	}
+	// On a full disk the folder opens all the same, for reading; the mark comes at the next start.
+	if (found || writer.trouble() !== null) return
+	await writer.write([{ table: meta, key: formatKey, bytes: seal(formatKey, format, Buffer.alloc(headerBytes)) }])
+}
+
+async function close(env: Env, writer: Writer): Promise<void> {
+	await writer.drain()
+	// After a failed commit lmdb-js would wait for ever for what never comes.
+	if (!writer.failed()) await env.close()
+}

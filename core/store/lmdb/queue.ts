@@ -1,0 +1,63 @@
+import { Fault } from '../../errors.ts'
+import { encodeValue } from '../codec.ts'
+import type { Backing, Recovered } from '../dispatcher.ts'
+import type { Job } from '../ports.ts'
+import type { Tables } from './env.ts'
+import { keyNumber, numberKey } from './env.ts'
+import { headerBytes, seal } from './frame.ts'
+import { damaged, findRecord, keysOf, valueOf } from './read.ts'
+import type { Writer } from './writer.ts'
+
+/** What `tries` holds of a job that was handed out. */
+interface Tries {
+	attempt: number
+	/** Milliseconds since 1970: not to be handed out before. */
+	due: number
+	/** The delay that was asked for: no step of the clock may make it longer. */
+	delay: number
+}
+
+export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
+	return {
+		async add(place, job) {
+			const key = jobKey(place, job.id)
+			const bytes = seal(key, 0, encodeValue(job.body, headerBytes))
+			await writer.write([{ table: jobs, key, bytes }])
+		},
+		async mark(place, attempt, delayMs) {
+			const key = numberKey(place)
+			const value: Tries = { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
+			await writer.write([{ table: tries, key, bytes: seal(key, attempt, encodeValue(value, headerBytes)) }])
+		},
+		async remove(place, id) {
+			await writer.write([
+				{ table: jobs, key: jobKey(place, id) },
+				{ table: tries, key: numberKey(place) },
+			])
+		},
+		load(place, id): Job {
+			const key = jobKey(place, id)
+			const found = findRecord(jobs, key)
+			if (!found) throw damaged(jobs, key)
+			const body = valueOf(jobs, key, found.bytes)
+			if (typeof body !== 'object' || body === null) throw new Fault('store_damaged', `the job ${id} has no body`)
+			return { id, body: body as Record<string, unknown> }
+		},
+	}
+}
+
+/** Every job that was not acknowledged, oldest first. */
+export function recoverJobs({ jobs, tries }: Tables): Recovered[] {
+	const keys = keysOf(jobs, { start: '0', end: '~', limit: Number.POSITIVE_INFINITY })
+	return keys.map((key) => {
+		const [place, id] = key.split('\0') as [string, string]
+		const found = findRecord(tries, place)
+		if (!found) return { place: keyNumber(place), id, attempt: 0, delayMs: 0 }
+		const { attempt, due, delay } = valueOf(tries, place, found.bytes) as Tries
+		return { place: keyNumber(place), id, attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) }
+	})
+}
+
+function jobKey(place: number, id: string): string {
+	return `${numberKey(place)}\0${id}`
+}

@@ -1,0 +1,191 @@
+/**
+ * Group commit: what is written while one LMDB transaction is on its way to the disk goes into the next, as one. So a
+ * single write waits for one sync of the disk, and a thousand at once share a few.
+ *
+ * All puts that lmdb-js gets within one turn of the event loop are one block of its instructions, and one transaction
+ * (`eventTurnBatching`); only a synchronous transaction would cut that in two, so after opening there must be none.
+ * test/core/store/lmdb-kill.test.ts holds it to that.
+ */
+import { Fault, messageOf } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
+import type { Env, Table } from './env.ts'
+import type { CommitSize, Space } from './space.ts'
+
+/** A put, or without `bytes` a removal. */
+export interface Write {
+	table: Table
+	key: string
+	bytes?: Buffer
+}
+
+export interface Writer {
+	/**
+	 * Writes all or nothing. Settles once durable, after `settled(true)`; calls come to their end in the order in which
+	 * they were made. Throws at once, without calling `settled`, where it refuses: `storage_full`, `unavailable`.
+	 * After a failure `settled(false)` comes before the rejection.
+	 */
+	write(writes: Write[], settled?: (durable: boolean) => void): Promise<void>
+	/** Null while writes are accepted; otherwise why not. */
+	trouble(): string | null
+	/** Throws `unavailable` once `drain` was called: reading would fail as well. */
+	mustBeOpen(): void
+	/** True once a commit has failed: LMDB must not be used for writing any more, nor waited for. */
+	failed(): boolean
+	/** Refuses what is new and settles once the rest is durable or given up. */
+	drain(): Promise<void>
+}
+
+interface Unit {
+	writes: Write[]
+	size: CommitSize
+	settled: ((durable: boolean) => void) | undefined
+	done: PromiseWithResolvers<void>
+}
+
+/** One transaction takes about this much at most, so that a long queue neither blocks the event loop nor LMDB. */
+const groupWrites = 2000
+const groupBytes = 16 * 1024 * 1024
+/** Above this, new writes are refused until the disk has caught up. */
+const maxBacklogBytes = 256 * 1024 * 1024
+/** A disk that does not answer for this long is given up: nobody may wait for ever. */
+const answerWithinMs = 60_000
+
+export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
+	/** Handed to LMDB. It takes more until this turn of the event loop ends. */
+	let group: Unit[] | null = null
+	let accepting = false
+	let backlog: Unit[] = []
+	let backlogBytes = 0
+	let failure: Fault | null = null
+	let draining: PromiseWithResolvers<void> | null = null
+	const watchdog = setTimeout(() => {
+		if (group) giveUp(new Error(`the disk has not answered for ${answerWithinMs / 1000} s`))
+	}, answerWithinMs).unref()
+
+	root.on('beforecommit', () => {
+		accepting = false
+		const closed = group
+		if (!closed) return
+		// lmdb-js makes the promise of the whole transaction right after this event.
+		queueMicrotask(() => void root.committed.then(() => finish(closed), fail))
+	})
+
+	const issue = (unit: Unit): void => {
+		for (const { table, key, bytes } of unit.writes) {
+			const promise = bytes ? table.put(key, bytes) : table.remove(key)
+			// `fail` hears it from the transaction; unheard, this would end the process as an unhandled rejection.
+			if (promise !== lastPromise) promise.catch(fail)
+			lastPromise = promise
+		}
+	}
+	let lastPromise: Promise<boolean> | undefined
+
+	const begin = (units: Unit[]): void => {
+		group = units
+		accepting = true
+		lastPromise = undefined
+		watchdog.refresh()
+		for (const unit of units) issue(unit)
+	}
+
+	const finish = (finished: Unit[]): void => {
+		if (failure) return
+		group = null
+		if (backlog.length > 0) begin(takeGroup())
+		for (const unit of finished) {
+			space.done(unit.size)
+			unit.settled?.(true)
+			unit.done.resolve()
+		}
+		if (!group) draining?.resolve()
+	}
+
+	const takeGroup = (): Unit[] => {
+		let writes = 0
+		let bytes = 0
+		let count = 0
+		for (const { size } of backlog) {
+			if (count > 0 && (writes + size.writes > groupWrites || bytes + size.bytes > groupBytes)) break
+			writes += size.writes
+			bytes += size.bytes
+			count++
+		}
+		const units = backlog.slice(0, count)
+		backlog = backlog.slice(count)
+		backlogBytes -= bytes
+		return units
+	}
+
+	/** Of a failed commit lmdb-js tells twice: each promise is rejected, with a second one that knows why. */
+	const fail = (error: unknown): void => {
+		const why = (error as { commitError?: Promise<unknown> }).commitError
+		if (why) why.catch(giveUp)
+		else giveUp(error)
+	}
+
+	/** Whatever the cause: after a failed commit LMDB is not to be trusted with another one in this process. */
+	const giveUp = (error: unknown): void => {
+		if (failure) return
+		const full = /no space/i.test(messageOf(error)) || space.trouble() !== null
+		failure = new Fault(
+			full ? 'storage_full' : 'unavailable',
+			`a write to the disk has failed (${messageOf(error)}), so no more are accepted: ` +
+				'look after the disk, then restart the gateway',
+			{ cause: error },
+		)
+		log?.error({ err: error }, 'the store accepts no more writes until the gateway is restarted')
+		const lost = [...(group ?? []), ...backlog]
+		group = null
+		backlog = []
+		backlogBytes = 0
+		for (const unit of lost) space.done(unit.size)
+		for (const unit of lost) unit.settled?.(false)
+		for (const unit of lost) unit.done.reject(failure)
+		draining?.resolve()
+	}
+
+	const mustBeOpen = (): void => {
+		if (draining) throw new Fault('unavailable', 'the store is closed')
+	}
+
+	return {
+		write(writes, settled) {
+			if (failure) throw failure
+			mustBeOpen()
+			if (backlogBytes > maxBacklogBytes) throw new Fault('unavailable', 'the disk does not keep up: try again later')
+			const size = sizeOf(writes)
+			space.admit(size)
+			const unit: Unit = { writes, size, settled, done: Promise.withResolvers() }
+			if (!group) begin([unit])
+			else if (accepting && backlog.length === 0 && group.length < groupWrites) {
+				group.push(unit)
+				issue(unit)
+			} else {
+				backlog.push(unit)
+				backlogBytes += size.bytes
+			}
+			return unit.done.promise
+		},
+		mustBeOpen,
+		failed: () => failure !== null,
+		trouble: () => failure?.message ?? space.trouble(),
+		async drain() {
+			draining ??= Promise.withResolvers()
+			if (!group) draining.resolve()
+			await draining.promise
+			clearTimeout(watchdog)
+		},
+	}
+}
+
+function sizeOf(writes: Write[]): CommitSize {
+	let bytes = 0
+	let growing = false
+	for (const write of writes) {
+		bytes += write.key.length
+		if (!write.bytes) continue
+		bytes += write.bytes.length
+		growing = true
+	}
+	return { bytes, writes: writes.length, growing }
+}

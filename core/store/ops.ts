@@ -1,0 +1,41 @@
+import { Fault } from '../errors.ts'
+import { joinKey } from './keys.ts'
+import type { Op, Rev } from './ports.ts'
+
+/** An op whose key is checked and joined. */
+export interface CheckedOp {
+	key: string
+	value: unknown
+	expect: Rev | null | undefined
+}
+
+/** The most ops of one commit. */
+const maxOps = 100
+
+/** Throws `invalid_request` where the ops are none that one commit can take. */
+export function checkOps(scope: string, ops: readonly Op[]): CheckedOp[] {
+	if (ops.length > maxOps) throw invalid(`a commit may have at most ${maxOps} writes, this one has ${ops.length}`)
+	const checked = ops.map((op) => {
+		if (op.key[0] !== scope) throw invalid(`a commit in "${scope}" cannot write a key in "${op.key[0]}"`)
+		return { key: joinKey(op.key), value: op.value, expect: op.expect }
+	})
+	if (new Set(checked.map(({ key }) => key)).size < checked.length) throw invalid('a commit may write a key only once')
+	return checked
+}
+
+/** Throws `conflict` where `present`, the revision that the key has, is not what the op expects. */
+export function checkExpected({ key, expect }: CheckedOp, present: Rev | undefined): void {
+	if (expect === undefined || expect === (present ?? null)) return
+	const name = key.replaceAll('\0', '/')
+	if (expect === null) throw new Fault('conflict', `"${name}" exists already`)
+	throw new Fault('conflict', present === undefined ? `"${name}" is gone` : `"${name}" was changed meanwhile`)
+}
+
+/** An absent value would delete, where a value was meant. */
+export function mustHave(value: unknown): void {
+	if (value === undefined) throw invalid('there is no value to write; to delete a key, use delete')
+}
+
+function invalid(message: string): Fault {
+	return new Fault('invalid_request', message)
+}

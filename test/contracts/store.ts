@@ -1,0 +1,22 @@
+import type { Test } from 'tap'
+import type { Engine } from '../../core/store/ports.ts'
+import { logSuite } from './store/log.ts'
+import { modelSuite } from './store/model.ts'
+import { queueSuite } from './store/queue.ts'
+import { recordSuite } from './store/records.ts'
+
+export interface StoreSuiteOptions {
+	/** Closes an engine and opens it again on what it has kept. Absent: the engine keeps nothing. */
+	reopen?: (engine: Engine) => Promise<Engine>
+}
+
+/** Opens an engine for one test, which closes it. */
+export type Open = () => Promise<Engine>
+
+/** What every engine must do, as core/store/ports.ts says it. `open` answers with an empty engine each time. */
+export function storeSuite(t: Test, open: Open, options: StoreSuiteOptions = {}): void {
+	void t.test('Store', (t) => recordSuite(t, open, options))
+	void t.test('Store against a model', (t) => modelSuite(t, open))
+	void t.test('EventLog', (t) => logSuite(t, open, options))
+	void t.test('RunQueue', (t) => queueSuite(t, open, options))
+}

@@ -1,0 +1,171 @@
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { isFault } from '../../../core/errors.ts'
+import { openEnv } from '../../../core/store/lmdb/env.ts'
+import { checkFile } from '../../../core/store/lmdb/check.ts'
+import { headerBytes, seal } from '../../../core/store/lmdb/frame.ts'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import type { Engine } from '../../../core/store/ports.ts'
+import { entry } from '../../contracts/store/log.ts'
+import { fileDamages, flipBit, pageDamages } from './damage.ts'
+import { testFolder } from './folders.ts'
+
+const home = testFolder(t)
+const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
+const records = 150
+const runs = 20
+const pageSize = 4096
+
+t.before(async () => {
+	await using engine = await openLmdb({ path: join(home, 'sound') })
+	for (let round = 0; round < 3; round++) {
+		const writes: Promise<unknown>[] = []
+		for (let i = 0; i < records; i++) writes.push(engine.store.put(['k', String(i)], valueOf(i)))
+		for (let i = 0; i < records; i++) writes.push(engine.store.put(['short', `${round}-${i}`], 'x'.repeat(200)))
+		await Promise.all(writes)
+		// Leaves free pages behind, whose list can be damaged as well.
+		await Promise.all(Array.from({ length: records }, (_, i) => engine.store.delete(['short', `${round}-${i}`])))
+	}
+	for (let i = 0; i < runs; i++) {
+		await engine.log.append(`r${i}`, 0, [{ ...entry(`r${i}`, 1), step: i }, entry(`r${i}`, 2)])
+		await engine.queue.enqueue({ id: `j${i}`, body: { i } })
+	}
+})
+
+void t.test('finds every way to damage a page, or the page was not in use', async (t) => {
+	const sound = readFileSync(join(home, 'sound/data.mdb'))
+	const count = sound.length / pageSize
+	for (const [name, damage] of Object.entries(pageDamages)) {
+		let refused = 0
+		for (let page = 0; page < count; page++) {
+			const outcome = await openDamaged(damage(sound, page))
+			if (outcome === 'refused') refused++
+			else if (outcome !== 'all there') t.fail(`${name}, page ${page}: ${outcome}`)
+		}
+		t.ok(refused > count / 4, `a file ${name}: ${refused} of ${count} were refused`)
+	}
+})
+
+void t.test('refuses a file that is damaged as a whole', async (t) => {
+	const sound = readFileSync(join(home, 'sound/data.mdb'))
+	for (const [name, damage] of Object.entries(fileDamages)) t.equal(await openDamaged(damage(sound)), 'refused', name)
+})
+
+void t.test('never reads anything wrong from a file with a flipped bit', async (t) => {
+	const sound = readFileSync(join(home, 'sound/data.mdb'))
+	const bits = sound.length * 8
+	let refused = 0
+	// Spread over the file, and over the bits of a byte.
+	for (let i = 0; i < 200; i++) {
+		const bit = (i * 1_000_003) % bits
+		const outcome = await openDamaged(flipBit(sound, bit))
+		if (outcome === 'refused') refused++
+		else if (outcome !== 'all there') t.fail(`bit ${bit}: ${outcome}`)
+	}
+	t.ok(refused > 20, `${refused} of 200 were refused`)
+})
+
+void t.test('says what was found, and what to do', async (t) => {
+	const path = join(home, 'message')
+	put(path, pageDamages['cut off'](readFileSync(join(home, 'sound/data.mdb')), 5))
+	const error = await openLmdb({ path }).catch((error: unknown) => error)
+	t.ok(isFault(error, 'store_damaged'))
+	t.match(String(error), `${path}/data.mdb is damaged: it is cut off at 20480 bytes. Restore a backup in its place`)
+	t.match(String(error), `move the folder ${path} away`)
+})
+
+void t.test('finds nothing wrong with sound files', async (t) => {
+	t.match(checkFile(join(home, 'sound/data.mdb'), everything), { damage: null, complete: true })
+	const { records: seen } = checkFile(join(home, 'sound/data.mdb'), everything)
+	t.ok(seen >= records + 3 * runs)
+	await openLmdb({ path: join(home, 'fresh') }).then((engine) => engine[Symbol.asyncDispose]())
+	t.match(checkFile(join(home, 'fresh/data.mdb'), everything), { damage: null, complete: true })
+})
+
+void t.test('looks at a share of a large file, and no longer than it may', async (t) => {
+	const whole = checkFile(join(home, 'sound/data.mdb'), everything)
+	const share = checkFile(join(home, 'sound/data.mdb'), { ...everything, wholeBytes: 2 * pageSize })
+	t.match(share, { damage: null, complete: false })
+	t.ok(share.pages < whole.pages && share.records > 0)
+	t.match(checkFile(join(home, 'sound/data.mdb'), { ...everything, withinMs: -1 }), { damage: null, complete: false })
+})
+
+void t.test('looks over a file of many megabytes in a thread of its own', async (t) => {
+	const path = join(home, 'large')
+	const engine = await openLmdb({ path })
+	for (let i = 0; i < 3; i++) await engine.store.put(['large', String(i)], 'x'.repeat(2_000_000 + i))
+	await engine[Symbol.asyncDispose]()
+	await openLmdb({ path }).then((again) => again[Symbol.asyncDispose]())
+	const file = readFileSync(join(path, 'data.mdb'))
+	put(path, flipBit(file, file.indexOf('x'.repeat(1000)) * 8))
+	await t.rejects(openLmdb({ path }), { code: 'store_damaged' })
+})
+
+void t.test('refuses to read a record that is damaged while the store is open, and reads the others', async (t) => {
+	const path = join(home, 'open')
+	await using engine = await openLmdb({ path })
+	await engine.store.put(['k', 'one'], 'UNIQUE-TEXT-ONE')
+	await engine.store.put(['k', 'two'], 'UNIQUE-TEXT-TWO')
+	const file = openSync(join(path, 'data.mdb'), 'r+')
+	t.teardown(() => closeSync(file))
+	const bytes = readFileSync(join(path, 'data.mdb'))
+	// Former versions of the page hold it too.
+	for (let at = bytes.indexOf('TEXT-ONE'); at >= 0; at = bytes.indexOf('TEXT-ONE', at + 1)) writeSync(file, 'F', at)
+	await t.rejects(engine.store.get(['k', 'one']), { code: 'store_damaged', message: '["k","one"]' })
+	await t.rejects(engine.store.create(['k', 'one'], 1), { code: 'store_damaged' })
+	await t.rejects(Array.fromAsync(engine.store.list(['k'])), { code: 'store_damaged' })
+	t.equal((await engine.store.get(['k', 'two']))?.value, 'UNIQUE-TEXT-TWO')
+	await engine.store.put(['k', 'one'], 'written anew')
+	t.equal((await engine.store.get(['k', 'one']))?.value, 'written anew')
+})
+
+void t.test('refuses data of another format', async (t) => {
+	const path = join(home, 'format')
+	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
+	const env = openEnv(path, 'write')
+	await env.tables.meta.put('format', seal('format', 99, Buffer.alloc(headerBytes)))
+	await env.close()
+	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
+})
+
+/** Opens the file and reads all that was written: this process is what must not die. */
+async function openDamaged(bytes: Buffer): Promise<string> {
+	const path = join(home, 'damaged')
+	put(path, bytes)
+	let engine: Engine
+	try {
+		engine = await openLmdb({ path })
+	} catch (error) {
+		if (isFault(error, 'store_damaged')) return 'refused'
+		throw error
+	}
+	try {
+		for (let i = 0; i < records; i++) {
+			const found = (await engine.store.get(['k', String(i)]))?.value
+			if (found !== valueOf(i)) return `record ${i} is ${JSON.stringify(found)?.slice(0, 40)}`
+		}
+		for (let i = 0; i < runs; i++) {
+			const { last, steps } = await engine.log.journal(`r${i}`)
+			if (last !== 2 || steps[0] !== i) return `run ${i} is at ${last} with ${steps.length} steps`
+		}
+		if (engine.queue.waiting() !== runs) return `${engine.queue.waiting()} jobs wait`
+		// Uses free pages.
+		await Promise.all(Array.from({ length: records }, (_, i) => engine.store.put(['new', String(i)], 'y'.repeat(400))))
+		for (let i = 0; i < records; i++)
+			if ((await engine.store.get(['k', String(i)]))?.value !== valueOf(i)) return `record ${i} was overwritten`
+		return 'all there'
+	} finally {
+		await engine[Symbol.asyncDispose]()
+	}
+}
+
+/** A few are so long that they have pages of their own. */
+function valueOf(i: number): string {
+	return `value ${i} `.repeat(i % 50 === 0 ? 900 : 1 + (i % 30))
+}
+
+function put(path: string, bytes: Buffer): void {
+	mkdirSync(path, { recursive: true })
+	writeFileSync(join(path, 'data.mdb'), bytes)
+}

@@ -1,0 +1,216 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { openEnv } from '../../../core/store/lmdb/env.ts'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import { readMeta } from '../../../core/store/lmdb/page.ts'
+import { entry } from '../../contracts/store/log.ts'
+import { testFolder } from './folders.ts'
+
+const home = testFolder(t)
+const mebi = 1024 * 1024
+
+void t.test('makes a folder that only its owner can look into', async (t) => {
+	const path = join(home, 'deep/er/with.dot')
+	await using engine = await openLmdb({ path })
+	await engine.store.put(['a'], 1)
+	t.equal(statSync(path).mode & 0o777, 0o700)
+	for (const file of ['data.mdb', 'lock.mdb']) t.equal(statSync(join(path, file)).mode & 0o777, 0o600)
+})
+
+void t.test('refuses a folder that it cannot use', async (t) => {
+	writeFileSync(join(home, 'file'), '')
+	await t.rejects(openLmdb({ path: join(home, 'file/data') }), { code: 'unavailable', message: join(home, 'file') })
+})
+
+void t.test('shares a few transactions among many writes at once', async (t) => {
+	const path = join(home, 'groups')
+	await using engine = await openLmdb({ path })
+	const before = transactions(path)
+	await Promise.all(Array.from({ length: 5000 }, (_, i) => engine.store.put(['k', String(i)], i)))
+	const took = transactions(path) - before
+	t.ok(took <= 6, `5,000 writes took ${took} transactions`)
+	t.equal((await Array.fromAsync(engine.store.list(['k']))).length, 5000)
+})
+
+void t.test('shows an accepted write only once it is durable', async (t) => {
+	const path = join(home, 'pending')
+	await using engine = await openLmdb({ path })
+	const before = transactions(path)
+	const written = engine.store.put(['a'], 1)
+	t.strictSame(await Array.fromAsync(engine.store.list(['a'])), [])
+	t.equal(transactions(path), before)
+	t.equal((await engine.store.get(['a']))?.value, 1)
+	t.equal(transactions(path), before + 1, 'the reader waited for the writer')
+	await written
+})
+
+void t.test('finishes what was accepted before it closes, and leaves no timer', async (t) => {
+	const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+	const before = timers()
+	const path = join(home, 'close')
+	const engine = await openLmdb({ path })
+	await engine.queue.enqueue({ id: 'a', body: {} })
+	for await (const lease of engine.queue.claim(() => 1, new AbortController().signal)) {
+		await lease.release(3_600_000)
+		break
+	}
+	const writes = Array.from({ length: 3000 }, (_, i) => engine.store.put(['k', String(i)], i))
+	await engine[Symbol.asyncDispose]()
+	await Promise.all(writes)
+	t.ok(timers() <= before)
+	await using again = await openLmdb({ path })
+	t.equal((await Array.fromAsync(again.store.list(['k']))).length, 3000)
+})
+
+void t.test('refuses to write while the disk is nearly full, and reads and deletes on', async (t) => {
+	let free = 200 * mebi
+	const path = join(home, 'full')
+	await using engine = await openLmdb({ path, minFreeBytes: 64 * mebi, freeBytes: () => free })
+	await engine.store.put(['a'], 1)
+	await engine.store.put(['b'], 2)
+	await engine.queue.enqueue({ id: 'j', body: {} })
+	t.equal(engine.trouble(), null)
+
+	free = 60 * mebi
+	await until(() => engine.trouble() !== null)
+	t.match(engine.trouble(), `60 MiB are free on the disk of ${path}, and 64 MiB are kept back`)
+	await t.rejects(engine.store.put(['a'], 3), { code: 'storage_full' })
+	await t.rejects(engine.log.append(null, 0, [entry(null, 0)]), { code: 'storage_full' })
+	await t.rejects(engine.queue.enqueue({ id: 'k', body: {} }), { code: 'storage_full' })
+	t.equal((await engine.store.get(['a']))?.value, 1)
+	await engine.store.delete(['b'])
+	t.equal(await engine.store.get(['b']), undefined)
+	for await (const lease of engine.queue.claim(() => 1, new AbortController().signal)) {
+		await lease.ack()
+		break
+	}
+	t.equal(engine.queue.waiting(), 0)
+
+	free = 7 * mebi
+	await until(() => engine.trouble()?.includes('Only 7') === true)
+	await t.rejects(engine.store.delete(['a']), { code: 'storage_full' }, 'a deletion needs some room too')
+
+	free = 200 * mebi
+	await until(() => engine.trouble() === null)
+	await engine.store.put(['a'], 3)
+	t.equal((await engine.store.get(['a']))?.value, 3)
+	t.equal(engine.log.head(), '0')
+})
+
+void t.test('counts what is accepted but not yet on the disk', async (t) => {
+	await using engine = await openLmdb({
+		path: join(home, 'pending-space'),
+		minFreeBytes: 10 * mebi,
+		freeBytes: () => 20 * mebi,
+	})
+	const writes = Array.from({ length: 8 }, (_, i) => engine.store.put(['k', String(i)], 'x'.repeat(3 * mebi)))
+	const outcomes = await Promise.allSettled(writes)
+	t.strictSame(
+		outcomes.map(({ status }) => status === 'fulfilled'),
+		[true, true, true, false, false, false, false, false],
+	)
+})
+
+void t.test('opens on a full disk, for reading', async (t) => {
+	const path = join(home, 'opens-full')
+	await openLmdb({ path, freeBytes: () => 0 }).then((engine) => engine[Symbol.asyncDispose]())
+	const engine = await openLmdb({ path })
+	await engine.store.put(['a'], 1)
+	await engine[Symbol.asyncDispose]()
+	await using full = await openLmdb({ path, freeBytes: () => 0 })
+	t.equal((await full.store.get(['a']))?.value, 1)
+	await t.rejects(full.store.put(['a'], 2), { code: 'storage_full' })
+})
+
+void t.test('says why where the free space cannot be read', async (t) => {
+	await using engine = await openLmdb({
+		path: join(home, 'no-space'),
+		freeBytes() {
+			throw new Error('the disk has gone')
+		},
+	})
+	t.match(engine.trouble(), 'the disk has gone')
+	await t.rejects(engine.store.put(['a'], 1), { code: 'unavailable' })
+})
+
+void t.test('accepts no more writes after one has failed, and loses none before', { skip: !hasShell() }, async (t) => {
+	const path = join(home, 'failing')
+	mkdirSync(path)
+	const child = fileURLToPath(new URL('failing-child.ts', import.meta.url))
+	// Files of this process may have 2,000 KiB; the write that goes beyond fails.
+	const script = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
+	const { stdout, stderr, status, signal } = spawnSync('bash', ['-c', script, process.execPath, child, path], {
+		encoding: 'utf8',
+	})
+	t.strictSame([status, signal], [0, null], stderr)
+	const said = JSON.parse(stdout) as Record<string, unknown>
+	t.ok((said['acknowledged'] as number) > 100)
+	t.strictSame(
+		[said['readable'], said['lost'], said['codes']],
+		[said['acknowledged'], false, ['unavailable']],
+		'every acknowledged write, and no other, can be read',
+	)
+	t.match(said['trouble'], 'a write to the disk has failed')
+	await using engine = await openLmdb({ path })
+	t.equal((await Array.fromAsync(engine.store.list(['k']))).length, said['acknowledged'])
+	await engine.store.put(['after'], 'works again')
+})
+
+void t.test('keeps a real small disk from filling up', { skip: !canMount() }, async (t) => {
+	const disk = join(home, 'disk')
+	execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk])
+	t.teardown(() => execFileSync('umount', [disk]))
+	await using engine = await openLmdb({ path: join(disk, 'data'), minFreeBytes: 8 * mebi })
+	writeFileSync(join(disk, 'filler'), Buffer.alloc(4 * mebi))
+	let written = 0
+	const write = async (): Promise<void> => {
+		for (;;) await engine.store.put(['k', String(++written)], 'x'.repeat(written % 10_000))
+	}
+	await t.rejects(Promise.all(Array.from({ length: 10 }, write)), { code: 'storage_full' })
+	const before = (await Array.fromAsync(engine.store.list(['k']))).length
+	t.ok(before > 500)
+	for (let i = 1; i <= 100; i++) await engine.store.delete(['k', String(i)])
+	await t.rejects(engine.store.put(['new'], 1), { code: 'storage_full' })
+	rmSync(join(disk, 'filler'))
+	await until(() => engine.trouble() === null)
+	await engine.store.put(['new'], 'x'.repeat(100))
+})
+
+void t.test('notices that a run has lost a record', async (t) => {
+	const path = join(home, 'chain')
+	const engine = await openLmdb({ path })
+	for (let i = 0; i < 3; i++) await engine.log.append('r', i, [entry('r', i + 1)])
+	await engine[Symbol.asyncDispose]()
+	const { tables, close } = openEnv(path, 'write')
+	const [, second] = [...tables.runs.getKeys({ start: 'r' })]
+	await tables.runs.remove(second ?? '')
+	await close()
+	await using again = await openLmdb({ path })
+	await t.rejects(again.log.journal('r'), { code: 'store_damaged', message: 'gap behind sequence 1' })
+})
+
+/** Asks, some times a second, until something is so. */
+async function until(isSo: () => boolean): Promise<void> {
+	while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 50))
+}
+
+/** How many transactions the data file has seen. */
+function transactions(path: string): number {
+	const file = readFileSync(join(path, 'data.mdb'))
+	return Math.max(...[0, 1].map((n) => readMeta(file.subarray(n * 4096, n * 4096 + 512), n).transaction))
+}
+
+function hasShell(): boolean {
+	return spawnSync('bash', ['-c', 'true']).status === 0
+}
+
+function canMount(): boolean {
+	const path = join(home, 'disk')
+	mkdirSync(path)
+	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]).status !== 0) return false
+	execFileSync('umount', [path])
+	return true
+}
