@@ -1,0 +1,161 @@
+/**
+ * The event bus over the log: stamps, appends, fans out. The only place that makes a sequence number.
+ *
+ * Everything but `model.stream` is durable before anybody hears it. Live events come from the log's own subscription,
+ * so on an engine for many machines each gateway hears the others' runs the same way.
+ */
+import type { Logger } from './log.ts'
+import type { NewEvent } from './protocol.ts'
+import { openRunLog } from './run-log.ts'
+import type { RunLog, RunWriter } from './run-log.ts'
+import { stamp } from './stamp.ts'
+import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from './store/ports.ts'
+
+/** One event on its way to listeners. */
+export interface Delivery {
+	/** Where to go on after it. Of an event that is not kept: where the log stood. */
+	cursor: Cursor
+	event: EventEnvelope
+	/** The event as JSON, made once for all listeners. */
+	json(): string
+}
+
+/** What a listener hears: events of an agent, of a run, of some types or families; everything where nothing is said. */
+export type LiveFilter = Pick<LogFilter, 'agent_id' | 'run_id' | 'types'>
+
+export interface EventBus {
+	/** An event of the gateway (`agent` absent) or of an agent outside a run. Settles once durable. */
+	emit(event: NewEvent, agent?: string): Promise<void>
+	/**
+	 * Takes over the writing of one run: an earlier writer of this process is closed, and what it has on its way is waited
+	 * for. `fresh` says that nothing can be in the log yet, which spares the look.
+	 */
+	openRun(run: { run_id: string; agent_id: string }, fresh?: boolean): Promise<RunLog>
+	/** Hears what happens from now on; until the returned function is called. Must not throw. */
+	subscribe(filter: LiveFilter, heard: (delivery: Delivery) => void): () => void
+	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
+	/** The newest durable position that listeners have heard. */
+	head(): Cursor
+	prune: EventLog['prune']
+}
+
+interface Listener {
+	filter: LiveFilter
+	heard: (delivery: Delivery) => void
+	/** It may have left while others heard the same event. */
+	gone: boolean
+}
+
+export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposable {
+	const listeners = new ListenerTable()
+	const writers = new Map<string, Promise<RunWriter>>()
+	let head = log.head()
+
+	const deliver = (event: EventEnvelope): void => {
+		let json: string | undefined
+		const delivery: Delivery = { cursor: head, event, json: () => (json ??= JSON.stringify(event)) }
+		for (const listener of listeners.of(event)) {
+			if (listener.gone) continue
+			try {
+				listener.heard(delivery)
+			} catch (error) {
+				logger.error({ err: error, event_type: event.event_type }, 'a listener of events threw')
+			}
+		}
+	}
+	const stop = log.subscribe((cursor, event) => {
+		head = cursor
+		deliver(event)
+	})
+
+	return {
+		async emit(event, agent) {
+			await log.append(null, 0, [{ event: stamp(event, agent ?? null, null, 0) }])
+		},
+		openRun(run, fresh = false) {
+			const { run_id } = run
+			const before = writers.get(run_id)
+			const open = async (): Promise<RunWriter> => {
+				const old = await before?.catch(() => undefined)
+				old?.close()
+				await old?.ended
+				const journal = fresh ? { last: 0, lastEvent: undefined, steps: [] } : await log.journal(run_id)
+				return openRunLog({ run, journal, log, deliver })
+			}
+			const writer = open()
+			writers.set(run_id, writer)
+			const forget = (): void => {
+				if (writers.get(run_id) === writer) writers.delete(run_id)
+			}
+			writer.then(({ ended }) => ended.then(forget), forget)
+			return writer
+		},
+		subscribe(filter, heard) {
+			const listener = { filter, heard, gone: false }
+			listeners.add(listener)
+			return () => listeners.remove(listener)
+		},
+		read: (filter, after, limit, reverse) => log.read(filter, after, limit, reverse),
+		head: () => head,
+		prune: (before, keep) => log.prune(before, keep),
+		[Symbol.dispose]: stop,
+	}
+}
+
+/** True where `type` is one of `wanted`, or of a family among them (`message.*`, `*`). */
+export function isOneOf(type: string, wanted: readonly string[]): boolean {
+	return wanted.some((one) => one === type || one === '*' || (one.endsWith('.*') && type.startsWith(one.slice(0, -1))))
+}
+
+/** Listeners by what they ask for, so that an event of one run does not meet ten thousand listeners of others. */
+class ListenerTable {
+	readonly #all = new Set<Listener>()
+	readonly #byRun = new Map<string, Set<Listener>>()
+	readonly #byAgent = new Map<string, Set<Listener>>()
+
+	add(listener: Listener): void {
+		this.#bucket(listener, true)?.add(listener)
+	}
+
+	remove(listener: Listener): void {
+		listener.gone = true
+		const bucket = this.#bucket(listener, false)
+		bucket?.delete(listener)
+		if (bucket?.size !== 0) return
+		if (listener.filter.run_id !== undefined) this.#byRun.delete(listener.filter.run_id)
+		else if (listener.filter.agent_id !== undefined) this.#byAgent.delete(listener.filter.agent_id)
+	}
+
+	/** A copy: listeners may come and go while they hear, and who comes meanwhile has not asked for this event. */
+	of(event: EventEnvelope): Listener[] {
+		const found: Listener[] = []
+		const collect = (bucket: Set<Listener> | undefined): void => {
+			if (bucket) for (const listener of bucket) if (matches(listener.filter, event)) found.push(listener)
+		}
+		collect(this.#all)
+		if (event.run_id !== null) collect(this.#byRun.get(event.run_id))
+		if (event.agent_id !== null) collect(this.#byAgent.get(event.agent_id))
+		return found
+	}
+
+	#bucket(listener: Listener, make: boolean): Set<Listener> | undefined {
+		const { run_id, agent_id } = listener.filter
+		if (run_id !== undefined) return inMap(this.#byRun, run_id, make)
+		if (agent_id !== undefined) return inMap(this.#byAgent, agent_id, make)
+		return this.#all
+	}
+}
+
+function inMap(map: Map<string, Set<Listener>>, key: string, make: boolean): Set<Listener> | undefined {
+	let bucket = map.get(key)
+	if (!bucket && make) map.set(key, (bucket = new Set()))
+	return bucket
+}
+
+function matches(filter: LiveFilter, event: EventEnvelope): boolean {
+	return (
+		(filter.run_id === undefined || filter.run_id === event.run_id) &&
+		(filter.agent_id === undefined || filter.agent_id === event.agent_id) &&
+		(filter.types === undefined || isOneOf(event.event_type, filter.types))
+	)
+}
