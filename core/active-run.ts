@@ -1,0 +1,214 @@
+/**
+ * The main thread's side of one run: its port, what the thread asks for, and the way to its end.
+ *
+ * A run is over exactly once. From then on, and from the first wish to end it on, nothing that its thread still says
+ * reaches the host. To end it there is a ladder: a message; if the thread does not answer within the grace time, the
+ * thread is terminated; if even that does not help, the run is let go.
+ */
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import { Fault, toWire } from './errors.ts'
+import type { WireError } from './errors.ts'
+import type {
+	Calls,
+	NewEvent,
+	RunOrder,
+	RunOutcome,
+	ToMain,
+	ToolReply,
+	ToWorker,
+	Usage,
+	WorkerTask,
+} from './protocol.ts'
+
+/** What a run may ask of whoever executes it. */
+export interface RunHost {
+	event(event: NewEvent): void
+	/** A piece of the answer in the making. */
+	stream(content: string): void
+	/** Settles once the answer is durable. */
+	model(params: Calls['model']['params']): Promise<null>
+	tool(params: Calls['tool']['params']): Promise<ToolReply>
+}
+
+export interface RunHandle {
+	readonly run_id: string
+	/**
+	 * Rejects where the run did not fail but cannot go on here, so that it may be tried again from its journal: with what
+	 * the host threw, or with a Fault `thread_lost` (its thread died), `unavailable` (no thread starts) or `queue_full`.
+	 */
+	readonly outcome: Promise<RunOutcome>
+	/** Ends the run with the outcome `stopped`. Settles once it is over: no call of the host comes after that. */
+	abort(reason: string): Promise<void>
+}
+
+/** What a run needs of the threads. */
+export interface Threads {
+	/** Settles once a thread is done with the task; with how the run ends where no thread ever will be. Never rejects. */
+	post(task: WorkerTask): Promise<Verdict | undefined>
+	/** A thread has said hello. */
+	taken(): void
+	terminate(thread: number): void
+}
+
+/** How a run ends that does not come to its own end. */
+export type Verdict = RunOutcome | { rejects: unknown }
+
+export interface ActiveRunOptions {
+	order: RunOrder
+	host: RunHost
+	graceMs: number
+	/** Called once, in the moment in which the run is over. */
+	over: () => void
+}
+
+/** Longest wait for a thread to take the run. Threads start in a tenth of this even on a busy machine. */
+const TAKE_LIMIT_MS = 30_000
+/** What a timer can hold; about 24 days. */
+const TIMER_LIMIT_MS = 2 ** 31 - 1
+
+export class ActiveRun implements RunHandle {
+	readonly run_id: string
+	readonly #options: ActiveRunOptions
+	readonly #outcome = Promise.withResolvers<RunOutcome>()
+	readonly #usage: Usage = { input_tokens: 0, output_tokens: 0 }
+	#threads: Threads | undefined
+	#port: MessagePort | undefined
+	#thread: number | undefined
+	#verdict: Verdict | undefined
+	#timer: NodeJS.Timeout | undefined
+	#isOver = false
+
+	constructor(options: ActiveRunOptions) {
+		this.#options = options
+		this.run_id = options.order.run_id
+		for (const step of options.order.journal) if (step.kind === 'model') this.#count(step.answer.usage)
+		// Whoever only aborts need not look at the outcome.
+		this.#outcome.promise.catch(() => {})
+	}
+
+	get outcome(): Promise<RunOutcome> {
+		return this.#outcome.promise
+	}
+
+	/** A thread has said that it has the run. */
+	get isTaken(): boolean {
+		return this.#thread !== undefined
+	}
+
+	/** Hands the run to a thread; a run that is over already stays out. */
+	start(threads: Threads): void {
+		if (this.#isOver) return
+		this.#threads = threads
+		const { port1, port2 } = new MessageChannel()
+		this.#port = port1
+		port1.on('message', (message: ToMain) => this.#receive(message))
+		this.#after(TAKE_LIMIT_MS, () =>
+			this.end({ rejects: new Fault('thread_lost', `no thread took the run within ${TAKE_LIMIT_MS / 1000} s`) }),
+		)
+		void threads.post({ order: this.#options.order, port: port2 }).then((verdict) => {
+			if (verdict) this.#finish(verdict)
+			else this.#threadIsDone()
+		})
+	}
+
+	async abort(reason: string): Promise<void> {
+		this.end({ status: 'stopped' }, { kind: 'abort', reason })
+		await this.#outcome.promise.catch(() => {}) // who aborts wants it over, however it ends
+	}
+
+	/** The first verdict counts. */
+	end(verdict: Verdict, message: ToWorker = { kind: 'abort', reason: 'the gateway ends the run' }): void {
+		if (this.#isOver || this.#verdict) return
+		this.#verdict = verdict
+		if (!this.#port) return this.#finish(verdict)
+		this.#port.postMessage(message)
+		this.#after(this.#options.graceMs, () => {
+			// It reads the abort before anything else, should a thread take it yet.
+			if (this.#thread === undefined) return this.#finish(verdict)
+			this.#threads?.terminate(this.#thread)
+			this.#after(this.#options.graceMs, () => this.#finish(verdict))
+		})
+	}
+
+	#receive(message: ToMain): void {
+		if (this.#isOver) return
+		if (message.kind === 'outcome') return this.#finish(message.outcome)
+		if (message.kind === 'hello') {
+			this.#thread = message.thread
+			this.#threads?.taken()
+		}
+		if (this.#verdict) return
+		try {
+			switch (message.kind) {
+				case 'hello':
+					return this.#watch()
+				case 'event':
+					return this.#options.host.event(message.event)
+				case 'stream':
+					return this.#options.host.stream(message.content)
+				case 'call':
+					void this.#answer(message)
+			}
+		} catch (error) {
+			this.end({ rejects: error })
+		}
+	}
+
+	async #answer(call: Extract<ToMain, { kind: 'call' }>): Promise<void> {
+		const { host } = this.#options
+		try {
+			if (call.method === 'model') this.#count(call.params.answer.usage)
+			const value = call.method === 'model' ? await host.model(call.params) : await host.tool(call.params)
+			if (!this.#isOver && !this.#verdict) this.#port?.postMessage({ kind: 'reply', id: call.id, value })
+		} catch (error) {
+			// A tool that fails is a reply. What is thrown is the host's own trouble, such as a disk that is full.
+			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
+		}
+	}
+
+	/** The loop keeps its wall time itself; this is for a loop, or a call of a tool, that does not come to an end. */
+	#watch(): void {
+		const { order, graceMs } = this.#options
+		this.#after(order.remaining_ms + graceMs, () => {
+			const error: WireError = {
+				code: 'limit_wall_time',
+				message:
+					`the run did not come to an end within its limit of ${order.limits.wall_time_s} s of active time; ` +
+					'raise config.limits.wall_time_s of the agent',
+			}
+			this.end({ status: 'failed', error, usage: this.#usage })
+		})
+	}
+
+	/** Its last message was posted before, but may come after, by the other port. */
+	#threadIsDone(): void {
+		while (!this.#isOver) {
+			const left = this.#port && receiveMessageOnPort(this.#port)
+			if (!left) break
+			this.#receive(left.message as ToMain)
+		}
+		this.#finish({ rejects: new Error('the worker ended the run without an outcome') })
+	}
+
+	#finish(end: Verdict): void {
+		if (this.#isOver) return
+		this.#isOver = true
+		clearTimeout(this.#timer)
+		this.#port?.close()
+		const verdict = this.#verdict ?? end
+		this.#options.over()
+		if ('rejects' in verdict) this.#outcome.reject(verdict.rejects)
+		else this.#outcome.resolve(verdict)
+	}
+
+	#after(ms: number, act: () => void): void {
+		clearTimeout(this.#timer)
+		this.#timer = setTimeout(act, Math.min(ms, TIMER_LIMIT_MS))
+	}
+
+	#count(usage: Usage): void {
+		this.#usage.input_tokens += usage.input_tokens
+		this.#usage.output_tokens += usage.output_tokens
+	}
+}

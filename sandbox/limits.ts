@@ -1,0 +1,38 @@
+import { Fault } from '../core/errors.ts'
+import type { RunLimits, Step, Usage } from '../core/protocol.ts'
+
+export function usageOf(journal: readonly Step[]): Usage {
+	const usage = { input_tokens: 0, output_tokens: 0 }
+	for (const step of journal) {
+		if (step.kind !== 'model') continue
+		usage.input_tokens += step.answer.usage.input_tokens
+		usage.output_tokens += step.answer.usage.output_tokens
+	}
+	return usage
+}
+
+/** Throws where the run may make no further call of that kind: `limit_tokens`, or `limit_steps` for a model call. */
+export function checkLimits(limits: RunLimits, journal: readonly Step[], next: 'model' | 'tool'): void {
+	const { input_tokens, output_tokens } = usageOf(journal)
+	const used = input_tokens + output_tokens
+	if (used >= limits.tokens) {
+		throw new Fault(
+			'limit_tokens',
+			`the run used ${used} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
+		)
+	}
+	const steps = journal.filter((step) => step.kind === 'model').length
+	if (next === 'model' && steps >= limits.steps) {
+		throw new Fault(
+			'limit_steps',
+			`the run made ${steps} model calls, its limit is ${limits.steps}; raise config.limits.steps of the agent`,
+		)
+	}
+}
+
+export function wallTimeExceeded(limits: RunLimits): Fault {
+	return new Fault(
+		'limit_wall_time',
+		`the run was active for longer than its limit of ${limits.wall_time_s} s; raise config.limits.wall_time_s of the agent`,
+	)
+}

@@ -1,0 +1,78 @@
+/** The worker's end of the protocol: one run, one MessagePort. */
+import { receiveMessageOnPort, threadId } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import { Fault, fromWire, toWire } from '../core/errors.ts'
+import type { Calls, Method, NewEvent, RunOutcome, ToMain, ToWorker } from '../core/protocol.ts'
+import { mergeText } from './merge-text.ts'
+
+export interface Link {
+	/** Aborts when main wants the run to end, or is no longer there. */
+	readonly signal: AbortSignal
+	emit(event: NewEvent): void
+	/** A piece of the answer in the making. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
+	stream(content: string): void
+	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
+	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
+	/** Posts the run's last message and closes the port. */
+	end(outcome: RunOutcome): void
+}
+
+/** Says hello at once. An abort that was posted before the thread took the run is heard before this returns. */
+export function openLink(port: MessagePort): Link {
+	const controller = new AbortController()
+	const { signal } = controller
+	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+	let lastId = 0
+
+	const post = (message: ToMain): void => port.postMessage(message)
+	const pieces = mergeText((content) => post({ kind: 'stream', content }))
+
+	const abort = (reason: string): void => {
+		if (signal.aborted) return
+		controller.abort(reason)
+		for (const { reject } of waiting.values()) reject(new Fault('stopped', reason))
+		waiting.clear()
+	}
+	const receive = (message: ToWorker): void => {
+		if (message.kind === 'abort') return abort(message.reason)
+		const call = waiting.get(message.id)
+		waiting.delete(message.id)
+		if ('error' in message) call?.reject(fromWire(message.error))
+		else call?.resolve(message.value)
+	}
+
+	post({ kind: 'hello', thread: threadId })
+	for (let early = receiveMessageOnPort(port); early; early = receiveMessageOnPort(port)) {
+		receive(early.message as ToWorker)
+	}
+	port.on('message', receive)
+	port.on('close', () => abort('the main thread let go of the run'))
+
+	return {
+		signal,
+		emit(event) {
+			pieces.flush()
+			post({ kind: 'event', event })
+		},
+		stream: pieces.add,
+		call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']> {
+			if (signal.aborted) return Promise.reject(new Fault('stopped', String(signal.reason)))
+			pieces.flush()
+			const id = ++lastId
+			const reply = Promise.withResolvers<unknown>()
+			post({ kind: 'call', id, method, params } as ToMain)
+			waiting.set(id, reply)
+			return reply.promise as Promise<Calls[M]['result']>
+		},
+		end(outcome) {
+			pieces.flush()
+			try {
+				post({ kind: 'outcome', outcome })
+			} catch (error) {
+				const usage = { input_tokens: 0, output_tokens: 0 }
+				post({ kind: 'outcome', outcome: { status: 'failed', error: toWire(error), usage } })
+			}
+			port.close()
+		},
+	}
+}

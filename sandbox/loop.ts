@@ -1,0 +1,138 @@
+/**
+ * The agent loop: asks the model, has its tool calls made, asks again, until an answer wants no tool.
+ *
+ * It is pure over what it is given. All that it knows of a run stands in the order's journal, so a run that was cut off
+ * anywhere goes on by calling it again with the journal so far, and comes to the same end.
+ */
+import { Fault, toWire } from '../core/errors.ts'
+import type { Calls, Method, ModelAnswer, NewEvent, RunOrder, RunOutcome, Step } from '../core/protocol.ts'
+import { conversationOf, nextCall, withUniqueIds } from './conversation.ts'
+import { checkLimits, usageOf, wallTimeExceeded } from './limits.ts'
+import type { ModelReply, ModelRequest } from './models/provider.ts'
+
+export interface LoopIo {
+	/** Aborts when the run is to be stopped. */
+	signal: AbortSignal
+	emit(event: NewEvent): void
+	stream(content: string): void
+	/** Settles once main has done it and journalled it. */
+	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
+}
+
+export interface ModelIo {
+	/** Aborts when the run is to be stopped, or its wall time is over. */
+	signal: AbortSignal
+	/** The number of this model answer in the run, from 1. */
+	step: number
+	emit(event: NewEvent): void
+	stream(content: string): void
+}
+
+/** Asks the models of an order until one has answered. Never rejects; see models/provider.ts. */
+export type AskModel = (request: ModelRequest, io: ModelIo) => Promise<ModelReply>
+
+/** Never rejects: a failed run is an outcome too. */
+export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {
+	const journal = [...order.journal]
+	const time = wallTime(order, io.signal)
+	try {
+		return await goOn(order, journal, io, askModel, time)
+	} catch (error) {
+		if (io.signal.aborted) return { status: 'stopped' }
+		return { status: 'failed', error: toWire(error), usage: usageOf(journal) }
+	} finally {
+		time.end()
+	}
+}
+
+/** Adds to the journal what gets finished. */
+async function goOn(
+	order: RunOrder,
+	journal: Step[],
+	io: LoopIo,
+	askModel: AskModel,
+	time: WallTime,
+): Promise<RunOutcome> {
+	const last = journal.at(-1)
+	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) return completed(last.answer, journal)
+	for (;;) {
+		const call = nextCall(journal)
+		time.check()
+		checkLimits(order.limits, journal, call ? 'tool' : 'model')
+		if (call) {
+			const reply = await io.call('tool', { call })
+			if (reply.status === 'paused') return reply
+			journal.push({ kind: 'tool', call_id: call.id, ok: reply.ok, content: reply.content })
+			continue
+		}
+		const answer = await ask(order, journal, io, askModel, time)
+		const step: Step = { kind: 'model', answer }
+		if (answer.tool_calls.length === 0) return completed(answer, [...journal, step])
+		await io.call('model', { answer })
+		journal.push(step)
+	}
+}
+
+async function ask(
+	order: RunOrder,
+	journal: Step[],
+	io: LoopIo,
+	askModel: AskModel,
+	time: WallTime,
+): Promise<ModelAnswer> {
+	const reply = await askModel(
+		{ system: order.system, turns: conversationOf(order, journal), tools: order.tools },
+		{
+			signal: time.signal,
+			step: journal.filter((step) => step.kind === 'model').length + 1,
+			emit: io.emit,
+			stream: io.stream,
+		},
+	)
+	time.check()
+	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
+	const { answer } = reply
+	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal) }
+}
+
+function completed(answer: ModelAnswer, journal: Step[]): RunOutcome {
+	return { status: 'completed', answer, usage: usageOf(journal) }
+}
+
+/** What a timer can hold; about 24 days. */
+const TIMER_LIMIT_MS = 2 ** 31 - 1
+
+interface WallTime {
+	/** Aborts with the run's own signal, and when the time is over. */
+	signal: AbortSignal
+	/** Throws where the run must not go on. */
+	check(): void
+	end(): void
+}
+
+/** A tool call under way is not cut off here: main does that, once the run does not end by itself. */
+function wallTime({ limits, remaining_ms }: RunOrder, runSignal: AbortSignal): WallTime {
+	const controller = new AbortController()
+	let over = remaining_ms <= 0
+	const timer = setTimeout(
+		() => {
+			over = true
+			controller.abort()
+		},
+		Math.min(remaining_ms, TIMER_LIMIT_MS),
+	)
+	const stop = (): void => controller.abort(runSignal.reason)
+	if (runSignal.aborted) stop()
+	else runSignal.addEventListener('abort', stop, { once: true })
+	return {
+		signal: controller.signal,
+		check() {
+			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
+			if (over) throw wallTimeExceeded(limits)
+		},
+		end() {
+			clearTimeout(timer)
+			runSignal.removeEventListener('abort', stop)
+		},
+	}
+}

@@ -1,0 +1,120 @@
+/**
+ * The model that answers where none is set up: deterministic, without any network, and honest about what it is.
+ *
+ * A prompt line `/tool NAME {json}` calls that tool; several lines make several calls, one an answer. Any other prompt is
+ * answered from what memory recalls, or echoed.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { wireName } from '../../core/protocol.ts'
+import type { ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import { failed } from './provider.ts'
+import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
+import { estimateUsage } from './usage.ts'
+
+export const offline: Provider = { ask }
+
+async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }: AskIo): Promise<ModelReply> {
+	const { content, tool_calls } = answer(request)
+	for (const word of content.match(/\S+\s*|\s+/g) ?? []) {
+		if (signal.aborted) return failed('model_interrupted', 'the call was aborted', { retryable: false })
+		onText(word)
+		await nextTurn()
+	}
+	const { provider, model } = order
+	const usage = estimateUsage(request, content + tool_calls.map((call) => call.arguments).join(''))
+	const finish_reason = tool_calls.length > 0 ? 'tool_calls' : 'stop'
+	return { status: 'answered', answer: { content, tool_calls, usage, provider, model, finish_reason } }
+}
+
+interface Said {
+	content: string
+	tool_calls: ToolCallRequest[]
+}
+
+function answer({ turns, tools }: ModelRequest): Said {
+	const asked = turns.findLastIndex((turn) => turn.role === 'user')
+	const prompt = turns[asked]?.content ?? ''
+	const since = turns.slice(asked + 1)
+	const results = since.filter((turn) => turn.role === 'tool')
+	const answers = since.length - results.length
+	const lines = toolLines(prompt)
+
+	const line = lines[answers]
+	if (line) return call(canonical(line.name, tools), line.arguments, answers)
+	if (lines.length > 0) return say(report(results))
+	if (answers === 0 && tools.some((tool) => tool.name === RECALL)) {
+		return call(RECALL, JSON.stringify({ query: cut(prompt, QUERY_LIMIT) }), answers)
+	}
+	const memories = results.flatMap((result) => (result.ok ? memoriesIn(result.content) : []))
+	return say(memories.length > 0 ? recall(memories) : echo(prompt))
+}
+
+const RECALL = 'memory.recall'
+const QUERY_LIMIT = 1_000
+const ECHO_LIMIT = 2_000
+const MEMORY_LIMIT = 5
+
+/** A name may hold spaces, as a skill's own may: it goes to the first `{` or the end of the line. */
+function toolLines(prompt: string): { name: string; arguments: string }[] {
+	return prompt.split('\n').flatMap((line) => {
+		const [word, rest] = [line.trimStart().slice(0, 5), line.trimStart().slice(5)]
+		if (word !== '/tool' || rest.trimStart() === rest) return []
+		const brace = rest.indexOf('{')
+		const name = (brace < 0 ? rest : rest.slice(0, brace)).trim()
+		return name === '' ? [] : [{ name, arguments: brace < 0 ? '{}' : rest.slice(brace).trim() }]
+	})
+}
+
+/** A name that nobody offers stays as it is: the gateway answers that there is no such tool. */
+function canonical(name: string, tools: readonly ToolSpec[]): string {
+	const tool =
+		tools.find((one) => one.name === name) ??
+		tools.find((one) => wireName(one.name) === name) ??
+		tools.find((one) => one.aliases?.includes(name))
+	return tool?.name ?? name
+}
+
+function call(name: string, args: string, answers: number): Said {
+	return { content: '', tool_calls: [{ id: `offline_${answers + 1}`, name, arguments: args }] }
+}
+
+function say(content: string): Said {
+	return { content, tool_calls: [] }
+}
+
+function report(results: Extract<Turn, { role: 'tool' }>[]): string {
+	return results.map(({ name, ok, content }) => `${name} ${ok ? 'answered' : 'failed'}: ${content}`).join('\n')
+}
+
+function recall(memories: string[]): string {
+	return ['From memory:', ...memories.slice(0, MEMORY_LIMIT).map((memory) => `- ${memory}`)].join('\n')
+}
+
+function echo(prompt: string): string {
+	return (
+		`The built-in offline provider received: ${cut(prompt, ECHO_LIMIT)}\n\n` +
+		'It needs no network and understands no language; a line such as /tool memory.stm_read {} calls a tool. ' +
+		'To connect a real model, add a provider of kind openai with its base_url, api_key and model under providers ' +
+		'in gateway.yaml, or start the gateway with OPENAI_API_KEY set.'
+	)
+}
+
+/** A result is a list of memories, or an object that holds one; each has `content`. */
+function memoriesIn(result: string): string[] {
+	let value: unknown
+	try {
+		value = JSON.parse(result)
+	} catch {
+		return []
+	}
+	if (typeof value !== 'object' || value === null) return []
+	const list: unknown = Array.isArray(value) ? value : Object.values(value).find(Array.isArray)
+	if (!Array.isArray(list)) return []
+	return list.flatMap((one: unknown) =>
+		typeof one === 'object' && one !== null && 'content' in one && typeof one.content === 'string' ? [one.content] : [],
+	)
+}
+
+function cut(text: string, limit: number): string {
+	return text.length <= limit ? text : `${text.slice(0, limit)}…`
+}

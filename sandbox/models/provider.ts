@@ -1,0 +1,84 @@
+/**
+ * What a model provider is. The loop knows no other face of a model.
+ *
+ * The life of one call:
+ * 1. `ask` gets a whole conversation and answers with one whole reply; it keeps nothing between calls but connections.
+ * 2. While the answer is made, its text may be shown piece by piece. Those pieces are for the eye only.
+ * 3. A reply is either a whole answer or a failure. Nothing of an attempt that broke off may be in an answer.
+ *
+ * A provider must never
+ * - throw or reject: failures are data, so that whoever retries can decide;
+ * - retry by itself, or wait for longer than the order's `timeout_ms`;
+ * - answer with a tool call whose arguments it did not receive to their end;
+ * - read the environment: all that it may use stands in the order;
+ * - let a key into a failure's message.
+ */
+import type { FaultCode } from '../../core/errors.ts'
+import type { ModelAnswer, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+
+export interface Provider {
+	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
+}
+
+/** One message of the conversation, in no provider's own format. */
+export type Turn =
+	| { role: 'user'; content: string }
+	| { role: 'assistant'; content: string; tool_calls: ToolCallRequest[] }
+	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
+
+export interface ModelRequest {
+	system: string | null
+	/** Oldest first. */
+	turns: Turn[]
+	/** Offered to the model; each call of the answer names one of them canonically, or is what the model said. */
+	tools: ToolSpec[]
+}
+
+export interface AskIo {
+	/** Aborted: the call ends soon, and nobody looks at its reply. */
+	signal: AbortSignal
+	/** A piece of the answer's text, never empty. */
+	onText: (text: string) => void
+}
+
+export type ModelReply = { status: 'answered'; answer: ModelAnswer } | { status: 'failed'; failure: ModelFailure }
+
+export type ModelCode = Extract<FaultCode, `model_${string}`>
+
+export interface ModelFailure {
+	code: ModelCode
+	/** What the server said, as far as it is fit to be shown. */
+	message: string
+	/** The same call may succeed later. */
+	retryable: boolean
+	/** How long the server asks to wait, in milliseconds. */
+	retryAfterMs?: number
+}
+
+/** For a provider's own use, where a failure is found deep down. */
+export class ModelError extends Error {
+	readonly code: ModelCode
+	readonly retryable: boolean
+
+	constructor(code: ModelCode, message: string, { retryable }: { retryable: boolean }) {
+		super(message)
+		this.name = 'ModelError'
+		this.code = code
+		this.retryable = retryable
+	}
+}
+
+/** A failure's message is cut here: some servers answer with whole pages. */
+const MESSAGE_LIMIT = 500
+
+export function failed(
+	code: ModelCode,
+	message: string,
+	{ retryable, retryAfterMs }: { retryable: boolean; retryAfterMs?: number | undefined },
+): ModelReply {
+	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
+	return {
+		status: 'failed',
+		failure: { code, message: text, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) },
+	}
+}

@@ -1,0 +1,90 @@
+/** Asks a model again where that may help, then the next model of the order. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelIo } from '../loop.ts'
+import { openProvider } from './open.ts'
+import { failed } from './provider.ts'
+import type { ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
+
+export interface RetryPolicy {
+	/** Attempts of one model after its first. */
+	retries: number
+	/** Before the first retry, in milliseconds; doubled for each further one. */
+	baseMs: number
+	/** No wait is longer, whatever the server asks for. */
+	capMs: number
+}
+
+const standard: RetryPolicy = { retries: 3, baseMs: 500, capMs: 60_000 }
+
+export interface AskOptions {
+	policy?: RetryPolicy
+	open?: (kind: ModelOrder['kind']) => Promise<Provider>
+}
+
+/**
+ * Never rejects. Where every model failed, the code is the last one's and the message names what each said.
+ *
+ * Emits `model.request` for each model that is asked, `model.retry` before each further attempt (what was streamed of the
+ * attempt before counts for nothing) and `model.fallback` before the next model.
+ */
+export async function askModels(
+	models: readonly ModelOrder[],
+	request: ModelRequest,
+	io: ModelIo,
+	{ policy = standard, open = openProvider }: AskOptions = {},
+): Promise<ModelReply> {
+	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
+	for (const [at, order] of models.entries()) {
+		const messages = request.turns.length + (request.system === null ? 0 : 1)
+		const { provider, model } = order
+		io.emit({
+			event_type: 'model.request',
+			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
+		})
+		const reply = await askOne(await open(order.kind), order, request, io, policy)
+		if (reply.status === 'answered' || io.signal.aborted) return reply
+		failures.push({ order, failure: reply.failure })
+		const next = models[at + 1]
+		if (!next) break
+		const { code, message } = reply.failure
+		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
+	}
+	const said = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
+	const code = failures.at(-1)?.failure.code ?? 'model_unavailable'
+	return failed(code, said.join('; '), { retryable: false })
+}
+
+async function askOne(
+	provider: Provider,
+	order: ModelOrder,
+	request: ModelRequest,
+	io: ModelIo,
+	policy: RetryPolicy,
+): Promise<ModelReply> {
+	for (let attempt = 1; ; attempt++) {
+		const reply = await provider.ask(order, request, { signal: io.signal, onText: io.stream })
+		if (reply.status === 'answered' || io.signal.aborted) return reply
+		const { code, message, retryable } = reply.failure
+		if (!retryable || attempt > policy.retries) return reply
+		const delay_ms = waitBefore(attempt, reply.failure, policy)
+		io.emit({
+			event_type: 'model.retry',
+			payload: { provider: order.provider, model: order.model, attempt, delay_ms, code, message },
+		})
+		try {
+			await sleep(delay_ms, undefined, { signal: io.signal })
+		} catch {
+			return reply // aborted while it waited
+		}
+	}
+}
+
+/**
+ * What the server asks for; else exponential, of which a random part of up to a half is left out, so that runs which
+ * failed together do not come back together.
+ */
+function waitBefore(attempt: number, { retryAfterMs }: ModelFailure, { baseMs, capMs }: RetryPolicy): number {
+	const wait = retryAfterMs ?? baseMs * 2 ** (attempt - 1) * (1 - Math.random() / 2)
+	return Math.round(Math.min(wait, capMs))
+}

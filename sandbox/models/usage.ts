@@ -1,0 +1,21 @@
+import type { Usage } from '../../core/protocol.ts'
+import type { ModelRequest } from './provider.ts'
+
+/**
+ * Characters of a token: the rule of thumb that OpenAI gives for English text. Used where a server counts nothing, so
+ * that limits still hold.
+ */
+const CHARACTERS_PER_TOKEN = 4
+
+export function estimateUsage(request: ModelRequest, answer: string): Usage {
+	let characters = request.system?.length ?? 0
+	for (const turn of request.turns) {
+		characters += turn.content.length
+		if (turn.role === 'assistant') for (const call of turn.tool_calls) characters += call.arguments.length
+	}
+	if (request.tools.length > 0) characters += JSON.stringify(request.tools).length
+	return {
+		input_tokens: Math.ceil(characters / CHARACTERS_PER_TOKEN),
+		output_tokens: Math.ceil(answer.length / CHARACTERS_PER_TOKEN),
+	}
+}

@@ -1,0 +1,329 @@
+import t from 'tap'
+import { Fault } from '../../core/errors.ts'
+import type { ModelAnswer, NewEvent, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
+import { runLoop } from '../../sandbox/loop.ts'
+import type { AskModel, LoopIo } from '../../sandbox/loop.ts'
+import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
+
+void t.test('an answer without tool calls completes the run and is not journalled by a call', async (t) => {
+	const world = makeWorld([say('Hello.')])
+	const outcome = await world.run()
+	t.match(outcome, {
+		status: 'completed',
+		answer: { content: 'Hello.' },
+		usage: { input_tokens: 10, output_tokens: 5 },
+	})
+	t.strictSame(world.calls, [])
+})
+
+void t.test('the model gets the persona, the earlier turns, the prompt and the tools', async (t) => {
+	const world = makeWorld([say('Yes.')])
+	const history = [
+		{ role: 'user' as const, content: 'Before?' },
+		{ role: 'assistant' as const, content: 'Before.' },
+	]
+	await world.run({ system: 'Be brief.', history, prompt: 'Now?' })
+	t.strictSame(world.requests, [
+		{
+			system: 'Be brief.',
+			turns: [
+				{ role: 'user', content: 'Before?' },
+				{ role: 'assistant', content: 'Before.', tool_calls: [] },
+				{ role: 'user', content: 'Now?' },
+			],
+			tools: [],
+		},
+	])
+})
+
+void t.test('an answer with tool calls is durable before the first tool is called', async (t) => {
+	const world = makeWorld([call('a'), say('Done.')])
+	const durable = Promise.withResolvers<null>()
+	world.onModel = () => durable.promise
+	const running = world.run()
+	await world.called('model')
+	t.strictSame(world.calls, ['model'])
+	durable.resolve(null)
+	t.match(await running, { status: 'completed' })
+	t.strictSame(world.calls, ['model', 'tool a'])
+})
+
+void t.test('the tool calls of one answer are made in order, one after another', async (t) => {
+	const world = makeWorld([call('a', 'b', 'c'), say('Done.')])
+	let atOnce = 0
+	world.onTool = async (id) => {
+		t.equal(++atOnce, 1)
+		await Promise.resolve()
+		atOnce--
+		return { status: 'done', ok: true, content: `result of ${id}` }
+	}
+	await world.run()
+	t.strictSame(world.calls, ['model', 'tool a', 'tool b', 'tool c'])
+	t.strictSame(
+		world.requests[1]?.turns.slice(1).map((turn) => [turn.role, turn.content]),
+		[
+			['assistant', ''],
+			['tool', 'result of a'],
+			['tool', 'result of b'],
+			['tool', 'result of c'],
+		],
+	)
+})
+
+void t.test(
+	'a run goes on from every prefix of its journal to the same end and repeats no finished step',
+	async (t) => {
+		const script = [call('a'), call('b', 'c'), call('d'), say('The end.')]
+		const whole = makeWorld(script)
+		const end = await whole.run()
+		t.equal(whole.journal.length, 7)
+		for (let length = 0; length <= whole.journal.length; length++) {
+			const rest = makeWorld(script)
+			rest.journal.push(...whole.journal.slice(0, length))
+			t.strictSame(await rest.run(), end, `after ${length} steps the outcome is the same`)
+			t.strictSame(rest.journal, whole.journal, `after ${length} steps the journal becomes the same`)
+			t.strictSame(rest.calls, whole.calls.slice(length), `after ${length} steps only the rest is done`)
+			t.strictSame(rest.requests.at(-1), whole.requests.at(-1), `after ${length} steps the model sees the same`)
+		}
+	},
+)
+
+void t.test('a journal that ends with a final answer completes the run without asking again', async (t) => {
+	const world = makeWorld([])
+	world.journal.push({ kind: 'model', answer: say('Done before.') })
+	t.match(await world.run(), { status: 'completed', answer: { content: 'Done before.' }, usage: { input_tokens: 10 } })
+	t.strictSame(world.requests, [])
+})
+
+void t.test(
+	'a tool that waits for an answer pauses the run, and the answer lets it go on behind the call',
+	async (t) => {
+		const world = makeWorld([call('a', 'ask', 'b'), say('Done.')])
+		world.onTool = (id) =>
+			Promise.resolve(
+				id === 'ask' ? { status: 'paused', question_id: 'q1' } : { status: 'done', ok: true, content: id },
+			)
+		t.strictSame(await world.run(), { status: 'paused', question_id: 'q1' })
+		world.journal.push({ kind: 'tool', call_id: 'ask', ok: true, content: '{"answer":"yes"}' })
+		t.match(await world.run(), { status: 'completed' })
+		t.strictSame(world.calls, ['model', 'tool a', 'tool ask', 'tool b'])
+	},
+)
+
+void t.test('a failed tool is a result that the model sees', async (t) => {
+	const world = makeWorld([call('a'), say('I see.')])
+	world.onTool = () => Promise.resolve({ status: 'done', ok: false, content: '{"error":{"code":"tool_failed"}}' })
+	t.match(await world.run(), { status: 'completed' })
+	t.match(world.requests[1]?.turns.at(-1), { role: 'tool', ok: false, content: '{"error":{"code":"tool_failed"}}' })
+})
+
+void t.test('call ids that a server uses again become unique within the run', async (t) => {
+	const world = makeWorld([
+		call('x', 'x'),
+		call('x'),
+		answer('', [{ id: '', name: 'tool', arguments: '{}' }]),
+		say('Done.'),
+	])
+	await world.run()
+	const ids = world.journal.flatMap((step) =>
+		step.kind === 'model' ? step.answer.tool_calls.map((one) => one.id) : [],
+	)
+	t.equal(ids.length, 4)
+	t.equal(new Set(ids).size, 4)
+	t.equal(ids[0], 'x')
+	t.notOk(ids.includes(''))
+	t.strictSame(
+		world.journal.flatMap((step) => (step.kind === 'tool' ? [step.call_id] : [])),
+		ids,
+	)
+})
+
+void t.test('limits', async (t) => {
+	void t.test('steps end the run before the next model call', async (t) => {
+		const world = makeWorld([call('a'), call('b'), call('c')])
+		const outcome = await world.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
+		t.match(outcome, {
+			status: 'failed',
+			error: { code: 'limit_steps' },
+			usage: { input_tokens: 20, output_tokens: 10 },
+		})
+		t.match(message(outcome), /limit is 2; raise config\.limits\.steps/)
+		t.strictSame(world.calls, ['model', 'tool a', 'model', 'tool b'])
+	})
+
+	void t.test('tokens of the journal and since end the run before the next call', async (t) => {
+		const world = makeWorld([call('a'), call('b'), say('Never said.')])
+		world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: '' })
+		const outcome = await world.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 } })
+		t.match(outcome, {
+			status: 'failed',
+			error: { code: 'limit_tokens' },
+			usage: { input_tokens: 20, output_tokens: 10 },
+		})
+		t.match(message(outcome), /used 30 tokens, its limit is 30; raise config\.limits\.tokens/)
+		t.strictSame(world.calls, ['model'])
+	})
+
+	void t.test('wall time aborts the model call under way', async (t) => {
+		const world = makeWorld([])
+		world.ask = (_request, { signal }) =>
+			new Promise((resolve) =>
+				signal.addEventListener('abort', () =>
+					resolve({ status: 'failed', failure: { code: 'model_interrupted', message: 'aborted', retryable: false } }),
+				),
+			)
+		const outcome = await world.run({ remaining_ms: 20, limits: { steps: 5, tokens: 100, wall_time_s: 7 } })
+		t.match(outcome, { status: 'failed', error: { code: 'limit_wall_time' } })
+		t.match(message(outcome), /limit of 7 s; raise config\.limits\.wall_time_s/)
+	})
+
+	void t.test('no wall time left means no call at all', async (t) => {
+		const world = makeWorld([say('Never said.')])
+		t.match(await world.run({ remaining_ms: 0 }), { status: 'failed', error: { code: 'limit_wall_time' } })
+		t.strictSame(world.requests, [])
+	})
+})
+
+void t.test('a model that fails fails the run with its code', async (t) => {
+	const world = makeWorld([])
+	world.ask = () =>
+		Promise.resolve({
+			status: 'failed',
+			failure: { code: 'model_rejected', message: 'openai (m): 401 no', retryable: false },
+		})
+	t.match(await world.run(), { status: 'failed', error: { code: 'model_rejected', message: 'openai (m): 401 no' } })
+})
+
+void t.test('what main answers to a call with fails the run', async (t) => {
+	const world = makeWorld([call('a')])
+	world.onModel = () => Promise.reject(new Fault('storage_full', 'no room'))
+	t.match(await world.run(), { status: 'failed', error: { code: 'storage_full', message: 'no room' } })
+	t.strictSame(world.calls, ['model'])
+})
+
+void t.test('stopping', async (t) => {
+	void t.test('before the start nothing is asked', async (t) => {
+		const world = makeWorld([say('Never said.')])
+		world.controller.abort('enough')
+		t.strictSame(await world.run(), { status: 'stopped' })
+		t.strictSame(world.requests, [])
+	})
+
+	void t.test('during a model call its answer is not taken', async (t) => {
+		const world = makeWorld([])
+		world.ask = (_request, { signal }) => {
+			world.controller.abort('enough')
+			t.ok(signal.aborted)
+			return Promise.resolve({ status: 'answered', answer: say('Too late.') })
+		}
+		t.strictSame(await world.run(), { status: 'stopped' })
+	})
+
+	void t.test('during a tool call nothing more is called', async (t) => {
+		const world = makeWorld([call('a', 'b'), say('Never said.')])
+		world.onTool = () => {
+			world.controller.abort('enough')
+			return Promise.reject(new Fault('stopped', 'enough'))
+		}
+		t.strictSame(await world.run(), { status: 'stopped' })
+		t.strictSame(world.calls, ['model', 'tool a'])
+	})
+})
+
+interface World {
+	/** What main has journalled; a run begins with it. */
+	journal: Step[]
+	calls: string[]
+	requests: ModelRequest[]
+	events: NewEvent[]
+	controller: AbortController
+	onModel: () => Promise<null>
+	onTool: (id: string) => Promise<ToolReply>
+	ask: AskModel
+	called(method: string): Promise<void>
+	run(change?: Partial<RunOrder>): Promise<RunOutcome>
+}
+
+/** A main thread that journals what is called, and a model that says what the script has for its n-th answer. */
+function makeWorld(script: ModelAnswer[]): World {
+	const watchers = new Map<string, () => void>()
+	const answered: ModelReply[] = script.map((answer) => ({ status: 'answered', answer }))
+	const world: World = {
+		journal: [],
+		calls: [],
+		requests: [],
+		events: [],
+		controller: new AbortController(),
+		onModel: () => Promise.resolve(null),
+		onTool: (id) => Promise.resolve({ status: 'done', ok: true, content: `result of ${id}` }),
+		ask: (_request, { step }) => {
+			const reply = answered[step - 1]
+			if (!reply) throw new Error(`the script has no answer ${step}`)
+			return Promise.resolve(reply)
+		},
+		called: (method) => new Promise((resolve) => watchers.set(method, resolve)),
+		run: (change = {}) =>
+			runLoop(orderWith(world.journal, change), io, (request, modelIo) => {
+				world.requests.push(structuredClone(request))
+				return world.ask(request, modelIo)
+			}),
+	}
+	const io: LoopIo = {
+		signal: world.controller.signal,
+		emit: (event) => world.events.push(event),
+		stream: () => {},
+		call: (async (method: string, params: unknown) => {
+			watchers.get(method)?.()
+			if (method === 'model') {
+				const { answer } = params as { answer: ModelAnswer }
+				world.calls.push('model')
+				await world.onModel()
+				world.journal.push({ kind: 'model', answer })
+				return null
+			}
+			const { id } = (params as { call: { id: string } }).call
+			world.calls.push(`tool ${id}`)
+			const reply = await world.onTool(id)
+			if (reply.status === 'done')
+				world.journal.push({ kind: 'tool', call_id: id, ok: reply.ok, content: reply.content })
+			return reply
+		}) as LoopIo['call'],
+	}
+	return world
+}
+
+function orderWith(journal: Step[], change: Partial<RunOrder>): RunOrder {
+	return {
+		run_id: 'r1',
+		agent_id: 'a1',
+		models: [{ provider: 'scripted', kind: 'offline', model: 'm', timeout_ms: 1_000 }],
+		system: null,
+		history: [],
+		prompt: 'Go.',
+		tools: [],
+		journal: structuredClone(journal),
+		limits: { steps: 50, tokens: 100_000, wall_time_s: 60 },
+		remaining_ms: 60_000,
+		...change,
+	}
+}
+
+function answer(content: string, tool_calls: ModelAnswer['tool_calls']): ModelAnswer {
+	const usage = { input_tokens: 10, output_tokens: 5 }
+	return { content, tool_calls, usage, provider: 'scripted', model: 'm', finish_reason: 'stop' }
+}
+
+function say(content: string): ModelAnswer {
+	return answer(content, [])
+}
+
+function call(...ids: string[]): ModelAnswer {
+	return answer(
+		'',
+		ids.map((id) => ({ id, name: 'tool', arguments: '{}' })),
+	)
+}
+
+function message(outcome: RunOutcome): string {
+	return outcome.status === 'failed' ? outcome.error.message : ''
+}

@@ -1,0 +1,543 @@
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { ModelAnswer, ModelOrder, NewEvent, ToolSpec } from '../../core/protocol.ts'
+import { openai } from '../../sandbox/models/openai.ts'
+import { bodyOf } from '../../sandbox/models/openai-request.ts'
+import type { ModelFailure, ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
+import { askModels } from '../../sandbox/models/retry.ts'
+import { retryAfter } from '../../sandbox/models/retry-after.ts'
+import { startModelServer } from '../support/model-server.ts'
+import type { Reply } from '../support/model-server.ts'
+
+const tools: ToolSpec[] = [{ name: 'memory.stm_read', description: 'Reads.', parameters: { type: 'object' } }]
+
+void t.test('an answer', async (t) => {
+	void t.test('is streamed in pieces that make up the whole, with the usage that the server counts', async (t) => {
+		const usage = { prompt_tokens: 11, completion_tokens: 7 }
+		const { url } = await aimock(t, { text: 'Hello there, my friend.', usage, chunkSize: 4 })
+		const pieces: string[] = []
+		t.strictSame(answered(await ask({ base_url: url }, { onText: (text) => pieces.push(text) })), {
+			content: 'Hello there, my friend.',
+			tool_calls: [],
+			usage: { input_tokens: 11, output_tokens: 7 },
+			provider: 'test',
+			model: 'm-1',
+			finish_reason: 'stop',
+		})
+		t.ok(pieces.length > 3)
+		t.equal(pieces.join(''), 'Hello there, my friend.')
+	})
+
+	void t.test('brings its tool calls whole, in order, by the names of the tools', async (t) => {
+		const { url } = await aimock(t, {
+			text: 'I look.',
+			tools: [
+				{ name: 'memory_stm_read', arguments: { key: 'a longer value than one chunk holds' }, id: 'c1' },
+				{ name: 'no_such_tool', arguments: '{"broken":', id: 'c2' },
+			],
+			chunkSize: 5,
+		})
+		const answer = answered(await ask({ base_url: url }))
+		t.equal(answer.content, 'I look.')
+		t.strictSame(answer.tool_calls, [
+			{ id: 'c1', name: 'memory.stm_read', arguments: '{"key":"a longer value than one chunk holds"}' },
+			{ id: 'c2', name: 'no_such_tool', arguments: '{"broken":' },
+		])
+	})
+
+	void t.test('has its usage estimated where the server counts nothing', async (t) => {
+		const { url } = await raw(t, (response) =>
+			stream(response, [chunk({ content: 'x'.repeat(40) }), chunk({}, 'stop')]),
+		)
+		const { usage } = answered(await ask({ base_url: url }, { prompt: 'y'.repeat(400), tools: [] }))
+		t.strictSame(usage, { input_tokens: 100, output_tokens: 10 })
+	})
+
+	void t.test(
+		'is taken from servers that leave the index of tool calls out, or send arguments as an object',
+		async (t) => {
+			const { url } = await raw(t, (response) =>
+				stream(response, [
+					chunk({ tool_calls: [{ id: 'c1', function: { name: 'a', arguments: '{"n"' } }] }),
+					chunk({ tool_calls: [{ function: { arguments: ':1}' } }] }),
+					chunk({ tool_calls: [{ id: 'c2', function: { name: 'b', arguments: { n: 2 } } }] }),
+					chunk({}, 'tool_calls'),
+				]),
+			)
+			t.strictSame(answered(await ask({ base_url: url })).tool_calls, [
+				{ id: 'c1', name: 'a', arguments: '{"n":1}' },
+				{ id: 'c2', name: 'b', arguments: '{"n":2}' },
+			])
+		},
+	)
+
+	void t.test('is whole with its last word, though the connection breaks behind it', async (t) => {
+		const { url } = await raw(t, (response) => {
+			response.write(chunk({ content: 'All.' }))
+			response.write(chunk({}, 'stop'), () => response.destroy())
+		})
+		t.equal(answered(await ask({ base_url: url })).content, 'All.')
+	})
+})
+
+void t.test('a request', async (t) => {
+	void t.test('holds the conversation with the names that servers allow', async (t) => {
+		const { url, requests } = await aimock(t, 'Yes.')
+		const request: ModelRequest = {
+			system: 'Be brief.',
+			turns: [
+				{ role: 'user', content: 'Read.' },
+				{
+					role: 'assistant',
+					content: '',
+					tool_calls: [
+						{ id: 'c1', name: 'memory.stm_read', arguments: '{"key":"a"}' },
+						{ id: 'c2', name: 'memory.stm_read', arguments: '{"key":' },
+					],
+				},
+				{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: '1' },
+				{ role: 'tool', call_id: 'c2', name: 'memory.stm_read', ok: false, content: 'not JSON' },
+			],
+			tools,
+		}
+		await openai.ask(order({ base_url: url, temperature: 0.5, max_tokens: 99 }), request, io())
+		const call = (id: string, args: string): object => ({
+			id,
+			type: 'function',
+			function: { name: 'memory_stm_read', arguments: args },
+		})
+		t.match(requests()[0], {
+			model: 'm-1',
+			stream: true,
+			stream_options: { include_usage: true },
+			temperature: 0.5,
+			max_tokens: 99,
+			messages: [
+				{ role: 'system', content: 'Be brief.' },
+				{ role: 'user', content: 'Read.' },
+				{ role: 'assistant', content: null, tool_calls: [call('c1', '{"key":"a"}'), call('c2', '{}')] },
+				{ role: 'tool', tool_call_id: 'c1', content: '1' },
+				{ role: 'tool', tool_call_id: 'c2', content: 'not JSON' },
+			],
+			tools: [
+				{
+					type: 'function',
+					function: { name: 'memory_stm_read', description: 'Reads.', parameters: { type: 'object' } },
+				},
+			],
+		})
+	})
+
+	void t.test('names the limit of tokens as OpenAI wants it', (t) => {
+		const body = (base_url?: string): object =>
+			bodyOf({ ...order({ max_tokens: 9 }), ...(base_url && { base_url }) }, { system: null, turns: [], tools: [] })
+		t.match(body(), { max_completion_tokens: 9 })
+		t.match(body('https://eu.api.openai.com/v1'), { max_completion_tokens: 9 })
+		t.match(body('http://localhost:11434/v1'), { max_tokens: 9 })
+		t.end()
+	})
+
+	void t.test('takes nothing from the environment', async (t) => {
+		const wrong = {
+			OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
+			OPENAI_API_KEY: 'stray',
+			OPENAI_ORG_ID: 'stray',
+			OPENAI_PROJECT_ID: 'stray',
+			OPENAI_ADMIN_KEY: 'stray',
+		}
+		Object.assign(process.env, wrong)
+		t.teardown(() => {
+			for (const name of Object.keys(wrong)) delete process.env[name]
+		})
+		const { url, headers } = await raw(t, (response) =>
+			stream(response, [chunk({ content: 'Hi.' }), chunk({}, 'stop')]),
+		)
+		await ask({ base_url: url, api_key: 'mine' })
+		await ask({ base_url: url })
+		t.equal(headers[0]?.authorization, 'Bearer mine')
+		t.equal(headers[1]?.authorization, undefined, 'a server that needs no key gets none')
+		t.notMatch(JSON.stringify(headers), 'stray')
+	})
+})
+
+void t.test('a failure', async (t) => {
+	const cases: [name: string, reply: Reply, expected: Partial<ModelFailure>][] = [
+		[
+			'429',
+			{ status: 429, message: 'slow down', retryAfter: 3 },
+			failure('model_rate_limited', true, '429 slow down', 3_000),
+		],
+		['an empty account', { status: 429, code: 'insufficient_quota' }, failure('model_rate_limited', false)],
+		['400', { status: 400, message: 'bad' }, failure('model_rejected', false, '400 bad')],
+		['401', { status: 401, message: 'bad key my-key' }, failure('model_rejected', false, '401 bad key [redacted]')],
+		['403', { status: 403 }, failure('model_rejected', false)],
+		['404', { status: 404 }, failure('model_rejected', false)],
+		['408', { status: 408 }, failure('model_unavailable', true)],
+		['500', { status: 500, message: 'boom' }, failure('model_unavailable', true, '500 boom')],
+		['529', { status: 529 }, failure('model_unavailable', true)],
+		['no stream', { malformed: true }, failure('model_malformed', true)],
+		['a long message', { status: 400, message: 'x'.repeat(9_000) }, failure('model_rejected', false)],
+	]
+	for (const [name, reply, expected] of cases) {
+		void t.test(`${name}: ${expected.code}, ${expected.retryable ? 'worth' : 'not worth'} another try`, async (t) => {
+			const { url } = await aimock(t, reply)
+			const found = failedWith(await ask({ base_url: url, api_key: 'my-key' }))
+			t.match(found, expected)
+			t.ok(found.message.length < 600)
+		})
+	}
+
+	void t.test('no server: model_unavailable, with what the system says', async (t) => {
+		const { url, stop } = await raw(t, () => {})
+		await stop()
+		t.match(failedWith(await ask({ base_url: url })), {
+			code: 'model_unavailable',
+			retryable: true,
+			message: /ECONNREFUSED/,
+		})
+	})
+
+	void t.test('an address that is none: model_rejected', async (t) => {
+		t.match(failedWith(await ask({ base_url: 'not an address' })), { code: 'model_rejected', message: /base_url/ })
+	})
+
+	void t.test('a redirect is not followed', async (t) => {
+		const { url, headers } = await raw(t, (response) =>
+			response.writeHead(307, { location: '/v2/chat/completions' }).end(),
+		)
+		const { code, message } = failedWith(await ask({ base_url: url }))
+		t.equal(code, 'model_rejected')
+		t.match(message, /redirect \(307\) to \/v2\/chat\/completions; set base_url/)
+		t.equal(headers.length, 1)
+	})
+
+	void t.test('the connection breaks in the middle: model_interrupted', async (t) => {
+		const { url } = await aimock(t, { text: 'abcdefghijklmnop', chunkSize: 2, cutAfterChunks: 4, pauseMs: 5 })
+		t.match(failedWith(await ask({ base_url: url })), { code: 'model_interrupted', retryable: true })
+	})
+
+	void t.test('the stream ends without a reason: model_interrupted', async (t) => {
+		const { url } = await raw(t, (response) => stream(response, [chunk({ content: 'Half an' })]))
+		t.match(failedWith(await ask({ base_url: url })), { code: 'model_interrupted', retryable: true })
+	})
+
+	void t.test('a tool call is cut off by the limit of tokens: model_interrupted, and no call', async (t) => {
+		const cut = { tools: [{ name: 'memory_stm_read', arguments: '{"key":' }], finishReason: 'length' }
+		const { url } = await aimock(t, cut)
+		t.match(failedWith(await ask({ base_url: url })), {
+			code: 'model_interrupted',
+			retryable: false,
+			message: /max_tokens/,
+		})
+	})
+
+	for (const [name, garbage] of Object.entries({
+		'no JSON': 'data: {"choices": [\n\n',
+		'a number': 'data: 7\n\n',
+		'a delta that is text': 'data: {"choices":[{"delta":"x"}]}\n\n',
+		'content that is a number': chunk({ content: 7 as unknown as string }),
+		'a tool call that is text': chunk({ tool_calls: ['x'] }),
+		'a tool call without a name': chunk({ tool_calls: [{ index: 0, id: 'c', function: { arguments: '{}' } }] }),
+	})) {
+		void t.test(`the stream holds ${name}: model_malformed`, async (t) => {
+			const { url } = await raw(t, (response) =>
+				stream(response, [chunk({ content: 'a' }), garbage, chunk({}, 'stop')]),
+			)
+			t.match(failedWith(await ask({ base_url: url })), { code: 'model_malformed', retryable: true })
+		})
+	}
+
+	void t.test('an error in the middle of the stream goes by its code', async (t) => {
+		for (const [code, expected] of [
+			['rate_limit_exceeded', 'model_rate_limited'],
+			[400, 'model_rejected'],
+			['server_error', 'model_unavailable'],
+		] as const) {
+			const error = `data: ${JSON.stringify({ error: { message: 'no more', code } })}\n\n`
+			const { url } = await raw(t, (response) => stream(response, [chunk({ content: 'a' }), error]))
+			t.match(failedWith(await ask({ base_url: url })), { code: expected, message: 'no more' })
+		}
+	})
+
+	void t.test('a server that says nothing, or stops saying anything: model_timeout', async (t) => {
+		const silent = await raw(t, () => {})
+		const halting = await raw(t, (response) => response.write(chunk({ content: 'a' })))
+		for (const { url } of [silent, halting]) {
+			const found = failedWith(await ask({ base_url: url, timeout_ms: 50 }))
+			t.match(found, { code: 'model_timeout', retryable: true, message: 'no whole answer within 0.05 s' })
+		}
+	})
+
+	void t.test('an endless answer, or an endless line, comes to an end', async (t) => {
+		const chatter = chunk({ content: 'x'.repeat(10_000) })
+		for (const text of [chatter, 'x'.repeat(1024 * 1024)]) {
+			const { url } = await raw(t, (response) => {
+				const more = (): void => {
+					while (!response.destroyed && response.write(text));
+				}
+				response.on('drain', more)
+				more()
+			})
+			t.match(failedWith(await ask({ base_url: url, timeout_ms: 20_000 })), {
+				code: 'model_malformed',
+				retryable: false,
+			})
+		}
+	})
+})
+
+void t.test('an abort in the middle of the stream ends the call and hangs up', async (t) => {
+	const hungUp = Promise.withResolvers<void>()
+	const { url } = await raw(t, (response) => {
+		response.on('close', hungUp.resolve)
+		response.write(chunk({ content: 'a' }))
+	})
+	const controller = new AbortController()
+	const reply = await ask({ base_url: url }, { signal: controller.signal, onText: () => controller.abort('enough') })
+	t.equal(reply.status, 'failed')
+	await hungUp.promise
+})
+
+void t.test('trying again', async (t) => {
+	void t.test(
+		'after failures that pass, at most three times, and nothing of a broken attempt enters the answer',
+		async (t) => {
+			const broken: Reply = { text: 'Never to be seen again.', chunkSize: 4, cutAfterChunks: 3, pauseMs: 5 }
+			const { url, requests } = await aimock(
+				t,
+				{ status: 500, message: 'boom' },
+				broken,
+				{ malformed: true },
+				'The answer.',
+			)
+			const { reply, events } = await askAll([order({ base_url: url })])
+			t.equal(answered(reply).content, 'The answer.')
+			t.equal(requests().length, 4)
+			t.match(events, [
+				{ event_type: 'model.request', payload: { provider: 'test', model: 'm-1', step: 3, messages: 1, tools: 0 } },
+				{ event_type: 'model.retry', payload: { attempt: 1, code: 'model_unavailable', message: '500 boom' } },
+				{ event_type: 'model.retry', payload: { attempt: 2, code: 'model_interrupted' } },
+				{ event_type: 'model.retry', payload: { attempt: 3, code: 'model_malformed' } },
+			])
+		},
+	)
+
+	void t.test('ends after the fourth failure, with what the server said', async (t) => {
+		const { url, requests } = await aimock(t, { status: 500, message: 'boom' })
+		const { reply } = await askAll([order({ base_url: url })])
+		t.match(failedWith(reply), { code: 'model_unavailable', message: 'test (m-1): 500 boom' })
+		t.equal(requests().length, 4)
+	})
+
+	void t.test('waits as long as the server asks, up to the limit', async (t) => {
+		for (const [header, value, expected] of [
+			['retry-after-ms', '17', 17],
+			['retry-after', '0', 0],
+			['retry-after', '3600', 40],
+			['retry-after', 'Fri, 31 Dec 9999 23:59:59 GMT', 40],
+		] as const) {
+			let calls = 0
+			const { url } = await raw(t, (response) => {
+				if (calls++ > 0) return stream(response, [chunk({ content: 'Now.' }), chunk({}, 'stop')])
+				response
+					.writeHead(429, { 'content-type': 'application/json', [header]: value })
+					.end('{"error":{"message":"later"}}')
+			})
+			const { reply, events } = await askAll([order({ base_url: url })], { baseMs: 5, capMs: 40 })
+			t.equal(answered(reply).content, 'Now.')
+			t.match(events[1], { event_type: 'model.retry', payload: { delay_ms: expected, code: 'model_rate_limited' } })
+		}
+	})
+
+	void t.test('grows its waits, with chance in them', async (t) => {
+		const { url } = await aimock(t, { status: 500 })
+		const { events } = await askAll([order({ base_url: url })], { baseMs: 8, capMs: 20 })
+		const waits = events.filter((one) => one.event_type === 'model.retry').map((one) => Number(one.payload.delay_ms))
+		t.equal(waits.length, 3)
+		for (const [at, [least, most]] of (
+			[
+				[4, 8],
+				[8, 16],
+				[16, 20],
+			] as const
+		).entries()) {
+			const wait = waits[at] ?? -1
+			t.ok(wait >= least && wait <= most, `wait ${at + 1} of ${wait} ms is within ${least} to ${most}`)
+		}
+	})
+
+	void t.test('stops waiting when the run is stopped', async (t) => {
+		const { url, requests } = await aimock(t, { status: 429, retryAfter: 50 })
+		const controller = new AbortController()
+		const { reply } = await askAll([order({ base_url: url }), order({ base_url: url })], undefined, {
+			signal: controller.signal,
+			onEvent: (event) => event.event_type === 'model.retry' && controller.abort('enough'),
+		})
+		t.equal(reply.status, 'failed')
+		t.equal(requests().length, 1)
+	})
+})
+
+void t.test('falling back', async (t) => {
+	void t.test('happens at once where the first model refuses, and the answer names who gave it', async (t) => {
+		const first = await aimock(t, { status: 401, message: 'bad key' })
+		const second = await aimock(t, 'From the second.')
+		const orders = [
+			order({ base_url: first.url, provider: 'one' }),
+			order({ base_url: second.url, provider: 'two', model: 'm-2' }),
+		]
+		const { reply, events } = await askAll(orders)
+		t.match(answered(reply), { content: 'From the second.', provider: 'two', model: 'm-2' })
+		t.equal(first.requests().length, 1)
+		t.match(events, [
+			{ event_type: 'model.request', payload: { provider: 'one' } },
+			{
+				event_type: 'model.fallback',
+				payload: { from: 'one', to: 'two', code: 'model_rejected', message: '401 bad key' },
+			},
+			{ event_type: 'model.request', payload: { provider: 'two', model: 'm-2' } },
+		])
+	})
+
+	void t.test('fails with what every model said where all fail', async (t) => {
+		const first = await aimock(t, { status: 400, message: 'no such model' })
+		const second = await aimock(t, { status: 403, message: 'not you' })
+		const { reply } = await askAll([
+			order({ base_url: first.url, provider: 'one' }),
+			order({ base_url: second.url, provider: 'two' }),
+		])
+		t.match(failedWith(reply), {
+			code: 'model_rejected',
+			message: 'one (m-1): 400 no such model; two (m-1): 403 not you',
+		})
+	})
+
+	void t.test('goes to the offline provider like to any other', async (t) => {
+		const { url } = await aimock(t, { status: 401 })
+		const { reply } = await askAll([order({ base_url: url }), order({ provider: 'offline', kind: 'offline' })])
+		t.match(answered(reply).content, /offline provider/)
+	})
+})
+
+void t.test('retryAfter reads seconds, dates and milliseconds, and nothing else', (t) => {
+	const now = Date.parse('2026-01-01T00:00:00Z')
+	const read = (headers: Record<string, string>): number | undefined => retryAfter(new Headers(headers), now)
+	t.equal(read({ 'retry-after': '2' }), 2_000)
+	t.equal(read({ 'retry-after': '1.5' }), 1_500)
+	t.equal(read({ 'retry-after': 'Thu, 01 Jan 2026 00:00:09 GMT' }), 9_000)
+	t.equal(read({ 'retry-after': 'Thu, 01 Jan 2025 00:00:00 GMT' }), 0)
+	t.equal(read({ 'retry-after': '2', 'retry-after-ms': '150' }), 150)
+	t.equal(read({ 'retry-after': 'soon' }), undefined)
+	t.equal(read({ 'retry-after-ms': '-1' }), undefined)
+	t.equal(read({}), undefined)
+	t.equal(retryAfter(undefined, now), undefined)
+	t.end()
+})
+
+type Test = Pick<typeof t, 'teardown'>
+
+/** A model server whose n-th answer to anything is the n-th reply. */
+async function aimock(test: Test, ...replies: Reply[]): Promise<Awaited<ReturnType<typeof startModelServer>>> {
+	const server = await startModelServer()
+	test.teardown(() => server.stop())
+	server.on(/^/, ...replies)
+	return server
+}
+
+interface RawServer {
+	url: string
+	headers: IncomingHttpHeaders[]
+	stop(): Promise<void>
+}
+
+/** A server for what no model server would do. */
+async function raw(test: Test, respond: (response: ServerResponse) => unknown): Promise<RawServer> {
+	const headers: IncomingHttpHeaders[] = []
+	const server = createServer((request, response) => {
+		headers.push(request.headers)
+		request.resume().on('end', () => respond(response))
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const stop = (): Promise<void> =>
+		new Promise((resolve) => {
+			server.close(() => resolve())
+			server.closeAllConnections()
+		})
+	test.teardown(stop)
+	return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, headers, stop }
+}
+
+function stream(response: ServerResponse, events: string[]): void {
+	response.writeHead(200, { 'content-type': 'text/event-stream' })
+	for (const event of events) response.write(event)
+	response.end('data: [DONE]\n\n')
+}
+
+function chunk(delta: object, finish_reason: string | null = null): string {
+	return `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+}
+
+function order(change: Partial<ModelOrder> = {}): ModelOrder {
+	return { provider: 'test', kind: 'openai', model: 'm-1', timeout_ms: 10_000, ...change }
+}
+
+function io(onText: (text: string) => unknown = () => {}): { signal: AbortSignal; onText: (text: string) => void } {
+	return { signal: new AbortController().signal, onText }
+}
+
+interface AskChange {
+	prompt?: string
+	tools?: ToolSpec[]
+	signal?: AbortSignal
+	onText?: (text: string) => unknown
+}
+
+function ask(
+	change: Partial<ModelOrder>,
+	{ prompt = 'Hi.', signal, onText, ...rest }: AskChange = {},
+): Promise<ModelReply> {
+	const request = { system: null, turns: [{ role: 'user' as const, content: prompt }], tools: rest.tools ?? tools }
+	return openai.ask(order(change), request, { ...io(onText), ...(signal && { signal }) })
+}
+
+async function askAll(
+	orders: ModelOrder[],
+	{ baseMs, capMs } = { baseMs: 1, capMs: 5 },
+	{ signal = new AbortController().signal, onEvent = (_event: NewEvent): unknown => undefined } = {},
+): Promise<{ reply: ModelReply; events: NewEvent[] }> {
+	const events: NewEvent[] = []
+	const emit = (event: NewEvent): void => {
+		events.push(event)
+		onEvent(event)
+	}
+	const request: ModelRequest = { system: null, turns: [{ role: 'user', content: 'Hi.' }], tools: [] }
+	const policy = { retries: 3, baseMs, capMs }
+	const reply = await askModels(orders, request, { signal, step: 3, emit, stream: () => {} }, { policy })
+	return { reply, events }
+}
+
+function answered(reply: ModelReply): ModelAnswer {
+	if (reply.status === 'failed') throw new Error(`${reply.failure.code}: ${reply.failure.message}`)
+	return reply.answer
+}
+
+function failedWith(reply: ModelReply): ModelFailure {
+	if (reply.status === 'answered') throw new Error(`answered: ${reply.answer.content}`)
+	return reply.failure
+}
+
+function failure(
+	code: ModelFailure['code'],
+	retryable: boolean,
+	message?: string,
+	retryAfterMs?: number,
+): Partial<ModelFailure> {
+	return {
+		code,
+		retryable,
+		...(message !== undefined && { message }),
+		...(retryAfterMs !== undefined && { retryAfterMs }),
+	}
+}
