@@ -1,0 +1,19 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { EventBus } from '../../core/events.ts'
+import type { AuditPage, AuditRequest } from './contract.ts'
+
+/** Pages of the log that one answer may take: a filter that lets almost nothing through must not hold a request for ever. */
+const READ_LIMIT = 20
+
+/** Reads backwards from the cursor (null: from the newest event) until the page is full or enough was looked at. */
+export async function readAudit(events: EventBus, { filter, cursor, limit }: AuditRequest): Promise<AuditPage> {
+	const page: AuditPage = { events: [], next_cursor: cursor }
+	for (let reads = 0; reads < READ_LIMIT; reads++) {
+		if (reads > 0) await turn()
+		const { entries, next } = await events.read(filter, page.next_cursor, limit - page.events.length, true)
+		page.events.push(...entries.map(({ event }) => event))
+		page.next_cursor = next
+		if (next === null || page.events.length >= limit) break
+	}
+	return page
+}

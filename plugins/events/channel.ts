@@ -1,0 +1,123 @@
+import type { Delivery, EventBus, LiveFilter } from '../../core/events.ts'
+import type { Cursor } from '../../core/store/ports.ts'
+import type { Connection } from './connection.ts'
+import { chunk } from './frames.ts'
+
+/** Above this many bytes that wait for a live client, it hears no more and reads the log once it is ready again. */
+const BACKLOG_LIMIT = 256 * 1024
+/** What one turn of the event loop brings goes out as one block, of about this many characters at most. */
+const BLOCK_LIMIT = 256 * 1024
+/** Events kept for a client during the read that may turn it live. Where there are more, it reads again. */
+const HEARD_LIMIT = 1000
+
+/** A client, as far as its channel and the replay need to know it. */
+export interface Reader {
+	readonly connection: Connection
+	/** Everything of its filter up to here has been written. */
+	cursor: Cursor
+}
+
+/** What happened while a reader's page was on its way. */
+export interface Heard {
+	frames: { event_id: string; text: string }[]
+	/** There was more than fits. */
+	overflowed: boolean
+}
+
+export interface ChannelOptions {
+	filter: LiveFilter
+	events: EventBus
+	textOf: (delivery: Delivery) => string
+	/** `flush` shall be called at the end of this turn of the event loop. */
+	dirty: (channel: Channel) => void
+	/** A reader is no longer live; it must catch up from its cursor. */
+	behind: (reader: Reader) => void
+}
+
+/**
+ * One filter with all its readers. It listens once for all of them, and what it hears goes to those that are live;
+ * the others read the log until they have caught up.
+ */
+export class Channel {
+	readonly filter: LiveFilter
+	readonly readers = new Set<Reader>()
+	readonly #options: ChannelOptions
+	readonly #live = new Set<Reader>()
+	readonly #joining = new Map<Reader, Heard>()
+	readonly #unsubscribe: () => void
+	#waiting: string[] = []
+	#length = 0
+	#cursor: Cursor = ''
+
+	constructor(options: ChannelOptions) {
+		this.#options = options
+		this.filter = options.filter
+		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#hear(delivery))
+	}
+
+	close(): void {
+		this.#unsubscribe()
+	}
+
+	remove(reader: Reader): void {
+		this.readers.delete(reader)
+		this.#live.delete(reader)
+		this.#joining.delete(reader)
+	}
+
+	isLive(reader: Reader): boolean {
+		return this.#live.has(reader)
+	}
+
+	/** Keeps what is heard from now on for this reader, until `heard` asks for it. */
+	listen(reader: Reader): void {
+		this.#joining.set(reader, { frames: [], overflowed: false })
+	}
+
+	heard(reader: Reader): Heard {
+		const heard = this.#joining.get(reader) ?? { frames: [], overflowed: true }
+		this.#joining.delete(reader)
+		return heard
+	}
+
+	/** From here on it hears. `text`: what is still missing between its cursor and this very moment. */
+	goLive(reader: Reader, text: string): void {
+		// What waits was heard before this moment: it is for those that were live already.
+		this.flush()
+		if (text !== '') reader.connection.write(chunk(text))
+		reader.cursor = this.#options.events.head()
+		this.#live.add(reader)
+	}
+
+	/** Writes what was heard in this turn to every live reader that can take it. */
+	flush(): void {
+		if (this.#length === 0) return
+		const block = chunk(this.#waiting.join(''))
+		this.#waiting = []
+		this.#length = 0
+		for (const reader of this.#live) {
+			if (reader.connection.backlog > BACKLOG_LIMIT) {
+				this.#live.delete(reader)
+				this.#options.behind(reader)
+				continue
+			}
+			reader.connection.write(block)
+			reader.cursor = this.#cursor
+		}
+	}
+
+	#hear(delivery: Delivery): void {
+		if (this.#live.size === 0 && this.#joining.size === 0) return
+		const text = this.#options.textOf(delivery)
+		for (const heard of this.#joining.values()) {
+			if (heard.frames.length < HEARD_LIMIT) heard.frames.push({ event_id: delivery.event.event_id, text })
+			else heard.overflowed = true
+		}
+		if (this.#live.size === 0) return
+		if (this.#length === 0) this.#options.dirty(this)
+		this.#waiting.push(text)
+		this.#length += text.length
+		this.#cursor = delivery.cursor
+		if (this.#length > BLOCK_LIMIT) this.flush()
+	}
+}

@@ -1,0 +1,50 @@
+/** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
+import Joi from 'joi'
+import type { Schema } from 'joi'
+import type { LiveFilter } from '../../core/events.ts'
+
+export interface FilterQuery {
+	agent_id?: string
+	run_id?: string
+	event_type?: string
+}
+
+const TYPES_LIMIT = 64
+const name = /^[A-Za-z0-9._-]{1,64}$/
+const nameRule = '{#label} must be 1 to 64 of A-Z a-z 0-9 - _ .'
+const oneType = String.raw`(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*(?:\.\*)?|\*)`
+const types = new RegExp(`^${oneType}(?:,${oneType}){0,${TYPES_LIMIT - 1}}$`)
+
+export const filterKeys: Record<keyof FilterQuery, Schema> = {
+	agent_id: Joi.string().pattern(name).message(nameRule).description('Events of this agent.'),
+	run_id: Joi.string().pattern(name).message(nameRule).description('Events of this run.'),
+	event_type: Joi.string()
+		.max(4096)
+		.pattern(types)
+		.message(
+			`{#label} must be a type such as message.assistant, a family such as message.*, or at most ${TYPES_LIMIT} of them with commas between`,
+		)
+		.description('A type, a family such as `message.*`, or a list of them with commas.'),
+}
+
+export const cursor: Joi.StringSchema = Joi.string().max(128)
+
+export const event: Joi.ObjectSchema = Joi.object({
+	event_id: Joi.string().guid().required(),
+	timestamp: Joi.string().isoDate().required(),
+	agent_id: Joi.string().allow(null).required().description('Null for events of the gateway itself.'),
+	run_id: Joi.string().allow(null).required().description('Null for events outside a run.'),
+	sequence: Joi.number().integer().min(0).required().description('Rises within a run; 0 outside of one.'),
+	event_type: Joi.string().required(),
+	payload: Joi.object().unknown().required(),
+}).id('Event')
+
+/** `*` in the list of types is the same as no list. */
+export function toFilter({ agent_id, run_id, event_type }: FilterQuery): LiveFilter {
+	const list = [...new Set(event_type?.split(','))]
+	return {
+		...(agent_id !== undefined && { agent_id }),
+		...(run_id !== undefined && { run_id }),
+		...(list.length > 0 && !list.includes('*') && { types: list }),
+	}
+}

@@ -1,0 +1,120 @@
+import type { EventBus } from '../../core/events.ts'
+import type { LogPage } from '../../core/store/ports.ts'
+import type { Channel, Heard, Reader } from './channel.ts'
+import { chunk, frame } from './frames.ts'
+
+/** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
+const READS_PER_TURN = 4
+const PAGE_LIMIT = 128
+/** Characters of one write; the client's socket says when the next may come. */
+const WRITE_LIMIT = 64 * 1024
+
+interface Catching {
+	channel: Channel
+	/** Events of the next page: fewer where they are large, since what is not written is read again. */
+	limit: number
+}
+
+export interface ReplayOptions {
+	events: EventBus
+	/** The log could not be read for this reader. */
+	failed: (reader: Reader, error: unknown) => void
+}
+
+/**
+ * Brings readers from where they are to the end of the log, a page at a time and only as fast as their sockets take it:
+ * nothing waits in memory but what one write holds. A reader that has reached the end becomes live.
+ */
+export class Replay {
+	readonly #options: ReplayOptions
+	readonly #catching = new Map<Reader, Catching>()
+	/** Who is ready for a page, first come first served. */
+	readonly #line = new Set<Reader>()
+	#turn: NodeJS.Immediate | undefined
+
+	constructor(options: ReplayOptions) {
+		this.#options = options
+	}
+
+	add(reader: Reader, channel: Channel): void {
+		this.#catching.set(reader, { channel, limit: PAGE_LIMIT / 8 })
+		reader.connection.whenReady(() => this.#enqueue(reader))
+	}
+
+	remove(reader: Reader): void {
+		this.#catching.delete(reader)
+		this.#line.delete(reader)
+	}
+
+	close(): void {
+		clearImmediate(this.#turn)
+		this.#catching.clear()
+		this.#line.clear()
+	}
+
+	#enqueue(reader: Reader): void {
+		if (!this.#catching.has(reader)) return
+		this.#line.add(reader)
+		this.#turn ??= setImmediate(() => void this.#serve())
+	}
+
+	async #serve(): Promise<void> {
+		const served = [...this.#line.keys().take(READS_PER_TURN)]
+		for (const reader of served) this.#line.delete(reader)
+		await Promise.all(served.map((reader) => this.#step(reader)))
+		this.#turn = this.#line.size > 0 ? setImmediate(() => void this.#serve()) : undefined
+	}
+
+	async #step(reader: Reader): Promise<void> {
+		const catching = this.#catching.get(reader)
+		if (!catching) return
+		const { channel, limit } = catching
+		channel.listen(reader)
+		let page: LogPage
+		try {
+			page = await this.#options.events.read(channel.filter, reader.cursor, limit)
+		} catch (error) {
+			channel.heard(reader)
+			this.#options.failed(reader, error)
+			return
+		}
+		const heard = channel.heard(reader)
+		if (!this.#catching.has(reader)) return
+
+		const atEnd = this.#write(reader, page, catching)
+		if (!atEnd || heard.overflowed || reader.connection.full) {
+			reader.connection.whenReady(() => this.#enqueue(reader))
+			return
+		}
+		this.#catching.delete(reader)
+		channel.goLive(reader, missing(heard, page))
+	}
+
+	/** True where the whole page was written and it was the last one. */
+	#write(reader: Reader, page: LogPage, catching: Catching): boolean {
+		let text = ''
+		let count = 0
+		for (const { cursor, event } of page.entries) {
+			if (text.length >= WRITE_LIMIT) break
+			text += frame(cursor, JSON.stringify(event))
+			reader.cursor = cursor
+			count++
+		}
+		if (text !== '') reader.connection.write(chunk(text))
+		const whole = count === page.entries.length
+		catching.limit = whole ? Math.min(PAGE_LIMIT, catching.limit * 2) : count
+		if (!whole) return false
+		if (page.next !== null) reader.cursor = page.next
+		return page.next === null
+	}
+}
+
+/**
+ * What was heard during the read and is not in the page. The log shows nothing before it is heard, in the order in
+ * which it is heard, so the page holds a beginning of `heard`.
+ */
+function missing(heard: Heard, page: LogPage): string {
+	const read = new Set(page.entries.map(({ event }) => event.event_id))
+	const rest = heard.frames.slice(heard.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)
+	return rest.map(({ text }) => text).join('')
+}

@@ -1,0 +1,119 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../auth/contract.ts'
+import { catalogue } from './catalogue.ts'
+import type { EventSettings } from './contract.ts'
+import { cursor, event, filterKeys, toFilter } from './query.ts'
+import type { FilterQuery } from './query.ts'
+
+const typeList = Object.entries(catalogue)
+	.map(([type, tells]) => `- \`${type}\`: ${tells}`)
+	.join('\n')
+
+const page = Joi.object({
+	events: Joi.array().items(event).required().description('Newest first.'),
+	next_cursor: Joi.string()
+		.allow(null)
+		.required()
+		.description('For the next page; null where there is nothing older. It may come with fewer events than `limit`.'),
+}).id('AuditPage')
+
+interface StreamQuery extends FilterQuery {
+	last_event_id?: string
+}
+
+interface AuditQuery extends FilterQuery {
+	since?: string
+	until?: string
+	limit: number
+	cursor?: string
+}
+
+export function routes(server: Server, ctx: Context<EventSettings>): void {
+	server.route<{ Query: StreamQuery }>({
+		method: 'GET',
+		path: '/v1/events/stream',
+		options: {
+			description: 'Follow events as they happen',
+			notes: [
+				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position behind it. With the header `Last-Event-ID` (or `last_event_id`) everything since that position comes first. `model.stream` is live only. A slow client is served from the log; one that takes nothing for too long is cut off and goes on by its `Last-Event-ID`.',
+				`Types:\n${typeList}`,
+			],
+			tags: ['api', 'events'],
+			auth: scoped('events:read'),
+			plugins: { openapi: { produces: 'text/event-stream', errors: [503] } },
+			validate: {
+				headers: Joi.object({
+					'last-event-id': cursor.allow('').description('Go on behind this position, as a browser asks by itself.'),
+				}).unknown(),
+				query: Joi.object({
+					...filterKeys,
+					last_event_id: cursor.description('Go on behind this position. The header Last-Event-ID goes before it.'),
+				}),
+			},
+		},
+		handler: async (request, h) => {
+			if (request.method === 'head') return h.response('').code(200).type('text/event-stream')
+			const { last_event_id, ...filter } = request.query
+			const opened = ctx.use('events').stream({
+				response: request.raw.res,
+				credentials: request.auth.credentials,
+				filter: toFilter(filter),
+				after: headerOf(request.raw.req.headers['last-event-id']) ?? last_event_id ?? null,
+			})
+			await opened.catch(badPosition('last_event_id', 'leave it out to begin with what happens next'))
+			return h.abandon
+		},
+	})
+
+	server.route<{ Query: AuditQuery }>({
+		method: 'GET',
+		path: '/v1/audit',
+		options: {
+			description: 'Read past events',
+			notes: `Newest first; events are kept for ${ctx.config.retention_days} days. Types as of GET /v1/events/stream, without \`model.stream\`.`,
+			tags: ['api', 'events'],
+			auth: scoped('events:read'),
+			validate: {
+				query: Joi.object({
+					...filterKeys,
+					since: Joi.string().isoDate().description('Events at or after this time, ISO 8601.'),
+					until: Joi.string().isoDate().description('Events before this time, ISO 8601.'),
+					limit: Joi.number().integer().min(1).max(500).default(50).description('Events of one page.'),
+					cursor: cursor.description('`next_cursor` of the page before.'),
+				}),
+			},
+			response: { status: { 200: page } },
+		},
+		handler: (request) => {
+			const { since, until, limit, cursor: from = null, ...filter } = request.query
+			if (since !== undefined && until !== undefined && since >= until)
+				throw new Fault('invalid_request', 'until must be later than since', {
+					errors: [{ path: 'until', message: 'must be later than since' }],
+				})
+			const read = ctx.use('events').audit({
+				filter: { ...toFilter(filter), ...(since !== undefined && { since }), ...(until !== undefined && { until }) },
+				cursor: from,
+				limit,
+			})
+			return read.catch(badPosition('cursor', 'leave it out to begin with the newest events'))
+		},
+	})
+}
+
+/** Names the field to a caller whose position the log never gave out, and what to do. */
+function badPosition(path: string, advice: string): (error: unknown) => never {
+	return (error) => {
+		if (!isFault(error, 'invalid_request')) throw error
+		const message = `${error.message}; ${advice}`
+		throw new Fault('invalid_request', message, { errors: [{ path, message }], cause: error })
+	}
+}
+
+/** A browser that has no position yet may send an empty one. */
+function headerOf(value: string | string[] | undefined): string | undefined {
+	return typeof value === 'string' && value !== '' ? value : undefined
+}

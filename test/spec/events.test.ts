@@ -1,0 +1,598 @@
+/** The event stream and the audit log (spec "Runs and events", "Event envelope", "Events"), over HTTP. */
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { startGateway } from '../support/gateway.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { refused } from '../support/refused.ts'
+import { openStream } from '../support/sse.ts'
+import type { TestStream } from '../support/sse.ts'
+
+/** A third party's plugin: its routes make events, and tell how many streams are open. */
+const probe = `
+const logs = new Map()
+export default {
+	name: 'probe',
+	needs: ['auth', 'events'],
+	http(server, ctx) {
+		server.route({ method: 'POST', path: '/probe/emit', handler: async ({ payload }) => {
+			const { type, agent, ...rest } = payload
+			await ctx.emit({ event_type: type, payload: rest }, agent)
+			return {}
+		} })
+		server.route({ method: 'POST', path: '/probe/runs/{run_id}', handler: async ({ params, payload }) => {
+			const { run_id } = params
+			if (!logs.has(run_id)) logs.set(run_id, ctx.events.openRun({ run_id, agent_id: payload.agent }, true))
+			const log = await logs.get(run_id)
+			await Promise.all(payload.events.map(({ type, live, ...rest }) => {
+				const event = { event_type: type, payload: rest }
+				return live ? log.live(event) : log.append([event])
+			}))
+			return {}
+		} })
+		server.route({ method: 'GET', path: '/probe/streams', handler: () => ({ open: ctx.use('events').streams() }) })
+	},
+}
+`
+const config = 'plugins:\n  probe: true\n'
+const files = { 'plugins/probe/index.js': probe }
+
+interface MadeEvent {
+	type: string
+	/** Delivered, but not kept. */
+	live?: boolean
+	/** What else is said becomes the payload. */
+	[field: string]: unknown
+}
+
+async function emit(gateway: TestGateway, event: MadeEvent, agent?: string): Promise<void> {
+	await made(gateway, '/probe/emit', { ...event, ...(agent && { agent }) })
+}
+
+async function inRun(gateway: TestGateway, run_id: string, agent: string, events: MadeEvent[]): Promise<void> {
+	await made(gateway, `/probe/runs/${run_id}`, { agent, events })
+}
+
+async function made(gateway: TestGateway, path: string, body: object): Promise<void> {
+	const reply = await gateway.request('POST', path, { body })
+	if (reply.status !== 200) throw new Error(`no event was made: ${reply.status} ${JSON.stringify(reply.body)}`)
+}
+
+/** The whole log that a filter lets through, oldest first, as the audit shows it page by page. */
+async function wholeLog(gateway: TestGateway, query: Record<string, string> = {}): Promise<EventEnvelope[]> {
+	const events: EventEnvelope[] = []
+	for (let cursor: string | null = ''; cursor !== null;) {
+		const search = new URLSearchParams({ limit: '500', ...query, ...(cursor && { cursor }) })
+		const { status, body } = await gateway.request('GET', `/v1/audit?${search}`)
+		if (status !== 200) throw new Error(`no audit: ${status} ${JSON.stringify(body)}`)
+		events.push(...body.events)
+		cursor = body.next_cursor
+	}
+	return events.toReversed()
+}
+
+/** A stream, and where the log stands at its beginning. */
+async function openAt(url: string): Promise<{ stream: TestStream; start: string }> {
+	const stream = await openStream(url)
+	await stream.until(() => stream.lastEventId !== '', 'the first id')
+	return { stream, start: stream.lastEventId }
+}
+
+const typesOf = (events: EventEnvelope[]): string[] => events.map((event) => event.event_type)
+const idsOf = (events: EventEnvelope[]): string[] => events.map((event) => event.event_id)
+
+void t.test('the event stream', async (t) => {
+	const gateway = await startGateway({ config, files })
+	t.teardown(() => gateway.stop())
+	const { url } = gateway
+
+	await t.test('answers at once, before there is any event, in a form that no proxy holds back', async (t) => {
+		const { stream, start } = await openAt(url)
+		t.match(start, /^\S+$/)
+		t.equal(stream.retry, 3000)
+		t.equal(stream.headers['content-type'], 'text/event-stream')
+		t.match(stream.headers['cache-control'], /no-cache.*no-transform/)
+		t.equal(stream.headers['x-accel-buffering'], 'no')
+		t.notOk(stream.headers['content-encoding'])
+		t.strictSame(stream.events, [])
+		stream.close()
+	})
+
+	await t.test('carries the same protecting headers as every other answer', async (t) => {
+		const stream = await openStream(url, { headers: { 'accept-encoding': 'gzip' } })
+		const { headers } = await gateway.request('GET', '/v1/audit')
+		const protecting = [...headers].filter(([name]) => /^x-|policy|security/.test(name))
+		t.ok(protecting.length >= 4)
+		for (const [name, value] of protecting) t.equal(stream.headers[name], value, name)
+		stream.close()
+	})
+
+	await t.test('shows each event as one whole envelope, with the position behind it as its id', async (t) => {
+		const stream = await openStream(url)
+		const content = 'two\nlines, \u2028 and ünïcode 🎈'
+		await inRun(gateway, 'shape', 'ada', [{ type: 'message.assistant', content }])
+		const event = await stream.waitFor('message.assistant')
+		t.strictSame(Object.keys(event).toSorted(), [
+			'agent_id',
+			'event_id',
+			'event_type',
+			'payload',
+			'run_id',
+			'sequence',
+			'timestamp',
+		])
+		t.match(event, {
+			event_id: /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+			timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+			agent_id: 'ada',
+			run_id: 'shape',
+			sequence: 1,
+		})
+		t.strictSame(event.payload, { content })
+		t.equal(stream.lastEventId, stream.ids[0])
+		stream.close()
+	})
+
+	await t.test('gives what its filter lets through: live, from the log, and in the audit', async (t) => {
+		const all = ['run.started', 'message.user', 'message.assistant', 'agent.updated', 'message.assistant', 'message']
+		const ofRun = all.slice(0, 3)
+		const filters: [query: Record<string, string>, expected: string[]][] = [
+			[{}, all],
+			[{ event_type: '*' }, all],
+			[{ event_type: 'message.user,*' }, all],
+			[{ agent_id: 'ann' }, [...ofRun, 'agent.updated']],
+			[{ agent_id: 'ben' }, ['message.assistant']],
+			[{ run_id: 'of-ann' }, ofRun],
+			[{ run_id: 'of-ann', agent_id: 'ann', event_type: 'message.*' }, ['message.user', 'message.assistant']],
+			[{ agent_id: 'ann', event_type: 'message.assistant' }, ['message.assistant']],
+			[{ event_type: 'message.assistant' }, ['message.assistant', 'message.assistant']],
+			[{ event_type: 'message.*' }, ['message.user', 'message.assistant', 'message.assistant']],
+			[{ event_type: 'run.started,agent.*' }, ['run.started', 'agent.updated']],
+			[{ event_type: 'message' }, ['message']],
+			// Nobody of that name is there: nothing comes, until somebody does.
+			[{ agent_id: 'new' }, []],
+			[{ run_id: 'of-new' }, []],
+			[{ event_type: 'own.type' }, []],
+		]
+		const follow = (more: { lastEventId?: string }) =>
+			Promise.all(filters.map(([query]) => openStream(url, { query, ...more })))
+		const { stream: unfiltered, start } = await openAt(url)
+		unfiltered.close()
+		const live = await follow({})
+
+		await inRun(gateway, 'of-ann', 'ann', [{ type: 'run.started' }, { type: 'message.user' }])
+		await inRun(gateway, 'of-ann', 'ann', [{ type: 'message.assistant' }])
+		await emit(gateway, { type: 'agent.updated' }, 'ann')
+		await inRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant' }])
+		await emit(gateway, { type: 'message' })
+		// For every filter there is a last event: what did not come before it does not come.
+		const last = true
+		await inRun(gateway, 'of-ann', 'ann', [
+			{ type: 'message.assistant', last },
+			{ type: 'run.started', last },
+		])
+		await inRun(gateway, 'of-ben', 'ben', [{ type: 'message.assistant', last }])
+		await inRun(gateway, 'of-new', 'new', [{ type: 'own.type', last }])
+		await emit(gateway, { type: 'message', last })
+
+		const replayed = await follow({ lastEventId: start })
+		for (const [index, [query, expected]] of filters.entries()) {
+			const name = new URLSearchParams(query).toString() || 'no filter'
+			const audit = await wholeLog(gateway, query)
+			for (const stream of [live[index], replayed[index]] as TestStream[]) {
+				await stream.waitFor((event) => event.payload.last === true)
+				const end = stream.events.findIndex((event) => event.payload.last === true)
+				t.strictSame(typesOf(stream.events.slice(0, end)), expected, name)
+				const shown = audit.findIndex((event) => event.event_id === stream.events[0]?.event_id)
+				t.strictSame(idsOf(audit.slice(shown, shown + end + 1)), idsOf(stream.events.slice(0, end + 1)), name)
+				stream.close()
+			}
+		}
+	})
+
+	await t.test('shows pieces of an answer live, and neither replay nor audit has them', async (t) => {
+		const { stream, start } = await openAt(url)
+		await inRun(gateway, 'pieces', 'ada', [
+			{ type: 'model.request' },
+			{ type: 'model.stream', live: true, content: 'Hel' },
+			{ type: 'model.stream', live: true, content: 'lo' },
+			{ type: 'model.response' },
+		])
+		await stream.waitFor('model.response')
+		t.strictSame(typesOf(stream.events), ['model.request', 'model.stream', 'model.stream', 'model.response'])
+		t.strictSame(
+			stream.events.map((event) => event.sequence),
+			[1, 2, 3, 4],
+		)
+		const replay = await openStream(url, { lastEventId: start, query: { run_id: 'pieces' } })
+		await replay.waitFor('model.response')
+		t.strictSame(typesOf(replay.events), ['model.request', 'model.response'])
+		t.strictSame(typesOf(await wholeLog(gateway, { run_id: 'pieces' })), ['model.request', 'model.response'])
+		for (const one of [stream, replay]) one.close()
+	})
+
+	await t.test('goes on behind the position in the header, or in the query, and then live', async (t) => {
+		const { stream, start } = await openAt(url)
+		const events = Array.from({ length: 10 }, (_, n) => ({ type: 'message.user', n }))
+		await inRun(gateway, 'resume', 'ada', events)
+		await stream.waitFor('message.user', 10)
+		const [, , third, , fifth] = stream.ids as [string, string, string, string, string]
+		const cases: [behind: number, options: Parameters<typeof openStream>[1]][] = [
+			[3, { lastEventId: third }],
+			[5, { query: { last_event_id: fifth } }],
+			[5, { lastEventId: fifth, query: { last_event_id: third } }],
+			[3, { lastEventId: '', query: { last_event_id: third } }],
+			[0, { lastEventId: start }],
+			[10, { lastEventId: stream.lastEventId }],
+		]
+		const resumed = await Promise.all(cases.map(async ([behind, options]) => [behind, await openStream(url, options)]))
+		await inRun(gateway, 'resume', 'ada', [{ type: 'message.user', n: 10 }])
+		for (const [behind, one] of resumed as [number, TestStream][]) {
+			await one.waitFor((event) => event.payload.n === 10)
+			t.strictSame(
+				one.events.map((event) => event.payload.n),
+				Array.from({ length: 11 - behind }, (_, n) => n + behind),
+			)
+			one.close()
+		}
+		stream.close()
+	})
+
+	await t.test('a client that lost its stream before any event came misses nothing', async (t) => {
+		const query = { run_id: 'early' }
+		const first = await openStream(url, { query })
+		await first.until(() => first.lastEventId !== '', 'the first id')
+		first.close()
+		await inRun(gateway, 'early', 'ada', [{ type: 'run.started' }])
+		const second = await openStream(url, { query, lastEventId: first.lastEventId })
+		t.equal((await second.waitFor('run.started')).run_id, 'early')
+		second.close()
+	})
+
+	await t.test('reconnecting under constant writes gives the log: no gap, no repeat, in order', async (t) => {
+		const { stream, start } = await openAt(url)
+		const random = randomFrom(20_261)
+		const runs = Array.from({ length: 6 }, (_, n) => ({ run_id: `busy-${n}`, agent: `agent-${n % 2}` }))
+		const filters: Record<string, string>[] = [
+			{},
+			{},
+			{},
+			{ agent_id: 'agent-1' },
+			{ run_id: 'busy-2' },
+			{ event_type: 'message.*' },
+			{ agent_id: 'agent-0', event_type: 'run.started,message.assistant' },
+		]
+		const write = async ({ run_id, agent }: { run_id: string; agent: string }): Promise<void> => {
+			await inRun(gateway, run_id, agent, [{ type: 'run.started' }])
+			for (let round = 0; round < 50; round++) {
+				await inRun(gateway, run_id, agent, [
+					{ type: 'message.user' },
+					{ type: 'model.request' },
+					{ type: 'model.stream', live: true },
+					{ type: 'model.response' },
+					{ type: 'message.assistant', text: 'x'.repeat(Math.floor(random() * 2_000)) },
+				])
+			}
+		}
+		let written = false
+		const writing = Promise.all(runs.map(write)).then(() => (written = true))
+		let connections = 0
+
+		const read = async (query: Record<string, string>): Promise<void> => {
+			const seen: string[] = []
+			let at = start
+			let expected: string[] | undefined
+			while (!expected || seen.length < expected.length) {
+				const one = await openStream(url, { query, lastEventId: at })
+				connections++
+				const kept = (): EventEnvelope[] => one.events.filter((event) => event.event_type !== 'model.stream')
+				if (written) {
+					expected ??= idsOf((await wholeLog(gateway, query)).filter((event) => event.run_id?.startsWith('busy-')))
+					const rest = expected.length - seen.length
+					await one.until(() => kept().length >= rest, `the last ${rest} events`)
+				} else {
+					const some = 1 + Math.floor(random() * 60)
+					await Promise.race([one.until(() => kept().length >= some, `${some} events`), writing])
+				}
+				one.close()
+				if (!risesInEachRun(one.events)) t.fail('a sequence did not rise within one connection')
+				seen.push(...idsOf(kept()))
+				at = one.lastEventId
+			}
+			t.strictSame(seen, expected)
+		}
+		await Promise.all([writing, ...filters.map(read)])
+		t.ok(connections > 3 * filters.length, `${connections} connections`)
+
+		await stream.until(() => stream.events.length >= 6 * (1 + 50 * 5), 'everything in one go')
+		t.ok(risesInEachRun(stream.events))
+		t.equal(new Set(idsOf(stream.events)).size, stream.events.length)
+		stream.close()
+	})
+
+	await t.test('refuses what it does not understand, and says what to change', async (t) => {
+		const wrong: [query: string, path: string, says: RegExp][] = [
+			['agent=ada', 'agent', /agent is not allowed/],
+			['limit=5', 'limit', /limit is not allowed/],
+			['agent_id=', 'agent_id', /empty/],
+			['agent_id=no%20spaces', 'agent_id', /1 to 64/],
+			[`agent_id=${'a'.repeat(65)}`, 'agent_id', /1 to 64/],
+			['run_id=a%00b', 'run_id', /1 to 64/],
+			['event_type=', 'event_type', /empty/],
+			['event_type=message.', 'event_type', /family such as message\.\*/],
+			['event_type=a,,b', 'event_type', /commas/],
+			['event_type=mess*', 'event_type', /family/],
+			[`event_type=${'a,'.repeat(64)}a`, 'event_type', /at most 64/],
+			['event_type=a&event_type=b', 'event_type', /must be a string/],
+			['last_event_id=', 'last_event_id', /empty/],
+			['last_event_id=yesterday', 'last_event_id', /"yesterday" is no position.*leave it out/],
+			['last_event_id=-1', 'last_event_id', /leave it out/],
+			['last_event_id=999999999999', 'last_event_id', /leave it out/],
+			[`last_event_id=${'9'.repeat(200)}`, 'last_event_id', /128/],
+		]
+		for (const [query, path, says] of wrong) {
+			const reply = await gateway.request('GET', `/v1/events/stream?${query}`)
+			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+		}
+		const headers = { 'last-event-id': 'yesterday' }
+		const reply = await gateway.request('GET', '/v1/events/stream', { headers })
+		refused(t, reply, { status: 400, code: 'invalid_request', path: 'last_event_id', says: /leave it out/ }, 'header')
+	})
+
+	await t.test('HEAD answers with its type and opens no stream', async (t) => {
+		await noStreams(gateway)
+		const { status, headers } = await gateway.request('HEAD', '/v1/events/stream')
+		t.equal(status, 200)
+		t.match(headers.get('content-type'), /^text\/event-stream/)
+		t.equal((await gateway.request('GET', '/probe/streams')).body.open, 0)
+	})
+
+	await t.test('forgets a client that went away', async (t) => {
+		const streams = await Promise.all([1, 2, 3].map(() => openStream(url)))
+		t.equal((await gateway.request('GET', '/probe/streams')).body.open, 3)
+		for (const stream of streams) stream.close()
+		await noStreams(gateway)
+		t.pass('none is left')
+	})
+
+	await t.test('speaks HTTP/1.1 in chunks and HTTP/1.0 without', async (t) => {
+		const old = await speak(url, 'GET /v1/events/stream HTTP/1.0\r\nhost: localhost\r\n\r\n')
+		const chunked = await speak(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
+		for (const one of [old, chunked]) await one.until(/id: \d+\n\n/)
+		await emit(gateway, { type: 'message.user', first: 1 })
+		await emit(gateway, { type: 'message.user', second: 2 })
+		const plain = await old.until(/"second":2\}\}\n\n/)
+		t.notMatch(plain, /transfer-encoding/i)
+		t.match(plain, /\r\n\r\nretry: 3000\nid: \d+\n\nid: \d+\ndata: \{.*"first":1\}\}\n\nid: \d+\ndata: [^\n]*\n\n$/)
+		const inChunks = await chunked.until(/"second":2\}\}\n\n\r\n/)
+		t.match(inChunks, /\r\n\r\n[0-9a-f]+\r\nretry: 3000\nid: \d+\n\n\r\n[0-9a-f]+\r\nid: /)
+		for (const one of [old, chunked]) one.close()
+	})
+
+	await t.test('outlives the reload of another plugin', async (t) => {
+		const stream = await openStream(url)
+		const file = join(gateway.home, 'plugins/probe/index.js')
+		writeFileSync(file, `${readFileSync(file, 'utf8')}\n// changed\n`)
+		await stream.waitFor((event) => event.event_type === 'plugin.reloaded' && event.payload.plugin === 'probe')
+		await emit(gateway, { type: 'message.user', after: 'reload' })
+		t.equal((await stream.waitFor('message.user')).payload.after, 'reload')
+		stream.close()
+	})
+
+	await t.test('ends properly when its own settings change, and loses nothing to who connects again', async (t) => {
+		const { stream } = await openAt(url)
+		await emit(gateway, { type: 'message.user' })
+		await stream.waitFor('message.user')
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), `events:\n  retention_days: 31\n${config}`)
+		t.equal(await stream.closed, 'end')
+		const again = await openStream(url, { lastEventId: stream.lastEventId })
+		await again.waitFor('config.reloaded')
+		const both = [...stream.events, ...again.events]
+		const log = idsOf(await wholeLog(gateway))
+		t.strictSame(
+			idsOf(both),
+			log.slice(log.indexOf(both[0]?.event_id ?? ''), log.indexOf(both.at(-1)?.event_id ?? '') + 1),
+		)
+		again.close()
+	})
+
+	await t.test('ends properly, and promptly, when the gateway stops', async (t) => {
+		const streams = await Promise.all([{}, { run_id: 'none' }].map((query) => openStream(url, { query })))
+		const paused = await speak(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
+		await gateway.stop()
+		t.strictSame(await Promise.all(streams.map((stream) => stream.closed)), ['end', 'end'])
+		t.strictSame(typesOf(streams[0]?.events ?? []), ['gateway.stopping'])
+		t.match(await paused.until(/\r\n0\r\n\r\n$/), /restarted/)
+	})
+})
+
+void t.test('who may follow events', async (t) => {
+	const gateway = await startGateway({ config, files, env: { SVC_LOOPBACK: '0' } })
+	t.teardown(() => gateway.stop())
+	const { url } = gateway
+	const makeToken = async (scopes: string[], by?: string, ttl?: string): Promise<{ id: string; token: string }> => {
+		const body = { scopes, ...(ttl && { ttl }) }
+		const reply = await gateway.request('POST', '/v1/auth/tokens', { body, ...(by && { token: by }) })
+		if (reply.status !== 201) throw new Error(`no token: ${reply.status} ${JSON.stringify(reply.body)}`)
+		return reply.body
+	}
+	const admin = await makeToken(['*'])
+	const reader = await makeToken(['events:read'], admin.token)
+	const other = await makeToken(['agents:read', 'runs:write'], admin.token)
+
+	for (const path of ['/v1/events/stream', '/v1/audit']) {
+		await t.test(`${path} takes a token with the scope events:read`, async (t) => {
+			const missing = await gateway.request('GET', path)
+			refused(t, missing, { status: 401, code: 'unauthorized' })
+			t.match(missing.headers.get('www-authenticate'), /^Bearer/)
+			const wrong = await gateway.request('GET', path, { token: other.token })
+			refused(t, wrong, { status: 403, code: 'forbidden', says: /events:read/ })
+			for (const { token } of [reader, admin]) {
+				const stream = await openStream(url, { path, token })
+				t.equal(stream.status, 200)
+				stream.close()
+			}
+		})
+	}
+
+	await t.test('the streams of a revoked token end within a second, those of others go on', async (t) => {
+		const lost = await makeToken(['events:read'], admin.token)
+		const ending = await Promise.all([1, 2, 3].map(() => openStream(url, { token: lost.token })))
+		const staying = await openStream(url, { token: reader.token })
+		await gateway.request('DELETE', `/v1/auth/tokens/${lost.id}`, { token: admin.token })
+		const revoked = performance.now()
+		t.strictSame(await Promise.all(ending.map((stream) => stream.closed)), ['end', 'end', 'end'])
+		t.ok(performance.now() - revoked < 1_000)
+		t.match(ending[0]?.comments.at(-1), /no longer valid/)
+		const again = await gateway.request('GET', '/v1/events/stream', { token: lost.token })
+		refused(t, again, { status: 401, code: 'unauthorized' })
+		await makeToken(['events:read'], admin.token)
+		await staying.waitFor('token.created')
+		staying.close()
+	})
+
+	await t.test('the stream of an expired token ends within a second', async (t) => {
+		const expires = Date.now() + 700
+		const { token } = await makeToken(['events:read'], admin.token, new Date(expires).toISOString())
+		const stream = await openStream(url, { token })
+		t.equal(await stream.closed, 'end')
+		const late = Date.now() - expires
+		t.ok(late >= 0 && late < 1_000, `${late} ms after it expired`)
+	})
+})
+
+void t.test('the audit log', async (t) => {
+	const gateway = await startGateway({ config, files })
+	t.teardown(() => gateway.stop())
+	const page = async (query: string): Promise<{ events: EventEnvelope[]; next_cursor: string | null }> => {
+		const { status, body } = await gateway.request('GET', `/v1/audit?${query}`)
+		if (status !== 200) throw new Error(`no audit: ${status} ${JSON.stringify(body)}`)
+		return body
+	}
+	for (let batch = 0; batch < 6; batch++) {
+		const events = Array.from({ length: 20 }, (_, n) => ({ type: 'message.user', n: batch * 20 + n }))
+		await inRun(gateway, 'counted', 'ada', events)
+	}
+
+	await t.test('shows the newest 50 first where nothing else is asked for', async (t) => {
+		const { status, body } = await gateway.request('GET', '/v1/audit')
+		t.equal(status, 200)
+		t.strictSame(Object.keys(body).toSorted(), ['events', 'next_cursor'])
+		t.equal(body.events.length, 50)
+		t.equal(typeof body.next_cursor, 'string')
+		t.strictSame(
+			body.events.map((event: EventEnvelope) => event.payload.n),
+			Array.from({ length: 50 }, (_, n) => 119 - n),
+		)
+	})
+
+	await t.test('shows each event exactly once, page by page, while more are written', async (t) => {
+		const numbers: unknown[] = []
+		let pages = 0
+		for (let cursor: string | null = ''; cursor !== null; pages++) {
+			const one = await page(`run_id=counted&limit=7${cursor && `&cursor=${cursor}`}`)
+			t.ok(one.events.length <= 7)
+			numbers.push(...one.events.map((event) => event.payload.n))
+			cursor = one.next_cursor
+			await inRun(gateway, 'counted', 'ada', [{ type: 'message.user', n: 1_000 + pages }])
+		}
+		t.ok(pages >= 120 / 7)
+		t.strictSame(
+			numbers,
+			Array.from({ length: 120 }, (_, n) => 119 - n),
+		)
+	})
+
+	await t.test('shows events at or after since, and before until', async (t) => {
+		const all = await wholeLog(gateway, { run_id: 'counted' })
+		const times = [...new Set(all.map((event) => event.timestamp))]
+		t.ok(times.length >= 3)
+		const [from, to] = [times[1], times.at(-1)] as [string, string]
+		const expected = all.filter(({ timestamp }) => timestamp >= from && timestamp < to)
+		t.ok(expected.length > 0 && expected.length < all.length)
+		const found = await wholeLog(gateway, { run_id: 'counted', since: from, until: to })
+		t.strictSame(idsOf(found), idsOf(expected))
+		const shifted = new Date(Date.parse(from) + 3_600_000).toISOString().replace('Z', '+01:00')
+		t.strictSame(idsOf(await wholeLog(gateway, { run_id: 'counted', since: shifted, until: to })), idsOf(expected))
+		t.strictSame(await wholeLog(gateway, { until: '2000-01-01T00:00:00Z' }), [])
+	})
+
+	await t.test('answers with no events and no cursor where nothing matches', async (t) => {
+		t.strictSame(await page('agent_id=nobody'), { events: [], next_cursor: null })
+		t.strictSame(await page('run_id=none&event_type=run.*'), { events: [], next_cursor: null })
+	})
+
+	await t.test('refuses what it does not understand, and says what to change', async (t) => {
+		const wrong: [query: string, path: string, says: RegExp][] = [
+			['last_event_id=1', 'last_event_id', /not allowed/],
+			['limit=0', 'limit', /1/],
+			['limit=501', 'limit', /500/],
+			['limit=1.5', 'limit', /integer/],
+			['limit=many', 'limit', /number/],
+			['cursor=newest', 'cursor', /"newest" is no position.*leave it out/],
+			['cursor=', 'cursor', /empty/],
+			['since=yesterday', 'since', /iso/i],
+			['until=2026-13-01', 'until', /iso/i],
+			['since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z', 'until', /later than since/],
+			['event_type=message.', 'event_type', /family/],
+			['agent_id=a/b', 'agent_id', /1 to 64/],
+		]
+		for (const [query, path, says] of wrong) {
+			const reply = await gateway.request('GET', `/v1/audit?${query}`)
+			refused(t, reply, { status: 400, code: 'invalid_request', path, says }, query)
+		}
+	})
+})
+
+/** Settles when the gateway has noticed that every stream is gone. */
+async function noStreams(gateway: TestGateway): Promise<void> {
+	const deadline = Date.now() + 10_000
+	for (;;) {
+		const { open } = (await gateway.request('GET', '/probe/streams')).body
+		if (open === 0) return
+		if (Date.now() > deadline) throw new Error(`${open} streams are still open`)
+	}
+}
+
+/** Says something on a bare socket, and collects what comes back. */
+async function speak(url: string, text: string): Promise<{ until(pattern: RegExp): Promise<string>; close(): void }> {
+	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
+	await once(socket, 'connect')
+	let heard = ''
+	socket.on('data', (data) => (heard += data.toString()))
+	socket.write(text)
+	return {
+		async until(pattern) {
+			while (!pattern.test(heard)) {
+				if (socket.readableEnded) throw new Error(`the socket ended before ${String(pattern)}: ${heard}`)
+				await Promise.race([once(socket, 'data', { signal: AbortSignal.timeout(10_000) }), once(socket, 'end')])
+			}
+			return heard
+		},
+		close: () => socket.destroy(),
+	}
+}
+
+function risesInEachRun(events: EventEnvelope[]): boolean {
+	const last = new Map<string, number>()
+	for (const { run_id, sequence } of events) {
+		if (run_id === null) continue
+		if (sequence <= (last.get(run_id) ?? 0)) return false
+		last.set(run_id, sequence)
+	}
+	return true
+}
+
+/** Random numbers in 0–1 that are the same in each run (mulberry32). */
+function randomFrom(seed: number): () => number {
+	let state = seed
+	return () => {
+		state = (state + 0x6d2b79f5) | 0
+		let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+		mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+	}
+}
