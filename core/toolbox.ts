@@ -66,7 +66,7 @@ export async function callTool(
 	if (!tool) {
 		const names = tools.map((one) => one.name).join(', ')
 		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names}`)
-		return finish(request, site, failure({ name: request.name, events: primitiveEvents }, request, fault))
+		return finish(request, site, failure({ name: request.name }, request, fault))
 	}
 	if (site.interrupted) {
 		const fault = new Fault(

@@ -20,6 +20,7 @@ import { keys } from './keys.ts'
 import { change, endRun, isEnded } from './records.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
+import type { Turn } from './turns.ts'
 
 /** A step that brings the gateway, or its thread, down this often is not tried again. */
 const RESTART_LIMIT = 3
@@ -28,14 +29,14 @@ type Place = Context<RunSettings>
 
 /** Answers with the run that becomes active behind it, to be enqueued. Throws only where the log or store cannot be written. */
 export function execute(ctx: Place, uid: string, run_id: string): Promise<RunRecord | null> {
-	return withRun(run_id, async ({ signal }) => {
+	return withRun(run_id, async (turn) => {
 		for (;;) {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || isEnded(entry.value.status) || entry.value.status === 'queued') return null
 			const run = entry.value
 			const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
 			try {
-				return await executeOnce(ctx, run, log, signal)
+				return await executeOnce(ctx, run, log, turn)
 			} catch (error) {
 				// The thread died under it, perhaps because of another run: the journal has all that was done.
 				if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
@@ -47,7 +48,7 @@ export function execute(ctx: Place, uid: string, run_id: string): Promise<RunRec
 	})
 }
 
-async function executeOnce(ctx: Place, run: RunRecord, log: RunLog, signal: AbortSignal): Promise<RunRecord | null> {
+async function executeOnce(ctx: Place, run: RunRecord, log: RunLog, turn: Turn): Promise<RunRecord | null> {
 	const journal = log.journal.steps as JournalStep[]
 	const ended = endIn(log)
 	if (ended) return endRun(ctx.store, run.agent_uid, run.run_id, ended, log.journal.lastEvent?.timestamp ?? now())
@@ -57,11 +58,16 @@ async function executeOnce(ctx: Place, run: RunRecord, log: RunLog, signal: Abor
 
 	const began = Date.now()
 	const taken = await takeUp(ctx, run, agent, log, journal)
-	if (taken === 'waits') return null
-	if (taken !== 'goes on') return finish(ctx, run, log, { status: 'failed', error: taken, usage: usageOf(journal) })
-	const outcome = await think(ctx, run, agent, log, journal, signal)
-	if (outcome.status !== 'paused') return finish(ctx, run, log, outcome)
-	await pause(ctx, run, outcome.question_id, run.active_ms + (Date.now() - began))
+	if (taken === 'waits') {
+		// The gateway may have died before the record could follow.
+		await pause(ctx, run, String(log.journal.lastEvent?.payload.question_id), usageOf(journal), run.active_ms)
+		return null
+	}
+	if (taken !== 'goes on')
+		return finish(ctx, run, log, { status: 'failed', error: taken, usage: usageOf(journal) }, turn)
+	const outcome = await think(ctx, run, agent, log, journal, turn)
+	if (outcome.status !== 'paused') return finish(ctx, run, log, outcome, turn)
+	await pause(ctx, run, outcome.question_id, usageOf(journal), run.active_ms + (Date.now() - began))
 	return null
 }
 
@@ -127,8 +133,9 @@ async function think(
 	agent: AgentRecord,
 	log: RunLog,
 	journal: JournalStep[],
-	signal: AbortSignal,
+	turn: Turn,
 ): Promise<RunOutcome> {
+	const { signal } = turn
 	let order: RunOrder
 	try {
 		order = await compose(ctx, run, agent, log, journal)
@@ -142,7 +149,9 @@ async function think(
 		event: (event) => watched(log.append([event])),
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		async model({ answer }) {
-			await log.append(eventsOfAnswer(answer), { kind: 'model', answer })
+			const step: JournalStep = { kind: 'model', answer }
+			await log.append(eventsOfAnswer(answer), step)
+			journal.push(step)
 			return null
 		},
 		async tool({ call }): Promise<ToolReply> {
@@ -157,7 +166,7 @@ async function think(
 			// Asked for now, not when the run began: a reload may have brought other tools.
 			const result = await callTool(await ctx.toolbox.list(agent), call, site, ctx.log)
 			return result.status === 'waits'
-				? { status: 'paused', question_id: await ask(ctx, run, log, call, result.question) }
+				? { status: 'paused', question_id: await ask(ctx, run, log, call, result.question, turn) }
 				: result
 		},
 	})
@@ -216,6 +225,7 @@ async function ask(
 	log: RunLog,
 	call: ToolCallRequest,
 	text: QuestionText,
+	turn: Turn,
 ): Promise<string> {
 	const question_id = createHash('sha256').update(`${run.run_id}:${call.id}`).digest('hex').slice(0, 32)
 	const question: Question = {
@@ -227,7 +237,12 @@ async function ask(
 		answer: null,
 		answered_at: null,
 	}
-	await ctx.store.put(keys.question(run.agent_uid, question_id), question)
+	try {
+		await ctx.store.create(keys.question(run.agent_uid, question_id), question)
+	} catch (error) {
+		if (!isFault(error, 'conflict')) throw error // asked before a crash, and perhaps answered since
+	}
+	turn.settling()
 	await log.append([
 		{ event_type: 'question.asked', payload: { question_id, ...text } },
 		{ event_type: 'run.paused', payload: { question_id } },
@@ -236,7 +251,7 @@ async function ask(
 }
 
 /** The answer may already be there: then the run counts as started, and its next job is on its way. */
-async function pause(ctx: Place, run: RunRecord, question_id: string, active_ms: number): Promise<void> {
+async function pause(ctx: Place, run: RunRecord, question_id: string, usage: Usage, active_ms: number): Promise<void> {
 	await change(ctx.store, run.agent_uid, async () => {
 		const entry = await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id))
 		const question = await ctx.store.get<Question>(keys.question(run.agent_uid, question_id))
@@ -248,6 +263,7 @@ async function pause(ctx: Place, run: RunRecord, question_id: string, active_ms:
 		}
 		const value: RunRecord = {
 			...entry.value,
+			usage,
 			active_ms,
 			status: open ? 'paused' : 'started',
 			question: open ? { question_id, ...text } : null,
@@ -258,22 +274,23 @@ async function pause(ctx: Place, run: RunRecord, question_id: string, active_ms:
 
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
-async function finish(ctx: Place, run: RunRecord, log: RunLog, outcome: Final): Promise<RunRecord | null> {
+async function finish(ctx: Place, run: RunRecord, log: RunLog, outcome: Final, turn: Turn): Promise<RunRecord | null> {
 	const at = now()
+	turn.settling()
 	switch (outcome.status) {
 		case 'completed': {
 			const { answer, usage } = outcome
 			const completed: NewEvent = { event_type: 'run.completed', payload: { usage } }
-			await log.append([...eventsOfAnswer(answer), completed], { kind: 'model', answer })
+			await writeEnd(log, [...eventsOfAnswer(answer), completed], { kind: 'model', answer })
 			return endRun(ctx.store, run.agent_uid, run.run_id, { status: 'completed', answer: answer.content, usage }, at)
 		}
 		case 'failed': {
 			const { error, usage } = outcome
-			await log.append([{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage } }])
+			await writeEnd(log, [{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage } }])
 			return endRun(ctx.store, run.agent_uid, run.run_id, { status: 'failed', error, usage }, at)
 		}
 		case 'stopped': {
-			await log.append([{ event_type: 'run.stopped', payload: {} }])
+			await writeEnd(log, [{ event_type: 'run.stopped', payload: {} }])
 			return endRun(
 				ctx.store,
 				run.agent_uid,
@@ -283,6 +300,13 @@ async function finish(ctx: Place, run: RunRecord, log: RunLog, outcome: Final): 
 			)
 		}
 	}
+}
+
+/** Nothing comes behind it, such as the result of a tool that did not hear of the stop. */
+function writeEnd(log: RunLog, events: NewEvent[], step?: JournalStep): Promise<void> {
+	const written = log.append(events, step)
+	log.close()
+	return written
 }
 
 function eventsOfAnswer(answer: {
@@ -302,7 +326,7 @@ function eventsOfAnswer(answer: {
 }
 
 /** How the run ended, where its log says that it did: the gateway died before the record could follow. */
-function endIn(log: RunLog): Ended | null {
+export function endIn(log: RunLog): Ended | null {
 	const event = log.journal.lastEvent
 	const steps = log.journal.steps as JournalStep[]
 	switch (event?.event_type) {

@@ -61,7 +61,7 @@ function millisecondsOf(id: string): number {
 }
 
 async function expire(ctx: Context<RunSettings>, uid: string, question: Question): Promise<void> {
-	await withRun(question.run_id, async () => {
+	await withRun(question.run_id, async (turn) => {
 		const entry = await ctx.store.get<RunRecord>(keys.run(uid, question.run_id))
 		if (entry?.value.status !== 'paused') return
 		const error = {
@@ -69,6 +69,7 @@ async function expire(ctx: Context<RunSettings>, uid: string, question: Question
 			message: `nobody answered the question within ${ctx.config.question_ttl_days} days (runs.question_ttl_days)`,
 		}
 		const log = await ctx.events.openRun({ run_id: question.run_id, agent_id: entry.value.agent })
+		turn.settling()
 		await log.append([
 			{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage: entry.value.usage } },
 		])

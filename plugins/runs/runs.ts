@@ -4,11 +4,13 @@ import { now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { currentSession, messagesOf, newSession } from './conversation.ts'
 import type { Question, RunRecord, Runs, RunSettings } from './contract.ts'
+import { endIn } from './executor.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry, Lane } from './keys.ts'
 import { change, endRun, getRun, isEnded, jobOf } from './records.ts'
 import { takeIn } from './start.ts'
-import { interrupt, withRun } from './turns.ts'
+import { settled, withRun } from './turns.ts'
+import type { Turn } from './turns.ts'
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store, queue, config } = ctx
@@ -23,17 +25,20 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	}
 
 	/** Ends it as stopped, whoever has it. Settles when nothing of it goes on. */
-	const stop = async (run_id: string, uid: string): Promise<void> => {
-		await interrupt(run_id, 'stopped')
-		await withRun(run_id, async () => {
+	const stop = (run_id: string, uid: string): Promise<void> => {
+		const end = async (turn: Turn): Promise<void> => {
 			const entry = await store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || isEnded(entry.value.status)) return
 			const log = await ctx.events.openRun({ run_id, agent_id: entry.value.agent })
-			await log.append([{ event_type: 'run.stopped', payload: {} }])
+			turn.settling()
+			// It may have ended in its log just before a crash, and nobody has taken it up since.
+			const ended = endIn(log)
+			if (!ended) await log.append([{ event_type: 'run.stopped', payload: {} }])
 			log.close()
-			const next = await endRun(store, uid, run_id, { status: 'stopped' }, now())
+			const next = await endRun(store, uid, run_id, ended ?? { status: 'stopped' }, now())
 			if (next) enqueue(next)
-		})
+		}
+		return withRun(run_id, end, 'stopped')
 	}
 
 	const stopAll = async (agent: AgentRef): Promise<void> => {
@@ -50,13 +55,18 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			if (isNew && run.status === 'started') enqueue(run)
 			return run
 		},
-		get: (run_id) => getRun(store, run_id),
+		async get(run_id) {
+			await settled(run_id)
+			return getRun(store, run_id)
+		},
 		async list(agent, { limit, before, status }) {
 			const found: RunRecord[] = []
 			const after = before === undefined ? {} : { after: keys.run(agent.uid, before) }
 			for await (const { value } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
-				if (status !== undefined && value.status !== status) continue
-				found.push(value)
+				const changed = !isEnded(value.status) && (await settled(value.run_id))
+				const run = changed ? await getRun(store, value.run_id) : value
+				if (status !== undefined && run.status !== status) continue
+				found.push(run)
 				if (found.length === limit) break
 			}
 			return found
@@ -118,7 +128,10 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 		},
 		async history(agent, conversation) {
-			return messagesOf(store, agent, conversation ?? (await currentSession(store, agent)))
+			const name = conversation ?? (await currentSession(store, agent))
+			const lane = await store.get<Lane>(keys.lane(agent.uid, name))
+			if (lane?.value.runs[0] !== undefined) await settled(lane.value.runs[0])
+			return messagesOf(store, agent, name)
 		},
 		session: (agent) => currentSession(store, agent),
 		async reset(agent) {

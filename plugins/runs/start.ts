@@ -29,7 +29,10 @@ export async function takeIn(
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
 
-	const taken = change(store, uid, async () => {
+	// The index lies in a scope of its own. Where only one of the two gets written, nobody was told of the run.
+	let indexed: Promise<unknown> | undefined
+
+	const taken = await change(store, uid, async () => {
 		const earlier = await repeated?.find()
 		if (earlier) return { ops: null, result: { run: earlier, isNew: false } }
 		const lane = await store.get<Lane>(keys.lane(uid, request.conversation))
@@ -48,11 +51,12 @@ export async function takeIn(
 			{ key: keys.lane(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: lane?.rev ?? null },
 		]
 		if (repeated) ops.push(await repeated.op(run_id))
+		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
+		indexed.catch(() => {}) // awaited below, unless the commit fails first
 		return { ops, result: { run, isNew: true } }
 	})
-	// The index lies in a scope of its own. Where only one of the two gets written, nobody was told of the run.
-	const [result] = await Promise.all([taken, store.put(keys.index(run_id), { agent: agent.name, uid })])
-	return result
+	await indexed
+	return taken
 }
 
 function makeRecord(

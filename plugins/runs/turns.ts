@@ -5,33 +5,44 @@
 export interface Turn {
 	/** Aborts when somebody wants the run stopped. */
 	signal: AbortSignal
+	/** To be called before an event tells what the run's record says only a moment later: from now on readers wait for it. */
+	settling(): void
 }
 
 interface Holder {
 	controller: AbortController
 	over: Promise<void>
+	settling: boolean
 }
 
 const holders = new Map<string, Holder>()
 
-/** Waits for whoever has the run, then does `work` with it. */
-export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T>): Promise<T> {
-	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) await holder.over
+/** Waits for whoever has the run, and asks them to stop it where a `reason` for that is given; then does `work` with it. */
+export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T>, reason?: string): Promise<T> {
+	// Several may wait, and the next of them may be the one that executes the run: each is told.
+	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
+		if (reason !== undefined) holder.controller.abort(reason)
+		await holder.over
+	}
 	const controller = new AbortController()
 	const over = Promise.withResolvers<void>()
-	holders.set(run_id, { controller, over: over.promise })
+	const own: Holder = { controller, over: over.promise, settling: false }
+	holders.set(run_id, own)
 	try {
-		return await work({ signal: controller.signal })
+		return await work({ signal: controller.signal, settling: () => void (own.settling = true) })
 	} finally {
 		holders.delete(run_id)
 		over.resolve()
 	}
 }
 
-/** Asks whoever has the run to stop it. Settles once they have let go of it. */
-export async function interrupt(run_id: string, reason: string): Promise<void> {
+/**
+ * For readers of a run's record: waits while the record is about to say what an event has told already, so that who
+ * heard `run.completed` reads `completed`. True where it had to wait.
+ */
+export async function settled(run_id: string): Promise<boolean> {
 	const holder = holders.get(run_id)
-	if (!holder) return
-	holder.controller.abort(reason)
+	if (!holder?.settling) return false
 	await holder.over
+	return true
 }

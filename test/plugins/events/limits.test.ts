@@ -36,7 +36,7 @@ const start = (settings: string): Promise<TestGateway> =>
 	startGateway({ files, config: `plugins:\n  flood: true\n  events: {${settings}}\n` })
 
 /** More than the kernel's buffers of one connection hold. */
-const much = { count: 300, bytes: 64 * 1024 }
+const much = { count: 200, bytes: 64 * 1024 }
 
 /** A client that asks for the stream and then reads nothing. */
 async function stalled(url: string): Promise<Socket> {

@@ -1,0 +1,81 @@
+/**
+ * One keep-alive connection, one request on it at a time. Client and server share the cores, so what the client costs
+ * is missing in what is measured: this one takes about a tenth of `fetch`.
+ */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+
+export interface Reply {
+	status: number
+	body: string
+}
+
+export class Connection {
+	readonly #socket: Socket
+	readonly #host: string
+	#waiting: PromiseWithResolvers<Reply> | null = null
+	#received = ''
+
+	private constructor(socket: Socket, host: string) {
+		this.#socket = socket
+		this.#host = host
+		socket.setNoDelay(true)
+		socket.setEncoding('latin1')
+		socket.on('data', (text: string) => this.#take(text))
+		socket.on('close', () => this.#waiting?.reject(new Error('the server closed the connection')))
+	}
+
+	/** `url` is the server's, such as `http://127.0.0.1:3000`. */
+	static async open(url: string): Promise<Connection> {
+		const { hostname, port, host } = new URL(url)
+		const socket = connect(Number(port), hostname)
+		await once(socket, 'connect')
+		return new Connection(socket, host)
+	}
+
+	get(path: string): Promise<Reply> {
+		return this.#send(`GET ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n\r\n`)
+	}
+
+	post(path: string, body: unknown): Promise<Reply> {
+		const text = JSON.stringify(body)
+		const length = Buffer.byteLength(text)
+		return this.#send(
+			`POST ${path} HTTP/1.1\r\nhost: ${this.#host}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${text}`,
+		)
+	}
+
+	close(): void {
+		this.#socket.destroy()
+	}
+
+	#send(request: string): Promise<Reply> {
+		if (this.#waiting) throw new Error('a request is under way on this connection already')
+		this.#waiting = Promise.withResolvers()
+		this.#socket.write(request)
+		return this.#waiting.promise
+	}
+
+	/** Every answer that is measured has a content-length. */
+	#take(text: string): void {
+		this.#received += text
+		const headEnd = this.#received.indexOf('\r\n\r\n')
+		if (headEnd < 0) return
+		const head = this.#received.slice(0, headEnd)
+		const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+		const end = headEnd + 4 + length
+		if (this.#received.length < end) return
+		const body = this.#received.slice(headEnd + 4, end)
+		this.#received = this.#received.slice(end)
+		const waiting = this.#waiting
+		this.#waiting = null
+		waiting?.resolve({ status: Number(head.slice(9, 12)), body })
+	}
+}
+
+/** Throws where the answer is none of success. */
+export function bodyOf<T>({ status, body }: Reply): T {
+	if (status < 200 || status > 299) throw new Error(`the gateway answered ${status}: ${body}`)
+	return JSON.parse(body) as T
+}

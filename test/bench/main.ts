@@ -1,0 +1,57 @@
+/**
+ * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
+ *
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest start memory]
+ *
+ * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
+ */
+import { cpus, release } from 'node:os'
+import { parseArgs } from 'node:util'
+import { efforts } from './effort.ts'
+import type { Effort, Level } from './effort.ts'
+import { fanOut } from './fan-out.ts'
+import { latency } from './latency.ts'
+import { memory } from './memory.ts'
+import { rest } from './rest.ts'
+import { start } from './start.ts'
+import { isMet, ratioOf, tableOf } from './table.ts'
+import type { Figure } from './table.ts'
+import { throughput } from './throughput.ts'
+
+const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
+	throughput,
+	latency,
+	'fan-out': fanOut,
+	rest,
+	start,
+	memory,
+}
+
+const { values, positionals } = parseArgs({
+	allowPositionals: true,
+	options: { quick: { type: 'boolean' }, long: { type: 'boolean' }, json: { type: 'boolean' } },
+})
+const unknown = positionals.find((name) => !(name in metrics))
+if (unknown !== undefined) {
+	console.error(`bench: no metric "${unknown}"; there are: ${Object.keys(metrics).join(', ')}`)
+	process.exit(2)
+}
+if (process.platform !== 'linux') {
+	console.error('bench: the figures of processes come from /proc, which only Linux has')
+	process.exit(2)
+}
+
+const level: Level = values.quick ? 'quick' : values.long ? 'long' : 'standard'
+const machine = `Node ${process.versions.node}, Linux ${release()}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`
+const chosen = positionals.length > 0 ? positionals : Object.keys(metrics)
+const figures: Figure[] = []
+for (const name of chosen) {
+	process.stderr.write(`${name} …\n`)
+	figures.push(...((await metrics[name]?.(efforts[level])) ?? []))
+}
+if (values.json) {
+	const rows = figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), met: isMet(figure) }))
+	console.log(JSON.stringify({ machine, level, figures: rows }))
+} else {
+	console.log(`\n${machine}, ${level}\n\n${tableOf(figures)}`)
+}

@@ -1,0 +1,52 @@
+/**
+ * Memory over many runs. Without the pages of files: those of the database fill with use, as they should, and the kernel
+ * takes them back when it needs room.
+ */
+import type { Effort } from './effort.ts'
+import { startPeer } from './peer.ts'
+import type { BareCalls } from './peers/bare-openai.ts'
+import { openRunner, runAll } from './runs.ts'
+import { slope } from './statistics.ts'
+import { connections, makeAgents, startSubject } from './subject.ts'
+import type { Figure } from './table.ts'
+import { memoryMib } from './usage.ts'
+
+const CLIENTS = 32
+const BATCH = 100
+/** Until the heaps have found their size. */
+const WARM_UP_RUNS = 1_000
+
+export async function memory({ memoryRuns }: Effort): Promise<Figure[]> {
+	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
+	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
+	const url = await model.ask<string>('url')
+	await using gateway = await startSubject({ modelUrl: url })
+	const clients = await connections(gateway.url, CLIENTS)
+	using runner = await openRunner(gateway)
+
+	/** MiB that are added by 1,000 runs. */
+	const watch = async (pid: number, doRuns: (count: number) => Promise<unknown>): Promise<number> => {
+		await doRuns(WARM_UP_RUNS)
+		const points = [{ x: 0, y: memoryMib(pid).anonymous }]
+		for (let runs = BATCH; runs <= memoryRuns; runs += BATCH) {
+			await doRuns(BATCH)
+			points.push({ x: runs / 1000, y: memoryMib(pid).anonymous })
+		}
+		return slope(points)
+	}
+	const ours = await watch(gateway.pid, async (count) => runAll(runner, clients, await makeAgents(clients, count)))
+	const after = memoryMib(gateway.pid).anonymous
+	const others = await watch(bare.pid, (calls) =>
+		bare.ask('callAll', { url, calls, lanes: CLIENTS, turns: 0 } satisfies BareCalls),
+	)
+	for (const client of clients) client.close()
+	return [
+		{ metric: 'memory added by 1,000 runs', unit: 'MiB', ours, bare: others },
+		{
+			metric: `memory after ${WARM_UP_RUNS + memoryRuns} runs`,
+			unit: 'MiB',
+			ours: after,
+			bare: memoryMib(bare.pid).anonymous,
+		},
+	]
+}

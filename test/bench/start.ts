@@ -1,0 +1,44 @@
+/** From the start of the process until it listens, and the memory that it holds idle, against an empty hapi server. */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Effort } from './effort.ts'
+import { startPeer } from './peer.ts'
+import { compare, inTurns } from './rounds.ts'
+import { startSubject } from './subject.ts'
+import type { Figure } from './table.ts'
+import { memoryMib } from './usage.ts'
+
+/** Until what the start has left over is done. */
+const SETTLE_MS = 500
+
+interface Started {
+	ready_ms: number
+	resident: number
+}
+
+export async function start({ starts }: Effort): Promise<Figure[]> {
+	const pairs = await inTurns<Started>(
+		starts,
+		async () => {
+			await using gateway = await startSubject()
+			await pause(SETTLE_MS)
+			return { ready_ms: gateway.ready_ms, resident: memoryMib(gateway.pid).resident }
+		},
+		async () => {
+			const began = performance.now()
+			await using bare = await startPeer(new URL('./peers/bare-hapi.ts', import.meta.url))
+			await bare.ask('url')
+			const ready_ms = performance.now() - began
+			await pause(SETTLE_MS)
+			return { ready_ms, resident: memoryMib(bare.pid).resident }
+		},
+	)
+	return [
+		{
+			metric: 'start until ready',
+			unit: 'ms',
+			...compare(pairs, (one) => one.ready_ms),
+			goal: { of: 'ours', most: 500 },
+		},
+		{ metric: 'memory idle', unit: 'MiB', ...compare(pairs, (one) => one.resident), goal: { of: 'ours', most: 130 } },
+	]
+}

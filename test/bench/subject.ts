@@ -1,0 +1,90 @@
+/** The gateway that is measured: a process of its own with an empty home, and its clients' side. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { get } from 'node:http'
+import type { ClientRequest } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createParser } from 'eventsource-parser'
+import { spawnGateway } from '../support/process.ts'
+import { bodyOf, Connection } from './connection.ts'
+
+export interface Subject extends AsyncDisposable {
+	url: string
+	pid: number
+	/** Milliseconds from the process's start to its greeting. */
+	ready_ms: number
+}
+
+export interface SubjectOptions {
+	/** Where its model is; without one the gateway answers by itself. */
+	modelUrl?: string
+	/** Files of its home, by path. */
+	files?: Record<string, string>
+	env?: NodeJS.ProcessEnv
+}
+
+export async function startSubject({ modelUrl, files = {}, env = {} }: SubjectOptions = {}): Promise<Subject> {
+	const home = mkdtempSync(join(tmpdir(), 'svc-bench-'))
+	for (const [path, text] of Object.entries(files)) {
+		mkdirSync(join(home, path, '..'), { recursive: true })
+		writeFileSync(join(home, path), text)
+	}
+	const model =
+		modelUrl === undefined ? {} : { OPENAI_API_KEY: 'bench', OPENAI_BASE_URL: modelUrl, OPENAI_MODEL: 'bench' }
+	const gateway = await spawnGateway(home, { ...model, ...env })
+	return {
+		url: gateway.url,
+		pid: gateway.pid,
+		ready_ms: gateway.ready_ms,
+		async [Symbol.asyncDispose]() {
+			await gateway.end()
+			rmSync(home, { recursive: true, force: true })
+		},
+	}
+}
+
+let agents = 0
+
+/** Creates agents and answers with their names. */
+export async function makeAgents(connections: readonly Connection[], count: number): Promise<string[]> {
+	const names = Array.from({ length: count }, () => `agent-${agents++}`)
+	const left = names.values()
+	const make = async (connection: Connection): Promise<void> => {
+		for (const name of left) bodyOf(await connection.post('/v1/agents', { name }))
+	}
+	await Promise.all(connections.map(make))
+	return names
+}
+
+export function connections(url: string, count: number): Promise<Connection[]> {
+	return Promise.all(Array.from({ length: count }, () => Connection.open(url)))
+}
+
+export interface Event {
+	run_id: string
+	event_type: string
+	payload: Record<string, unknown>
+}
+
+/** One SSE stream of the gateway's events. Settles once it is open. */
+export async function listen(url: string, types: string[], heard: (event: Event) => void): Promise<Disposable> {
+	const parser = createParser({ onEvent: ({ data }) => heard(JSON.parse(data) as Event) })
+	const opened = Promise.withResolvers<void>()
+	const request: ClientRequest = get(
+		`${url}/v1/events/stream?event_type=${types.join(',')}`,
+		{ agent: false },
+		(response) => {
+			if (response.statusCode !== 200) opened.reject(new Error(`the stream was answered with ${response.statusCode}`))
+			response.setEncoding('utf8')
+			// The gateway greets as soon as the stream is live.
+			response.on('data', (text: string) => {
+				opened.resolve()
+				parser.feed(text)
+			})
+			response.on('error', () => {}) // ends with the gateway
+		},
+	)
+	request.on('error', (error) => opened.reject(error))
+	await opened.promise
+	return { [Symbol.dispose]: () => void request.destroy() }
+}

@@ -1,0 +1,66 @@
+/** One figure as it is printed. */
+export interface Figure {
+	metric: string
+	unit: string
+	ours: number
+	/** Null where there is nothing to compare with. */
+	bare: number | null
+	/** Default: ours / bare. */
+	ratio?: number
+	goal?: Goal
+}
+
+export interface Goal {
+	/** Of which column. */
+	of: 'ours' | 'ratio'
+	least?: number
+	most?: number
+}
+
+const heads = ['metric', 'ours', 'bare', 'ratio', 'goal', '']
+
+export function ratioOf({ ours, bare, ratio }: Figure): number | null {
+	return ratio ?? (bare === null ? null : ours / bare)
+}
+
+/** Null where there is no goal. */
+export function isMet(figure: Figure): boolean | null {
+	const { goal, ours } = figure
+	if (!goal) return null
+	const value = goal.of === 'ours' ? ours : ratioOf(figure)
+	if (value === null) return null
+	return value >= (goal.least ?? Number.NEGATIVE_INFINITY) && value <= (goal.most ?? Number.POSITIVE_INFINITY)
+}
+
+/** All figures as lines of text with aligned columns. */
+export function tableOf(figures: readonly Figure[]): string {
+	const rows = figures.map((figure) => [
+		`${figure.metric} (${figure.unit})`,
+		number(figure.ours),
+		number(figure.bare),
+		number(ratioOf(figure)),
+		goalText(figure.goal),
+		{ true: 'met', false: 'MISSED', null: '' }[String(isMet(figure)) as 'true'],
+	])
+	const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
+	const line = (row: string[]): string =>
+		row
+			.map((cell, column) =>
+				column === 0 || column > 3 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+			)
+			.join('  ')
+			.trimEnd()
+	return [line(heads), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
+
+function goalText(goal: Goal | undefined): string {
+	if (!goal) return ''
+	const bound = goal.least === undefined ? `≤ ${goal.most}` : `≥ ${goal.least}`
+	return goal.of === 'ratio' ? `ratio ${bound}` : bound
+}
+
+function number(value: number | null): string {
+	if (value === null) return '–'
+	if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en-US')
+	return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
+}

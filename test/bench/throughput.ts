@@ -1,0 +1,83 @@
+/** Runs a second with 32 clients, and what one costs: with fresh conversations, and with 50 turns in each. */
+import type { Effort } from './effort.ts'
+import { startPeer } from './peer.ts'
+import type { BareCalls, BareTimes } from './peers/bare-openai.ts'
+import { compare, inTurns } from './rounds.ts'
+import { openRunner, runAll } from './runs.ts'
+import { connections, makeAgents, startSubject } from './subject.ts'
+import type { Figure } from './table.ts'
+import { cpuMs } from './usage.ts'
+
+const CLIENTS = 32
+/** As many as the gateway shows a model. */
+const TURNS = 50
+
+interface Round {
+	perSecond: number
+	cpuPerRun: number
+}
+
+export async function throughput({ rounds, runs }: Effort): Promise<Figure[]> {
+	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
+	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
+	const url = await model.ask<string>('url')
+	await using gateway = await startSubject({ modelUrl: url })
+	const clients = await connections(gateway.url, CLIENTS)
+	using runner = await openRunner(gateway)
+
+	const measure = async (pid: number, work: () => Promise<number>): Promise<Round> => {
+		const cpu = cpuMs(pid)
+		const ms = await work()
+		return { perSecond: (runs * 1000) / ms, cpuPerRun: (cpuMs(pid) - cpu) / runs }
+	}
+	const callAll = (turns: number): Promise<Round> =>
+		measure(bare.pid, async () => {
+			const { ms } = await bare.ask<BareTimes>('callAll', {
+				url,
+				calls: runs,
+				lanes: CLIENTS,
+				turns,
+			} satisfies BareCalls)
+			return ms
+		})
+
+	const fresh = await inTurns(
+		rounds,
+		async () => {
+			// A conversation of its own for each run, so that its length does not grow while it is measured.
+			const agents = await makeAgents(clients, runs)
+			return measure(gateway.pid, () => runAll(runner, clients, agents))
+		},
+		() => callAll(0),
+	)
+
+	const talkers = await makeAgents(clients, CLIENTS)
+	await runAll(runner, clients, repeat(talkers, TURNS))
+	const long = await inTurns(
+		rounds,
+		() => measure(gateway.pid, () => runAll(runner, clients, repeat(talkers, runs / CLIENTS))),
+		() => callAll(TURNS),
+	)
+	for (const client of clients) client.close()
+
+	return [
+		{
+			metric: `runs, ${CLIENTS} clients`,
+			unit: '1/s',
+			...compare(fresh, (round) => round.perSecond),
+			goal: { of: 'ratio', least: 0.36 },
+		},
+		{ metric: 'CPU time of one run', unit: 'ms', ...compare(fresh, (round) => round.cpuPerRun) },
+		{
+			metric: `runs after ${TURNS} turns, ${CLIENTS} clients`,
+			unit: '1/s',
+			...compare(long, (round) => round.perSecond),
+		},
+		{ metric: `CPU time of one run after ${TURNS} turns`, unit: 'ms', ...compare(long, (round) => round.cpuPerRun) },
+	]
+}
+
+/** Every agent `times` times; the same one never twice within one round of the clients. */
+function repeat(agents: readonly string[], times: number): string[] {
+	return Array.from({ length: times }, () => agents).flat()
+}

@@ -1,0 +1,548 @@
+/** The Agent resource and its rows in the spec's table "Agents", over HTTP. */
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Test } from 'tap'
+import { send, startGateway } from '../support/gateway.ts'
+import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
+import { isProper, refused } from '../support/refused.ts'
+import { openStream } from '../support/sse.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
+	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
+}
+
+async function make(name: string, fields: Record<string, unknown> = {}): Promise<Answer> {
+	const { status, body } = await call('POST', '/v1/agents', { name, ...fields })
+	if (status !== 201) throw new Error(`agent ${name}: ${status} ${JSON.stringify(body)}`)
+	return body
+}
+
+void t.test('creating an agent answers 201 with name, persona, config and created_at', async (t) => {
+	const config = {
+		model: 'gpt-test',
+		provider: 'offline',
+		temperature: 0.5,
+		limits: { steps: 5 },
+		note: { any: ['thing'] },
+	}
+	const reply = await call('POST', '/v1/agents', { name: 'ada', persona: 'You are Ada.', config })
+	t.equal(reply.status, 201)
+	t.match(reply.headers.get('content-type'), /^application\/json/)
+	const { created_at, ...rest } = reply.body
+	t.strictSame(rest, { name: 'ada', persona: 'You are Ada.', config })
+	t.match(created_at, ISO)
+})
+
+void t.test('persona and config may be left out', async (t) => {
+	const { created_at: _, ...rest } = await make('plain')
+	t.strictSame(rest, { name: 'plain', persona: null, config: {} })
+})
+
+void t.test('a created agent can be read, with its skills', async (t) => {
+	const made = await make('reader', { persona: 'Reads.', config: { temperature: 1 } })
+	const { status, body } = await call('GET', '/v1/agents/reader')
+	t.equal(status, 200)
+	t.strictSame(body, { ...made, skills: [] })
+})
+
+void t.test('the list has name and created_at of every agent', async (t) => {
+	const made = await Promise.all(['list-b', 'list-a', 'list-C'].map((name) => make(name)))
+	const { status, body } = await call('GET', '/v1/agents')
+	t.equal(status, 200)
+	for (const { name, created_at } of made)
+		t.strictSame(
+			body.filter((one: { name: string }) => one.name === name),
+			[{ name, created_at }],
+		)
+})
+
+void t.test('names may have 1 to 64 of the allowed characters, and case counts', async (t) => {
+	for (const name of [
+		'x',
+		'7',
+		'A'.repeat(64),
+		'a.b_c-9',
+		'Case',
+		'case',
+		'constructor',
+		'hasOwnProperty',
+		'toString',
+	]) {
+		refused(t, await call('GET', `/v1/agents/${name}`), { status: 404, code: 'not_found' }, name)
+		t.equal((await make(name)).name, name)
+		t.equal((await call('GET', `/v1/agents/${name}`)).body.name, name)
+	}
+})
+
+void t.test('a change names what it changes, all else stays', async (t) => {
+	const made = await make('changing', {
+		persona: 'Old.',
+		config: { model: 'm', provider: 'offline', temperature: 0.2 },
+	})
+
+	const first = await call('PATCH', '/v1/agents/changing', { config: { temperature: 1.5 } })
+	t.equal(first.status, 200)
+	t.strictSame(first.body, { ...made, config: { model: 'm', provider: 'offline', temperature: 1.5 } })
+
+	const second = await call('PATCH', '/v1/agents/changing', { persona: 'New.' })
+	t.strictSame(second.body, { ...first.body, persona: 'New.' })
+
+	const third = await call('PATCH', '/v1/agents/changing', { config: { model: null, note: 'kept' } })
+	t.strictSame(third.body.config, { provider: 'offline', temperature: 1.5, note: 'kept' }, 'null removes a key')
+
+	const fourth = await call('PATCH', '/v1/agents/changing', {})
+	t.strictSame(fourth.body, third.body)
+	const { skills: _, ...read } = (await call('GET', '/v1/agents/changing')).body
+	t.strictSame(read, third.body)
+})
+
+void t.test('changes at the same time are all kept', async (t) => {
+	await make('busy')
+	const keys = Array.from({ length: 20 }, (_, n) => `key${n}`)
+	const replies = await Promise.all(keys.map((key) => call('PATCH', '/v1/agents/busy', { config: { [key]: true } })))
+	t.ok(replies.every((reply) => reply.status === 200))
+	const { config } = (await call('GET', '/v1/agents/busy')).body
+	t.strictSame(Object.keys(config).toSorted(), keys.toSorted())
+})
+
+void t.test('a second agent of the same name is refused', async (t) => {
+	await make('twice', { persona: 'First.' })
+	const second = await call('POST', '/v1/agents', { name: 'twice', persona: 'Second.' })
+	refused(t, second, { status: 409, code: 'already_exists', says: /"twice".*(another name|PATCH)/ })
+	t.equal((await call('GET', '/v1/agents/twice')).body.persona, 'First.')
+
+	const race = await Promise.all(Array.from({ length: 20 }, () => call('POST', '/v1/agents', { name: 'race' })))
+	t.equal(race.filter((reply) => reply.status === 201).length, 1)
+	t.equal(race.filter((reply) => reply.status === 409).length, 19)
+})
+
+void t.test('a deletion answers 204 without a body, and the agent is gone', async (t) => {
+	await make('leaving')
+	const reply = await call('DELETE', '/v1/agents/leaving')
+	t.equal(reply.status, 204)
+	t.equal(reply.body, '')
+	refused(t, await call('GET', '/v1/agents/leaving'), { status: 404, code: 'not_found', says: /"leaving"/ })
+	refused(t, await call('DELETE', '/v1/agents/leaving'), { status: 404, code: 'not_found' })
+	t.notOk((await call('GET', '/v1/agents')).body.some((one: { name: string }) => one.name === 'leaving'))
+})
+
+void t.test(
+	'a deletion ends the runs of the agent, and one made anew under its name finds nothing of it',
+	async (t) => {
+		await make('reborn')
+		const stream = await openStream(gateway.url, { query: { agent_id: 'reborn' } })
+		t.teardown(() => stream.close())
+		const start = async (prompt: string): Promise<string> =>
+			(await call('POST', '/v1/agents/reborn/runs', { prompt })).body.run_id
+		const done = await start('/tool memory.stm_write {"key":"colour","value":"blue"}')
+		await stream.waitFor((event) => event.run_id === done && event.event_type === 'run.completed')
+		const paused = await start('/tool ask {"question":"Still there?"}')
+		const asked = await stream.waitFor('question.asked')
+		await stream.waitFor('run.paused')
+		const queued = await start('never begun')
+
+		t.equal((await call('DELETE', '/v1/agents/reborn')).status, 204)
+		for (const run of [paused, queued])
+			await stream.waitFor((event) => event.run_id === run && event.event_type === 'run.stopped')
+		await stream.waitFor('agent.deleted')
+		for (const run of [done, paused, queued])
+			refused(t, await call('GET', `/v1/runs/${run}`), { status: 404, code: 'not_found' })
+		for (const path of ['runs', 'history', 'questions'])
+			refused(t, await call('GET', `/v1/agents/reborn/${path}`), { status: 404, code: 'not_found' }, path)
+
+		await make('reborn')
+		for (const path of ['runs', 'history', 'questions'])
+			t.strictSame((await call('GET', `/v1/agents/reborn/${path}`)).body, [], path)
+		const answer = await call('POST', `/v1/agents/reborn/ask-responses/${asked.payload.question_id}`, { answer: 'yes' })
+		refused(t, answer, { status: 404, code: 'not_found' })
+		const reading = await start('/tool memory.stm_read {"key":"colour"}')
+		const result = await stream.waitFor((event) => event.run_id === reading && event.event_type === 'primitive.result')
+		t.strictSame(JSON.parse(String(result.payload.result)), { key: 'colour', value: null })
+
+		const { events } = (await call('GET', `/v1/audit?agent_id=reborn&run_id=${done}`)).body
+		t.ok(events.length > 3, 'its events stay')
+	},
+)
+
+void t.test('what happens to agents is told as events', async (t) => {
+	const stream = await openStream(gateway.url, { query: { agent_id: 'watched' } })
+	t.teardown(() => stream.close())
+	await make('watched', { persona: 'secret persona', config: { model: 'm' } })
+	await call('PATCH', '/v1/agents/watched', { persona: 'other' })
+	await call('DELETE', '/v1/agents/watched')
+	await stream.waitFor('agent.deleted')
+	t.match(stream.events, [
+		{ event_type: 'agent.created', agent_id: 'watched', run_id: null, sequence: 0 },
+		{ event_type: 'agent.updated', payload: { fields: ['persona'] } },
+		{ event_type: 'agent.deleted' },
+	])
+})
+
+/** [what, body, path of the wrong field, what the message says] */
+type Bad = readonly [what: string, body: unknown, path: string, says: RegExp]
+
+const badConfigs: Bad[] = [
+	['a text', 'x', 'config', /config must be of type object/],
+	['a list', [], 'config', /config must be of type object/],
+	['a number', 7, 'config', /config must be of type object/],
+	['model: number', { model: 7 }, 'config.model', /config.model must be a string/],
+	['model: empty', { model: '' }, 'config.model', /config.model/],
+	['model: too long', { model: 'm'.repeat(201) }, 'config.model', /200/],
+	['provider: list', { provider: ['offline'] }, 'config.provider', /config.provider must be a string/],
+	['provider: too long', { provider: 'p'.repeat(65) }, 'config.provider', /64/],
+	['temperature: below', { temperature: -0.1 }, 'config.temperature', /greater than or equal to 0/],
+	['temperature: above', { temperature: 2.1 }, 'config.temperature', /less than or equal to 2/],
+	['temperature: text', { temperature: '0.5' }, 'config.temperature', /config.temperature must be a number/],
+	['temperature: bool', { temperature: true }, 'config.temperature', /config.temperature must be a number/],
+	['max_tokens: 0', { max_tokens: 0 }, 'config.max_tokens', /greater than or equal to 1/],
+	['max_tokens: fraction', { max_tokens: 1.5 }, 'config.max_tokens', /integer/],
+	['fallback: text', { fallback: 'offline' }, 'config.fallback', /config.fallback must be an array/],
+	['fallback: numbers', { fallback: ['a', 7] }, 'config.fallback.1', /config.fallback\[1\] must be a string/],
+	['fallback: nine', { fallback: 'abcdefghi'.split('') }, 'config.fallback', /less than or equal to 8/],
+	['limits: number', { limits: 5 }, 'config.limits', /config.limits must be of type object/],
+	['limits.steps: 0', { limits: { steps: 0 } }, 'config.limits.steps', /greater than or equal to 1/],
+	['limits.steps: 1,001', { limits: { steps: 1_001 } }, 'config.limits.steps', /less than or equal to 1000/],
+	['limits.tokens: text', { limits: { tokens: '9' } }, 'config.limits.tokens', /must be a number/],
+	['limits.wall_time_s: 0', { limits: { wall_time_s: 0 } }, 'config.limits.wall_time_s', /greater than or equal to 1/],
+	['limits: unknown', { limits: { turns: 5 } }, 'config.limits.turns', /config.limits.turns is not allowed/],
+	['too large', { note: 'x'.repeat(65 * 1024) }, '', /at most 65536/],
+]
+const nullConfig: Bad = ['null', null, 'config', /config must be of type object/]
+const badPersonas: Bad[] = [
+	['a number', 7, 'persona', /persona must be a string/],
+	['a list', ['x'], 'persona', /persona must be a string/],
+	['an object', {}, 'persona', /persona must be a string/],
+	['a boolean', false, 'persona', /persona must be a string/],
+	['10,241 bytes', 'x'.repeat(10_241), 'persona', /persona .*10240/],
+	['10,241 bytes in fewer characters', `${'é'.repeat(5_120)}x`, 'persona', /persona .*10240/],
+	['10,241 bytes of pairs', `${'😀'.repeat(2_560)}x`, 'persona', /persona .*10240/],
+]
+const unknownField: Bad = ['an unknown field', { colour: 'red' }, 'colour', /colour is not allowed/]
+
+async function refuses(
+	t: Test,
+	method: string,
+	path: string,
+	fields: object,
+	[what, body, field, says]: Bad,
+): Promise<void> {
+	const reply = await call(method, path, { ...fields, ...(body as object) })
+	const wanted = { status: 400, code: 'invalid_request', says, ...(field !== '' && { path: field }) }
+	refused(t, reply, wanted, what)
+}
+
+void t.test('a wrong name is refused with what a name may be', async (t) => {
+	const rule = /name must be 1 to 64 of A-Z a-z 0-9 - _ \. and begin with a letter or digit/
+	const names = [
+		'a'.repeat(65),
+		' a',
+		'a b',
+		'a/b',
+		'-a',
+		'.a',
+		'_a',
+		'..',
+		'ä',
+		'a\n',
+		'a\u0000',
+		'😀',
+		'\ud800',
+		'a:b',
+		'__proto__',
+	]
+	for (const name of names) await refuses(t, 'POST', '/v1/agents', { name }, [JSON.stringify(name), {}, 'name', rule])
+	await refuses(t, 'POST', '/v1/agents', { name: '' }, ['empty', {}, 'name', /name/])
+	for (const name of [7, null, true, ['a'], { a: 1 }])
+		await refuses(t, 'POST', '/v1/agents', { name }, [JSON.stringify(name), {}, 'name', /name must be a string/])
+	await refuses(t, 'POST', '/v1/agents', {}, ['missing', {}, 'name', /name is required/])
+})
+
+void t.test('a wrong persona, config or field is refused when an agent is created', async (t) => {
+	for (const bad of badPersonas)
+		await refuses(t, 'POST', '/v1/agents', { name: 'bad', persona: bad[1] }, [bad[0], {}, bad[2], bad[3]])
+	for (const bad of [...badConfigs, nullConfig])
+		await refuses(t, 'POST', '/v1/agents', { name: 'bad', config: bad[1] }, [bad[0], {}, bad[2], bad[3]])
+	await refuses(t, 'POST', '/v1/agents', { name: 'bad' }, unknownField)
+	await refuses(t, 'POST', '/v1/agents', { name: 'bad' }, [
+		'created_at',
+		{ created_at: 'now' },
+		'created_at',
+		/not allowed/,
+	])
+	refused(t, await call('GET', '/v1/agents/bad'), { status: 404, code: 'not_found' })
+})
+
+void t.test('a wrong persona, config or field is refused when an agent is changed, and changes nothing', async (t) => {
+	const made = await make('steady', { persona: 'Stays.', config: { model: 'm' } })
+	for (const bad of badPersonas)
+		await refuses(t, 'PATCH', '/v1/agents/steady', { persona: bad[1] }, [bad[0], {}, bad[2], bad[3]])
+	for (const bad of [...badConfigs, nullConfig])
+		await refuses(t, 'PATCH', '/v1/agents/steady', { config: bad[1] }, [bad[0], {}, bad[2], bad[3]])
+	await refuses(t, 'PATCH', '/v1/agents/steady', {}, unknownField)
+	await refuses(t, 'PATCH', '/v1/agents/steady', {}, ['name', { name: 'other' }, 'name', /name is not allowed/])
+	t.strictSame((await call('GET', '/v1/agents/steady')).body, { ...made, skills: [] })
+})
+
+void t.test('all wrong fields are named at once', async (t) => {
+	const reply = await call('POST', '/v1/agents', { name: '', persona: 7, config: { temperature: 3 }, colour: 'red' })
+	const paths = reply.body.errors.map((one: { path: string }) => one.path)
+	t.strictSame(new Set(paths), new Set(['name', 'persona', 'config.temperature', 'colour']))
+	for (const one of reply.body.errors) t.match(reply.body.message, one.message)
+})
+
+void t.test('the limits themselves are allowed', async (t) => {
+	const persona = 'é'.repeat(5_120)
+	const config = { temperature: 2, max_tokens: 1, fallback: [], limits: { steps: 1_000, wall_time_s: 86_400 } }
+	t.match(await make('brim', { persona, config }), { persona, config })
+	t.match(await make('brim-2', { persona: '', config: { temperature: 0 } }), {
+		persona: '',
+		config: { temperature: 0 },
+	})
+})
+
+void t.test('changes that add up to too large a config are refused', async (t) => {
+	await make('growing', { config: { a: 'x'.repeat(40_000) } })
+	const reply = await call('PATCH', '/v1/agents/growing', { config: { b: 'x'.repeat(40_000) } })
+	refused(t, reply, { status: 400, code: 'invalid_request', says: /config is \d+ bytes .*at most 65536/ })
+	t.strictSame(Object.keys((await call('GET', '/v1/agents/growing')).body.config), ['a'])
+})
+
+void t.test('an unknown agent is 404 on every path, and a name that cannot be one is 4xx', async (t) => {
+	for (const [method, body] of [['GET'], ['PATCH', { persona: 'x' }], ['DELETE']] as const) {
+		const reply = await call(method, '/v1/agents/nobody', body)
+		refused(t, reply, { status: 404, code: 'not_found', says: /there is no agent "nobody"/ }, method)
+		for (const name of ['%00', 'a%2Fb', '%F0%9F%98%80', 'a'.repeat(65), 'a%20b', '..%2f..%2fetc'])
+			refused(
+				t,
+				await call(method, `/v1/agents/${name}`, body),
+				{ status: 400, code: 'invalid_request', path: 'name' },
+				name,
+			)
+		for (const name of ['%', '%E0%A4%A', '%zz', '%ff']) {
+			const odd = await call(method, `/v1/agents/${name}`, body)
+			t.ok(isProper(odd) && odd.status >= 400, `${method} ${name}: ${odd.status}`)
+		}
+	}
+})
+
+void t.test('a body that is no JSON object is refused', async (t) => {
+	for (const [method, path] of [
+		['POST', '/v1/agents'],
+		['PATCH', '/v1/agents/ada'],
+	] as const) {
+		for (const text of [
+			'{',
+			'{"name":',
+			'{"name":"a"} more',
+			"{'name':'a'}",
+			'{name:"a"}',
+			'{"name":"a",}',
+			'\u0000',
+			'NaN',
+		])
+			refused(
+				t,
+				await call(method, path, text),
+				{ status: 400, code: 'invalid_request', says: /JSON/ },
+				`${method} ${text}`,
+			)
+		for (const text of ['', 'null', '[]', '[{"name":"a"}]', '"ada"', '7', 'true']) {
+			const reply = await call(method, path, text)
+			refused(
+				t,
+				reply,
+				{ status: 400, code: 'invalid_request', says: /object|required/, path: '' },
+				`${method} ${text}`,
+			)
+		}
+		const broken = await call(method, path, Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]))
+		refused(t, broken, { status: 400, code: 'invalid_request' }, 'not UTF-8')
+	}
+})
+
+void t.test('a body over 1 MiB is refused, one just below it is looked at', async (t) => {
+	const withLength = (bytes: number): string => JSON.stringify({ name: 'x'.repeat(bytes - 11) })
+	const over = await call('POST', '/v1/agents', withLength(1024 * 1024 + 1))
+	refused(t, over, { status: 413, code: 'payload_too_large', says: /1048576|1 MiB/ })
+	refused(t, await call('POST', '/v1/agents', withLength(1024 * 1024)), {
+		status: 400,
+		code: 'invalid_request',
+		path: 'name',
+	})
+	const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
+	const packed = await call('POST', '/v1/agents', bomb, { headers: { 'content-encoding': 'gzip' } })
+	refused(t, packed, { status: 413, code: 'payload_too_large' }, 'a body that is small only while it is packed')
+	const garbage = await call('POST', '/v1/agents', 'no gzip', { headers: { 'content-encoding': 'gzip' } })
+	refused(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that is not packed as it says')
+})
+
+void t.test('a body of another type, or of none, is refused', async (t) => {
+	const text = JSON.stringify({ name: 'typed' })
+	for (const type of [
+		'text/plain',
+		'application/x-www-form-urlencoded',
+		'multipart/form-data; boundary=x',
+		'application/xml',
+		'application/jsonp',
+	]) {
+		const reply = await call('POST', '/v1/agents', text, { headers: { 'content-type': type } })
+		refused(t, reply, { status: 415, code: 'unsupported_media_type' }, type)
+	}
+	const nonsense = await call('POST', '/v1/agents', text, { headers: { 'content-type': 'nonsense' } })
+	refused(t, nonsense, { status: 400, code: 'invalid_request', says: /content-type/ })
+	const response = await fetch(`${gateway.url}/v1/agents`, { method: 'POST', body: new TextEncoder().encode(text) })
+	const untyped = { status: response.status, headers: response.headers, body: await response.json() }
+	refused(t, untyped, { status: 415, code: 'unsupported_media_type', says: /content-type: application\/json/ })
+	refused(t, await call('GET', '/v1/agents/typed'), { status: 404, code: 'not_found' })
+	const charset = await call('POST', '/v1/agents', text, {
+		headers: { 'content-type': 'application/json; charset=utf-8' },
+	})
+	t.equal(charset.status, 201)
+})
+
+void t.test('deep JSON is refused with the depth that is allowed, or kept whole', async (t) => {
+	const nested = (levels: number): string => `{"name":"deep","config":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`
+	for (const levels of [70, 5_000, 400_000]) {
+		const reply = await call('POST', '/v1/agents', nested(levels))
+		refused(t, reply, { status: 400, code: 'invalid_request', says: /64 levels|JSON/ }, `${levels} levels`)
+	}
+	t.equal((await call('POST', '/v1/agents', nested(50))).status, 201)
+	t.match(JSON.stringify((await call('GET', '/v1/agents/deep')).body.config), `${'['.repeat(50)}${']'.repeat(50)}`)
+	const wide = `{"name":"wide","config":{"a":[${'0,'.repeat(150_000)}0]}}`
+	refused(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
+})
+
+void t.test('keys named like parts of a prototype do no harm', async (t) => {
+	for (const [method, path] of [
+		['POST', '/v1/agents'],
+		['PATCH', '/v1/agents/ada'],
+	] as const) {
+		for (const text of [
+			'{"name":"proto","__proto__":{"persona":"x"}}',
+			'{"name":"proto","config":{"__proto__":{"polluted":true}}}',
+			'{"name":"proto","constructor":{"prototype":{"polluted":true}}}',
+		]) {
+			refused(t, await call(method, path, text), { status: 400, code: 'invalid_request' }, `${method} ${text}`)
+		}
+	}
+	t.notOk('polluted' in {})
+	const config = { constructor: 'c', toString: 't', hasOwnProperty: 1 }
+	t.strictSame((await make('odd-keys', { config })).config, config)
+	t.strictSame((await call('GET', '/v1/agents/odd-keys')).body.config, config)
+})
+
+void t.test('any text comes back as it was sent', async (t) => {
+	for (const [at, persona] of [
+		'\u0000\u001f',
+		'\u2028\u2029',
+		'naïve 😀 \u202e',
+		'"\\/\b\f',
+		'\ud800 alone',
+		'${x} {{secret:A}}',
+	].entries()) {
+		t.equal((await make(`text-${at}`, { persona })).persona, persona)
+		t.equal((await call('GET', `/v1/agents/text-${at}`)).body.persona, persona)
+	}
+})
+
+void t.test('a method that a path does not have is refused', async (t) => {
+	for (const [method, path] of [
+		['PUT', '/v1/agents'],
+		['DELETE', '/v1/agents'],
+		['PATCH', '/v1/agents'],
+		['POST', '/v1/agents/ada'],
+		['PUT', '/v1/agents/ada'],
+		['GET', '/v1/agents/ada/stop'],
+		['POST', '/v1/agents/ada/history'],
+	] as const) {
+		const reply = await call(method, path, method === 'GET' ? undefined : {})
+		t.ok(isProper(reply), `${method} ${path}`)
+		t.ok(reply.status === 404 || reply.status === 405, `${method} ${path}: ${reply.status}`)
+	}
+	t.equal((await call('GET', '/v1/agents/ada')).status, 200)
+})
+
+void t.test('each row asks for the scope that it names', async (t) => {
+	await make('scoped')
+	const token = async (scopes: string[]): Promise<string> =>
+		(await call('POST', '/v1/auth/tokens', { scopes })).body.token
+	const read = await token(['agents:read'])
+	const write = await token(['agents:write'])
+	for (const [method, path, body, scope] of [
+		['GET', '/v1/agents', undefined, 'agents:read'],
+		['GET', '/v1/agents/scoped', undefined, 'agents:read'],
+		['GET', '/v1/agents/scoped/history', undefined, 'agents:read'],
+		['POST', '/v1/agents', { name: 'scoped-2' }, 'agents:write'],
+		['PATCH', '/v1/agents/scoped', { persona: 'x' }, 'agents:write'],
+		['POST', '/v1/agents/scoped/reset', {}, 'agents:write'],
+		['DELETE', '/v1/agents/scoped', undefined, 'agents:write'],
+	] as const) {
+		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
+		const reply = await call(method, path, body, { token: wrong })
+		refused(t, reply, { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		const allowed = await call(method, path, body, { token: right })
+		t.ok(allowed.status < 300, `${method} ${path} with ${scope}: ${allowed.status}`)
+	}
+})
+
+const json = fc.jsonValue({ maxDepth: 4, noUnicodeString: false })
+const field = fc.oneof(json, fc.string({ unit: 'binary' }), fc.double(), fc.constantFrom('ada', null, '', 0, -1, 1e308))
+const fuzzedBody = fc.oneof(
+	json,
+	fc.record(
+		{
+			name: fc.oneof({ weight: 3, arbitrary: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,20}$/) }, field),
+			persona: field,
+			config: fc.oneof(
+				json,
+				fc.dictionary(
+					fc.oneof(
+						fc.constantFrom('model', 'provider', 'temperature', 'max_tokens', 'fallback', 'limits'),
+						fc.string(),
+					),
+					field,
+				),
+			),
+		},
+		{ requiredKeys: [] },
+	),
+	fc.dictionary(fc.oneof(fc.constantFrom('name', 'persona', 'config', '__proto__', 'constructor'), fc.string()), field),
+)
+
+void t.test('whatever is posted is answered properly, and what was created can be read', async (t) => {
+	let created = 0
+	await fc.assert(
+		fc.asyncProperty(fc.oneof(fuzzedBody, fc.string({ unit: 'binary', maxLength: 200 })), async (body) => {
+			const reply = await call('POST', '/v1/agents', typeof body === 'string' ? body : JSON.stringify(body))
+			if (reply.status !== 201) return isProper(reply) && reply.status >= 400
+			created++
+			const read = await send(`${gateway.url}/v1/agents/${reply.body.name}`, 'GET')
+			const { skills: _, ...rest } = read.body
+			return t.strictSame(rest, reply.body)
+		}),
+		{ numRuns: 400 },
+	)
+	t.ok(created > 0, `${created} agents were created`)
+})
+
+void t.test('whatever an agent is changed by is answered properly, and the answer is what is kept', async (t) => {
+	await make('fuzzed')
+	let changed = 0
+	await fc.assert(
+		fc.asyncProperty(fuzzedBody, async (body) => {
+			const reply = await call('PATCH', '/v1/agents/fuzzed', JSON.stringify(body))
+			if (reply.status !== 200) return isProper(reply) && reply.status >= 400
+			changed++
+			const { skills: _, ...rest } = (await call('GET', '/v1/agents/fuzzed')).body
+			return t.strictSame(rest, reply.body)
+		}),
+		{ numRuns: 400 },
+	)
+	t.ok(changed > 0, `${changed} changes were taken`)
+})

@@ -1,0 +1,311 @@
+/** Runs on model servers: limits, failures, retries and fallbacks, over HTTP. */
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { follow } from '../support/runs.ts'
+
+const model = await startModelServer()
+const held = await startHeldModel()
+const nobody = await unusedPort()
+const provider = (name: string, url: string): string =>
+	`  ${name}:\n    kind: openai\n    base_url: ${url}\n    api_key: sk-test\n    model: ${name}-model\n`
+const gateway = await startGateway({
+	config: `server:\n  shutdown_grace_s: 0\ndefault_provider: main\nproviders:\n${[
+		provider('main', model.url),
+		provider('other', model.url),
+		provider('held', held.url),
+		provider('nobody', `http://127.0.0.1:${nobody}/v1`),
+	].join('')}  offline:\n    kind: offline\n`,
+})
+t.teardown(async () => {
+	await gateway.stop()
+	await model.stop()
+	await held.stop()
+})
+
+void t.test('a run goes on between model and tools until an answer wants no tool', async (t) => {
+	const usage = { prompt_tokens: 100, completion_tokens: 20 }
+	model.on(
+		'paint it',
+		{ tools: [{ name: 'memory_stm_write', arguments: { key: 'colour', value: 'blue' }, id: 'c1' }], usage },
+		{
+			text: 'Let me check.',
+			tools: [
+				{ name: 'memory_stm_read', arguments: { key: 'colour' }, id: 'c2' },
+				{ name: 'memory_stm_read', arguments: { key: 'shape' }, id: 'c3' },
+			],
+			usage,
+		},
+		{ text: 'It is blue.', usage },
+	)
+	const ada = await follow(t, gateway, 'painter', { persona: 'You paint.', config: { max_tokens: 99 } })
+	const run_id = await ada.complete('Please paint it.')
+	t.strictSame(ada.typesOf(run_id), [
+		'run.started',
+		'message.system',
+		'message.user',
+		'model.request',
+		'model.response',
+		'primitive.called',
+		'primitive.result',
+		'model.request',
+		'model.response',
+		'message.assistant',
+		'primitive.called',
+		'primitive.result',
+		'primitive.called',
+		'primitive.result',
+		'model.request',
+		'model.response',
+		'message.assistant',
+		'run.completed',
+	])
+	const responses = ada.eventsOf(run_id).filter((event) => event.event_type === 'model.response')
+	t.match(responses[0]?.payload, {
+		provider: 'main',
+		finish_reason: 'tool_calls',
+		usage: { input_tokens: 100, output_tokens: 20 },
+		tool_calls: ['memory.stm_write'],
+	})
+	t.strictSame(responses[1]?.payload.tool_calls, ['memory.stm_read', 'memory.stm_read'])
+	const results = ada.eventsOf(run_id).filter((event) => event.event_type === 'primitive.result')
+	t.strictSame(
+		results.map((event) => JSON.parse(String(event.payload.result))),
+		[
+			{ key: 'colour', notes: 1 },
+			{ key: 'colour', value: 'blue' },
+			{ key: 'shape', value: null },
+		],
+	)
+	t.match(await ada.read(run_id), { answer: 'It is blue.', usage: { input_tokens: 300, output_tokens: 60 } })
+
+	const requests = model.requests('paint it')
+	t.equal(requests.length, 3)
+	t.match(requests[0], { model: 'main-model', max_tokens: 99, messages: [{ role: 'system' }, { role: 'user' }] })
+	const names = requests[0]?.tools?.map((tool) => tool.function.name)
+	t.strictSame(names?.toSorted(), ['ask', 'memory_stm_read', 'memory_stm_write'])
+	t.match(requests[2]?.messages.slice(2), [
+		{ role: 'assistant', tool_calls: [{ id: 'c1' }] },
+		{ role: 'tool', tool_call_id: 'c1', content: '{"key":"colour","notes":1}' },
+		{ role: 'assistant', content: 'Let me check.', tool_calls: [{ id: 'c2' }, { id: 'c3' }] },
+		{ role: 'tool', tool_call_id: 'c2' },
+		{ role: 'tool', tool_call_id: 'c3' },
+	])
+})
+
+void t.test('what a model gets wrong about a tool is told to it, and never reaches the tool', async (t) => {
+	model.on(
+		'confuse',
+		{ tools: [{ name: 'no_such_tool', arguments: {} }] },
+		{ tools: [{ name: 'memory_stm_write', arguments: '{"key":"a","value":' }] },
+		{ tools: [{ name: 'memory_stm_write', arguments: { key: 7, value: 1, more: true } }] },
+		'I give up.',
+	)
+	const ada = await follow(t, gateway, 'confused')
+	const run_id = await ada.complete('confuse')
+	const failed = ada.eventsOf(run_id).filter((event) => event.event_type === 'primitive.failed')
+	t.strictSame(
+		failed.map((event) => [event.payload.primitive, event.payload.code]),
+		[
+			['no_such_tool', 'tool_unknown'],
+			['memory.stm_write', 'invalid_arguments'],
+			['memory.stm_write', 'invalid_arguments'],
+		],
+	)
+	const told = model
+		.requests('confuse')
+		.at(-1)
+		?.messages.filter((message) => message.role === 'tool')
+	t.match(told, [
+		{ content: /there is no tool/ },
+		{ content: /not JSON/ },
+		{ content: /key.*must be a string.*more.*is not allowed/ },
+	])
+})
+
+void t.test('a run that reaches its limit of steps fails, one that just fits does not', async (t) => {
+	const prompt = ['a', 'b', 'c'].map((key) => `/tool memory.stm_read {"key":"${key}"}`).join('\n')
+	const ada = await follow(t, gateway, 'stepper', { config: { provider: 'offline', limits: { steps: 3 } } })
+	const run_id = await ada.start(prompt)
+	const failed = await ada.ended(run_id)
+	t.equal(failed.event_type, 'run.failed')
+	t.match(failed.payload, { code: 'limit_steps', error: /limit is 3; raise config\.limits\.steps/ })
+	t.equal(ada.typesOf(run_id).filter((type) => type === 'model.request').length, 3)
+	const { error, status, answer, ended_at } = await ada.read(run_id)
+	t.strictSame(
+		{ error, status, answer },
+		{
+			error: { code: 'limit_steps', message: failed.payload.error },
+			status: 'failed',
+			answer: null,
+		},
+	)
+	t.match(ended_at, /Z$/)
+
+	await gateway.request('PATCH', '/v1/agents/stepper', { body: { config: { limits: { steps: 4 } } } })
+	await ada.complete(prompt)
+})
+
+void t.test('a run that has used its tokens makes no further call', async (t) => {
+	const usage = { prompt_tokens: 60, completion_tokens: 50 }
+	model.on('expensive', { tools: [{ name: 'memory_stm_read', arguments: {} }], usage }, { text: 'Too late.', usage })
+	model.on('last word', { text: 'Done.', usage })
+	const ada = await follow(t, gateway, 'spender', { config: { limits: { tokens: 100 } } })
+	const run_id = await ada.start('expensive')
+	const failed = await ada.ended(run_id)
+	t.match(failed.payload, {
+		code: 'limit_tokens',
+		error: /used 110 tokens, its limit is 100; raise config\.limits\.tokens/,
+		usage: { input_tokens: 60, output_tokens: 50 },
+	})
+	t.equal(model.requests('expensive').length, 1)
+	t.match(await ada.read(run_id), { status: 'failed', usage: { input_tokens: 60, output_tokens: 50 } })
+	t.match(await ada.read(await ada.complete('last word')), { answer: 'Done.' }, 'an answer that is there is taken')
+})
+
+void t.test('a run that takes too long fails, and its model call is given up', async (t) => {
+	const ada = await follow(t, gateway, 'slow', { config: { provider: 'held', limits: { wall_time_s: 1 } } })
+	const run_id = await ada.start('Take your time.')
+	const call = await held.called('Take your time.')
+	const failed = await ada.ended(run_id)
+	t.match(failed.payload, { code: 'limit_wall_time', error: /limit of 1 s; raise config\.limits\.wall_time_s/ })
+	await call.hungUp
+	t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code: 'limit_wall_time' } })
+})
+
+void t.test('a model that fails fails the run, with what the server said', { timeout: 60_000 }, async (t) => {
+	model.on('rejects', { status: 401, message: 'the key is no good' })
+	model.on('unknown model', { status: 404, message: 'no such model' })
+	model.on('breaks', { status: 500, message: 'on fire' })
+	model.on('limits', { status: 429, message: 'slow down', retryAfter: 0 })
+	model.on('mumbles', { malformed: true })
+	model.on('hangs up', { text: 'This answer is never heard to its end.', cutAfterChunks: 3, chunkSize: 5, pauseMs: 10 })
+	const cases = [
+		['rejects', 'model_rejected', /main.*the key is no good/, 0, 'main'],
+		['unknown model', 'model_rejected', /no such model/, 0, 'main'],
+		['breaks', 'model_unavailable', /on fire/, 3, 'main'],
+		['limits', 'model_rate_limited', /slow down/, 3, 'main'],
+		['mumbles', 'model_malformed', /main/, null, 'main'],
+		['hangs up', 'model_interrupted', /broke off|ended before/, 3, 'main'],
+		['is not there', 'model_unavailable', /nobody/, 3, 'nobody'],
+	] as const
+	// Side by side, since the gateway waits before it tries again.
+	await Promise.all(
+		cases.map(async ([prompt, code, says, retries, provider]) => {
+			const name = prompt.replaceAll(' ', '-')
+			const ada = await follow(t, gateway, name, { config: { provider } })
+			const run_id = await ada.start(prompt)
+			const failed = await ada.ended(run_id)
+			t.match(failed.payload, { code, error: says, usage: { input_tokens: 0, output_tokens: 0 } }, prompt)
+			const types = ada.typesOf(run_id)
+			t.notOk(types.includes('message.assistant'), prompt)
+			t.equal(types.at(-1), 'run.failed', prompt)
+			const told = ada.eventsOf(run_id).filter((event) => event.event_type === 'model.retry')
+			if (retries !== null) t.equal(told.length, retries, prompt)
+			for (const { payload } of told) t.match(payload, { provider, code, delay_ms: Number, attempt: Number }, prompt)
+			t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code, message: says } }, prompt)
+			t.match((await ada.call('history')).body, [{ role: 'user', content: prompt }], prompt)
+			t.notMatch(JSON.stringify(ada.stream.events), /sk-test/, 'the key stays out of it')
+		}),
+	)
+})
+
+void t.test('a model that comes round is asked again, and nothing of its broken answer stays', async (t) => {
+	model.on(
+		'stutters',
+		{ text: 'This is the WRONG answer, it breaks off.', cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 },
+		{ status: 503, message: 'busy' },
+		'The right answer.',
+	)
+	const ada = await follow(t, gateway, 'patient')
+	const run_id = await ada.complete('stutters')
+	t.strictSame(ada.typesOf(run_id), [
+		'run.started',
+		'message.user',
+		'model.request',
+		'model.retry',
+		'model.retry',
+		'model.response',
+		'message.assistant',
+		'run.completed',
+	])
+	t.equal((await ada.read(run_id)).answer, 'The right answer.')
+	t.notMatch(JSON.stringify(ada.eventsOf(run_id)), /WRONG/)
+})
+
+void t.test('the next provider of the agent answers where the first one fails', async (t) => {
+	model.on('who', { status: 401, message: 'not you' }, 'The other one.')
+	const ada = await follow(t, gateway, 'backed', {
+		config: { model: 'only-at-main', fallback: ['other', 'offline'] },
+	})
+	const run_id = await ada.complete('who')
+	const told = await ada.heard(run_id, 'model.fallback')
+	t.match(told.payload, { from: 'main', to: 'other', code: 'model_rejected', message: /not you/ })
+	t.match((await ada.heard(run_id, 'model.response')).payload, { provider: 'other', model: String })
+	t.match(await ada.read(run_id), { status: 'completed', answer: 'The other one.' })
+	t.strictSame(
+		model.requests('who').map((request) => request.model),
+		['only-at-main', 'other-model'],
+		"the agent's model is meant for its own provider",
+	)
+
+	model.on('anybody', { status: 401, message: 'none of you' })
+	const last = await ada.complete('anybody')
+	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 2)
+	t.match((await ada.heard(last, 'model.response')).payload, { provider: 'offline' })
+})
+
+void t.test('a provider that is not set up fails the run, with what to set', async (t) => {
+	for (const [name, config, says] of [
+		[
+			'astray',
+			{ provider: 'nowhere' },
+			/no provider "nowhere"; add it under providers in gateway\.yaml, or use one of: main/,
+		],
+		['half-astray', { fallback: ['nowhere'] }, /no provider "nowhere"/],
+		['odd', { provider: 'constructor' }, /no provider "constructor"/],
+	] as const) {
+		const ada = await follow(t, gateway, name, { config })
+		const run_id = await ada.start('Hello.')
+		t.match((await ada.ended(run_id)).payload, { code: 'provider_unknown', error: says }, name)
+		t.match(await ada.read(run_id), { status: 'failed', error: { code: 'provider_unknown' } }, name)
+	}
+})
+
+void t.test('where no provider is set up at all, the offline one answers for any, and says so', async (t) => {
+	const bare = await startGateway()
+	t.teardown(() => bare.stop())
+	const ada = await follow(t, bare, 'ada', { config: { provider: 'openai', model: 'gpt-4o' } })
+	const run_id = await ada.complete('Hello.')
+	t.match((await ada.heard(run_id, 'model.fallback')).payload, {
+		from: 'openai',
+		to: 'offline',
+		code: 'provider_unknown',
+		message: /no provider is set up in gateway\.yaml/,
+	})
+	t.match((await ada.heard(run_id, 'model.response')).payload, { provider: 'offline' })
+	t.match(await ada.read(run_id), { status: 'completed', answer: /Hello\./ })
+})
+
+void t.test('limits of gateway.yaml hold for agents that set none', async (t) => {
+	const own = await startGateway({ config: 'runs:\n  limits:\n    steps: 1\n' })
+	t.teardown(() => own.stop())
+	const ada = await follow(t, own, 'ada')
+	await ada.complete('Hello.')
+	const run_id = await ada.start('/tool memory.stm_read {}')
+	t.match((await ada.ended(run_id)).payload, { code: 'limit_steps' })
+	const bob = await follow(t, own, 'bob', { config: { limits: { steps: 2 } } })
+	await bob.complete('/tool memory.stm_read {}')
+})
+
+/** One on which nobody listens. */
+async function unusedPort(): Promise<number> {
+	const server = createServer()
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { port } = server.address() as AddressInfo
+	await new Promise<void>((resolve) => server.close(() => resolve()))
+	return port
+}

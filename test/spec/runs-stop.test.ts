@@ -1,0 +1,291 @@
+/** What runs do side by side and one after another, and how they are stopped and cancelled, over HTTP. */
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import type { HeldModel } from '../support/held-model.ts'
+import { refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+
+/** A tool that does not hear of a stop: it goes on until somebody opens the gate. */
+const gate = `
+const waiting = []
+export default {
+	name: 'gate',
+	needs: ['auth'],
+	start(ctx) {
+		ctx.primitive({ name: 'gate.wait', description: 'Waits.', run: () => new Promise((resolve) => waiting.push(resolve)) })
+	},
+	http(server) {
+		server.route({ method: 'POST', path: '/v1/gate', handler: () => {
+			const count = waiting.length
+			for (const resolve of waiting.splice(0)) resolve('open')
+			return { count }
+		} })
+	},
+}
+`
+
+/** A gateway whose default model answers when the test says so; agents with the provider `offline` are answered at once. */
+async function start(t: Test, more = ''): Promise<{ gateway: TestGateway; model: HeldModel }> {
+	const model = await startHeldModel()
+	const gateway = await startGateway({
+		config: `server:
+  shutdown_grace_s: 0
+default_provider: held
+providers:
+  held:
+    kind: openai
+    base_url: ${model.url}
+    api_key: test
+    model: held
+  offline:
+    kind: offline
+plugins:
+  gate: true
+${more}`,
+		files: { 'plugins/gate/index.js': gate },
+	})
+	t.teardown(async () => {
+		await gateway.stop()
+		await model.stop()
+	})
+	return { gateway, model }
+}
+
+const offline = { config: { provider: 'offline' } }
+
+void t.test('runs of one conversation go one after another, those of another agent beside them', async (t) => {
+	const { gateway, model } = await start(t)
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	const first = await ada.start('a1')
+	const reply = await ada.call('runs', { prompt: 'a2' })
+	t.equal(reply.body.status, 'started', "the spec's word, also for one that waits")
+	const second = reply.body.run_id
+	const third = await ada.start('a3')
+	const other = await bob.start('b1')
+
+	const a1 = await model.called('a1')
+	const b1 = await model.called('b1')
+	b1.answer('done')
+	await bob.ended(other)
+	t.match(await ada.read(first), { status: 'started' })
+	t.match(await ada.read(second), { status: 'queued', started_at: null })
+	t.match(await ada.read(third), { status: 'queued' })
+	t.strictSame(ada.typesOf(second), [])
+
+	a1.answer('done')
+	await ada.ended(first)
+	const a2 = await model.called('a2')
+	t.match(await ada.read(second), { status: 'started', started_at: String })
+	t.match(await ada.read(third), { status: 'queued' })
+	a2.answer('done')
+	const a3 = await model.called('a3')
+	a3.answer('done')
+	await ada.ended(third)
+	const order = ada.stream.events.filter((event) => event.event_type.startsWith('run.'))
+	t.strictSame(
+		order.map((event) => [event.run_id, event.event_type]),
+		[first, second, third].flatMap((run) => [
+			[run, 'run.started'],
+			[run, 'run.completed'],
+		]),
+	)
+	t.strictSame(
+		model.calls.map((call) => call.prompt).filter((prompt) => prompt.startsWith('a')),
+		['a1', 'a2', 'a3'],
+	)
+})
+
+void t.test('a failed run does not hold up those behind it', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada', { config: { provider: 'nowhere' } })
+	const runs = [await ada.start('one'), await ada.start('two'), await ada.start('three')]
+	for (const run of runs) t.equal((await ada.ended(run)).event_type, 'run.failed')
+})
+
+void t.test('only so many runs may wait in a conversation', async (t) => {
+	const { gateway, model } = await start(t, 'runs:\n  max_waiting: 2\n')
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	const first = await ada.start('a1')
+	await ada.start('a2')
+	await ada.start('a3')
+	const reply = await ada.call('runs', { prompt: 'a4' })
+	refused(t, reply, { status: 429, code: 'queue_full', says: /2 runs wait .*stop the agent/ })
+	t.match(reply.headers.get('retry-after'), /^[1-9]\d*$/)
+	t.equal((await ada.call('runs')).body.length, 3, 'what was refused is not there')
+	await bob.start('b1')
+
+	const a1 = await model.called('a1')
+	a1.answer('done')
+	await ada.ended(first)
+	await ada.read(first)
+	t.equal((await ada.call('runs', { prompt: 'a4' })).status, 200, 'there is room again')
+	const crowd = await Promise.all(Array.from({ length: 10 }, () => ada.call('runs', { prompt: 'crowd' })))
+	t.strictSame(new Set(crowd.map((one) => one.status)), new Set([429]), 'also for many at the same time')
+})
+
+void t.test('a stop is true when it answers', async (t) => {
+	const { gateway, model } = await start(t)
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	const active = await ada.start('a1')
+	const queued = [await ada.start('a2'), await ada.start('a3')]
+	const other = await bob.start('b1')
+	const a1 = await model.called('a1')
+	const b1 = await model.called('b1')
+	await ada.heard(active, 'model.stream')
+
+	const { status, body } = await ada.call('stop', {})
+	t.equal(status, 200)
+	t.strictSame(body, { agent: 'ada', status: 'stopped' })
+	for (const run of [active, ...queued]) {
+		const record = await ada.read(run)
+		t.match(record, { status: 'stopped', answer: null, error: null })
+		t.match(record.ended_at, /Z$/)
+	}
+	const { events } = (await gateway.request('GET', '/v1/audit?agent_id=ada&limit=500')).body
+	for (const run of [active, ...queued]) {
+		const own = events.filter((event: { run_id: string }) => event.run_id === run)
+		t.equal(own[0]?.event_type, 'run.stopped')
+		t.equal(own.filter((event: { event_type: string }) => /run\.(stopped|completed)/.test(event.event_type)).length, 1)
+	}
+	await a1.hungUp
+	t.equal(model.calls.filter((call) => call.prompt.startsWith('a')).length, 1, 'those that waited never began')
+
+	t.ok(b1.open, 'another agent goes on')
+	b1.answer('done')
+	t.equal((await bob.ended(other)).event_type, 'run.completed')
+
+	const next = await ada.start('a4')
+	const a4 = await model.called('a4')
+	a4.answer('done')
+	await ada.ended(next)
+	for (const run of [active, ...queued])
+		t.equal(
+			ada.stream.events.findLast((event) => event.run_id === run)?.event_type,
+			'run.stopped',
+			'and no event later',
+		)
+	t.strictSame(
+		(await ada.call('history')).body.map((message: { content: string }) => message.content),
+		['a1', 'a4', 'Well, done'],
+	)
+})
+
+void t.test('a stop ends a run whose tool does not hear of it, and the result of that tool is dropped', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada', offline)
+	const run = await ada.start('/tool gate.wait {}')
+	await ada.heard(run, 'primitive.called')
+	t.equal((await ada.call('stop', {})).status, 200)
+	t.equal((await ada.read(run)).status, 'stopped')
+	const opened = await gateway.request('POST', '/v1/gate', { body: {} })
+	t.equal(opened.body.count, 1)
+	await ada.complete('Hello again.')
+	const { events } = (await gateway.request('GET', `/v1/audit?run_id=${run}`)).body
+	t.match(events, [{ event_type: 'run.stopped' }, { event_type: 'primitive.called' }])
+})
+
+void t.test('a stop takes paused runs and those behind them', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada', offline)
+	const paused = await ada.start('/tool ask {"question":"Go on?"}')
+	const { question_id } = (await ada.heard(paused, 'question.asked')).payload
+	await ada.heard(paused, 'run.paused')
+	const behind = await ada.start('Behind it.')
+	t.equal((await ada.read(behind)).status, 'queued')
+
+	t.equal((await ada.call('stop', {})).status, 200)
+	for (const run of [paused, behind]) t.match(await ada.read(run), { status: 'stopped', question: null })
+	t.equal(ada.typesOf(paused).at(-1), 'run.stopped')
+	t.strictSame((await ada.call('questions')).body, [])
+	const late = await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })
+	refused(t, late, { status: 409, code: 'conflict', says: /has ended/ })
+	await ada.complete('Hello again.')
+})
+
+void t.test('a stop in the moment in which a run begins, waits or ends leaves nothing behind', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada', offline)
+	const prompts = ['Hello.', '/tool ask {"question":"Go on?"}', '/tool memory.stm_read {}']
+	const runs: string[] = []
+	for (let round = 0; round < 24; round++) {
+		const prompt = prompts[round % prompts.length] ?? ''
+		const run = await ada.start(prompt)
+		runs.push(run)
+		// Each time a little later in the run's life.
+		const wait = ['', 'run.started', 'model.request', 'model.response'][Math.floor(round / prompts.length) % 4]
+		if (wait) await ada.heard(run, wait)
+		t.equal((await ada.call('stop', {})).status, 200)
+		const { status } = await ada.read(run)
+		t.ok(status === 'stopped' || status === 'completed', `${round}: ${status}`)
+	}
+	await ada.complete('The last one.')
+	for (const run of runs) {
+		const { events } = (await gateway.request('GET', `/v1/audit?run_id=${run}`)).body
+		const ends = events.filter((event: { event_type: string }) =>
+			/run\.(completed|failed|stopped)/.test(event.event_type),
+		)
+		t.equal(ends.length, 1, 'it ends once')
+		t.equal(events[0]?.event_id, ends[0]?.event_id, 'and nothing comes after that')
+		t.equal((await ada.read(run)).status, ends[0]?.event_type.slice(4))
+	}
+})
+
+void t.test('a stop without anything to stop is no error, and takes no parameters', async (t) => {
+	const { gateway } = await start(t)
+	const ada = await follow(t, gateway, 'ada', offline)
+	t.strictSame((await ada.call('stop', {})).body, { agent: 'ada', status: 'stopped' })
+	t.equal((await gateway.request('POST', '/v1/agents/ada/stop')).status, 200)
+	const reply = await ada.call('stop', { force: true })
+	refused(t, reply, { status: 400, code: 'invalid_request', path: 'force', says: /force is not allowed/ })
+	refused(t, await ada.call('stop', '{'), { status: 400, code: 'invalid_request', says: /JSON/ })
+})
+
+void t.test('one run is cancelled, and those behind it go on', async (t) => {
+	const { gateway, model } = await start(t)
+	const ada = await follow(t, gateway, 'ada')
+	const [first, second, third] = [await ada.start('a1'), await ada.start('a2'), await ada.start('a3')]
+	const a1 = await model.called('a1')
+	const cancel = (run: string, body?: unknown) =>
+		gateway.request('POST', `/v1/runs/${run}/cancel`, body === undefined ? {} : { body })
+
+	const waiting = await cancel(second)
+	t.equal(waiting.status, 200)
+	t.match(waiting.body, { run_id: second, agent: 'ada', status: 'stopped', started_at: null })
+	t.ok(a1.open, 'the active one goes on')
+
+	const active = await cancel(first, {})
+	t.match(active.body, { run_id: first, status: 'stopped', ended_at: String })
+	t.strictSame(active.body, await ada.read(first))
+	await a1.hungUp
+	const a3 = await model.called('a3')
+	a3.answer('done')
+	await ada.ended(third)
+	t.strictSame(ada.typesOf(second), ['run.stopped'])
+
+	for (const [run, status] of [
+		[first, 'stopped'],
+		[second, 'stopped'],
+		[third, 'completed'],
+	] as const)
+		refused(t, await cancel(run), { status: 409, code: 'conflict', says: new RegExp(`has ended already: ${status}`) })
+	refused(t, await cancel('01890000-0000-7000-8000-000000000000'), { status: 404, code: 'not_found' })
+	refused(t, await cancel(third, { why: 'x' }), { status: 400, code: 'invalid_request', path: 'why' })
+})
+
+void t.test('many cancels of one run at the same time end it once', async (t) => {
+	const { gateway, model } = await start(t)
+	const ada = await follow(t, gateway, 'ada')
+	const run = await ada.start('a1')
+	await model.called('a1')
+	const replies = await Promise.all(Array.from({ length: 10 }, () => gateway.request('POST', `/v1/runs/${run}/cancel`)))
+	for (const { status, body } of replies) t.ok(status === 200 ? body.status === 'stopped' : body.code === 'conflict')
+	t.ok(replies.some((reply) => reply.status === 200))
+	await ada.ended(run)
+	t.equal(ada.typesOf(run).filter((type) => type === 'run.stopped').length, 1)
+})
