@@ -67,6 +67,10 @@ export class Front {
 		const timer = setTimeout(() => {
 			for (const server of servers) server.closeAllConnections()
 		}, deadlineMs)
+		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
+		const idle = setInterval(() => {
+			for (const server of servers) server.closeIdleConnections()
+		}, 50)
 		await Promise.all(
 			servers.map(async (server) => {
 				const closed = once(server, 'close')
@@ -74,6 +78,7 @@ export class Front {
 				await closed
 			}),
 		)
+		clearInterval(idle)
 		clearTimeout(timer)
 	}
 

@@ -52,8 +52,9 @@ export class Generation {
 		}
 		try {
 			for (const instance of instances) await addRoutes(instance, servers)
-			await servers.main.initialize()
-			await servers.legacy?.initialize()
+			// With autoListen off, this listens nowhere. Only initialized, hapi would end the connection after every answer.
+			await servers.main.start()
+			await servers.legacy?.start()
 		} catch (error) {
 			await stopServers(servers)
 			throw error

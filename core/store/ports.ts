@@ -119,6 +119,7 @@ export interface EventLog {
 	append(run: string | null, expectedLast: number, entries: LogEntry[]): Promise<Cursor[]>
 	/**
 	 * Events behind `after` in log order, or before it, newest first, with `reverse`. `after` null: from the respective end.
+	 * Never shows an event that subscribers have not heard yet: going from here to live without a gap rests on it.
 	 * Throws `invalid_request` for a cursor that is none.
 	 */
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
