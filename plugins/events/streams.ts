@@ -108,22 +108,24 @@ export class Streams {
 		else this.#replay.add(stream, stream.channel)
 	}
 
-	/** May be called again. */
-	#remove(stream: Stream): void {
+	/** False where it had been removed before. */
+	#remove(stream: Stream): boolean {
 		const { channel, credentials, slot } = stream
-		if (!slot.delete(stream)) return
+		if (!slot.delete(stream)) return false
 		this.#size--
 		this.#callers.remove(credentials, stream)
 		this.#replay.remove(stream)
 		channel.remove(stream)
-		if (channel.readers.size > 0) return
-		channel.close()
-		this.#channels.delete(keyOf(channel.filter))
+		if (channel.readers.size === 0) {
+			channel.close()
+			this.#channels.delete(keyOf(channel.filter))
+		}
+		return true
 	}
 
 	#end(stream: Stream, why: string): void {
-		this.#remove(stream) // first: nothing may be written behind the end
-		stream.connection.end(`: ${why}\n\n`)
+		// First of all it hears no more: nothing may be written behind the end.
+		if (this.#remove(stream)) stream.connection.end(`: ${why}\n\n`)
 	}
 
 	#channelOf(filter: LiveFilter): Channel {

@@ -80,7 +80,7 @@ async function takeUp(
 	journal: JournalStep[],
 ): Promise<'goes on' | 'waits' | WireError> {
 	const { last, lastEvent } = log.journal
-	if (last === 0) {
+	if (last === 0 || lastEvent?.event_type === 'run.queued') {
 		const events: NewEvent[] = [
 			{ event_type: 'run.started', payload: { trigger: run.trigger, conversation: run.conversation } },
 		]

@@ -9,7 +9,7 @@ import { keys } from './keys.ts'
 import type { IndexEntry, Lane } from './keys.ts'
 import { change, endRun, getRun, isEnded, jobOf } from './records.ts'
 import { takeIn } from './start.ts'
-import { settled, withRun } from './turns.ts'
+import { settled, withFreeRun, withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
@@ -23,6 +23,14 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				ctx.log.error({ err: error, run_id: run.run_id }, 'a run could not be queued; it goes on after the next start'),
 			)
 	}
+
+	/** Unless its turn has come already. */
+	const tellQueued = ({ run_id, agent, conversation }: RunRecord): Promise<void> =>
+		withFreeRun(run_id, async () => {
+			const log = await ctx.events.openRun({ run_id, agent_id: agent })
+			if (log.journal.last === 0) await log.append([{ event_type: 'run.queued', payload: { conversation } }])
+			log.close()
+		})
 
 	/** Ends it as stopped, whoever has it. Settles when nothing of it goes on. */
 	const stop = (run_id: string, uid: string): Promise<void> => {
@@ -53,6 +61,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const { run, isNew } = await takeIn(store, agent, { ...request, conversation }, config.max_waiting)
 			if (isNew && run.status === 'started') enqueue(run)
+			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
 		},
 		async get(run_id) {

@@ -36,6 +36,11 @@ export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T
 	}
 }
 
+/** Does `work` where nobody has the run; otherwise it is left undone. */
+export async function withFreeRun(run_id: string, work: () => Promise<void>): Promise<void> {
+	if (!holders.has(run_id)) await withRun(run_id, work)
+}
+
 /**
  * For readers of a run's record: waits while the record is about to say what an event has told already, so that who
  * heard `run.completed` reads `completed`. True where it had to wait.

@@ -194,7 +194,12 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60
 	const whole = new Set(completed.map(([run_id]) => run_id))
 	for (const run_id of acknowledged.runs.keys()) {
 		const events = byRun.get(run_id) ?? []
-		if (events[0]?.event_type !== 'run.started' || events[0].sequence !== 1)
+		const begin = events.filter((event) => event.event_type === 'run.started')
+		if (
+			begin.length !== 1 ||
+			events[0]?.sequence !== 1 ||
+			!['run.queued', 'run.started'].includes(events[0].event_type)
+		)
 			wrong.push(`${run_id} begins with ${events[0]?.event_type}`)
 		if (events.some((event, at) => at > 0 && event.sequence <= (events[at - 1]?.sequence ?? 0)))
 			wrong.push(`${run_id}: sequence does not rise`)

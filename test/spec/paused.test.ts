@@ -9,7 +9,7 @@ import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 
 const RUNS = 2_000
-const CLIENTS = 16
+const CLIENTS = 64
 const WARM_UP_AGENTS = 10
 const WARM_UP_RUNS = 200
 const SAMPLE = 40

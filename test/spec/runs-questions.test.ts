@@ -2,11 +2,14 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeHome, startGateway } from '../support/gateway.ts'
+import { makeHome, send, startGateway } from '../support/gateway.ts'
+import type { Answer } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
+import { spawnGateway } from '../support/process.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
+import { openStream } from '../support/sse.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -281,6 +284,48 @@ void t.test('a paused run survives a restart, and its answer completes it', asyn
 	t.equal(types.filter((type) => type === 'primitive.called').length, 2, 'no call is made twice')
 	const sequences: number[] = events.toReversed().map((event: { sequence: number }) => event.sequence)
 	t.ok(sequences.every((one, at) => at === 0 || one > (sequences[at - 1] ?? 0)))
+})
+
+void t.test('runs that are killed while they pause are paused afterwards, and have asked once', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await spawnGateway(home)
+	t.teardown(() => first.kill())
+	const names = Array.from({ length: 24 }, (_, n) => `agent-${n}`)
+	await Promise.all(names.map((name) => send(`${first.url}/v1/agents`, 'POST', { body: { name } })))
+	const stream = await openStream(first.url, { query: { event_type: 'run.paused' } })
+	const killed = stream.waitFor('run.paused', 6).then(() => first.kill())
+	const runs: { name: string; run_id: string }[] = []
+	const start = async (name: string): Promise<void> => {
+		const reply = await send(`${first.url}/v1/agents/${name}/runs`, 'POST', { body: { prompt: ask('Go on?') } })
+		runs.push({ name, run_id: reply.body.run_id })
+	}
+	// A request that the kill cuts off was not acknowledged.
+	await Promise.all(names.map((name) => start(name).catch(() => {})))
+	await killed
+	t.ok(runs.length >= 6)
+
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const audit = await openStream(second.url, { query: { event_type: 'run.completed' } })
+	t.teardown(() => audit.close())
+	for (const { name, run_id } of runs) {
+		const deadline = Date.now() + 10_000
+		let run: Answer
+		do run = (await second.request('GET', `/v1/runs/${run_id}`)).body
+		while (run.status !== 'paused' && Date.now() < deadline)
+		t.match(run, { status: 'paused', question: { question: 'Go on?' } })
+		const path = `/v1/agents/${name}/ask-responses/${run.question.question_id}`
+		t.equal((await second.request('POST', path, { body: { answer: 'yes' } })).status, 200)
+	}
+	await audit.waitFor('run.completed', runs.length)
+	for (const { run_id } of runs) {
+		t.match((await second.request('GET', `/v1/runs/${run_id}`)).body, { status: 'completed', answer: /yes/ })
+		const { events } = (await second.request('GET', `/v1/audit?run_id=${run_id}`)).body
+		const types: string[] = events.map((event: { event_type: string }) => event.event_type)
+		for (const once of ['question.asked', 'run.paused', 'question.answered', 'primitive.result'])
+			t.equal(types.filter((type) => type === once).length, 1, once)
+	}
 })
 
 void t.test('the model is not asked again for what it said before the restart', async (t) => {

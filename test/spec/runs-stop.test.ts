@@ -74,7 +74,9 @@ void t.test('runs of one conversation go one after another, those of another age
 	t.match(await ada.read(first), { status: 'started' })
 	t.match(await ada.read(second), { status: 'queued', started_at: null })
 	t.match(await ada.read(third), { status: 'queued' })
-	t.strictSame(ada.typesOf(second), [])
+	await ada.heard(third, 'run.queued')
+	t.strictSame(ada.typesOf(second), ['run.queued'])
+	t.match(ada.eventsOf(second), [{ sequence: 1, payload: { conversation: String } }])
 
 	a1.answer('done')
 	await ada.ended(first)
@@ -85,7 +87,7 @@ void t.test('runs of one conversation go one after another, those of another age
 	const a3 = await model.called('a3')
 	a3.answer('done')
 	await ada.ended(third)
-	const order = ada.stream.events.filter((event) => event.event_type.startsWith('run.'))
+	const order = ada.stream.events.filter((event) => ['run.started', 'run.completed'].includes(event.event_type))
 	t.strictSame(
 		order.map((event) => [event.run_id, event.event_type]),
 		[first, second, third].flatMap((run) => [
@@ -266,7 +268,7 @@ void t.test('one run is cancelled, and those behind it go on', async (t) => {
 	const a3 = await model.called('a3')
 	a3.answer('done')
 	await ada.ended(third)
-	t.strictSame(ada.typesOf(second), ['run.stopped'])
+	t.strictSame(ada.typesOf(second), ['run.queued', 'run.stopped'])
 
 	for (const [run, status] of [
 		[first, 'stopped'],

@@ -24,10 +24,10 @@ export interface GatewayProcess {
 	end(): Promise<number | null>
 }
 
-/** Settles once it listens; throws with its output where it ends before. */
+/** Started as `npm start` does. Settles once it listens; throws with its output where it ends before. */
 export async function spawnGateway(home: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
 	const began = performance.now()
-	const child = spawn(process.execPath, [join(root, 'core/main.ts')], {
+	const child = spawn(process.execPath, ['--max-semi-space-size=16', join(root, 'core/main.ts')], {
 		env: {
 			PATH: process.env.PATH,
 			HOME: home,
