@@ -107,7 +107,7 @@ export const configSchema: ObjectSchema<Settings> = joi
 		runs: section('What runs may use, and how long they are kept.', {
 			retention_days: count(1, 3650, 30, 'Days that ended runs are kept.'),
 			limits: section('Limits of one run, for agents that set none of their own.', {
-				steps: count(1, 10_000, 50, 'Model and tool calls of one run.'),
+				steps: count(1, 10_000, 50, 'Model calls of one run.'),
 				tokens: count(1, 1_000_000_000, 500_000, 'Tokens of one run, prompts and answers together.'),
 				wall_time_s: count(1, 604_800, 900, 'Seconds that one run may take, without the time it waits for an answer.'),
 			}),

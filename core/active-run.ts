@@ -44,10 +44,8 @@ export interface RunHandle {
 
 /** What a run needs of the threads. */
 export interface Threads {
-	/** Settles once a thread is done with the task; with how the run ends where no thread ever will be. Never rejects. */
-	post(task: WorkerTask): Promise<Verdict | undefined>
-	/** A thread has said hello. */
-	taken(): void
+	/** Settles with the run's last messages, or with how the run ends where no thread did it. Never rejects. */
+	post(task: WorkerTask): Promise<ToMain[] | Verdict>
 	terminate(thread: number): void
 }
 
@@ -102,13 +100,15 @@ export class ActiveRun implements RunHandle {
 		this.#threads = threads
 		const { port1, port2 } = new MessageChannel()
 		this.#port = port1
-		port1.on('message', (message: ToMain) => this.#receive(message))
+		port1.on('message', (messages: ToMain[]) => this.#receive(messages))
 		this.#after(TAKE_LIMIT_MS, () =>
 			this.end({ rejects: new Fault('thread_lost', `no thread took the run within ${TAKE_LIMIT_MS / 1000} s`) }),
 		)
-		void threads.post({ order: this.#options.order, port: port2 }).then((verdict) => {
-			if (verdict) this.#finish(verdict)
-			else this.#threadIsDone()
+		void threads.post({ order: this.#options.order, port: port2 }).then((end) => {
+			if (!Array.isArray(end)) return this.#finish(end)
+			this.#receiveLeft()
+			this.#receive(end)
+			this.#finish({ rejects: new Error('the worker ended the run without an outcome') })
 		})
 	}
 
@@ -131,14 +131,16 @@ export class ActiveRun implements RunHandle {
 		})
 	}
 
-	#receive(message: ToMain): void {
-		if (this.#isOver) return
-		if (message.kind === 'outcome') return this.#finish(message.outcome)
-		if (message.kind === 'hello') {
-			this.#thread = message.thread
-			this.#threads?.taken()
+	#receive(messages: ToMain[]): void {
+		for (const message of messages) {
+			if (this.#isOver) return
+			if (message.kind === 'outcome') this.#finish(message.outcome)
+			if (message.kind === 'hello') this.#thread = message.thread
+			if (!this.#verdict) this.#obey(message)
 		}
-		if (this.#verdict) return
+	}
+
+	#obey(message: ToMain): void {
 		try {
 			switch (message.kind) {
 				case 'hello':
@@ -152,6 +154,15 @@ export class ActiveRun implements RunHandle {
 			}
 		} catch (error) {
 			this.end({ rejects: error })
+		}
+	}
+
+	/** What was posted before the end may arrive after it, since it came by another port. */
+	#receiveLeft(): void {
+		while (!this.#isOver && this.#port) {
+			const left = receiveMessageOnPort(this.#port)
+			if (!left) return
+			this.#receive(left.message as ToMain[])
 		}
 	}
 
@@ -179,16 +190,6 @@ export class ActiveRun implements RunHandle {
 			}
 			this.end({ status: 'failed', error, usage: this.#usage })
 		})
-	}
-
-	/** Its last message was posted before, but may come after, by the other port. */
-	#threadIsDone(): void {
-		while (!this.#isOver) {
-			const left = this.#port && receiveMessageOnPort(this.#port)
-			if (!left) break
-			this.#receive(left.message as ToMain)
-		}
-		this.#finish({ rejects: new Error('the worker ended the run without an outcome') })
 	}
 
 	#finish(end: Verdict): void {

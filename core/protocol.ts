@@ -2,8 +2,9 @@
  * Every message between the main thread and a worker thread, as types. This file and errors.ts are all of ours that the
  * sandbox sees.
  *
- * A run's thread gets a `RunOrder` and one MessagePort. The worker sends `ToMain`, main answers with `ToWorker`. The last
- * message of a run is always `outcome`. Only data crosses: no classes, no functions; errors cross as `WireError`.
+ * A run's thread gets a `RunOrder` and one MessagePort. The worker sends `ToMain`, main answers with `ToWorker`. The
+ * worker's messages come as lists, since waking the other thread costs more than what is said; the last list, which ends
+ * with `outcome`, is the result of the task. Only data crosses: no classes, no functions; errors cross as `WireError`.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { WireError } from './errors.ts'
@@ -137,7 +138,7 @@ export type ToWorker =
 	| { kind: 'reply'; id: number; error: WireError }
 	| { kind: 'abort'; reason: string }
 
-/** The task that Piscina hands to the worker's entry. */
+/** The task that Piscina hands to the worker's entry, which answers with the run's last messages: `Promise<ToMain[]>`. */
 export interface WorkerTask {
 	order: RunOrder
 	port: MessagePort

@@ -2,7 +2,7 @@
 import { Piscina } from 'piscina'
 import type { Threads, Verdict } from './active-run.ts'
 import { Fault, messageOf } from './errors.ts'
-import type { WorkerTask } from './protocol.ts'
+import type { ToMain, WorkerTask } from './protocol.ts'
 
 export interface LaneOptions {
 	/** The worker's module. */
@@ -36,6 +36,7 @@ export class Lane implements Threads {
 	readonly #piscina: Piscina
 	readonly #options: LaneOptions
 	#tasks = 0
+	/** Threads start, so one that ends does so because of a run. */
 	#works = false
 	#closed: Promise<void> | undefined
 	#isClosing = false
@@ -62,6 +63,8 @@ export class Lane implements Threads {
 			// What the main thread was started with, such as a test runner's loader, is not meant for them.
 			execArgv: [],
 		})
+		// The first that a thread says is that it has loaded the worker's module.
+		for (const thread of this.#piscina.threads) thread.once('message', () => (this.#works = true))
 		// Comes where a thread ends that has no task; so does one that cannot load its module.
 		this.#piscina.on('error', (error) => this.#break(error))
 		this.#piscina.on('workerDestroy', () => {
@@ -77,21 +80,17 @@ export class Lane implements Threads {
 		return this.#piscina.threads.length
 	}
 
-	async post(task: WorkerTask): Promise<Verdict | undefined> {
+	async post(task: WorkerTask): Promise<ToMain[] | Verdict> {
 		this.#tasks++
 		try {
-			await this.#piscina.run(task, { transferList: [task.port] })
-			return undefined
+			const last: unknown = await this.#piscina.run(task, { transferList: [task.port] })
+			return Array.isArray(last) ? last : []
 		} catch (error) {
 			return this.#whyNotDone(error)
 		} finally {
 			this.#tasks--
 			this.#options.onFree()
 		}
-	}
-
-	taken(): void {
-		this.#works = true
 	}
 
 	terminate(thread: number): void {
@@ -118,7 +117,8 @@ export class Lane implements Threads {
 	}
 
 	#break(error: unknown): Fault {
-		const fault = new Fault('unavailable', `no worker thread can be started: ${messageOf(error)}`, { cause: error })
+		const what = this.#works ? 'a worker thread failed' : 'no worker thread can be started'
+		const fault = new Fault('unavailable', `${what}: ${messageOf(error)}`, { cause: error })
 		this.#options.onBroken(fault)
 		return fault
 	}

@@ -1,7 +1,7 @@
 /** The worker's end of the protocol: one run, one MessagePort. */
 import { receiveMessageOnPort, threadId } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
-import { Fault, fromWire, toWire } from '../core/errors.ts'
+import { Fault, fromWire } from '../core/errors.ts'
 import type { Calls, Method, NewEvent, RunOutcome, ToMain, ToWorker } from '../core/protocol.ts'
 import { mergeText } from './merge-text.ts'
 
@@ -13,8 +13,8 @@ export interface Link {
 	stream(content: string): void
 	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
-	/** Posts the run's last message and closes the port. */
-	end(outcome: RunOutcome): void
+	/** Closes the port and answers with what main must still hear, the outcome at its end. */
+	end(outcome: RunOutcome): ToMain[]
 }
 
 /** Says hello at once. An abort that was posted before the thread took the run is heard before this returns. */
@@ -23,8 +23,16 @@ export function openLink(port: MessagePort): Link {
 	const { signal } = controller
 	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
 	let lastId = 0
+	const unsent: ToMain[] = []
 
-	const post = (message: ToMain): void => port.postMessage(message)
+	/** What is said in one go goes as one message. */
+	const post = (message: ToMain): void => {
+		unsent.push(message)
+		if (unsent.length === 1) queueMicrotask(send)
+	}
+	const send = (): void => {
+		if (unsent.length > 0) port.postMessage(unsent.splice(0))
+	}
 	const pieces = mergeText((content) => post({ kind: 'stream', content }))
 
 	const abort = (reason: string): void => {
@@ -66,13 +74,9 @@ export function openLink(port: MessagePort): Link {
 		},
 		end(outcome) {
 			pieces.flush()
-			try {
-				post({ kind: 'outcome', outcome })
-			} catch (error) {
-				const usage = { input_tokens: 0, output_tokens: 0 }
-				post({ kind: 'outcome', outcome: { status: 'failed', error: toWire(error), usage } })
-			}
+			const last: ToMain[] = [...unsent.splice(0), { kind: 'outcome', outcome }]
 			port.close()
+			return last
 		},
 	}
 }

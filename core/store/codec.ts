@@ -8,7 +8,7 @@
 import { Fault, messageOf } from '../errors.ts'
 
 /** The most bytes that one record's value, or the entries of one append, may take. */
-export const maxValueBytes: number = 8 * 1024 * 1024
+const maxValueBytes = 8 * 1024 * 1024
 
 const withBytes = 1
 const prologue = 5
@@ -20,7 +20,7 @@ const prologue = 5
 export function encodeValue(value: unknown, headroom: number): Buffer {
 	const bytes = toBytes(value, headroom)
 	if (bytes.length - headroom > maxValueBytes)
-		throw new Fault('payload_too_large', `A record may have at most ${maxValueBytes} bytes; this one is larger`)
+		throw new Fault('payload_too_large', `a record may have at most ${maxValueBytes} bytes; this one is larger`)
 	return bytes
 }
 
@@ -52,7 +52,7 @@ function toBytes(value: unknown, headroom: number): Buffer {
 		return holdsBytes(value) ? packed(value, headroom) : plain(value, headroom)
 	} catch (error) {
 		// Cycles, BigInts and thousands of levels end up here.
-		throw new Fault('invalid_request', `The value is no plain data: ${messageOf(error)}`, { cause: error })
+		throw new Fault('invalid_request', `the value is no plain data: ${messageOf(error)}`, { cause: error })
 	}
 }
 

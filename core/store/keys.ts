@@ -11,16 +11,16 @@ const surelyShort = Math.floor(maxBytes / 3)
  * strings' UTF-8 bytes sort as the ports demand. Throws `invalid_request` for what is no key.
  */
 export function joinKey(key: Key): string {
-	if (!Array.isArray(key) || key.length === 0) throw invalid('A key needs at least one part, its scope')
+	if (!Array.isArray(key) || key.length === 0) throw invalid('a key needs at least one part, its scope')
 	for (const part of key) {
-		if (typeof part !== 'string' || part === '') throw invalid('Each part of a key must be a text that is not empty')
-		if (part.includes(separator)) throw invalid('A part of a key must not hold the character NUL')
+		if (typeof part !== 'string' || part === '') throw invalid('each part of a key must be a text that is not empty')
+		if (part.includes(separator)) throw invalid('a part of a key must not hold the character NUL')
 	}
 	const joined = key.length === 1 ? key[0] : key.join(separator)
 	// A lone surrogate has no UTF-8 form: two different keys would become one.
-	if (!joined.isWellFormed()) throw invalid('A part of a key holds half of a surrogate pair')
+	if (!joined.isWellFormed()) throw invalid('a part of a key holds half of a surrogate pair')
 	if (joined.length > surelyShort && Buffer.byteLength(joined) > maxBytes)
-		throw invalid(`A key may have at most ${maxBytes} bytes, this one has ${Buffer.byteLength(joined)}`)
+		throw invalid(`a key may have at most ${maxBytes} bytes, this one has ${Buffer.byteLength(joined)}`)
 	return joined
 }
 

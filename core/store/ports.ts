@@ -8,7 +8,10 @@
  * - every call may be repeated with the same arguments after an unknown outcome.
  */
 
-/** Non-empty parts; the first is the scope. Parts hold no NUL; the whole is at most 1,000 bytes as UTF-8. */
+/**
+ * Non-empty parts; the first is the scope. Parts hold no NUL and no half of a surrogate pair. The whole is at most 1,000
+ * bytes as UTF-8, one more between each two parts.
+ */
 export type Key = readonly [scope: string, ...rest: string[]]
 
 /** Opaque. Changes with every write of the key, and is never reused for it, also after a delete. */
@@ -44,7 +47,8 @@ export interface Change<T> {
 }
 
 /**
- * Records: plain data (JSON types, plus Uint8Array), at most 8 MiB each (`payload_too_large`). Keys sort by their
+ * Records: plain data (JSON types, plus Uint8Array), at most 8 MiB each (`payload_too_large`). What JSON leaves out or
+ * changes, such as a property that is undefined, is left out or changed here too. Keys sort by their
  * parts, each by its UTF-8 bytes. A reader sees every write acknowledged before it asked, and may see later ones.
  *
  * Every write throws `storage_full` while the disk is too full to take it safely, and `conflict` where an expectation
@@ -113,7 +117,8 @@ export interface EventLog {
 	 * Appends the events of one run, or of the gateway (`run` null), as one durable whole.
 	 *
 	 * `expectedLast` is the sequence of the run's last event in the log, 0 for none; where it is not, somebody else
-	 * writes this run and `fenced` is thrown. Sequences of `entries` are rising and above `expectedLast`.
+	 * writes this run and `fenced` is thrown. Sequences of `entries` are rising and above `expectedLast`. Neither holds
+	 * for the gateway's events.
 	 * Subscribers hear, and promises settle, in the order of the cursors; of one append the subscribers first.
 	 */
 	append(run: string | null, expectedLast: number, entries: LogEntry[]): Promise<Cursor[]>
@@ -125,11 +130,17 @@ export interface EventLog {
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
 	/** What a run has in the log: its last sequence (0 for none), last event, and its steps in order. */
 	journal(run: string): Promise<RunJournal>
-	/** Every entry appended from now on, in order, once it is durable; until `stop` is called. */
+	/**
+	 * Every entry appended from now on, in order, once it is durable; until `stop` is called. The event is the appender's
+	 * own object, the same for all: it must not be changed, by neither side.
+	 */
 	subscribe(heard: (cursor: Cursor, event: EventEnvelope) => void): () => void
 	/** The newest durable position. */
 	head(): Cursor
-	/** Forgets events older than `before` (ISO 8601), but those of runs for which `keep` says so. Answers how many went. */
+	/**
+	 * Forgets events older than `before` (ISO 8601), but those of runs for which `keep` says so. Answers how many went. What
+	 * was appended together goes together, once all of it is old; the newest record stays.
+	 */
 	prune(before: string, keep: (run: string) => Promise<boolean>): Promise<number>
 }
 
@@ -151,7 +162,10 @@ export interface Job {
  */
 export interface Lease {
 	job: Job
-	/** 1 for the first time that this job was handed out. */
+	/**
+	 * 1 for the first time that this job was handed out. The count of an attempt is durable no later than whatever its holder
+	 * writes to this engine afterwards.
+	 */
 	attempt: number
 	ack(): Promise<void>
 	/** Puts the job back, to be handed out again after `delayMs` at the earliest. */
@@ -160,9 +174,12 @@ export interface Lease {
 
 export interface RunQueue {
 	enqueue(job: Job): Promise<void>
-	/** Hands out jobs, oldest first, as long as fewer than `max()` of this claimer's are neither acked nor released. Ends with the signal. */
+	/**
+	 * Hands out jobs, oldest first, as long as fewer than `max()` of this claimer's are neither acked nor released. A raised
+	 * limit is noticed within a second. Ends with the signal.
+	 */
 	claim(max: () => number, signal: AbortSignal): AsyncIterable<Lease>
-	/** Jobs that wait. */
+	/** Jobs that wait, also for a delay to pass. */
 	waiting(): number
 }
 

@@ -145,6 +145,8 @@ async function think(
 	}
 	if (signal.aborted) return { status: 'stopped' }
 	const begun = new Set(journal.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
+	/** A call of a tool may outlast the run, such as one that its wall time cut off. */
+	const over = new AbortController()
 	const handle = ctx.pool.execute(order, {
 		event: (event) => watched(log.append([event])),
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
@@ -159,7 +161,7 @@ async function think(
 				run_id: run.run_id,
 				agent,
 				conversation: run.conversation,
-				signal,
+				signal: AbortSignal.any([signal, over.signal]),
 				log,
 				interrupted: begun.has(call.id),
 			}
@@ -179,6 +181,7 @@ async function think(
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
 		throw error
 	} finally {
+		over.abort('the run is over')
 		signal.removeEventListener('abort', abort)
 	}
 }

@@ -5,11 +5,15 @@ import { failed, ModelError } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
 
+/** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
+const SECRET_LENGTH = 8
+
 /** What became of a call that threw, with the key taken out of what the server said. */
 export function failureOf(error: unknown, { api_key, timeout_ms }: ModelOrder): ModelReply {
 	const { code, message, retryable } = classify(error, timeout_ms)
 	const retryAfterMs = error instanceof APIError ? retryAfter(error.headers, Date.now()) : undefined
-	const text = api_key ? message.replaceAll(api_key, '[redacted]') : message
+	const isSecret = api_key !== undefined && api_key.length >= SECRET_LENGTH
+	const text = isSecret ? message.replaceAll(api_key, '[redacted]') : message
 	return failed(code, text, { retryable, retryAfterMs })
 }
 

@@ -75,7 +75,11 @@ void t.test(`${ROUNDS} rounds of changes under load`, { timeout: 100_000 }, asyn
 				const refused = stream.waitFor(
 					(event) => event.event_type === 'plugin.failed' && String(event.payload.message).includes(`round ${round}`),
 				)
-				write(home, 'plugins/clock/word.ts', `export const word: string = ''\nthrow new Error('broken in round ${round}')\n`)
+				write(
+					home,
+					'plugins/clock/word.ts',
+					`export const word: string = ''\nthrow new Error('broken in round ${round}')\n`,
+				)
 				await refused
 				t.match((await gateway.request('GET', '/v1/clock')).body, { word: `word ${round - 1}` }, 'what ran runs on')
 				write(home, 'plugins/clock/word.ts', `export const word: string = 'mended ${round}'\n`)
@@ -140,6 +144,9 @@ async function until(
 	for (;;) {
 		const { status, body } = await gateway.request('GET', '/v1/clock')
 		if (holds(status, body)) return
-		if (Date.now() > deadline) throw new Error(`the change did not come: ${status} ${JSON.stringify(body)}; ${gateway.running.gateway.status.configError()}`)
+		if (Date.now() > deadline)
+			throw new Error(
+				`the change did not come: ${status} ${JSON.stringify(body)}; ${gateway.running.gateway.status.configError()}`,
+			)
 	}
 }

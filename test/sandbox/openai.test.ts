@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -171,7 +172,7 @@ void t.test('a failure', async (t) => {
 		],
 		['an empty account', { status: 429, code: 'insufficient_quota' }, failure('model_rate_limited', false)],
 		['400', { status: 400, message: 'bad' }, failure('model_rejected', false, '400 bad')],
-		['401', { status: 401, message: 'bad key my-key' }, failure('model_rejected', false, '401 bad key [redacted]')],
+		['401', { status: 401, message: 'bad key sk-my-key' }, failure('model_rejected', false, '401 bad key [redacted]')],
 		['403', { status: 403 }, failure('model_rejected', false)],
 		['404', { status: 404 }, failure('model_rejected', false)],
 		['408', { status: 408 }, failure('model_unavailable', true)],
@@ -183,7 +184,7 @@ void t.test('a failure', async (t) => {
 	for (const [name, reply, expected] of cases) {
 		void t.test(`${name}: ${expected.code}, ${expected.retryable ? 'worth' : 'not worth'} another try`, async (t) => {
 			const { url } = await aimock(t, reply)
-			const found = failedWith(await ask({ base_url: url, api_key: 'my-key' }))
+			const found = failedWith(await ask({ base_url: url, api_key: 'sk-my-key' }))
 			t.match(found, expected)
 			t.ok(found.message.length < 600)
 		})
@@ -380,6 +381,61 @@ void t.test('trying again', async (t) => {
 	})
 })
 
+void t.test(
+	'of many calls to a server that fails in every way, each ends with the whole answer or a failure',
+	async (t) => {
+		const seed = Number(process.env.SVC_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+		t.comment(`SVC_TEST_SEED=${seed}`)
+		const random = pseudoRandom(seed)
+		const text = 'One two three four.'
+		const args = '{"key":"one","value":"two"}'
+		const call = (piece: string): string =>
+			chunk({ tool_calls: [{ index: 0, id: 'c1', function: { name: 'memory_stm_read', arguments: piece } }] })
+		const events = [chunk({ content: 'One two ' }), chunk({ content: 'three four.' }), call(args.slice(0, 9))]
+		const rest = [
+			chunk({ tool_calls: [{ index: 0, function: { arguments: args.slice(9) } }] }),
+			chunk({}, 'tool_calls'),
+		]
+		const whole = [...events, ...rest]
+		const faults: ((response: ServerResponse) => unknown)[] = [
+			(response) => response.writeHead(429, { 'retry-after-ms': '1' }).end('{"error":{"message":"later"}}'),
+			(response) => response.writeHead(500).end('oops'),
+			(response) => response.writeHead(529).end(),
+			(response) => response.destroy(),
+			(response) => response.writeHead(200).end('<html>'),
+			(response) => stream(response, [...events, 'data: {"choices":[{"delta\n\n', ...rest]),
+			...whole.map((_, count) => (response: ServerResponse) => stream(response, whole.slice(0, count))),
+			...whole.map((_, count) => (response: ServerResponse) => {
+				response.writeHead(200, { 'content-type': 'text/event-stream' })
+				response.write(whole.slice(0, count).join('') || ': nothing yet\n\n', () =>
+					setImmediate(() => response.destroy()),
+				)
+			}),
+		]
+		const { url, headers } = await raw(t, (response) => {
+			const fault = random() < 0.7 ? faults[Math.floor(random() * faults.length)] : undefined
+			if (fault) fault(response)
+			else stream(response, whole)
+		})
+		const calls = 400
+		const statuses = { answered: 0, failed: 0 }
+		const some = async (count: number): Promise<void> => {
+			for (let n = 0; n < count; n++) {
+				const { reply, events: told } = await askAll([order({ base_url: url })])
+				statuses[reply.status]++
+				if (reply.status === 'failed') t.equal(told.filter((one) => one.event_type === 'model.retry').length, 3)
+				else {
+					t.equal(reply.answer.content, text)
+					t.strictSame(reply.answer.tool_calls, [{ id: 'c1', name: 'memory_stm_read', arguments: args }])
+				}
+			}
+		}
+		await Promise.all(Array.from({ length: 16 }, () => some(calls / 16)))
+		t.ok(statuses.answered > calls / 2 && statuses.failed > 0, JSON.stringify(statuses))
+		t.ok(headers.length <= calls * 4)
+	},
+)
+
 void t.test('falling back', async (t) => {
 	void t.test('happens at once where the first model refuses, and the answer names who gave it', async (t) => {
 		const first = await aimock(t, { status: 401, message: 'bad key' })
@@ -477,6 +533,12 @@ function stream(response: ServerResponse, events: string[]): void {
 
 function chunk(delta: object, finish_reason: string | null = null): string {
 	return `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+}
+
+/** Numbers from 0 to 1 that follow from the seed. */
+function pseudoRandom(seed: number): () => number {
+	let count = 0
+	return () => createHash('sha256').update(`${seed}:${count++}`).digest().readUInt32BE() / 2 ** 32
 }
 
 function order(change: Partial<ModelOrder> = {}): ModelOrder {

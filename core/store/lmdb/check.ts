@@ -3,7 +3,7 @@
  * page's number, bounds and order of keys, the counts that each tree keeps of itself, that no page is used twice or
  * listed as free as well, and the checksum of every record.
  */
-import { sealedTables } from './env.ts'
+import { sealedTables } from './tables.ts'
 import { isIntact } from './frame.ts'
 import { PageFile } from './page-file.ts'
 import { Damage, isTree, pageKind, readTree, wide } from './page.ts'
@@ -132,7 +132,7 @@ function walk(file: PageFile, tree: Tree, options: WalkOptions, visit: (node: No
 }
 
 function checkRecord(table: string, key: string, value: Buffer): void {
-	const isSealed = (sealedTables as readonly string[]).includes(table)
+	const isSealed = sealedTables.includes(table)
 	if (isSealed ? isIntact(key, value) : value.length === 0) return
 	throw new Damage(`the record ${JSON.stringify(key.split('\0'))} (table ${table}) is damaged`)
 }

@@ -2,8 +2,8 @@
 import { Fault } from '../../errors.ts'
 import { encodeValue } from '../codec.ts'
 import type { LogEntry } from '../ports.ts'
-import type { Table } from './env.ts'
-import { keyNumber, numberKey } from './env.ts'
+import type { Table } from './tables.ts'
+import { keyNumber, numberKey } from './tables.ts'
 import { headerBytes, seal } from './frame.ts'
 import { findRecord, valueOf } from './read.ts'
 

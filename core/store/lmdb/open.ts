@@ -4,7 +4,8 @@ import type { Logger } from '../../log.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import type { Engine } from '../ports.ts'
 import { openEnv } from './env.ts'
-import type { Env, Tables } from './env.ts'
+import type { Env } from './env.ts'
+import type { Tables } from './tables.ts'
 import { headerBytes, seal } from './frame.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
@@ -70,7 +71,7 @@ function prepareFolder(path: string): void {
 
 function openEnvironment(path: string): Env {
 	try {
-		return openEnv(path, 'write')
+		return openEnv(path)
 	} catch (error) {
 		throw new Fault('unavailable', `the data folder ${path} cannot be opened: ${messageOf(error)}`, { cause: error })
 	}

@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts'
 import { decodeValue } from '../codec.ts'
-import type { Table } from './env.ts'
+import type { Table } from './tables.ts'
 import { headerBytes, isIntact, stampOf } from './frame.ts'
 
 /** A record as read, valid until the next read: the bytes are LMDB's own buffer. */
@@ -39,7 +39,7 @@ export function keysOf(
 export function damaged(table: Table, key: string, cause?: unknown): Fault {
 	return new Fault(
 		'store_damaged',
-		`The record ${JSON.stringify(key.split('\0'))} (table ${tableName(table)}) is damaged on the disk: restore a backup`,
+		`the record ${JSON.stringify(key.split('\0'))} (table ${tableName(table)}) is damaged on the disk: restore a backup`,
 		{ cause },
 	)
 }

@@ -1,4 +1,4 @@
-import type { Tables } from './env.ts'
+import type { Tables } from './tables.ts'
 import { headerBytes, seal } from './frame.ts'
 import { findRecord } from './read.ts'
 import type { Write } from './writer.ts'

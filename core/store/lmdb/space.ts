@@ -44,7 +44,7 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 			free = freeBytes()
 			failure = null
 		} catch (error) {
-			failure = `The free space of ${path} cannot be read: ${messageOf(error)}`
+			failure = `the free space of ${path} cannot be read: ${messageOf(error)}`
 		}
 	}
 	const lookIfOld = (): void => {
@@ -52,7 +52,7 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 	}
 	const left = (): number => free - pending - since
 	const tooFull = (): string =>
-		`Only ${mebi(free)} MiB are free on the disk of ${path}, and ${mebi(minFree)} MiB are kept back: ` +
+		`only ${mebi(free)} MiB are free on the disk of ${path}, and ${mebi(minFree)} MiB are kept back: ` +
 		'make room there; writing goes on by itself then'
 
 	return {

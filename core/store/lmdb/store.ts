@@ -6,7 +6,7 @@ import { checkExpected, checkOps, mustHave } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
 import { openWatchers } from '../watchers.ts'
-import type { Table, Tables } from './env.ts'
+import type { Table, Tables } from './tables.ts'
 import { headerBytes, seal, stampOf } from './frame.ts'
 import { findRecord, keysOf, valueOf } from './read.ts'
 import type { RevisionCounter } from './revisions.ts'
@@ -19,7 +19,7 @@ interface Pending {
 	done: Promise<void>
 }
 
-/** Entries that a listing reads at a time, between which others get their turn. */
+/** Keys that a listing reads at a time, between which others get their turn. */
 const listed = 256
 
 /**
@@ -119,12 +119,14 @@ async function* list(
 		writer.mustBeOpen()
 		const wanted = Math.min(listed, left)
 		const keys = reverse ? keysBelow(table, prefix, from, wanted) : keysAbove(table, prefix, from, wanted)
-		const entries = keys.flatMap((key) => {
+		for (const key of keys) {
+			// One at a time: the values may be large, and the next one may be gone by then.
+			writer.mustBeOpen()
 			const found = findRecord(table, key)
-			return found ? [entryOf(table, key, found.bytes)] : []
-		})
-		yield* entries
-		left -= entries.length
+			if (!found) continue
+			yield entryOf(table, key, found.bytes)
+			left--
+		}
 		from = keys.at(-1)
 		if (keys.length < wanted) return
 		if (left > 0) await turn()

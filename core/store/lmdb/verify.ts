@@ -6,7 +6,7 @@ import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { checkFile } from './check.ts'
 import type { Finding } from './check.ts'
-import { dataFile } from './env.ts'
+import { dataFile } from './tables.ts'
 
 const limits = { wholeBytes: 64 * 1024 * 1024, withinMs: 3000 }
 /** What is smaller takes some 30 ms at most, less than a thread needs to begin. */
@@ -35,7 +35,7 @@ export async function checkFolder(folder: string, log?: Logger): Promise<void> {
 async function look(path: string, size: number): Promise<Finding> {
 	try {
 		if (size < ownThreadFrom) return checkFile(path, limits)
-		const worker = new Worker(new URL('check-worker.ts', import.meta.url), { workerData: { path, limits } })
+		const worker = new Worker(new URL('./check-worker.ts', import.meta.url), { workerData: { path, limits } })
 		const [finding] = (await once(worker, 'message')) as [Finding]
 		return finding
 	} catch (error) {

@@ -100,7 +100,13 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		for (let i = 0; i < 30; i++) {
 			const run = `r${i % 3}`
 			const last = Math.floor(i / 3) * 3
-			cursors.push(...(await log.append(run, last, [1, 2, 3].map((n) => entry(run, last + n)))))
+			cursors.push(
+				...(await log.append(
+					run,
+					last,
+					[1, 2, 3].map((n) => entry(run, last + n)),
+				)),
+			)
 		}
 		for (const limit of [1, 2, 7, 90, 200]) {
 			t.strictSame(await cursorsOf(log, {}, limit), cursors, `forwards by ${limit}`)
@@ -217,7 +223,11 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		})
 		t.equal((await log.read({}, cursors[3] as Cursor, 10)).entries.length, 2, 'a pruned cursor is a place still')
 		await log.append('drop', 0, [entry('drop', 1)])
-		await rejects(t, log.prune('long ago', async () => false), 'invalid_request')
+		await rejects(
+			t,
+			log.prune('long ago', async () => false),
+			'invalid_request',
+		)
 	})
 
 	test('forgets much in one go', async (t, log) => {

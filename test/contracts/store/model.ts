@@ -40,7 +40,10 @@ const write = fc.record<Write>({
 	expect: fc.constantFrom<Expect[]>('any', 'any', 'absent', 'right', 'wrong'),
 })
 const command: fc.Arbitrary<Command> = fc.oneof(
-	{ weight: 3, arbitrary: fc.record({ kind: fc.constant('commit' as const), writes: fc.array(write, { maxLength: 4 }) }) },
+	{
+		weight: 3,
+		arbitrary: fc.record({ kind: fc.constant('commit' as const), writes: fc.array(write, { maxLength: 4 }) }),
+	},
 	{ weight: 1, arbitrary: fc.record({ kind: fc.constant('list' as const), rest, reverse: fc.boolean(), after: rest }) },
 )
 

@@ -90,7 +90,7 @@ void t.test('refuses to write while the disk is nearly full, and reads and delet
 	t.equal(engine.queue.waiting(), 0)
 
 	free = 7 * mebi
-	await until(() => engine.trouble()?.includes('Only 7') === true)
+	await until(() => engine.trouble()?.includes('only 7') === true)
 	await t.rejects(engine.store.delete(['a']), { code: 'storage_full' }, 'a deletion needs some room too')
 
 	free = 200 * mebi
@@ -139,7 +139,7 @@ void t.test('says why where the free space cannot be read', async (t) => {
 void t.test('accepts no more writes after one has failed, and loses none before', { skip: !hasShell() }, async (t) => {
 	const path = join(home, 'failing')
 	mkdirSync(path)
-	const child = fileURLToPath(new URL('failing-child.ts', import.meta.url))
+	const child = fileURLToPath(new URL('./failing-child.ts', import.meta.url))
 	// Files of this process may have 2,000 KiB; the write that goes beyond fails.
 	const script = `trap '' XFSZ; ulimit -f 2000; exec "$0" "$@"`
 	const { stdout, stderr, status, signal } = spawnSync('bash', ['-c', script, process.execPath, child, path], {
@@ -184,7 +184,7 @@ void t.test('notices that a run has lost a record', async (t) => {
 	const engine = await openLmdb({ path })
 	for (let i = 0; i < 3; i++) await engine.log.append('r', i, [entry('r', i + 1)])
 	await engine[Symbol.asyncDispose]()
-	const { tables, close } = openEnv(path, 'write')
+	const { tables, close } = openEnv(path)
 	const [, second] = [...tables.runs.getKeys({ start: 'r' })]
 	await tables.runs.remove(second ?? '')
 	await close()

@@ -36,7 +36,7 @@ void t.test(`loses nothing that was acknowledged in ${kills} kills`, async (t) =
 
 /** Kills the child once it has said so many lines, and takes note of all that it said before it died. */
 async function runAndKill(after: number): Promise<number> {
-	const child = spawn(process.execPath, [fileURLToPath(new URL('writer-child.ts', import.meta.url)), path], {
+	const child = spawn(process.execPath, [fileURLToPath(new URL('./writer-child.ts', import.meta.url)), path], {
 		stdio: ['ignore', 'pipe', 'inherit'],
 	})
 	const exit = once(child, 'exit')

@@ -1,0 +1,33 @@
+/** The tables of the data file, and their keys. Whatever reads the file without LMDB imports this, so it must not. */
+import type { Database } from 'lmdb'
+
+/** A table's keys are strings, sorted by their UTF-8 bytes; its values are bytes. */
+export type Table = Database<Buffer, string>
+
+/**
+ * - `meta`: format, and how far revisions are given out
+ * - `records`: the store, by joined key
+ * - `log`: one record per append, by the cursor of its last entry
+ * - `runs`, `agents`: run or agent, NUL, cursor: which records of the log are theirs; without values
+ * - `jobs`: the queue, by place in it, NUL, id
+ * - `tries`: by place in the queue: how often a job was handed out, and not before when it is next
+ */
+export const tableNames = ['meta', 'records', 'log', 'runs', 'agents', 'jobs', 'tries'] as const
+
+export type Tables = Record<(typeof tableNames)[number], Table>
+
+/** Tables whose values are sealed records; the others have none. */
+export const sealedTables: readonly string[] = ['meta', 'records', 'log', 'jobs', 'tries'] satisfies (keyof Tables)[]
+
+export const dataFile = 'data.mdb'
+
+const digits = 11
+
+/** A whole number below 2^53 as a key that sorts as the number does. */
+export function numberKey(value: number): string {
+	return value.toString(36).padStart(digits, '0')
+}
+
+export function keyNumber(key: string): number {
+	return Number.parseInt(key, 36)
+}

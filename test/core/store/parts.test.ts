@@ -1,0 +1,89 @@
+/** The small parts that both engines are made of, each against the plainest way to say the same. */
+import fc from 'fast-check'
+import t from 'tap'
+import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
+import { Heap } from '../../../core/store/heap.ts'
+import { compareKeys, endOf, isWithin, joinKey, splitKey } from '../../../core/store/keys.ts'
+import { keyNumber, numberKey } from '../../../core/store/lmdb/tables.ts'
+import type { Key } from '../../../core/store/ports.ts'
+
+const part = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 }).filter((text) => !text.includes('\0'))
+const key = fc.array(part, { minLength: 1, maxLength: 4 }) as fc.Arbitrary<string[]> as unknown as fc.Arbitrary<Key>
+
+void t.test('joined keys sort as their UTF-8 bytes do', async (t) => {
+	fc.assert(
+		fc.property(key, key, (a, b) => {
+			const [x, y] = [joinKey(a), joinKey(b)]
+			return Math.sign(compareKeys(x, y)) === Buffer.compare(Buffer.from(x), Buffer.from(y))
+		}),
+		{ numRuns: 2000 },
+	)
+	t.ok(compareKeys(joinKey(['a', '\uffff']), joinKey(['a', '😀'])) < 0)
+})
+
+void t.test('a key is within a prefix where its first parts are those of the prefix', async (t) => {
+	fc.assert(
+		fc.property(key, key, (a, b) => {
+			const [joined, prefix] = [joinKey(a), joinKey(b)]
+			const expected = b.every((part, i) => a[i] === part)
+			const inRange = compareKeys(joined, prefix) >= 0 && compareKeys(joined, endOf(prefix)) < 0
+			return isWithin(joined, prefix) === expected && inRange === expected
+		}),
+		{ numRuns: 2000 },
+	)
+	t.ok(isWithin(joinKey(['a', 'b']), joinKey(['a'])))
+	t.strictSame(splitKey(joinKey(['a', 'ü', ' '])), ['a', 'ü', ' '])
+})
+
+void t.test('numbers as keys sort as numbers', async (t) => {
+	fc.assert(
+		fc.property(fc.maxSafeNat(), fc.maxSafeNat(), (a, b) => {
+			const order = numberKey(a) < numberKey(b) ? -1 : numberKey(a) > numberKey(b) ? 1 : 0
+			return order === Math.sign(a - b) && keyNumber(numberKey(a)) === a
+		}),
+	)
+	t.equal(numberKey(Number.MAX_SAFE_INTEGER).length, numberKey(0).length)
+})
+
+void t.test('values come back from their bytes', async (t) => {
+	const value = fc.letrec((tie) => ({
+		any: fc.oneof(
+			{ depthSize: 'small' },
+			fc.string({ unit: 'binary' }),
+			fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (Object.is(n, -0) ? 0 : n)),
+			fc.boolean(),
+			fc.constant(null),
+			fc.uint8Array({ maxLength: 20 }),
+			fc.array(tie('any'), { maxLength: 4 }),
+			fc.dictionary(fc.oneof(fc.string(), fc.constant('__proto__')), tie('any'), { maxKeys: 4, noNullPrototype: true }),
+		),
+	})).any
+	fc.assert(
+		fc.property(value, fc.integer({ min: 0, max: 20 }), (value, headroom) => {
+			const bytes = encodeValue(value, headroom)
+			t.strictSame(decodeValue(bytes, headroom, bytes.length), value)
+		}),
+		{ numRuns: 300 },
+	)
+})
+
+void t.test('a heap gives back the lowest first', async (t) => {
+	fc.assert(
+		fc.property(fc.array(fc.option(fc.integer(), { freq: 3 })), (steps) => {
+			const heap = new Heap<number>((n) => n)
+			let model: number[] = []
+			for (const step of steps) {
+				if (step === null) {
+					model = model.toSorted((a, b) => a - b)
+					if (heap.peek() !== model[0] || heap.pop() !== model.shift()) return false
+				} else {
+					heap.push(step)
+					model.push(step)
+				}
+			}
+			return heap.size === model.length
+		}),
+		{ numRuns: 500 },
+	)
+	t.equal(new Heap<number>((n) => n).pop(), undefined)
+})

@@ -1,0 +1,115 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { NewEvent, RunOrder, ToolCallRequest } from '../../core/protocol.ts'
+import { openRunPool } from '../../core/runs.ts'
+import type { RunHost, RunPool } from '../../core/runs.ts'
+import { startModelServer } from '../support/model-server.ts'
+
+const host: RunHost = {
+	event: () => {},
+	stream: () => {},
+	model: () => Promise.resolve(null),
+	tool: () => Promise.reject(new Error('no tool is expected')),
+}
+
+void t.test('a run in a thread asks a real server, calls tools and ends with its answer', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	const note = { name: 'memory_stm_write', arguments: { key: 'a', value: 1 }, id: 'c1' }
+	const usage = { prompt_tokens: 10, completion_tokens: 2 }
+	model.on('Remember', { tools: [note], usage }, { text: 'It is written down.', usage, chunkSize: 4 })
+	const heard: NewEvent[] = []
+	const calls: ToolCallRequest[] = []
+	let streamed = ''
+	const handle = open(t).execute(order('Remember this.', model.url), {
+		...host,
+		event: (event) => heard.push(event),
+		stream: (content) => (streamed += content),
+		tool({ call }) {
+			calls.push(call)
+			return Promise.resolve({ status: 'done', ok: true, content: '{"key":"a"}' })
+		},
+	})
+	t.match(await handle.outcome, {
+		status: 'completed',
+		answer: { content: 'It is written down.', provider: 'aimock' },
+		usage: { input_tokens: 20, output_tokens: 4 },
+	})
+	t.strictSame(calls, [{ id: 'c1', name: 'memory.stm_write', arguments: '{"key":"a","value":1}' }])
+	t.equal(streamed, 'It is written down.')
+	t.match(heard, [
+		{ event_type: 'model.request', payload: { provider: 'aimock', model: 'm', step: 1, messages: 2, tools: 1 } },
+		{ event_type: 'model.request', payload: { provider: 'aimock', model: 'm', step: 2, messages: 4, tools: 1 } },
+	])
+	t.match(model.requests()[1]?.messages.at(-1), { role: 'tool', tool_call_id: 'c1', content: '{"key":"a"}' })
+})
+
+void t.test(
+	'stopping runs in the middle of their answers hangs up on the server and leaves the thread alone',
+	async (t) => {
+		const all = 30
+		let underWay = 0
+		const closed = Promise.withResolvers<void>()
+		const server = createServer((request, response) => {
+			underWay++
+			response.on('close', () => {
+				if (--underWay === 0) closed.resolve()
+			})
+			request.resume()
+			response.writeHead(200, { 'content-type': 'text/event-stream' })
+			response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'Well, ' } }] })}\n\n`)
+		})
+		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+		t.teardown(() => server.close())
+		const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+
+		const pool = open(t)
+		const streaming = Array.from({ length: all }, (_, n) => {
+			const begun = Promise.withResolvers<void>()
+			const handle = pool.execute(order('Talk.', url, `r${n}`), { ...host, stream: () => begun.resolve() })
+			return { handle, begun: begun.promise }
+		})
+		await Promise.all(streaming.map((one) => one.begun))
+		t.equal(underWay, all)
+		await Promise.all(streaming.map((one) => one.handle.abort('enough')))
+		for (const { handle } of streaming) t.strictSame(await handle.outcome, { status: 'stopped' })
+		await closed.promise
+		t.match(pool.stats(), { threads: 1, active: 0, lost_threads: 0 })
+	},
+)
+
+void t.test('a run whose model fails is a failed outcome, and the thread lives on', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on('Hello', { status: 401, message: 'bad key' })
+	const pool = open(t)
+	t.match(await pool.execute(order('Hello', model.url), host).outcome, {
+		status: 'failed',
+		error: { code: 'model_rejected', message: 'aimock (m): 401 bad key' },
+		usage: { input_tokens: 0, output_tokens: 0 },
+	})
+	t.equal(pool.stats().lost_threads, 0)
+})
+
+function open(test: Pick<typeof t, 'teardown'>): RunPool {
+	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
+	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 32, grace_ms: 10_000 })
+	test.teardown(() => pool[Symbol.asyncDispose]())
+	return pool
+}
+
+function order(prompt: string, base_url: string, run_id = 'r1'): RunOrder {
+	return {
+		run_id,
+		agent_id: 'a',
+		models: [{ provider: 'aimock', kind: 'openai', model: 'm', base_url, api_key: 'k', timeout_ms: 20_000 }],
+		system: 'Be brief.',
+		history: [],
+		prompt,
+		tools: [{ name: 'memory.stm_write', description: 'Writes.', parameters: { type: 'object' } }],
+		journal: [],
+		limits: { steps: 5, tokens: 100_000, wall_time_s: 60 },
+		remaining_ms: 60_000,
+	}
+}
