@@ -9,6 +9,7 @@ import type { NewEvent } from './protocol.ts'
 import { openRunLog } from './run-log.ts'
 import type { RunLog, RunWriter } from './run-log.ts'
 import { stamp } from './stamp.ts'
+import { matcher } from './store/events.ts'
 import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from './store/ports.ts'
 
 /** One event on its way to listeners. */
@@ -42,6 +43,7 @@ export interface EventBus {
 interface Listener {
 	filter: LiveFilter
 	heard: (delivery: Delivery) => void
+	wants: (event: EventEnvelope) => boolean
 	/** It may have left while others heard the same event. */
 	gone: boolean
 }
@@ -91,7 +93,7 @@ export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposab
 			return writer
 		},
 		subscribe(filter, heard) {
-			const listener = { filter, heard, gone: false }
+			const listener = { filter, heard, wants: matcher(filter), gone: false }
 			listeners.add(listener)
 			return () => listeners.remove(listener)
 		},
@@ -100,11 +102,6 @@ export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposab
 		prune: (before, keep) => log.prune(before, keep),
 		[Symbol.dispose]: stop,
 	}
-}
-
-/** True where `type` is one of `wanted`, or of a family among them (`message.*`, `*`). */
-export function isOneOf(type: string, wanted: readonly string[]): boolean {
-	return wanted.some((one) => one === type || one === '*' || (one.endsWith('.*') && type.startsWith(one.slice(0, -1))))
 }
 
 /** Listeners by what they ask for, so that an event of one run does not meet ten thousand listeners of others. */
@@ -130,7 +127,7 @@ class ListenerTable {
 	of(event: EventEnvelope): Listener[] {
 		const found: Listener[] = []
 		const collect = (bucket: Set<Listener> | undefined): void => {
-			if (bucket) for (const listener of bucket) if (matches(listener.filter, event)) found.push(listener)
+			if (bucket) for (const listener of bucket) if (listener.wants(event)) found.push(listener)
 		}
 		collect(this.#all)
 		if (event.run_id !== null) collect(this.#byRun.get(event.run_id))
@@ -150,12 +147,4 @@ function inMap(map: Map<string, Set<Listener>>, key: string, make: boolean): Set
 	let bucket = map.get(key)
 	if (!bucket && make) map.set(key, (bucket = new Set()))
 	return bucket
-}
-
-function matches(filter: LiveFilter, event: EventEnvelope): boolean {
-	return (
-		(filter.run_id === undefined || filter.run_id === event.run_id) &&
-		(filter.agent_id === undefined || filter.agent_id === event.agent_id) &&
-		(filter.types === undefined || isOneOf(event.event_type, filter.types))
-	)
 }

@@ -6,11 +6,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
 import { Fault, messageOf } from './errors.ts'
-import { isOneOf } from './events.ts'
 import { makeServer } from './http.ts'
 import type { Instance } from './instance.ts'
 import type { Logger } from './log.ts'
 import type { Address, AgentRef, ToolDefinition } from './plugin.ts'
+import { isOfType } from './store/events.ts'
 import type { EventEnvelope } from './store/ports.ts'
 
 export interface GenerationOptions {
@@ -109,7 +109,7 @@ export class Generation {
 	handle(event: EventEnvelope): void {
 		for (const instance of this.instances.values()) {
 			for (const { type, handle } of instance.contributions.handlers) {
-				if (!isOneOf(event.event_type, [type])) continue
+				if (!isOfType(event.event_type, type)) continue
 				const failed = (error: unknown): void =>
 					this.#log.error(
 						{ err: error, plugin: instance.name, event_type: event.event_type },

@@ -58,7 +58,8 @@ export function timeOf(text: string | undefined, absent: number): number {
 	return time
 }
 
-function isOfType(type: string, wanted: string): boolean {
+/** True where `type` is the one `wanted`, or of that family (`message.*`, `*`). */
+export function isOfType(type: string, wanted: string): boolean {
 	return type === wanted || wanted === '*' || (wanted.endsWith('.*') && type.startsWith(wanted.slice(0, -1)))
 }
 

@@ -5,10 +5,13 @@ import { Worker } from 'node:worker_threads'
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { checkFile } from './check.ts'
-import type { Finding } from './check.ts'
+import type { CheckLimits, Finding } from './check.ts'
 import { dataFile } from './tables.ts'
 
-const limits = { wholeBytes: 64 * 1024 * 1024, withinMs: 3000 }
+const wholeBytes = 64 * 1024 * 1024
+/** A file that is looked at as a whole may take longer on a slow disk than a mere share of a large one. */
+const wholeWithinMs = 10_000
+const shareWithinMs = 500
 /** What is smaller takes some 30 ms at most, less than a thread needs to begin. */
 const ownThreadFrom = 4 * 1024 * 1024
 
@@ -33,6 +36,7 @@ export async function checkFolder(folder: string, log?: Logger): Promise<void> {
 }
 
 async function look(path: string, size: number): Promise<Finding> {
+	const limits: CheckLimits = { wholeBytes, withinMs: size <= wholeBytes ? wholeWithinMs : shareWithinMs }
 	try {
 		if (size < ownThreadFrom) return checkFile(path, limits)
 		const worker = new Worker(new URL('./check-worker.ts', import.meta.url), { workerData: { path, limits } })

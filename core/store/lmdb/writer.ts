@@ -51,7 +51,7 @@ const groupBytes = 16 * 1024 * 1024
  * somebody who writes one thing after another never waits.
  */
 const apartMs = 2
-const crowded = Number(process.env['CROWD'] ?? 0.25)
+const crowded = 0.25
 const nothing: GroupSize = { writes: 0, bytes: 0 }
 /** Above this, new writes are refused until the disk has caught up. */
 const maxBacklogBytes = 256 * 1024 * 1024
