@@ -9,6 +9,7 @@ import type { Job, Lease, RunQueue } from './ports.ts'
 
 /** Where jobs lie, by their place in the queue. Each call may reject, and then nothing was written. */
 export interface Backing {
+	/** Throws at once what it refuses. */
 	add(place: number, job: Job): Promise<void>
 	/** How often the job was handed out, and how many milliseconds from now it must rest. */
 	mark(place: number, attempt: number, delayMs: number): Promise<void>
@@ -30,6 +31,10 @@ export interface Recovered {
 interface Waiting extends Recovered {
 	/** By the monotonic clock; a step of the wall clock must not hold a job. */
 	due: number
+	/** Of a job that is not durable yet: itself, since the backing cannot give it back so far. */
+	fresh?: Job
+	/** It could not be written. */
+	gone?: true
 }
 
 const maxIdBytes = 256
@@ -58,14 +63,16 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		for (const claimer of claimers) claimer()
 	}
 
-	const wait = (job: Recovered): void => {
+	const wait = (job: Recovered & Pick<Waiting, 'fresh'>): Waiting => {
+		const waiting = { ...job, due: job.delayMs > 0 ? performance.now() + job.delayMs : 0 }
 		if (job.delayMs > 0) {
-			resting.push({ ...job, due: performance.now() + job.delayMs })
+			resting.push(waiting)
 			armRestTimer()
 		} else {
-			ready.push({ ...job, due: 0 })
+			ready.push(waiting)
 			wake()
 		}
+		return waiting
 	}
 
 	const armRestTimer = (): void => {
@@ -123,8 +130,9 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	/** The next job that can be read. */
 	const take = (returned: () => void): Lease | undefined => {
 		for (let waiting = ready.pop(); waiting; waiting = ready.pop()) {
+			if (waiting.gone) continue
 			try {
-				const lease = leaseOf(waiting, backing.load(waiting.place, waiting.id), returned)
+				const lease = leaseOf(waiting, waiting.fresh ?? backing.load(waiting.place, waiting.id), returned)
 				// Nobody waits for this: what a holder writes becomes durable after it, so that a crash that leaves any trace of
 				// this attempt leaves its count too. On a full disk the count is lost.
 				backing.mark(waiting.place, lease.attempt, 0).catch(() => {})
@@ -173,9 +181,13 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				const known = live.get(job.id)
 				if (known) return known
 				const place = nextPlace++
-				const added = backing.add(place, job).then(
-					() => wait({ place, id: job.id, attempt: 0, delayMs: 0 }),
+				const adding = backing.add(place, job)
+				// Handed out at once: whatever its holder writes becomes durable after it.
+				const waiting = wait({ place, id: job.id, attempt: 0, delayMs: 0, fresh: job })
+				const added = adding.then(
+					() => void delete waiting.fresh,
 					(error: unknown) => {
+						waiting.gone = true
 						live.delete(job.id)
 						throw error
 					},

@@ -189,8 +189,9 @@ function memoryLog(mustBeOpen: () => void, log?: Logger): EventLog {
 function memoryBacking(): Parameters<typeof openDispatcher>[0] {
 	const bodies = new Map<number, Buffer>()
 	return {
-		async add(place, { body }) {
+		add(place, { body }) {
 			bodies.set(place, encodeValue(body, 0))
+			return Promise.resolve()
 		},
 		async mark() {},
 		async remove(place) {

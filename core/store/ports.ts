@@ -173,6 +173,7 @@ export interface Lease {
 }
 
 export interface RunQueue {
+	/** The job may be handed out before this settles: what its holder writes never becomes durable before the job itself. */
 	enqueue(job: Job): Promise<void>
 	/**
 	 * Hands out jobs, oldest first, as long as fewer than `max()` of this claimer's are neither acked nor released. A raised

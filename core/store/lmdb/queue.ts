@@ -19,10 +19,10 @@ interface Tries {
 
 export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 	return {
-		async add(place, job) {
+		add(place, job) {
 			const key = jobKey(place, job.id)
 			const bytes = seal(key, 0, encodeValue(job.body, headerBytes))
-			await writer.write([{ table: jobs, key, bytes }])
+			return writer.write([{ table: jobs, key, bytes }])
 		},
 		async mark(place, attempt, delayMs) {
 			const key = numberKey(place)

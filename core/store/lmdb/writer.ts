@@ -51,7 +51,8 @@ const groupBytes = 16 * 1024 * 1024
  * somebody who writes one thing after another never waits.
  */
 const apartMs = 2
-const crowded = 0.25
+/** So many on average: more than one run alone, with its few steps, ever makes. */
+const crowded = 3
 const nothing: GroupSize = { writes: 0, bytes: 0 }
 /** Above this, new writes are refused until the disk has caught up. */
 const maxBacklogBytes = 256 * 1024 * 1024
