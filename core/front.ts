@@ -100,6 +100,8 @@ export class Front {
 			pass(request, response)
 		})
 		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+			// Node takes its own listener off here, and a client that just goes would end the process.
+			socket.on('error', () => socket.destroy())
 			if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {

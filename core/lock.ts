@@ -1,44 +1,88 @@
 /** One gateway a home: the store's checks are exact only while a single process writes. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import net from 'node:net'
+import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from './errors.ts'
 
+/** The longest path of a local socket that every system takes. */
+const PATH_LIMIT_BYTES = 100
+const ATTEMPTS = 50
+const PAUSE_MS = 100
+const ANSWER_LIMIT_MS = 2_000
+/** Whoever was killed while clearing away stands in the way for this long, and no longer than all attempts take. */
+const FORGOTTEN_MS = 3_000
+
 /**
- * Takes the home, or throws `home_in_use`. The lock is a listening local socket: the kernel lets go of it however the
- * process ends, so there is nothing stale to judge by age or pid.
+ * Takes the home, or throws `home_in_use`. The lock is a listening local socket in the home, which nobody else may
+ * enter: the kernel stops listening however the process ends, so who holds it is asked, not judged by age or pid.
  */
 export async function lockHome(home: string): Promise<AsyncDisposable> {
 	const path = socketPath(home)
-	for (let attempt = 0; ; attempt++) {
-		const server = net.createServer((socket) => socket.end(`${process.pid}\n`))
-		server.unref()
-		try {
-			server.listen(path)
-			await once(server, 'listening')
-			return { [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())) }
-		} catch (error) {
-			if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || attempt > 2) throw error
-			const holder = await askHolder(path)
-			if (holder !== null) {
-				throw new Fault(
-					'home_in_use',
-					`another gateway (process ${holder}) runs with the home ${home}; stop it, or set SVC_HOME to another folder`,
-				)
-			}
-			rmSync(path, { force: true })
+	for (let attempt = 1; ; attempt++) {
+		const server = (await listen(path)) ?? (await listenInstead(path))
+		if (server) return { [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())) }
+		const holder = await askHolder(path)
+		if (holder !== null || attempt === ATTEMPTS) {
+			const who = holder === null ? '' : ` (process ${holder})`
+			throw new Fault(
+				'home_in_use',
+				`another gateway${who} runs with the home ${home}; stop it, or set SVC_HOME to another folder`,
+			)
 		}
+		await pause(PAUSE_MS)
+	}
+}
+
+/** Null where the place is taken, by somebody who listens or by what a process left that was killed. */
+async function listen(path: string): Promise<Server | null> {
+	const server = net.createServer((socket) => {
+		socket.on('error', () => socket.destroy()) // whoever asks may go at any moment
+		socket.end(`${process.pid}\n`)
+	})
+	server.unref()
+	try {
+		server.listen(path)
+		await once(server, 'listening')
+		return server
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return null
+		throw error
+	}
+}
+
+/**
+ * Listens in place of a process that was killed. Only one of several that start at once may look, clear away and listen:
+ * the second would else clear away what the first has just made. Making a folder is what only one of them can do.
+ */
+async function listenInstead(path: string): Promise<Server | null> {
+	const sign = `${path}.cleaning`
+	try {
+		mkdirSync(sign)
+	} catch {
+		const made = statSync(sign, { throwIfNoEntry: false })?.mtimeMs
+		if (made !== undefined && made < Date.now() - FORGOTTEN_MS) rmSync(sign, { recursive: true, force: true })
+		return null
+	}
+	try {
+		if ((await askHolder(path)) !== null) return null
+		rmSync(path, { force: true })
+		return await listen(path)
+	} finally {
+		rmSync(sign, { recursive: true, force: true })
 	}
 }
 
 function socketPath(home: string): string {
-	const id = createHash('sha256').update(realpathSync(home)).digest('hex').slice(0, 32)
-	// Linux: the abstract namespace leaves no file behind, and every process of this machine sees the same one whatever its TMPDIR is.
-	if (process.platform === 'linux') return `\0svc-gateway-${id}`
-	return process.platform === 'win32' ? `\\\\.\\pipe\\svc-gateway-${id}` : join(tmpdir(), `svc-${id}.sock`)
+	const real = realpathSync(home)
+	const id = createHash('sha256').update(real).digest('hex').slice(0, 32)
+	if (process.platform === 'win32') return `\\\\.\\pipe\\svc-gateway-${id}`
+	const path = join(real, 'run', 'gateway.lock')
+	return Buffer.byteLength(path) <= PATH_LIMIT_BYTES ? path : join(tmpdir(), `svc-${id}.lock`)
 }
 
 /** The pid of whoever listens there; null where nobody does. */
@@ -46,7 +90,8 @@ async function askHolder(path: string): Promise<string | null> {
 	return new Promise((resolve) => {
 		const socket = net.connect(path)
 		let text = ''
-		socket.setTimeout(2_000, () => socket.destroy(new Error('timeout')))
+		// Somebody listens, and is too busy to say who.
+		socket.setTimeout(ANSWER_LIMIT_MS, () => socket.destroy() && resolve('unknown'))
 		socket.on('data', (data) => (text += data.toString()))
 		socket.on('end', () => resolve(text.trim()))
 		socket.on('error', () => resolve(null))

@@ -4,16 +4,20 @@ import type { AuditPage, AuditRequest } from './contract.ts'
 
 /** Pages of the log that one answer may take: a filter that lets almost nothing through must not hold a request for ever. */
 const READ_LIMIT = 20
+/** Characters of one answer; behind them the page ends, however many events it has. */
+const CHARACTER_LIMIT = 8 * 1024 * 1024
 
 /** Reads backwards from the cursor (null: from the newest event) until the page is full or enough was looked at. */
 export async function readAudit(events: EventBus, { filter, cursor, limit }: AuditRequest): Promise<AuditPage> {
 	const page: AuditPage = { events: [], next_cursor: cursor }
+	let characters = 0
 	for (let reads = 0; reads < READ_LIMIT; reads++) {
 		if (reads > 0) await turn()
 		const { entries, next } = await events.read(filter, page.next_cursor, limit - page.events.length, true)
 		page.events.push(...entries.map(({ event }) => event))
 		page.next_cursor = next
-		if (next === null || page.events.length >= limit) break
+		for (const { event } of entries) characters += JSON.stringify(event.payload).length
+		if (next === null || page.events.length >= limit || characters >= CHARACTER_LIMIT) break
 	}
 	return page
 }

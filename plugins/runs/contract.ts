@@ -57,7 +57,7 @@ export interface Runs {
 	start(agent: AgentRef, request: StartRequest): Promise<RunRecord>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
-	/** Newest first, those behind `before` where that is given. */
+	/** Newest first, those behind `before` where that is given. Fewer than `limit` where they are large: 8 Mi characters together. */
 	list(agent: AgentRef, options: { limit: number; before?: string; status?: RunStatus }): Promise<RunRecord[]>
 	/** Throws `conflict` where the run has ended already. True when it settles: nothing of the run goes on. */
 	cancel(run_id: string): Promise<RunRecord>

@@ -12,6 +12,8 @@ import { change } from './records.ts'
 const CONTEXT_TURNS = 50
 const CONTEXT_CHARACTERS = 200_000
 const HISTORY_TURNS = 1_000
+/** Characters of an answer that shows many runs. */
+export const ANSWER_CHARACTERS = 8 * 1024 * 1024
 
 const NOTE_LIMIT = 64
 const NOTE_BYTES = 16 * 1024
@@ -36,15 +38,31 @@ export async function newSession(store: Store, agent: AgentRef): Promise<string>
 	return session_id
 }
 
-/** The newest 1,000 turns, oldest first. A run that has not begun yet is no part of it. */
-export async function messagesOf(store: Store, agent: AgentRef, conversation: string): Promise<Message[]> {
+/**
+ * The newest turns, oldest first: 1,000 at most, and no more than fit into 8 Mi characters. A run that has not begun yet
+ * is no part of it.
+ */
+export async function messagesOf(
+	store: Store,
+	agent: AgentRef,
+	conversation: string,
+	limit: number = HISTORY_TURNS,
+): Promise<Message[]> {
 	const turns: Message[][] = []
+	let characters = 0
 	for await (const run of newestFirst(store, agent, conversation)) {
 		if (run.started_at === null) continue
+		characters += sizeOf(run)
+		if (characters > ANSWER_CHARACTERS && turns.length > 0) break
 		turns.push(messagesOfRun(run, run.started_at))
-		if (turns.length === HISTORY_TURNS) break
+		if (turns.length === limit) break
 	}
 	return turns.toReversed().flat()
+}
+
+/** Characters that a client gets to see of a run, near enough. */
+export function sizeOf({ prompt, answer }: RunRecord): number {
+	return prompt.length + (answer?.length ?? 0)
 }
 
 /** Earlier turns as a model gets to see them. Turns without an answer are left out: a model takes roles in turn. */
@@ -53,7 +71,7 @@ export async function contextFor(store: Store, run: RunRecord): Promise<ChatMess
 	let characters = 0
 	for await (const earlier of newestFirst(store, { uid: run.agent_uid }, run.conversation, run.run_id)) {
 		if (earlier.answer === null) continue
-		characters += earlier.prompt.length + earlier.answer.length
+		characters += sizeOf(earlier)
 		if (characters > CONTEXT_CHARACTERS) break
 		turns.push([
 			{ role: 'user', content: earlier.prompt },

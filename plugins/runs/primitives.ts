@@ -2,7 +2,7 @@ import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { messagesOf, readNotes, writeNote } from './conversation.ts'
 
-const RECENT_MESSAGES = 20
+const RECENT_TURNS = 10
 
 /** `ask`, `memory.stm_read`, `memory.stm_write`. */
 export function addPrimitives(ctx: Pick<Context, 'primitive' | 'store'>): void {
@@ -28,8 +28,8 @@ export function addPrimitives(ctx: Pick<Context, 'primitive' | 'store'>): void {
 		async run({ key }, { agent, conversation }) {
 			const notes = await readNotes(ctx.store, agent.uid, conversation)
 			if (typeof key === 'string') return { key, value: Object.hasOwn(notes, key) ? notes[key] : null }
-			const messages = await messagesOf(ctx.store, agent, conversation)
-			return { notes, messages: messages.slice(-RECENT_MESSAGES).map(({ role, content }) => ({ role, content })) }
+			const messages = await messagesOf(ctx.store, agent, conversation, RECENT_TURNS)
+			return { notes, messages: messages.map(({ role, content }) => ({ role, content })) }
 		},
 	})
 	ctx.primitive({

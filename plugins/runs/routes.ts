@@ -91,6 +91,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		path: '/v1/agents/{name}/runs',
 		options: {
 			description: 'List the runs of an agent, newest first',
+			notes: 'A page may be shorter than its limit where runs are large; go on with `before` until one is empty.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -171,6 +172,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		path: '/v1/agents/{name}/history',
 		options: {
 			description: 'Messages of the current session, oldest first',
+			notes: 'The newest 1,000 turns, and no more than fit into 8 MiB.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
 			validate: { params: Joi.object({ name }) },

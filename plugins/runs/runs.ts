@@ -2,7 +2,7 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { currentSession, messagesOf, newSession } from './conversation.ts'
+import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
 import type { Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { endIn } from './executor.ts'
 import { keys } from './keys.ts'
@@ -70,11 +70,14 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		},
 		async list(agent, { limit, before, status }) {
 			const found: RunRecord[] = []
+			let characters = 0
 			const after = before === undefined ? {} : { after: keys.run(agent.uid, before) }
 			for await (const { value } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
 				const changed = !isEnded(value.status) && (await settled(value.run_id))
 				const run = changed ? await getRun(store, value.run_id) : value
 				if (status !== undefined && run.status !== status) continue
+				characters += sizeOf(run)
+				if (characters > ANSWER_CHARACTERS && found.length > 0) break
 				found.push(run)
 				if (found.length === limit) break
 			}
