@@ -21,6 +21,13 @@ const maxBytes = 1024 * 1024
 /** Where each setting came from, kept apart so that a Config stays plain data. */
 const sources = new WeakMap<Config, { file: string; tree: Tree }>()
 
+export interface ReadRequest {
+	home: string
+	env: Environment
+	/** A missing or empty file is an error: while the gateway runs it is an accident, and the defaults ask for no token. */
+	mustSay?: boolean
+}
+
 /**
  * The configuration of a home folder: gateway.yaml (none is the same as an empty one) with its references replaced, the
  * environment over it, defaults under it; checked and deep-frozen.
@@ -28,9 +35,14 @@ const sources = new WeakMap<Config, { file: string; tree: Tree }>()
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
-export function readConfig({ home, env }: { home: string; env: Environment }): Config {
+export function readConfig({ home, env, mustSay = false }: ReadRequest): Config {
 	const file = configFile(home)
-	const tree = parseTree(readText(file), referenceReader(env))
+	const text = readText(file)
+	if (mustSay && text.trim() === '') {
+		const message = 'is missing or empty; write at least a comment for the defaults'
+		throw new Fault('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
+	}
+	const tree = parseTree(text, referenceReader(env))
 	if (tree.value === undefined) throw refusal(file, tree.problems)
 	const overlay = applyEnvironment(tree.value, env)
 	const { value, error } = validate(overlay.value, tree)

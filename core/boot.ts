@@ -1,5 +1,5 @@
 /** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { prepareHome } from '../config/first-start.ts'
 import { locate, readConfig } from '../config/read.ts'
@@ -63,7 +63,7 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 			pool,
 			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins')),
 			log,
-			readWish: () => wishOf(readConfig({ home, env }), config, log),
+			readWish: (running) => wishOf(readConfig({ home, env, mustSay: running }), config, log),
 			checkResponses,
 		})
 		stack.defer(() => gateway.stop(config.server.shutdown_grace_s * 1000))
@@ -77,7 +77,11 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
 		// A refused change is already logged, told as an event and shown by /readyz.
-		const reload = (): void => void gateway.reload().then(followPlugins, () => {})
+		const reloaded = (): void => {
+			followPlugins()
+			announce(home, gateway) // the port may be another one
+		}
+		const reload = (): void => void gateway.reload().then(reloaded, () => {})
 		const watcher = stack.use(new Watcher([join(home, 'config', 'gateway.yaml'), join(home, 'plugins')], reload))
 		followPlugins()
 		stack.defer(announce(home, gateway))
@@ -142,7 +146,9 @@ function announce(home: string, gateway: Gateway): () => void {
 	try {
 		mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
 		const text = JSON.stringify({ pid: process.pid, url: status.url('main'), legacy_url: status.url('legacy') })
-		writeFileSync(file, `${text}\n`, { mode: 0o600 })
+		// By rename, so that nobody reads half of it.
+		writeFileSync(`${file}.new`, `${text}\n`, { mode: 0o600 })
+		renameSync(`${file}.new`, file)
 	} catch (error) {
 		throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error })
 	}

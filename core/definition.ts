@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import Joi from 'joi'
 import { Fault } from './errors.ts'
 import type { Definition } from './instance.ts'
+import { BUILT_IN } from './loader.ts'
 import type { Loaded } from './loader.ts'
 import type { PlanItem } from './plan.ts'
 import type { Plugin } from './plugin.ts'
@@ -25,14 +26,16 @@ export function planItem({ plugin, fingerprint }: Definition): PlanItem {
 	return { name: plugin.name, fingerprint, needs: plugin.needs ?? [] }
 }
 
-/** Leaves out those that need, directly or not, one that failed to load, and adds them to `failures` with the reason. */
+/** Leaves out those that need, directly or not, one that failed to load or, being a third party's, one that is not there; adds them to `failures` with the reason. */
 export function withoutOrphans(definitions: Definition[], failures: Map<string, string>): Definition[] {
 	const names = new Set(definitions.map((one) => one.plugin.name))
-	const missing = ({ plugin }: Definition): string | undefined =>
-		plugin.needs?.find((need) => !names.has(need) && failures.has(need))
+	const missing = ({ plugin, source }: Definition): string | undefined =>
+		plugin.needs?.find((need) => !names.has(need) && (failures.has(need) || source !== BUILT_IN))
 	const orphan = definitions.find((one) => missing(one) !== undefined)
 	if (!orphan) return definitions
-	failures.set(orphan.plugin.name, `plugin "${orphan.plugin.name}" needs plugin "${missing(orphan)}", which failed`)
+	const need = missing(orphan) ?? ''
+	const why = failures.has(need) ? 'which failed' : `which is not switched on; set plugins.${need} to true`
+	failures.set(orphan.plugin.name, `plugin "${orphan.plugin.name}" needs plugin "${need}", ${why}`)
 	return withoutOrphans(
 		definitions.filter((one) => one !== orphan),
 		failures,
@@ -43,6 +46,13 @@ export function withoutOrphans(definitions: Definition[], failures: Map<string, 
 const messages = { 'string.pattern.base': '{#label} does not have the required form' }
 
 function checkSettings(plugin: Plugin, settings: Record<string, unknown>, locate: Locate): unknown {
+	if (!plugin.config && Object.keys(settings).length > 0) {
+		const path = `plugins.${plugin.name}`
+		const message = `the plugin takes no settings, since it has no config(joi); write ${plugin.name}: true`
+		throw new Fault('config_invalid', [locate(path), path, message].filter((part) => part !== null).join(': '), {
+			errors: [{ path, message }],
+		})
+	}
 	const schema = plugin.config ? plugin.config(Joi) : Joi.object({})
 	const { value, error } = schema.validate(settings, {
 		abortEarly: false,

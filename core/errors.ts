@@ -106,7 +106,12 @@ export function fromWire(error: WireError): Fault {
 }
 
 export function messageOf(error: unknown): string {
-	return error instanceof Error ? error.message : String(error)
+	if (error instanceof Error) return error.message
+	try {
+		return String(error)
+	} catch {
+		return 'something that has no text was thrown' // such as Object.create(null)
+	}
 }
 
 /** The Boom that hapi answers with: Boom's three fields, plus `code`, plus `errors` where fields were wrong. */

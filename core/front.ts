@@ -46,8 +46,11 @@ export class Front {
 	async listen(address: Address, at: ListenAt | null): Promise<void> {
 		const old = this.#listeners.get(address)
 		if (at && old && old.at.host === at.host && old.at.port === at.port) return
-		if (at) this.#listeners.set(address, { at, server: await this.#open(address, at) })
-		else this.#listeners.delete(address)
+		if (at) {
+			this.#listeners.set(address, { at, server: await this.#open(address, at) })
+			if (old) this.#log.info(`listens at ${this.url(address)} from now on`)
+		}
+		if (!at) this.#listeners.delete(address)
 		if (old) closeGently(old.server)
 	}
 
@@ -102,7 +105,12 @@ export class Front {
 		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
 			// Node takes its own listener off here, and a client that just goes would end the process.
 			socket.on('error', () => socket.destroy())
-			if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
+			try {
+				if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
+			} catch (error) {
+				this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
+				socket.destroy()
+			}
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
 			if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
@@ -120,11 +128,9 @@ export class Front {
 			server.listen(at.port, at.host)
 			await once(server, 'listening')
 		} catch (error) {
-			throw new Fault(
-				'unavailable',
-				`cannot listen at ${at.host}:${at.port}: ${messageOf(error)}. Is another program there? Set ${address === 'main' ? 'server.port or SVC_PORT' : 'legacy.port or SVC_LEGACY_PORT'} to another port`,
-				{ cause: error },
-			)
+			throw new Fault('unavailable', `cannot listen at ${at.host}:${at.port}: ${whyNot(error, address)}`, {
+				cause: error,
+			})
 		}
 		server.on('error', (error) => this.#log.error({ err: error }, 'the listener failed'))
 		return server
@@ -147,4 +153,18 @@ function refuseSocket(socket: Duplex | Socket, status: number, text: string): vo
 function closeGently(server: Server): void {
 	server.close()
 	server.closeIdleConnections()
+}
+
+function whyNot(error: unknown, address: Address): string {
+	const port = address === 'main' ? 'server.port or SVC_PORT' : 'legacy.port or SVC_LEGACY_PORT'
+	switch ((error as NodeJS.ErrnoException).code) {
+		case 'EADDRINUSE':
+			return `another program listens there; end it, or set ${port} to another port`
+		case 'EACCES':
+			return `this user may not; ports below 1024 need rights, so set ${port} to a higher one`
+		case 'EADDRNOTAVAIL':
+			return 'this machine has no such address; correct server.host or SVC_HOST'
+		default:
+			return messageOf(error)
+	}
 }

@@ -2,6 +2,7 @@
  * Owns the few long-lived things (store, events, run pool, sockets) and the generations of plugins. `reload` applies the
  * configuration and the plugins' files as they are now, or changes nothing and says why.
  */
+import { within } from './deadline.ts'
 import { define, planItem, withoutOrphans } from './definition.ts'
 import type { Locate } from './definition.ts'
 import { isFault, messageOf } from './errors.ts'
@@ -44,8 +45,8 @@ export interface GatewayOptions {
 	pool: RunPool
 	loader: Loader
 	log: Logger
-	/** Reads the configuration; throws `config_invalid`. */
-	readWish: () => Wish
+	/** Reads the configuration; throws `config_invalid`. `running`: in place of one that is in force. */
+	readWish: (running: boolean) => Wish
 	/** For tests: compare every answer with its route's schema. */
 	checkResponses: boolean
 }
@@ -111,9 +112,9 @@ export class Gateway {
 
 	/** The first generation, then the sockets. Throws where a built-in plugin does not start. */
 	async start(): Promise<void> {
-		await this.#apply(this.#options.readWish(), true)
+		await this.#apply(this.#options.readWish(false), true)
 		this.#state = 'ready'
-		await this.#emit('gateway.started', { version: this.#options.version, generation: this.#generations.number })
+		this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
 	}
 
 	/** One at a time; calls meanwhile share the next one. Throws where the change is refused. */
@@ -134,10 +135,9 @@ export class Gateway {
 	async stop(graceMs: number): Promise<void> {
 		if (this.#state === 'draining') return
 		this.#state = 'draining'
-		await this.#reloading?.catch(() => {}) // told to whoever asked for it
-		await this.#emit('gateway.stopping', {}).catch((error: unknown) =>
-			this.#log.warn({ err: error }, 'the last event could not be written'),
-		)
+		// Its failure was told to whoever asked for it.
+		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
+		this.#say('gateway.stopping', {})
 		await this.#options.pool.idle(graceMs)
 		const closed = this.#front.close(graceMs)
 		await this.#generations.stop()
@@ -150,9 +150,16 @@ export class Gateway {
 		const generations = this.#generations
 		if (this.#state === 'draining') return { changed: false, generation: generations.number }
 		try {
-			const changed = await this.#apply(this.#options.readWish(), false)
+			const changed = await this.#apply(this.#options.readWish(true), false)
+			const isMended = this.#configError !== null
 			this.#configError = null
-			if (changed) await this.#emit('config.reloaded', { generation: generations.number })
+			if (changed || isMended) {
+				this.#log.info(
+					{ generation: generations.number },
+					changed ? 'the changed settings are in force' : 'the settings are in order again',
+				)
+				this.#say('config.reloaded', { generation: generations.number })
+			}
 			return { changed, generation: generations.number }
 		} catch (error) {
 			const message = messageOf(error)
@@ -182,7 +189,7 @@ export class Gateway {
 		await this.#front.listen('legacy', this.#generations.current?.servers.legacy ? wish.listen.legacy : null)
 		this.#options.pool.resize(wish.workers)
 		this.#rest = rest
-		await this.#tell(todo)
+		this.#tell(todo, booting)
 		return true
 	}
 
@@ -196,12 +203,14 @@ export class Gateway {
 			try {
 				const loaded = await this.#options.loader.load(name, builtIn, path)
 				definitions.push(define(settings, loaded, wish.locate))
-				failures.delete(name)
+				if (failures.delete(name)) this.#log.info({ plugin: name }, 'the plugin loads again')
 			} catch (error) {
 				// Broken code of a third party is that plugin's own trouble: what runs of it runs on, and the others' changes apply.
-				if (builtIn || !isFault(error, 'plugin_invalid')) throw error
-				if (failures.get(name) !== error.message) this.#pluginFailed(name, error.message)
-				failures.set(name, error.message)
+				// Wrong settings are the operator's, and refuse the whole change; at the start that would leave nobody anything.
+				if (builtIn || (!booting && !isFault(error, 'plugin_invalid'))) throw error
+				const message = messageOf(error)
+				if (failures.get(name) !== message) this.#pluginFailed(name, message, error)
+				failures.set(name, message)
 				const running = this.#generations.current?.instances.get(name)
 				if (running) definitions.push(running.definition)
 			}
@@ -209,24 +218,30 @@ export class Gateway {
 		return booting ? withoutOrphans(definitions, failures) : definitions
 	}
 
-	#pluginFailed(plugin: string, message: string): void {
-		this.#log.error({ plugin }, message)
-		this.#emit('plugin.failed', { plugin, message }).catch((error: unknown) =>
-			this.#log.error({ err: error }, 'an event could not be written'),
-		)
+	#pluginFailed(plugin: string, message: string, cause?: unknown): void {
+		this.#log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
+		this.#say('plugin.failed', { plugin, message })
 	}
 
-	async #tell(todo: Plan): Promise<void> {
+	#tell(todo: Plan, booting: boolean): void {
 		const generation = this.#generations.number
-		const tell = (type: string, names: Iterable<string>): Promise<void>[] =>
-			[...names]
-				.filter((name) => !this.#generations.failures.has(name))
-				.map((plugin) => this.#emit(type, { plugin, generation }))
-		await Promise.all([
-			...tell('plugin.stopped', todo.stop),
-			...tell('plugin.started', todo.start),
-			...tell('plugin.reloaded', todo.replace),
-		])
+		const tell = (type: string, names: Iterable<string>): void => {
+			for (const plugin of names) {
+				if (this.#generations.failures.has(plugin)) continue
+				if (!booting) this.#log.info({ plugin, generation }, type.replace('.', ' '))
+				this.#say(type, { plugin, generation })
+			}
+		}
+		tell('plugin.stopped', todo.stop)
+		tell('plugin.started', todo.start)
+		tell('plugin.reloaded', todo.replace)
+	}
+
+	/** For events that must not hold up what they tell of, also where a full disk takes none. */
+	#say(event_type: string, payload: Record<string, unknown>): void {
+		this.#emit(event_type, payload).catch((error: unknown) =>
+			this.#log.warn({ err: error, event_type }, 'an event could not be written'),
+		)
 	}
 
 	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {

@@ -5,8 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
+import { Late, within } from './deadline.ts'
 import { Fault, messageOf } from './errors.ts'
 import { makeServer } from './http.ts'
+import { checkTool } from './instance.ts'
 import type { Instance } from './instance.ts'
 import type { Logger } from './log.ts'
 import type { Address, AgentRef, ToolDefinition } from './plugin.ts'
@@ -21,6 +23,11 @@ export interface GenerationOptions {
 	checkResponses: boolean
 }
 
+/** For everything that a plugin does while a generation is built. */
+const DEADLINE_MS = 10_000
+/** Every run asks for its tools before it begins. */
+const TOOLS_DEADLINE_MS = 5_000
+
 export class Generation {
 	readonly number: number
 	readonly instances: ReadonlyMap<string, Instance>
@@ -28,6 +35,8 @@ export class Generation {
 	readonly servers: Record<Address, Server | null>
 	readonly #log: Logger
 	readonly #primitives: ToolDefinition[]
+	/** Providers of tools that did not answer: every run would wait for them. */
+	readonly #mute = new Set<unknown>()
 	#inFlight = 0
 	#drained: PromiseWithResolvers<void> | undefined
 
@@ -51,10 +60,14 @@ export class Generation {
 			legacy: hasLegacy ? makeServer('http://legacy.invalid', log, checkResponses) : null,
 		}
 		try {
-			for (const instance of instances) await addRoutes(instance, servers)
+			for (const instance of instances)
+				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, servers))
 			// With autoListen off, this listens nowhere. Only initialized, hapi would end the connection after every answer.
-			await servers.main.start()
-			await servers.legacy?.start()
+			await within(
+				DEADLINE_MS,
+				'what plugins do before a server starts',
+				Promise.all([servers.main.start(), servers.legacy?.start()]),
+			)
 		} catch (error) {
 			await stopServers(servers)
 			throw error
@@ -91,14 +104,20 @@ export class Generation {
 
 	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
 		const tools = [...this.#primitives]
-		for (const instance of this.instances.values()) {
-			for (const provide of instance.contributions.providers) {
+		for (const { name, contributions } of this.instances.values()) {
+			for (const provide of contributions.providers) {
+				if (this.#mute.has(provide)) continue
 				try {
-					tools.push(...(await provide(agent)))
+					for (const tool of await within(TOOLS_DEADLINE_MS, 'it', provide(agent))) {
+						checkTool(tool)
+						tools.push(tool)
+					}
 				} catch (error) {
+					if (error instanceof Late) this.#mute.add(provide)
+					const advice = error instanceof Late ? '; it is not asked again until it is changed' : ''
 					this.#log.warn(
-						{ err: error, plugin: instance.name, agent: agent.name },
-						'a plugin could not say what tools it has for an agent',
+						{ err: error, plugin: name, agent: agent.name },
+						`a plugin could not say what tools it has for an agent${advice}`,
 					)
 				}
 			}
@@ -106,6 +125,7 @@ export class Generation {
 		return tools
 	}
 
+	/** Each handler gets its own copy: what it changes there is nobody else's. */
 	handle(event: EventEnvelope): void {
 		for (const instance of this.instances.values()) {
 			for (const { type, handle } of instance.contributions.handlers) {
@@ -116,7 +136,7 @@ export class Generation {
 						'a handler of events failed',
 					)
 				try {
-					Promise.resolve(handle(event)).catch(failed)
+					Promise.resolve(handle(structuredClone(event))).catch(failed)
 				} catch (error) {
 					failed(error)
 				}

@@ -8,6 +8,8 @@ import type { FaultCode, FieldError } from './errors.ts'
 import type { Logger } from './log.ts'
 
 const BODY_LIMIT_BYTES = 1024 * 1024
+/** Wrong fields that an answer names. */
+const ERROR_LIMIT = 50
 const DEPTH_LIMIT = 64
 const NODE_LIMIT = 100_000
 
@@ -44,7 +46,10 @@ export function makeServer(uri: string, log: Logger, checkResponses: boolean): S
 function refuse(_request: Request, _h: ResponseToolkit, error?: Error): never {
 	const details =
 		(error as (Error & { details?: { path: (string | number)[]; message: string }[] }) | undefined)?.details ?? []
-	const errors: FieldError[] = details.map(({ path, message }) => ({ path: path.join('.'), message }))
+	const errors: FieldError[] = details.slice(0, ERROR_LIMIT).map(({ path, message }) => ({
+		path: path.join('.'),
+		message: path.length > 0 ? message : message.replace(/^value /, 'the body '),
+	}))
 	const message = errors.map((one) => one.message).join('; ') || (error?.message ?? 'the request is invalid')
 	throw new Fault('invalid_request', message, { errors })
 }
@@ -95,10 +100,18 @@ function shapeError(request: Request, h: ResponseToolkit, log: Logger): symbol |
 			'a request failed',
 		)
 	describe(response, codeOf(status))
+	const plainer = plainly[response.message]
+	if (plainer !== undefined) response.output.payload.message = plainer
 	if (status === 404 && response.message === 'Not Found') {
 		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${request.path}; GET /v1/openapi.json lists what there is`
 	}
 	return h.continue
+}
+
+/** What hapi says in words that do not tell what to change. */
+const plainly: Record<string, string> = {
+	'Unsupported Media Type': 'the body has another type; send JSON with the header content-type: application/json',
+	'Invalid request payload JSON format': 'the body is not valid JSON; send one JSON object',
 }
 
 const byStatus: Partial<Record<number, FaultCode>> = {

@@ -1,4 +1,6 @@
 /** One started plugin: its settings, what it contributes and what it holds. */
+import Joi from 'joi'
+import { within } from './deadline.ts'
 import { Fault, messageOf } from './errors.ts'
 import type { Logger } from './log.ts'
 import type {
@@ -68,15 +70,8 @@ export class Instance {
 	static async start(definition: Definition, host: Host, registered?: (instance: Instance) => void): Promise<Instance> {
 		const instance = new Instance(definition, host)
 		registered?.(instance)
-		let timer: NodeJS.Timeout | undefined
-		const late = new Promise<never>((_, reject) => {
-			timer = setTimeout(
-				() => reject(new Error(`did not start within ${START_DEADLINE_MS / 1000} s`)),
-				START_DEADLINE_MS,
-			)
-		})
 		try {
-			instance.service = await Promise.race([definition.plugin.start?.(instance.context), late])
+			instance.service = await within(START_DEADLINE_MS, 'it', definition.plugin.start?.(instance.context))
 			instance.state = 'running'
 			return instance
 		} catch (error) {
@@ -85,8 +80,6 @@ export class Instance {
 			throw new Fault('plugin_failed', `plugin "${instance.name}" failed to start: ${messageOf(error)}`, {
 				cause: error,
 			})
-		} finally {
-			clearTimeout(timer)
 		}
 	}
 
@@ -131,13 +124,43 @@ export class Instance {
 			defer: (release, label) => scope.defer(release, label),
 			own: (thing, label) => scope.own(thing, label),
 			collection: <T>(name: string) => collectionOf<T>(host.store, this.name, name),
-			primitive: (definition) => void primitives.push(definition),
+			primitive: (definition) => {
+				checkPrimitive(definition)
+				primitives.push(definition)
+			},
 			tools: (provide) => void providers.push(provide),
 			on: (type, handle) => void handlers.push({ type, handle }),
 			upgrade: (address, prefix, handle) => void upgrades.push({ address, prefix, handle }),
 			emit: (event, agent) => host.events.emit(event, agent),
 		}
 	}
+}
+
+/** Throws `plugin_invalid`, saying what is missing: a model cannot be told of half a tool. */
+export function checkTool({ name, description, parameters, run }: ToolDefinition): void {
+	if (typeof name !== 'string' || name === '' || name.length > 128)
+		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
+	if (typeof description !== 'string' || description === '') {
+		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
+	}
+	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
+	if (parameters === undefined || Joi.isSchema(parameters)) return
+	try {
+		structuredClone(parameters)
+	} catch (error) {
+		throw new Fault('plugin_invalid', `the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, {
+			cause: error,
+		})
+	}
+}
+
+function checkPrimitive(definition: ToolDefinition): void {
+	checkTool(definition)
+	if (/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/.test(definition.name)) return
+	throw new Fault(
+		'plugin_invalid',
+		`the primitive "${definition.name}" needs a name such as clock.now: lower-case words with dots between`,
+	)
 }
 
 function collectionOf<T>(store: Store, plugin: string, name: string): Collection<T> {

@@ -50,6 +50,8 @@ async function install(needs) {
 		.digest('hex')
 	const have = existsSync(stamp) ? readFileSync(stamp, 'utf8') : ''
 	if (have === `${wanted} all` || have === `${wanted} ${needs}`) return
+	// Whoever has the packages for development keeps them.
+	if (existsSync(bin('tap'))) needs = 'all'
 	console.error(needs === 'all' ? 'Installing packages …' : 'Installing packages (first start only) …')
 	const args = ['ci', '--ignore-scripts', '--loglevel=error', ...(needs === 'run' ? ['--omit=dev'] : [])]
 	// npm itself runs on the Node that called us; under npm its own file is known, which spares a search of PATH.
@@ -69,17 +71,23 @@ function run(command, args) {
 			...process.env,
 			NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile'),
 		}
+		// The channel tells the gateway when this process is gone, however it ended.
+		const stdio = ['inherit', 'inherit', 'inherit', ...(args.includes('core/main.ts') ? ['ipc'] : [])]
 		const child = spawn(command, args, {
 			cwd: root,
-			stdio: 'inherit',
+			stdio,
 			env,
 			shell: windows && command.endsWith('.cmd'),
 		})
 		const forward = (signal) => child.kill(signal)
+		// npm ends by a signal without passing it on; then nobody is left who could.
+		const parent = process.ppid
+		const orphaned = setInterval(() => process.ppid !== parent && forward('SIGTERM'), 1_000)
 		const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 		for (const signal of signals) process.on(signal, forward)
 		child.on('error', reject)
 		child.on('exit', (code, signal) => {
+			clearInterval(orphaned)
 			for (const name of signals) process.off(name, forward)
 			resolve(signal ? 128 + 15 : (code ?? 1))
 		})

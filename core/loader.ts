@@ -5,6 +5,7 @@ import { readFile, readdir, stat } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
 import { join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { within } from './deadline.ts'
 import { Fault, messageOf } from './errors.ts'
 import type { Plugin } from './plugin.ts'
 
@@ -20,6 +21,8 @@ export interface Loaded {
 /** The source of plugins that come with the gateway. */
 export const BUILT_IN = 'built in'
 
+/** A file that waits for ever at its top would stop every later reload. */
+const IMPORT_DEADLINE_MS = 10_000
 const FILE_LIMIT = 2_000
 const BYTE_LIMIT = 32 * 1024 * 1024
 const entries = ['index.ts', 'index.js', 'index.mjs']
@@ -70,10 +73,21 @@ export class Loader {
 	}
 }
 
+const parts: ReadonlySet<string> = new Set([
+	'name',
+	'version',
+	'needs',
+	'exclusive',
+	'config',
+	'start',
+	'http',
+	'legacy',
+] satisfies (keyof Plugin)[])
+
 async function importPlugin(name: string, url: string): Promise<Plugin> {
 	let module: { default?: unknown }
 	try {
-		module = (await import(url)) as { default?: unknown }
+		module = await within(IMPORT_DEADLINE_MS, 'its code', import(url) as Promise<{ default?: unknown }>)
 	} catch (error) {
 		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}`, { cause: error })
 	}
@@ -86,6 +100,13 @@ async function importPlugin(name: string, url: string): Promise<Plugin> {
 	}
 	if (plugin.name !== name) {
 		throw new Fault('plugin_invalid', `plugin "${name}" calls itself "${plugin.name}"; both must be the same`)
+	}
+	const stranger = Object.keys(plugin).find((key) => !parts.has(key))
+	if (stranger !== undefined) {
+		throw new Fault(
+			'plugin_invalid',
+			`plugin "${name}": "${stranger}" is no part of a plugin; there are: ${[...parts].join(', ')}`,
+		)
 	}
 	for (const verb of ['config', 'start', 'http', 'legacy'] as const) {
 		if (plugin[verb] !== undefined && typeof plugin[verb] !== 'function')

@@ -13,9 +13,11 @@ export interface LogOptions {
 export function openLog(options: LogOptions): Logger {
 	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
 	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact }
-	return pretty
-		? pino(settings, { write: (line: string) => process.stderr.write(forPeople(line)) })
-		: pino(settings, pino.destination({ dest: 2, sync: true }))
+	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(line)) })
+	const destination = pino.destination({ dest: 2, sync: true })
+	// A pipe that is gone must not end the gateway.
+	destination.on('error', () => {})
+	return pino(settings, destination)
 }
 
 /** Fields that never reach a log line, wherever an object that carries them is logged. */
@@ -39,7 +41,8 @@ function forPeople(line: string): string {
 	)
 	const clock = String(time).slice(11, 19)
 	const stack = err && typeof err === 'object' && 'stack' in err ? `\n${String(err.stack)}` : ''
-	return `${clock} ${levels[String(level)] ?? level} ${escapeControls([msg, ...fields].join('  '))}${stack}\n`
+	const text = escapeControls([msg, ...fields].join('  ')).replaceAll('\\x0a', '\n               ')
+	return `${clock} ${levels[String(level)] ?? level} ${text}${stack}\n`
 }
 
 /** Text from outside must not move the cursor or forge a line on the operator's terminal. */

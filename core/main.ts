@@ -1,7 +1,21 @@
 /** The gateway's process: 1 settings of the process · 2 boot · 3 greeting · 4 signals. */
 import { enableCompileCache } from 'node:module'
+import type { Config } from '../config/types.ts'
+import type { Logger } from './log.ts'
 
 enableCompileCache()
+// A terminal or pipe that is gone is no reason to end.
+process.stdout.on('error', () => {})
+process.stderr.on('error', () => {})
+// What a plugin throws in a timer of its own must not take the others down; it is logged loudly instead.
+let log: Logger | undefined
+const report = (error: unknown): void => {
+	if (log) return log.fatal({ err: error }, 'an error was thrown and nobody caught it')
+	process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+	process.exitCode = 1
+}
+process.on('uncaughtException', report)
+process.on('unhandledRejection', report)
 const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
@@ -9,20 +23,23 @@ const { isFault } = await import('./errors.ts')
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
 const EX_UNAVAILABLE = 69
+const SAME_SIGNAL_MS = 1_000
 
 const home = homeFolder(process.env)
 const running = await boot({ home, env: process.env }).catch((error: unknown) => {
-	if (!isFault(error)) throw error
-	process.stderr.write(`The gateway does not start.\n${error.message}\n`)
-	process.exit(error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
+	if (!isFault(error)) report(error)
+	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
+	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
 
-const { gateway, log } = running
+const { gateway } = running
+log = running.log
 const url = gateway.status.url('main')
 const legacyUrl = gateway.status.url('legacy')
 process.stdout.write(`
 The gateway listens at ${url}${legacyUrl ? ` (older chat surface: ${legacyUrl})` : ''}
 Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
+${modelLine(running.config)}
 
 Try:
   curl -s ${url}/v1/agents -H 'content-type: application/json' -d '{"name": "ada"}'
@@ -31,23 +48,33 @@ Try:
 
 `)
 
-let stopping = false
-const end = (signal: NodeJS.Signals): void => {
-	if (stopping) process.exit(1) // asked twice: now
-	stopping = true
-	log.info(
-		`${signal}: stopping; runs under way have ${running.config.server.shutdown_grace_s} s, what is left goes on after the next start`,
+let stopping = 0
+const end = (signal: string): void => {
+	// A terminal's Ctrl-C comes twice, from it and by whoever started us; a person's second one comes later.
+	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
+	if (stopping > 0) process.exit(1)
+	stopping = performance.now()
+	running.log.info(
+		`${signal}: stopping; runs under way have ${running.config.server.shutdown_grace_s} s, what is left goes on after the next start. Once more: now`,
 	)
 	running.stop().then(
 		() => process.exit(0),
 		(error: unknown) => {
-			log.error({ err: error }, 'the gateway did not stop cleanly')
+			running.log.error({ err: error }, 'the gateway did not stop cleanly')
 			process.exit(1)
 		},
 	)
 }
 process.on('SIGINT', end)
 process.on('SIGTERM', end)
-process.on('SIGHUP', () => void gateway.reload().catch(() => {}))
-// A bug in a plugin's event handler or timer must not take the others down; it is logged loudly instead.
-process.on('unhandledRejection', (error) => log.error({ err: error }, 'a promise was rejected and nobody looked'))
+// A terminal that is closed ends what it started; without one, SIGHUP means: read the settings again.
+process.on('SIGHUP', () => (process.stdin.isTTY ? end('SIGHUP') : void gateway.reload().catch(() => {})))
+// Started by core/launch.mjs, and that was killed.
+process.on('disconnect', () => end('the launcher is gone'))
+process.channel?.unref()
+
+function modelLine({ providers, default_provider }: Config): string {
+	const provider = providers[default_provider]
+	if (provider?.kind === 'openai') return `Models: ${default_provider} (${provider.model} at ${provider.base_url})`
+	return 'Models: the built-in offline provider; set OPENAI_API_KEY, or providers in gateway.yaml, for a real one'
+}

@@ -50,16 +50,27 @@ interface Host {
 
 const HTTP_PORT = 80
 const forwardingHeaders = new Set([
+	'client-ip',
+	'fastly-client-ip',
+	'fly-client-ip',
 	'forwarded',
+	'forwarded-for',
+	'true-client-ip',
 	'via',
-	'x-real-ip',
+	'wl-proxy-client-ip',
+	'x-appengine-user-ip',
+	'x-azure-clientip',
 	'x-client-ip',
 	'x-cluster-client-ip',
-	'true-client-ip',
+	'x-proxyuser-ip',
+	'x-real-ip',
+	'x-remote-addr',
 ])
-const forwardingPrefixes = ['x-forwarded', 'x-original-', 'cf-']
+const forwardingPrefixes = ['x-forwarded', 'x-original-', 'x-envoy-', 'cf-', 'tailscale-']
 
-function isForwarding(name: string): boolean {
+/** Some proxies write underscores for hyphens. */
+function isForwarding(header: string): boolean {
+	const name = header.replaceAll('_', '-')
 	return forwardingHeaders.has(name) || forwardingPrefixes.some((prefix) => name.startsWith(prefix))
 }
 

@@ -108,6 +108,14 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 					await store.update(tokenKey(id), { ...entry.value, revoked_at: now() }, entry.rev)
 				} catch (error) {
 					if (isFault(error, 'conflict')) continue // somebody else was faster, or swept it out
+					// A full disk takes what only deletes: a token that leaked must be revocable at any time.
+					if (isFault(error, 'storage_full')) {
+						await store.commit(SCOPE, [
+							{ key: tokenKey(id), value: undefined },
+							{ key: hashKey(entry.value.hash), value: undefined },
+						])
+						return tell('token.revoked', { token_id: id })
+					}
 					throw error
 				}
 				return tell('token.revoked', { token_id: id })

@@ -38,6 +38,8 @@ export function execute(ctx: Place, uid: string, run_id: string): Promise<RunRec
 			try {
 				return await executeOnce(ctx, run, log, turn)
 			} catch (error) {
+				// What can never be written will not be at the next try either, and each try asks the model again.
+				if (isFault(error, 'payload_too_large', 'invalid_request')) return await giveUp(ctx, run, toWire(error), turn)
 				// The thread died under it, perhaps because of another run: the journal has all that was done.
 				if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
 				ctx.log.warn({ run_id }, 'the thread of a run was lost; the run goes on from its journal')
@@ -46,6 +48,16 @@ export function execute(ctx: Place, uid: string, run_id: string): Promise<RunRec
 			}
 		}
 	})
+}
+
+async function giveUp(ctx: Place, run: RunRecord, error: WireError, turn: Turn): Promise<RunRecord | null> {
+	const log = await ctx.events.openRun({ run_id: run.run_id, agent_id: run.agent })
+	try {
+		const usage = usageOf(log.journal.steps as JournalStep[])
+		return await finish(ctx, run, log, { status: 'failed', error, usage }, turn)
+	} finally {
+		log.close()
+	}
 }
 
 async function executeOnce(ctx: Place, run: RunRecord, log: RunLog, turn: Turn): Promise<RunRecord | null> {
@@ -148,7 +160,11 @@ async function think(
 	/** A call of a tool may outlast the run, such as one that its wall time cut off. */
 	const over = new AbortController()
 	const handle = ctx.pool.execute(order, {
-		event: (event) => watched(log.append([event])),
+		event(event) {
+			if (event.event_type !== 'model.request')
+				ctx.log.warn({ run_id: run.run_id, agent: run.agent, ...event.payload }, event.event_type)
+			watched(log.append([event]))
+		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		async model({ answer }) {
 			const step: JournalStep = { kind: 'model', answer }
@@ -289,6 +305,7 @@ async function finish(ctx: Place, run: RunRecord, log: RunLog, outcome: Final, t
 		}
 		case 'failed': {
 			const { error, usage } = outcome
+			ctx.log.warn({ run_id: run.run_id, agent: run.agent, code: error.code }, `a run failed: ${error.message}`)
 			await writeEnd(log, [{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage } }])
 			return endRun(ctx.store, run.agent_uid, run.run_id, { status: 'failed', error, usage }, at)
 		}

@@ -60,6 +60,13 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const { run, isNew } = await takeIn(store, agent, { ...request, conversation }, config.max_waiting)
+			// The agent's record lies in another scope. One that is marked by now may have been swept already; one that is
+			// marked later finds this run.
+			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
+				await stop(run.run_id, agent.uid)
+				await store.delete(keys.index(run.run_id))
+				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+			}
 			if (isNew && run.status === 'started') enqueue(run)
 			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
@@ -162,13 +169,21 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 /** Makes a job for every run that is active by its lane, in case one got lost with a crash. Jobs that are there stay as they are. */
 export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 	const { store, queue } = ctx
+	const counts = { interrupted: 0, paused: 0 }
 	for await (const agent of ctx.use('agents').list()) {
 		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
 			const active = value.runs[0]
 			const entry = active === undefined ? undefined : await store.get<RunRecord>(keys.run(agent.uid, active))
-			if (!entry || entry.value.status === 'paused') continue
+			if (!entry) continue
+			if (entry.value.status === 'paused') {
+				counts.paused++
+				continue
+			}
+			counts.interrupted++
 			await store.put(keys.index(entry.value.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)
 			await queue.enqueue(jobOf(entry.value))
 		}
 	}
+	if (counts.interrupted + counts.paused > 0)
+		ctx.log.info(counts, 'runs go on: interrupted ones now, paused ones once they are answered')
 }

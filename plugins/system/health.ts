@@ -41,7 +41,7 @@ function storeCheck(trouble: string | null): Check {
 }
 
 function configCheck(error: string | null): Check {
-	const message = error === null ? 'in force' : `gateway.yaml is refused, the last good one stays in force: ${error}`
+	const message = error === null ? 'in force' : `the last change is refused, what was in force stays so: ${error}`
 	return { name: 'config', ok: error === null, message }
 }
 

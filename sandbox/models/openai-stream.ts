@@ -36,7 +36,7 @@ export class AnswerInTheMaking {
 		this.content += text
 		this.#count(text)
 		if (Array.isArray(delta.tool_calls)) for (const piece of delta.tool_calls) this.#addToCall(piece)
-		if (typeof choice.finish_reason === 'string') this.finish_reason = choice.finish_reason
+		if (typeof choice.finish_reason === 'string') this.finish_reason = choice.finish_reason.slice(0, 64)
 		return text
 	}
 
@@ -84,8 +84,14 @@ export class AnswerInTheMaking {
 		const fn = piece.function ?? {}
 		if (!isObject(fn)) throw malformed('the function of a tool call is not an object')
 		const call = this.#callAt(this.#indexOf(piece.index, id))
-		if (call.id === '' && typeof id === 'string') call.id = id
-		if (call.name === '' && typeof fn.name === 'string') call.name = fn.name
+		if (call.id === '' && typeof id === 'string') {
+			call.id = id
+			this.#count(id)
+		}
+		if (call.name === '' && typeof fn.name === 'string') {
+			call.name = fn.name
+			this.#count(fn.name)
+		}
 		const text = isObject(fn.arguments) ? JSON.stringify(fn.arguments) : textIn(fn.arguments)
 		call.arguments += text
 		this.#count(text)

@@ -173,6 +173,34 @@ void t.test('refuses wrong settings, double tools and double routes, naming the 
 	await refused({ a: { fail: true } }, /a cannot/)
 })
 
+void t.test('says what is wrong with a plugin that is not made right', async (t) => {
+	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
+	t.teardown(() => host.stop())
+	const start = (body: string): string => `export default { name: 'b', start: (ctx) => { ${body} } }`
+	for (const [code, settings, message] of [
+		["export default { name: 'b', strat: () => {} }", {}, /"strat" is no part of a plugin; there are: name, version/],
+		["export default { name: 'c' }", {}, /calls itself "c"/],
+		["export default { name: 'b', start: 1 }", {}, /start must be a function/],
+		["export default { name: 'b' }", { zone: 'x' }, /plugins\.b: the plugin takes no settings.*write b: true/],
+		[
+			start("ctx.primitive({ name: 'Now', description: 'x', run() {} })"),
+			{},
+			/the primitive "Now" needs a name such as clock\.now/,
+		],
+		[start("ctx.primitive({ name: 'b.now', run() {} })"), {}, /needs a description/],
+		[start("ctx.primitive({ name: 'b.now', description: 'x' })"), {}, /needs a function run/],
+	] as const) {
+		host.write('b/index.js', code)
+		host.want({ a: {}, b: settings })
+		const refused = await host.gateway.reload().then(
+			() => host.gateway.status.plugins().find((one) => one.name === 'b')?.last_error,
+			(error: Error) => error.message,
+		)
+		t.match(refused, message)
+		t.equal((await host.get('/a')).status, 200)
+	}
+})
+
 void t.test('a hundred reloads leave one generation, and no instance behind', async (t) => {
 	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
 	t.teardown(() => host.stop())

@@ -2,7 +2,7 @@
  * Plugins switched on and off, settings changed, a plugin's code edited and broken, under constant requests and an open
  * event stream: no request fails, no event is lost.
  */
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
@@ -130,6 +130,26 @@ void t.test('a file with an error changes nothing, and says where it is', async 
 	write(gateway.home, 'config/gateway.yaml', 'runs:\n  max_waiting: 8\n')
 	await reloaded
 	t.notMatch((await gateway.request('GET', '/readyz?verbose')).body, /max_waitng/)
+})
+
+void t.test('a settings file that goes away, or is emptied, opens nothing', async (t) => {
+	const gateway = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
+	const stream = await openStream(gateway.url, { token: body.token })
+	t.teardown(() => stream.close())
+	for (const change of [
+		() => rmSync(join(gateway.home, 'config/gateway.yaml')),
+		() => write(gateway.home, 'config/gateway.yaml', ''),
+	]) {
+		const rejected = stream.waitFor(
+			'config.rejected',
+			stream.events.filter((one) => one.event_type === 'config.rejected').length + 1,
+		)
+		change()
+		t.match((await rejected).payload.message, /is missing or empty/)
+		t.equal((await gateway.request('GET', '/v1/agents')).status, 401)
+	}
 })
 
 function write(home: string, path: string, text: string): void {

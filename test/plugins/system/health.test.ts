@@ -51,7 +51,7 @@ void t.test('a change of gateway.yaml that is refused shows, and leaves the gate
 	await rejected
 	const { status, body } = await gateway.request('GET', '/readyz?verbose')
 	t.equal(status, 200)
-	t.match(body, /\n\[-\]config gateway\.yaml is refused, the last good one stays in force: .*max_wating/)
+	t.match(body, /\n\[-\]config the last change is refused, what was in force stays so: .*max_wating/)
 	t.match(body, /\ndegraded\n$/)
 	const { body: health } = await gateway.request('GET', '/v1/health')
 	t.equal(health.status, 'degraded')

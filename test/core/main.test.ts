@@ -1,0 +1,74 @@
+/** The gateway's process: how it is told to end, and what it leaves behind. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { makeHome } from '../support/gateway.ts'
+import { spawnGateway } from '../support/process.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+void t.test('a Ctrl-C that arrives twice at once still ends it in order', async (t) => {
+	const home = makeHome()
+	const gateway = await spawnGateway(home)
+	const exited = once(gateway.child, 'exit')
+	gateway.child.kill('SIGINT')
+	gateway.child.kill('SIGINT')
+	t.strictSame(await exited, [0, null])
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
+})
+
+void t.test('it ends in order when the launcher is killed', async (t) => {
+	const home = makeHome()
+	const env = { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
+	const launcher = spawn(process.execPath, [join(root, 'core/launch.mjs'), 'start'], {
+		env,
+		stdio: ['ignore', 'pipe', 'ignore'],
+	})
+	const out = launcher.stdout as NodeJS.ReadableStream
+	const [greeting] = await once(out, 'data')
+	t.match(String(greeting), /listens at http/)
+	const ended = once(out, 'close') // the gateway has its other end
+	launcher.kill('SIGKILL')
+	await ended
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
+})
+
+void t.test('what a plugin throws in a timer is logged, and ends nobody', async (t) => {
+	const thrower =
+		"export default { name: 'thrower', start: () => void setTimeout(() => { throw new Error('in a timer') }, 1) }"
+	const gateway = await spawnGateway(
+		makeHome({ config: 'plugins:\n  thrower: true\n', files: { 'plugins/thrower/index.js': thrower } }),
+	)
+	t.teardown(() => gateway.kill())
+	while (!gateway.errors().includes('in a timer')) await new Promise((resolve) => setImmediate(resolve))
+	t.equal((await fetch(`${gateway.url}/healthz`)).status, 200)
+})
+
+void t.test('a configuration with an error keeps it from starting, and says where', async (t) => {
+	const home = makeHome({ config: 'server:\n  prot: 1\n' })
+	await t.rejects(spawnGateway(home), {
+		message: /\(78\).*gateway\.yaml:2:3: server\.prot.*server\.port|\(78\).*prot.*port/s,
+	})
+})
+
+void t.test('a port that is taken keeps it from starting, and says what to set', async (t) => {
+	const first = await spawnGateway(makeHome())
+	t.teardown(() => first.kill())
+	await t.rejects(spawnGateway(makeHome(), { SVC_PORT: new URL(first.url).port }), {
+		message: /\(69\).*another program listens there.*SVC_PORT/s,
+	})
+})
+
+void t.test('a new port is in force at once, and other programs find it', async (t) => {
+	const home = makeHome({ config: 'server:\n  port: 0\n' })
+	const gateway = await spawnGateway(home, { SVC_PORT: undefined })
+	t.teardown(() => gateway.kill())
+	const place = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
+	writeFileSync(join(home, 'config/gateway.yaml'), 'server:\n  port: 0\n  host: 127.0.0.2\n')
+	while (place() === gateway.url) await new Promise((resolve) => setImmediate(resolve))
+	t.match(place(), 'http://127.0.0.2:')
+	t.equal((await fetch(`${place()}/healthz`)).status, 200)
+})
