@@ -114,7 +114,7 @@ export class Gateway {
 	async start(): Promise<void> {
 		await this.#apply(this.#options.readWish(false), true)
 		this.#state = 'ready'
-		this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
+		void this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
 	}
 
 	/** One at a time; calls meanwhile share the next one. Throws where the change is refused. */
@@ -137,7 +137,7 @@ export class Gateway {
 		this.#state = 'draining'
 		// Its failure was told to whoever asked for it.
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
-		this.#say('gateway.stopping', {})
+		await this.#say('gateway.stopping', {})
 		await this.#options.pool.idle(graceMs)
 		const closed = this.#front.close(graceMs)
 		await this.#generations.stop()
@@ -158,7 +158,7 @@ export class Gateway {
 					{ generation: generations.number },
 					changed ? 'the changed settings are in force' : 'the settings are in order again',
 				)
-				this.#say('config.reloaded', { generation: generations.number })
+				void this.#say('config.reloaded', { generation: generations.number })
 			}
 			return { changed, generation: generations.number }
 		} catch (error) {
@@ -220,7 +220,7 @@ export class Gateway {
 
 	#pluginFailed(plugin: string, message: string, cause?: unknown): void {
 		this.#log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
-		this.#say('plugin.failed', { plugin, message })
+		void this.#say('plugin.failed', { plugin, message })
 	}
 
 	#tell(todo: Plan, booting: boolean): void {
@@ -229,7 +229,7 @@ export class Gateway {
 			for (const plugin of names) {
 				if (this.#generations.failures.has(plugin)) continue
 				if (!booting) this.#log.info({ plugin, generation }, type.replace('.', ' '))
-				this.#say(type, { plugin, generation })
+				void this.#say(type, { plugin, generation })
 			}
 		}
 		tell('plugin.stopped', todo.stop)
@@ -237,9 +237,9 @@ export class Gateway {
 		tell('plugin.reloaded', todo.replace)
 	}
 
-	/** For events that must not hold up what they tell of, also where a full disk takes none. */
-	#say(event_type: string, payload: Record<string, unknown>): void {
-		this.#emit(event_type, payload).catch((error: unknown) =>
+	/** For events that must not fail what they tell of, also where a full disk takes none. */
+	#say(event_type: string, payload: Record<string, unknown>): Promise<void> {
+		return this.#emit(event_type, payload).catch((error: unknown) =>
 			this.#log.warn({ err: error, event_type }, 'an event could not be written'),
 		)
 	}

@@ -8,9 +8,9 @@ enableCompileCache()
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 // What a plugin throws in a timer of its own must not take the others down; it is logged loudly instead.
-let log: Logger | undefined
+const own: { log?: Logger } = {}
 const report = (error: unknown): void => {
-	if (log) return log.fatal({ err: error }, 'an error was thrown and nobody caught it')
+	if (own.log) return own.log.fatal({ err: error }, 'an error was thrown and nobody caught it')
 	process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
 	process.exitCode = 1
 }
@@ -33,7 +33,7 @@ const running = await boot({ home, env: process.env }).catch((error: unknown) =>
 })
 
 const { gateway } = running
-log = running.log
+own.log = running.log
 const url = gateway.status.url('main')
 const legacyUrl = gateway.status.url('legacy')
 process.stdout.write(`
