@@ -154,3 +154,14 @@ export function wireName(name: string): string {
 	for (let at = 0; at < name.length; at++) hash = ((hash * 33) ^ name.charCodeAt(at)) >>> 0
 	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
 }
+
+/** Tokens of all model answers in a journal; steps of other kinds count nothing. */
+export function usageOf(journal: readonly ({ kind: 'model'; answer: ModelAnswer } | { kind: string })[]): Usage {
+	const usage = { input_tokens: 0, output_tokens: 0 }
+	for (const step of journal) {
+		if (!('answer' in step)) continue
+		usage.input_tokens += step.answer.usage.input_tokens
+		usage.output_tokens += step.answer.usage.output_tokens
+	}
+	return usage
+}

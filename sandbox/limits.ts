@@ -1,15 +1,6 @@
 import { Fault } from '../core/errors.ts'
-import type { RunLimits, Step, Usage } from '../core/protocol.ts'
-
-export function usageOf(journal: readonly Step[]): Usage {
-	const usage = { input_tokens: 0, output_tokens: 0 }
-	for (const step of journal) {
-		if (step.kind !== 'model') continue
-		usage.input_tokens += step.answer.usage.input_tokens
-		usage.output_tokens += step.answer.usage.output_tokens
-	}
-	return usage
-}
+import { usageOf } from '../core/protocol.ts'
+import type { RunLimits, Step } from '../core/protocol.ts'
 
 /** Throws where the run may make no further call of that kind: `limit_tokens`, or `limit_steps` for a model call. */
 export function checkLimits(limits: RunLimits, journal: readonly Step[], next: 'model' | 'tool'): void {

@@ -5,9 +5,10 @@
  * anywhere goes on by calling it again with the journal so far, and comes to the same end.
  */
 import { Fault, toWire } from '../core/errors.ts'
+import { usageOf } from '../core/protocol.ts'
 import type { Calls, Method, ModelAnswer, NewEvent, RunOrder, RunOutcome, Step } from '../core/protocol.ts'
 import { conversationOf, nextCall, withUniqueIds } from './conversation.ts'
-import { checkLimits, usageOf, wallTimeExceeded } from './limits.ts'
+import { checkLimits, wallTimeExceeded } from './limits.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
 export interface LoopIo {

@@ -9,6 +9,7 @@ import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
 import type { Context, QuestionText } from '../../core/plugin.ts'
+import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, RunOrder, RunOutcome, Step, ToolCallRequest, ToolReply, Usage } from '../../core/protocol.ts'
 import type { JournalStep, RunLog } from '../../core/run-log.ts'
 import { answeredCall, callTool, specOf } from '../../core/toolbox.ts'
@@ -16,9 +17,9 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
 import { contextFor } from './conversation.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
+import { endIn, eventsOfAnswer, pendingCall } from './journal.ts'
 import { keys } from './keys.ts'
 import { change, endRun, isEnded } from './records.ts'
-import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 
@@ -327,65 +328,6 @@ function writeEnd(log: RunLog, events: NewEvent[], step?: JournalStep): Promise<
 	const written = log.append(events, step)
 	log.close()
 	return written
-}
-
-function eventsOfAnswer(answer: {
-	content: string
-	provider: string
-	model: string
-	finish_reason: string
-	usage: Usage
-	tool_calls: ToolCallRequest[]
-}): NewEvent[] {
-	const { content, provider, model, finish_reason, usage, tool_calls } = answer
-	const response: NewEvent = {
-		event_type: 'model.response',
-		payload: { provider, model, finish_reason, usage, tool_calls: tool_calls.map((call) => call.name) },
-	}
-	return content === '' ? [response] : [response, { event_type: 'message.assistant', payload: { content } }]
-}
-
-/** How the run ended, where its log says that it did: the gateway died before the record could follow. */
-export function endIn(log: RunLog): Ended | null {
-	const event = log.journal.lastEvent
-	const steps = log.journal.steps as JournalStep[]
-	switch (event?.event_type) {
-		case 'run.completed': {
-			const last = steps.at(-1)
-			return {
-				status: 'completed',
-				answer: last?.kind === 'model' ? last.answer.content : '',
-				usage: event.payload.usage as Usage,
-			}
-		}
-		case 'run.failed':
-			return {
-				status: 'failed',
-				error: { code: event.payload.code as WireError['code'], message: String(event.payload.error) },
-				usage: event.payload.usage as Usage,
-			}
-		case 'run.stopped':
-			return { status: 'stopped', usage: usageOf(steps) }
-		default:
-			return null
-	}
-}
-
-function pendingCall(journal: JournalStep[], call_id: string): ToolCallRequest | undefined {
-	for (const step of journal.toReversed()) {
-		if (step.kind === 'model') return step.answer.tool_calls.find((call) => call.id === call_id)
-	}
-	return undefined
-}
-
-function usageOf(journal: JournalStep[]): Usage {
-	const usage = { input_tokens: 0, output_tokens: 0 }
-	for (const step of journal) {
-		if (step.kind !== 'model') continue
-		usage.input_tokens += step.answer.usage.input_tokens
-		usage.output_tokens += step.answer.usage.output_tokens
-	}
-	return usage
 }
 
 /** For events that nobody waits for: where one cannot be written, the next append says so, and that one is awaited. */

@@ -1,0 +1,50 @@
+/** Reading a run's journal, and telling of what goes into it. */
+import type { WireError } from '../../core/errors.ts'
+import { usageOf } from '../../core/protocol.ts'
+import type { ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
+import type { JournalStep, RunLog } from '../../core/run-log.ts'
+import type { Ended } from './records.ts'
+
+/** What clients hear of a model's answer. */
+export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
+	const { content, provider, model, finish_reason, usage, tool_calls } = answer
+	const response: NewEvent = {
+		event_type: 'model.response',
+		payload: { provider, model, finish_reason, usage, tool_calls: tool_calls.map((call) => call.name) },
+	}
+	return content === '' ? [response] : [response, { event_type: 'message.assistant', payload: { content } }]
+}
+
+/** How the run ended, where its log says that it did: the gateway died before the record could follow. */
+export function endIn(log: RunLog): Ended | null {
+	const event = log.journal.lastEvent
+	const steps = log.journal.steps as JournalStep[]
+	switch (event?.event_type) {
+		case 'run.completed': {
+			const last = steps.at(-1)
+			return {
+				status: 'completed',
+				answer: last?.kind === 'model' ? last.answer.content : '',
+				usage: event.payload.usage as Usage,
+			}
+		}
+		case 'run.failed':
+			return {
+				status: 'failed',
+				error: { code: event.payload.code as WireError['code'], message: String(event.payload.error) },
+				usage: event.payload.usage as Usage,
+			}
+		case 'run.stopped':
+			return { status: 'stopped', usage: usageOf(steps) }
+		default:
+			return null
+	}
+}
+
+/** The call of that id, where the model asked for it in its latest answer. */
+export function pendingCall(journal: JournalStep[], call_id: string): ToolCallRequest | undefined {
+	for (const step of journal.toReversed()) {
+		if (step.kind === 'model') return step.answer.tool_calls.find((call) => call.id === call_id)
+	}
+	return undefined
+}
