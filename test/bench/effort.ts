@@ -4,21 +4,54 @@ export interface Effort {
 	rounds: number
 	/** Runs of a round; a multiple of 32. */
 	runs: number
-	/** Single runs of a round, for latency. */
+	/** Turns of the long conversations; the gateway shows a model 50 at most. */
+	turns: number
+	/** Single runs, for latency. */
 	single: number
 	/** REST requests of a round. */
 	requests: number
 	/** Events of a round of the fan-out. */
 	events: number
 	starts: number
-	/** Runs over which memory is watched. */
+	/** Runs until the heaps have found their size, and runs over which memory is watched then. */
+	memoryWarmUp: number
 	memoryRuns: number
 }
 
 export type Level = 'quick' | 'standard' | 'long'
 
 export const efforts: Record<Level, Effort> = {
-	quick: { rounds: 1, runs: 320, single: 50, requests: 2_000, events: 200, starts: 2, memoryRuns: 1_000 },
-	standard: { rounds: 3, runs: 960, single: 100, requests: 5_000, events: 500, starts: 5, memoryRuns: 1_000 },
-	long: { rounds: 9, runs: 1_920, single: 300, requests: 20_000, events: 2_000, starts: 9, memoryRuns: 10_000 },
+	quick: {
+		rounds: 1,
+		runs: 320,
+		turns: 5,
+		single: 100,
+		requests: 2_000,
+		events: 200,
+		starts: 1,
+		memoryWarmUp: 500,
+		memoryRuns: 500,
+	},
+	standard: {
+		rounds: 3,
+		runs: 960,
+		turns: 50,
+		single: 300,
+		requests: 5_000,
+		events: 500,
+		starts: 3,
+		memoryWarmUp: 2_000,
+		memoryRuns: 1_000,
+	},
+	long: {
+		rounds: 9,
+		runs: 1_920,
+		turns: 50,
+		single: 3_000,
+		requests: 20_000,
+		events: 2_000,
+		starts: 9,
+		memoryWarmUp: 2_000,
+		memoryRuns: 10_000,
+	},
 }

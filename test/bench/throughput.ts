@@ -1,4 +1,4 @@
-/** Runs a second with 32 clients, and what one costs: with fresh conversations, and with 50 turns in each. */
+/** Runs a second with 32 clients, and what one costs: in fresh conversations, and in long ones. */
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
 import type { BareCalls, BareTimes } from './peers/bare-openai.ts'
@@ -9,15 +9,13 @@ import type { Figure } from './table.ts'
 import { cpuMs } from './usage.ts'
 
 const CLIENTS = 32
-/** As many as the gateway shows a model. */
-const TURNS = 50
 
 interface Round {
 	perSecond: number
 	cpuPerRun: number
 }
 
-export async function throughput({ rounds, runs }: Effort): Promise<Figure[]> {
+export async function throughput({ rounds, runs, turns: longTurns }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
 	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
 	const url = await model.ask<string>('url')
@@ -52,11 +50,11 @@ export async function throughput({ rounds, runs }: Effort): Promise<Figure[]> {
 	)
 
 	const talkers = await makeAgents(clients, CLIENTS)
-	await runAll(runner, clients, repeat(talkers, TURNS))
+	await runAll(runner, clients, repeat(talkers, longTurns))
 	const long = await inTurns(
 		rounds,
 		() => measure(gateway.pid, () => runAll(runner, clients, repeat(talkers, runs / CLIENTS))),
-		() => callAll(TURNS),
+		() => callAll(longTurns),
 	)
 	for (const client of clients) client.close()
 
@@ -69,11 +67,15 @@ export async function throughput({ rounds, runs }: Effort): Promise<Figure[]> {
 		},
 		{ metric: 'CPU time of one run', unit: 'ms', ...compare(fresh, (round) => round.cpuPerRun) },
 		{
-			metric: `runs after ${TURNS} turns, ${CLIENTS} clients`,
+			metric: `runs after ${longTurns} turns, ${CLIENTS} clients`,
 			unit: '1/s',
 			...compare(long, (round) => round.perSecond),
 		},
-		{ metric: `CPU time of one run after ${TURNS} turns`, unit: 'ms', ...compare(long, (round) => round.cpuPerRun) },
+		{
+			metric: `CPU time of one run after ${longTurns} turns`,
+			unit: 'ms',
+			...compare(long, (round) => round.cpuPerRun),
+		},
 	]
 }
 

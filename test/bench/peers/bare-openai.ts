@@ -18,8 +18,16 @@ export interface BareTimes {
 	each: number[]
 }
 
+const clients = new Map<string, OpenAI>()
+
+function clientFor(url: string): OpenAI {
+	const client = clients.get(url) ?? new OpenAI({ baseURL: url, apiKey: 'bench', maxRetries: 0 })
+	clients.set(url, client)
+	return client
+}
+
 async function callAll({ url, calls, lanes, turns }: BareCalls): Promise<BareTimes> {
-	const client = new OpenAI({ baseURL: url, apiKey: 'bench', maxRetries: 0 })
+	const client = clientFor(url)
 	const history: OpenAI.ChatCompletionMessageParam[] = Array.from({ length: turns }, () => [
 		{ role: 'user' as const, content: 'hello' },
 		{ role: 'assistant' as const, content: 'word '.repeat(40) },
