@@ -1,0 +1,33 @@
+import { Fault, isFault } from '../errors.ts'
+import { tooLarge } from './body.ts'
+
+/** What undici and the system throw, as a Fault that says which address failed and how. Faults stay as they are. */
+export function errorOf(error: unknown, { host }: URL, maxBytes: number): Fault {
+	const chain = causes(error)
+	const fault = chain.find((one) => isFault(one))
+	if (fault) return fault
+	const codes = chain.map(codeOf)
+	if (codes.includes('UND_ERR_RES_EXCEEDED_MAX_SIZE')) return tooLarge(maxBytes)
+	if (codes.includes('UND_ERR_HEADERS_OVERFLOW'))
+		return new Fault('fetch_too_large', `${host} answered with headers that are too large`, { cause: error })
+	const late = codes.find((code) => code !== undefined && /^UND_ERR_.*_TIMEOUT$|^ETIMEDOUT$/.test(code))
+	if (late) return new Fault('fetch_timeout', `${host} did not answer in time (${late})`, { cause: error })
+	if (chain.some((one) => one instanceof Error && one.message === 'bad port'))
+		return new Fault('address_refused', `the port of ${host} belongs to another protocol than HTTP`, { cause: error })
+	const last = chain.at(-1)
+	const why = codes.findLast((code) => code !== undefined) ?? (last instanceof Error ? last.message : 'no reason given')
+	return new Fault('fetch_failed', `${host} could not be fetched: ${why}`, { cause: error })
+}
+
+/** An error and what caused it, outermost first. */
+function causes(error: unknown): unknown[] {
+	const chain: unknown[] = []
+	for (let one = error; one !== undefined && one !== null && chain.length < 8; one = (one as { cause?: unknown }).cause)
+		chain.push(one)
+	return chain
+}
+
+function codeOf(error: unknown): string | undefined {
+	const { code } = Object(error) as { code?: unknown }
+	return typeof code === 'string' ? code : undefined
+}

@@ -1,0 +1,103 @@
+/** One request of a chain of redirects, and the next one. */
+import { Fault } from '../errors.ts'
+import { checkUrl } from '../reach.ts'
+import type { Reach } from '../reach.ts'
+
+export interface Hop {
+	url: URL
+	method: string
+	headers: Headers
+	body: string | Uint8Array | null
+	/** Not behind a redirect, and of the origin that the caller named. */
+	named: boolean
+}
+
+/** What the connection itself decides, and what would name another site than the one that was checked. */
+const ownHeaders = [
+	'host',
+	'connection',
+	'keep-alive',
+	'proxy-connection',
+	'proxy-authorization',
+	'transfer-encoding',
+	'content-length',
+	'expect',
+	'te',
+	'trailer',
+	'upgrade',
+]
+/** All that another origin gets to see: no token, no cookie, no key in a header of its own. */
+const harmlessHeaders = new Set(['accept', 'accept-language', 'content-language', 'content-type', 'user-agent'])
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+
+/** Throws `invalid_request` for a method, header or body that cannot be sent. */
+export function hopOf(url: URL, named: boolean, init: Pick<RequestInit, 'method' | 'headers' | 'body'>): Hop {
+	try {
+		// The standard's own checks, on an address that does not matter.
+		const { method, headers } = new Request('http://localhost/', {
+			method: init.method ?? 'GET',
+			headers: init.headers ?? {},
+		})
+		for (const name of ownHeaders) headers.delete(name)
+		if (!headers.has('user-agent')) headers.set('user-agent', 'svc-gateway')
+		const body = bodyOf(init.body ?? null, headers)
+		if (body !== null && (method === 'GET' || method === 'HEAD')) throw new TypeError(`${method} takes no body`)
+		return { url, method, headers, body, named }
+	} catch (error) {
+		if (!(error instanceof TypeError)) throw error
+		throw new Fault('invalid_request', `this request cannot be sent: ${error.message}`, { cause: error })
+	}
+}
+
+function bodyOf(body: RequestInit['body'], headers: Headers): Hop['body'] {
+	if (body === null || body === undefined) return null
+	if (typeof body === 'string') {
+		if (!headers.has('content-type')) headers.set('content-type', 'text/plain;charset=UTF-8')
+		return body
+	}
+	if (body instanceof URLSearchParams) {
+		if (!headers.has('content-type')) headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8')
+		return body.toString()
+	}
+	if (body instanceof ArrayBuffer) return new Uint8Array(body)
+	if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+	throw new TypeError('its body must be text, bytes or URLSearchParams')
+}
+
+/** Where an answer redirects to, as it says it; null where nowhere. */
+export function redirectOf({
+	status,
+	headers,
+}: {
+	status: number
+	headers: { get(name: string): string | null }
+}): string | null {
+	return redirectStatuses.has(status) ? headers.get('location') : null
+}
+
+/** The request behind a redirect. Throws `address_refused`. */
+export function nextHop(hop: Hop, status: number, location: string, reach: Reach): Hop {
+	const url = URL.parse(location, hop.url.href)
+	if (!url) throw new Fault('fetch_failed', `${hop.url.host} redirects to something that is not a URL`)
+	try {
+		checkUrl(url, reach, false)
+	} catch (error) {
+		if (!(error instanceof Fault)) throw error
+		throw new Fault(error.code, `${hop.url.host} redirects to an address that is refused: ${error.message}`, {
+			cause: error,
+		})
+	}
+	if (hop.url.protocol === 'https:' && url.protocol === 'http:')
+		throw new Fault('address_refused', `${hop.url.host} redirects from https to http, which is not followed`)
+
+	const asGet =
+		(status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||
+		((status === 301 || status === 302) && hop.method === 'POST')
+	const kept = new Headers()
+	for (const [name, value] of hop.headers) {
+		if (asGet && name.startsWith('content-')) continue
+		if (url.origin === hop.url.origin || harmlessHeaders.has(name)) kept.append(name, value)
+	}
+	return { url, method: asGet ? 'GET' : hop.method, headers: kept, body: asGet ? null : hop.body, named: false }
+}
