@@ -25,12 +25,23 @@ const openai = section('A server that speaks the OpenAI API: OpenAI itself, Olla
 		.default('https://api.openai.com/v1')
 		.description('Address of the API, with its version. Default https://api.openai.com/v1.'),
 	api_key: joi
-		.string()
-		.empty('')
-		.max(4096)
-		.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks')
+		.alternatives(
+			joi
+				.string()
+				.empty('')
+				.max(4096)
+				.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
+			joi.object({
+				secret: joi
+					.string()
+					.pattern(/^[A-Za-z0-9_.-]{1,128}$/, '1 to 128 of letters, digits, "-", "_" and "."')
+					.required()
+					.description('Name or id of the secret in the vault that holds the key.'),
+			}),
+		)
+		.messages({ 'alternatives.types': 'must be text, or secret: NAME for one that the vault has' })
 		.description(
-			'Key of the API, best as a reference such as ${OPENAI_API_KEY}; leave it out where the server takes none.',
+			'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; leave it out where none is needed.',
 		),
 	model: joi
 		.string()
@@ -38,6 +49,12 @@ const openai = section('A server that speaks the OpenAI API: OpenAI itself, Olla
 		.required()
 		.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
 		.description('Model for agents that name none, such as gpt-4o-mini.'),
+	embedding_model: joi
+		.string()
+		.max(256)
+		.description(
+			'Model that makes embeddings for long-term memory, such as text-embedding-3-small. Default the built-in one.',
+		),
 	timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
 })
 
@@ -113,6 +130,70 @@ export const configSchema: ObjectSchema<Settings> = joi
 			}),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
 			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),
+		}),
+		skills: section('What agents learn from Markdown files, and where the code in them runs.', {
+			allow_private_urls: flag(false, 'Whether any caller may install a skill from a private address.'),
+			processes: count(1, 32, 2, 'Processes in which the code of skills runs, one call at a time in each.'),
+			max_waiting: count(1, 10_000, 100, 'Calls that may wait for a process.'),
+			memory_mib: count(8, 1024, 64, 'Mebibytes that the code of one call may use.'),
+			process_mib: count(64, 4096, 256, 'Mebibytes that the process around it may use.'),
+			cpu_s: count(1, 300, 5, 'Seconds that one call may compute.'),
+			wall_time_s: count(1, 3600, 60, 'Seconds that one call may take, waiting for answers included.'),
+			max_per_agent: count(1, 1000, 100, 'Skills of one agent, revisions in quarantine included.'),
+		}),
+		memory: section('Long-term memory.', {
+			max_per_agent: count(
+				1,
+				1_000_000,
+				100_000,
+				'Memories of one agent; at the limit none is stored until some are forgotten.',
+			),
+			index_mib: count(
+				16,
+				65_536,
+				512,
+				'Mebibytes that search indexes may hold in memory; those of idle agents go first.',
+			),
+		}),
+		mcp: section('Servers that give agents tools by the Model Context Protocol.', {
+			allowed_commands: joi
+				.array()
+				.items(
+					joi
+						.array()
+						.items(joi.string().max(4096).description('The command or one of its arguments.'))
+						.min(1)
+						.max(64)
+						.description('A whole command line; items such as NAME= before it are variables that callers may set.'),
+				)
+				.max(256)
+				.empty(null)
+				.default([])
+				.description('Command lines that callers without the scope * may start as a stdio server. Default none.'),
+			allowed_hosts: joi
+				.array()
+				.items(joi.string().max(300).description('A host, or host:port.'))
+				.max(256)
+				.unique()
+				.empty(null)
+				.default([])
+				.description('Hosts at private addresses that callers without the scope * may name. Default none.'),
+			max_per_agent: count(1, 256, 16, 'Servers of one agent.'),
+			call_timeout_s: count(1, 3600, 60, 'Seconds that one call may take without a sign of progress.'),
+			max_call_s: count(1, 86_400, 600, 'Seconds that one call may take in all.'),
+		}),
+		subagents: section('Agents that an agent starts.', {
+			max_per_run: count(0, 64, 8, 'Sub-agents that one run may start.'),
+			max_depth: count(0, 8, 2, 'How deep sub-agents may start further ones.'),
+		}),
+		heartbeats: section('Runs that start by the clock.', {
+			max_per_agent: count(1, 1000, 32, 'Heartbeats of one agent.'),
+			missed_grace_s: count(
+				0,
+				604_800,
+				3600,
+				'Seconds after its time for which a missed beat still fires, once; a later one is skipped.',
+			),
 		}),
 		providers: joi
 			.object()
@@ -197,6 +278,13 @@ function section(description: string, keys: Record<string, joi.Schema>): ObjectS
 function count(min: number, max: number, fallback: number, description: string): NumberSchema {
 	const text = description.replace(/\.$/, '')
 	return joi.number().integer().min(min).max(max).default(fallback).description(`${text}. Default ${fallback}.`)
+}
+
+function flag(fallback: boolean, description: string): joi.BooleanSchema {
+	return joi
+		.boolean()
+		.default(fallback)
+		.description(`${description.replace(/\.$/, '')}. Default ${fallback}.`)
 }
 
 function host(): StringSchema {

@@ -25,6 +25,29 @@ export interface Config {
 		max_waiting: number
 		question_ttl_days: number
 	}
+	skills: {
+		allow_private_urls: boolean
+		processes: number
+		max_waiting: number
+		/** Of one call's isolate, and of the process around it. */
+		memory_mib: number
+		process_mib: number
+		cpu_s: number
+		wall_time_s: number
+		max_per_agent: number
+	}
+	memory: { max_per_agent: number; index_mib: number }
+	mcp: {
+		/** Each a whole command line: the command, then its arguments. */
+		allowed_commands: readonly (readonly string[])[]
+		/** `host` or `host:port`. */
+		allowed_hosts: readonly string[]
+		max_per_agent: number
+		call_timeout_s: number
+		max_call_s: number
+	}
+	subagents: { max_per_run: number; max_depth: number }
+	heartbeats: { max_per_agent: number; missed_grace_s: number }
 	/** Never empty: with none set up it holds the built-in `offline`, and `openai` where OPENAI_API_KEY is set. */
 	providers: Readonly<Record<string, ProviderConfig>>
 	/** A key of `providers`. */
@@ -49,9 +72,11 @@ export interface OpenaiProvider {
 	kind: 'openai'
 	/** Without a slash at its end. */
 	base_url: string
-	/** Absent where the server takes none. */
-	api_key?: string
+	/** As it is, or the name of the secret that holds it. Absent where the server takes none. */
+	api_key?: string | { secret: string }
 	model: string
+	/** Absent: the built-in embedder. */
+	embedding_model?: string
 	timeout_s: number
 }
 

@@ -12,5 +12,5 @@ export default definePlugin<ModelSettings>({
 			default_provider: joi.string().required(),
 			fallback: joi.array().items(joi.string()).required(),
 		}),
-	start: (ctx) => modelsOf(ctx.config),
+	start: (ctx) => modelsOf(ctx),
 })

@@ -1,6 +1,8 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault, isFault, messageOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
+import type {} from '../vault/contract.ts'
 import type { Models, Provider } from './contract.ts'
 
 export interface ModelSettings {
@@ -14,19 +16,35 @@ export interface ModelSettings {
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
 
-export function modelsOf({ providers, default_provider, fallback }: ModelSettings): Models {
+export function modelsOf({
+	config: settings,
+	find,
+	log,
+}: Pick<Context<ModelSettings>, 'config' | 'find' | 'log'>): Models {
+	const { providers, default_provider, fallback } = settings
 	const known = new Map(Object.entries(providers))
 	const nothingSetUp = [...known.values()].every((provider) => provider.kind === 'offline')
 
 	return {
-		choose(config) {
+		async choose(config) {
 			const { provider } = config
 			if (nothingSetUp && provider !== undefined && !known.has(provider)) {
 				return { orders: [orderOf(OFFLINE, { kind: 'offline' }, config, true)], instead_of: provider }
 			}
 			const first = provider ?? default_provider
-			const chain = new Set([first, ...(config.fallback ?? fallback)])
-			return { orders: [...chain].map((name) => orderOf(name, providerOf(name), config, name === first)) }
+			const chain = [...new Set([first, ...(config.fallback ?? fallback)])]
+			const orders = chain.map((name) => orderOf(name, providerOf(name), config, name === first))
+			const keyed = await Promise.all(orders.map((order, at) => withKey(order, at > 0)))
+			return { orders: keyed.filter((order) => order !== undefined) }
+		},
+		async embedder(config) {
+			const name = config.provider ?? default_provider
+			if (nothingSetUp) return undefined
+			const { base_url, embedding_model, timeout_s = TIMEOUT_S, api_key } = providerOf(name)
+			if (base_url === undefined || embedding_model === undefined) return undefined
+			const key = await keyOf(name, api_key)
+			const order = { provider: name, base_url, model: embedding_model, timeout_ms: timeout_s * 1000 }
+			return { ...order, ...(key !== undefined && { api_key: key }) }
 		},
 	}
 
@@ -38,9 +56,44 @@ export function modelsOf({ providers, default_provider, fallback }: ModelSetting
 			`there is no provider "${name}"; add it under providers in gateway.yaml, or use one of: ${[...known.keys()].join(', ')}`,
 		)
 	}
+
+	/** A fallback whose key is not there is left out: the first one may well answer. */
+	async function withKey(order: ModelOrder, mayMiss: boolean): Promise<ModelOrder | undefined> {
+		try {
+			const api_key = await keyOf(order.provider, known.get(order.provider)?.api_key)
+			return api_key === undefined ? order : { ...order, api_key }
+		} catch (error) {
+			if (!mayMiss) throw error
+			log.warn({ provider: order.provider }, `a fallback is left out: ${messageOf(error)}`)
+			return undefined
+		}
+	}
+
+	/** No message repeats the secret's name: somebody may have put the key itself in its place. */
+	async function keyOf(name: string, key: Provider['api_key']): Promise<string | undefined> {
+		if (key === undefined || typeof key === 'string') return key
+		const setting = `providers.${name}.api_key`
+		const vault = find('vault')
+		if (!vault) {
+			throw new Fault(
+				'provider_unknown',
+				`${setting} is a secret of the vault, which is not running; set plugins.vault to true, or give the key itself`,
+			)
+		}
+		const value = await vault.open(key.secret).catch((error: unknown) => {
+			if (!isFault(error, 'not_found')) throw error
+			const message = `the vault has no secret with the name in ${setting}; store it with POST /v1/vault/secrets, or change the setting in gateway.yaml`
+			throw new Fault('provider_unknown', message, { cause: error })
+		})
+		if (/^[\x21-\x7e]+$/.test(value)) return value
+		throw new Fault(
+			'provider_unknown',
+			`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks; give it another value with PUT /v1/vault/secrets/{id}`,
+		)
+	}
 }
 
-/** An agent's model is meant for its own provider; a fallback answers with the model that is its own. */
+/** Without its key. An agent's model is meant for its own provider; a fallback answers with the model that is its own. */
 function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst: boolean): ModelOrder {
 	const { kind } = provider
 	const model = (isFirst ? config.model : undefined) ?? provider.model ?? (kind === 'offline' ? OFFLINE : undefined)
@@ -56,7 +109,6 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		model,
 		timeout_ms: (provider.timeout_s ?? TIMEOUT_S) * 1000,
 		...(provider.base_url !== undefined && { base_url: provider.base_url }),
-		...(provider.api_key !== undefined && { api_key: provider.api_key }),
 		...(config.temperature !== undefined && { temperature: config.temperature }),
 		...(config.max_tokens !== undefined && { max_tokens: config.max_tokens }),
 	}

@@ -28,6 +28,7 @@ void t.test('an editor takes what the gateway takes', (t) => {
 		'server: { allowed_hosts: }\nruns: { limits: }\nproviders:\nfallback:\nplugins:',
 		'server: { port: "${PORT}" }\nlog: { level: "${LEVEL:-warn}" }\nauth_mode: "${MODE:-token}"',
 		'providers: { a: { kind: openai, model: m, base_url: "${URL:-http://127.0.0.1:1/v1}", api_key: "${OPENAI_API_KEY}" } }',
+		'providers: { a: { kind: openai, model: m, api_key: { secret: OPENAI_KEY } } }',
 		'plugins: { a: true, b: false, c: { enabled: false, path: x, any: { thing: [1] } }, d: "${ON:-true}" }',
 	]
 	for (const yaml of files) {
@@ -50,6 +51,8 @@ void t.test('an editor refuses what the gateway refuses', (t) => {
 		'runs: { limits: { steps: 0 } }',
 		'providers: { a: { kind: openia, model: m } }',
 		'providers: { a: { kind: openai } }',
+		'providers: { a: { kind: openai, model: m, api_key: { secret: "" } } }',
+		'providers: { a: { kind: openai, model: m, api_key: { name: x } } }',
 		'providers: { a: { kind: offline, model: m } }',
 		'providers: { a: { model: m } }',
 		'providers: { "a b": { kind: offline } }',

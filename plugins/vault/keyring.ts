@@ -1,0 +1,89 @@
+/**
+ * The keys of an unlocked vault: the master key from outside, and two of the vault's own, which lie in the store wrapped
+ * under it. The own ones stay when the master key is changed, so that neither the index of names nor what other plugins
+ * had sealed needs to change with it.
+ */
+import type { KeyObject } from 'node:crypto'
+import { Fault } from '../../core/errors.ts'
+import { now } from '../../core/ids.ts'
+import type { Entry, Op, Store } from '../../core/store/ports.ts'
+import { newKey, unwrap, wrap } from './cipher.ts'
+import { keys } from './keys.ts'
+import type { KeySource, MasterKey } from './master-key.ts'
+
+/** How the vault is encrypted. */
+export interface VaultState {
+	/** The master key that data keys are wrapped under from now on. */
+	key_id: string
+	/** The vault's own keys under each master key; under two while the master key is changed. */
+	own_keys: Record<string, { index: Uint8Array; sealing: Uint8Array }>
+	created_at: string
+}
+
+export interface Keyring {
+	/** For the index of names and the marks of grants. */
+	readonly index: KeyObject
+	/** For what other plugins have sealed. */
+	readonly sealing: KeyObject
+	/** Undefined where that key is not there. */
+	master(id: string): KeyObject | undefined
+	add(master: MasterKey): void
+	state(): Promise<Entry<VaultState>>
+}
+
+/** Makes the vault's state where there is none. Throws `vault_locked` where the key is another vault's. */
+export async function openKeyring(store: Store, source: KeySource): Promise<Keyring> {
+	const { wanted, earlier } = source
+	if (!(await store.get(keys.state))) await store.create(keys.state, newState(wanted))
+	const state = async (): Promise<Entry<VaultState>> => {
+		const entry = await store.get<VaultState>(keys.state)
+		if (!entry) throw new Fault('vault_locked', 'the state of the vault is gone from the store; restore a backup')
+		return entry
+	}
+	const { own_keys } = (await state()).value
+	const masters = new Map([earlier, wanted].flatMap((one) => (one ? [[one.id, one.key]] : [])))
+	const fitting = [wanted, earlier].find((one) => one && Object.hasOwn(own_keys, one.id))
+	if (!fitting) {
+		throw new Fault(
+			'vault_locked',
+			`the vault was encrypted with another key than that of ${source.name}; bring the right one back or, to change to this one, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier one, and start the gateway again`,
+		)
+	}
+	const own = unwrapOwn(fitting, own_keys)
+	if (!own) {
+		throw new Fault(
+			'vault_locked',
+			`${source.name} holds the key of this vault, but the record of the vault's own keys was changed or is damaged; restore a backup of the data`,
+		)
+	}
+	return {
+		...own,
+		state,
+		add: ({ id, key }) => void masters.set(id, key),
+		master: (id) => masters.get(id),
+	}
+}
+
+/** For a commit that wraps a key: it holds only while the vault is encrypted as `state` says. */
+export function guard(state: Entry<VaultState>): Op {
+	return { key: keys.state, value: state.value, expect: state.rev }
+}
+
+export function wrapOwn(
+	{ id, key }: MasterKey,
+	{ index, sealing }: Pick<Keyring, 'index' | 'sealing'>,
+): VaultState['own_keys'][string] {
+	return { index: wrap(key, index, ['index key', id]), sealing: wrap(key, sealing, ['sealing key', id]) }
+}
+
+function unwrapOwn({ id, key }: MasterKey, own_keys: VaultState['own_keys']) {
+	const own = own_keys[id]
+	const index = own && unwrap(key, own.index, ['index key', id])
+	const sealing = own && unwrap(key, own.sealing, ['sealing key', id])
+	return index && sealing && { index, sealing }
+}
+
+function newState(master: MasterKey): VaultState {
+	const own = wrapOwn(master, { index: newKey(), sealing: newKey() })
+	return { key_id: master.id, own_keys: { [master.id]: own }, created_at: now() }
+}

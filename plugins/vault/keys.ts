@@ -1,0 +1,17 @@
+/** Where the vault keeps what, in the scope `vault`. */
+export const SCOPE = 'vault'
+
+export const keys = {
+	state: [SCOPE, 'state'],
+	secrets: [SCOPE, 'secret'],
+	secret: (id: string) => [SCOPE, 'secret', id] as const,
+	/** Apart from the rest, so that listing secrets and changing the master key do not read values. */
+	value: (id: string, version: number) => [SCOPE, 'value', id, String(version)] as const,
+	names: [SCOPE, 'name'],
+	name: (hash: Uint8Array) => [SCOPE, 'name', Buffer.from(hash).toString('base64url')] as const,
+	grants: [SCOPE, 'grant'],
+	grantsOf: (agent_uid: string) => [SCOPE, 'grant', agent_uid] as const,
+	grant: (agent_uid: string, secret_id: string) => [SCOPE, 'grant', agent_uid, secret_id] as const,
+	grantIds: [SCOPE, 'grant-id'],
+	grantId: (grant_id: string) => [SCOPE, 'grant-id', grant_id] as const,
+} as const

@@ -1,0 +1,169 @@
+/**
+ * Where the master key comes from: the environment variable SVC_VAULT_KEY, else the systemd credential svc-vault-key,
+ * else keys/vault.key in the home, which is made at the first start.
+ */
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { KeyObject } from 'node:crypto'
+import { join } from 'node:path'
+import { Fault, messageOf } from '../../core/errors.ts'
+import { keyOf, mac, newKey } from './cipher.ts'
+
+export interface MasterKey {
+	/** Tells keys apart and says nothing of them; stands in each record that is wrapped under the key. */
+	id: string
+	key: KeyObject
+}
+
+export interface KeySource {
+	/** For people: where the key is, such as `SVC_VAULT_KEY`. */
+	name: string
+	/** The key that everything shall be wrapped under. */
+	wanted: MasterKey
+	/** The one before, while there may be records that are wrapped under it. */
+	earlier: MasterKey | undefined
+	/** To be called once nothing is wrapped under the earlier one any more: the wanted one takes its place. */
+	settle(): void
+	/** Makes a new key to be wanted, durable before this answers. Throws `conflict` where only the operator can. */
+	renew(): KeySource
+}
+
+export interface KeySourceOptions {
+	home: string
+	env: Readonly<NodeJS.ProcessEnv>
+	/** There is nothing encrypted yet, so that a new key may be made where there is none. */
+	isNew: boolean
+}
+
+/** 42 bits, and too short for the redactor to find a secret in it. */
+const ID_LENGTH = 7
+const VARIABLE = 'SVC_VAULT_KEY'
+const CREDENTIAL = 'svc-vault-key'
+const FILE = 'keys/vault.key'
+const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` makes one'
+
+/**
+ * Throws `vault_locked`, saying what to change, where there is no key or what stands in its place is none, and
+ * `unavailable` where a new one cannot be written.
+ */
+export function masterKeyFrom({ home, env, isNew }: KeySourceOptions): KeySource {
+	const credentials = env.CREDENTIALS_DIRECTORY
+	return (
+		fromOperator(VARIABLE, (suffix) => env[VARIABLE + suffix]) ??
+		fromOperator(`the credential ${CREDENTIAL}`, (suffix) =>
+			credentials ? readText(join(credentials, CREDENTIAL + suffix.replace('_OLD', '-old'))) : undefined,
+		) ??
+		fromFile(join(home, FILE), isNew)
+	)
+}
+
+/** `read('_OLD')` gives the earlier key. An empty text counts as none, as compose files make them. */
+function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | undefined): KeySource | undefined {
+	const text = read('')
+	if (!text) return undefined
+	const old = read('_OLD')
+	return {
+		name,
+		wanted: parse(text, name),
+		earlier: old ? parse(old, `the earlier key beside ${name}`) : undefined,
+		settle: () => {},
+		renew() {
+			throw new Fault(
+				'conflict',
+				`the key of the vault comes from ${name}, so only you can change it: set ${VARIABLE} to a new key and ${VARIABLE}_OLD to the one of now (as credentials: ${CREDENTIAL} and ${CREDENTIAL}-old), and start the gateway again`,
+			)
+		},
+	}
+}
+
+/** While the key is changed, the next one lies beside it. */
+function fromFile(file: string, isNew: boolean): KeySource {
+	const next = `${file}.next`
+	const text = readText(file)
+	const nextText = readText(next)
+	if (text === undefined && nextText === undefined) {
+		if (!isNew) {
+			throw new Fault(
+				'vault_locked',
+				`the key of the vault is missing: there is no ${file}, and ${VARIABLE} is not set; bring the key back and start the gateway again`,
+			)
+		}
+		writeKey(file)
+		return fromFile(file, false)
+	}
+	const [wanted, earlier] = [
+		...(nextText === undefined ? [] : [parse(nextText, next)]),
+		...(text === undefined ? [] : [parse(text, file)]),
+	] as [MasterKey, MasterKey?]
+	let isSettled = nextText === undefined
+	const settle = (): void => {
+		if (isSettled) return
+		try {
+			if (existsSync(next)) replace(next, file)
+			isSettled = true
+		} catch (error) {
+			const message = `the new key of the vault, ${next}, cannot take the place of the old one: ${messageOf(error)}`
+			throw new Fault('unavailable', message, { cause: error })
+		}
+	}
+	return {
+		name: file,
+		wanted,
+		earlier,
+		settle,
+		renew() {
+			settle() // or the only copy of the key in force would be written over
+			writeKey(next)
+			return fromFile(file, false)
+		},
+	}
+}
+
+function parse(text: string, name: string): MasterKey {
+	const trimmed = text.trim()
+	const bytes = /^[0-9a-f]{64}$/i.test(trimmed)
+		? Buffer.from(trimmed, 'hex')
+		: /^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed)
+			? Buffer.from(trimmed, 'base64')
+			: undefined
+	if (!bytes) throw new Fault('vault_locked', `${name} is not a key; it must be ${FORM}`)
+	const key = keyOf(bytes)
+	return { id: mac(key, ['id of a master key']).toString('base64url').slice(0, ID_LENGTH), key }
+}
+
+function readText(file: string): string | undefined {
+	try {
+		return readFileSync(file, 'utf8')
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+		throw new Fault('vault_locked', `the key of the vault cannot be read: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+/** Whole and on the disk, or not there. Nobody else makes it meanwhile: the home is locked. */
+function writeKey(file: string): void {
+	const temporary = `${file}.new`
+	try {
+		rmSync(temporary, { force: true })
+		const descriptor = openSync(temporary, 'wx', 0o600)
+		try {
+			writeFileSync(descriptor, `${newKey().export().toString('base64')}\n`)
+			fsyncSync(descriptor)
+		} finally {
+			closeSync(descriptor)
+		}
+		replace(temporary, file)
+	} catch (error) {
+		throw new Fault('unavailable', `the key of the vault cannot be written: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+function replace(from: string, to: string): void {
+	renameSync(from, to)
+	if (process.platform === 'win32') return // a folder cannot be opened there
+	const folder = openSync(join(to, '..'), 'r')
+	try {
+		fsyncSync(folder)
+	} finally {
+		closeSync(folder)
+	}
+}

@@ -1,0 +1,148 @@
+/** Storing, replacing, deleting and listing secrets. */
+import { Fault, isFault } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { Entry, Op } from '../../core/store/ports.ts'
+import type { Secret, Secrets } from './contract.ts'
+import { boundOf } from './desk.ts'
+import type { Desk } from './desk.ts'
+import { guard } from './keyring.ts'
+import { SCOPE, keys } from './keys.ts'
+import { nameHash, openSecret, sealSecret } from './secret-record.ts'
+import type { OpenSecret, SecretRecord } from './secret-record.ts'
+
+const SECRET_LIMIT = 10_000
+
+export function secretsOf(
+	{ ctx: { store, redactor }, ring, inTurn, tell }: Desk,
+	removeGrants: (secret_id: string) => Promise<number>,
+): Secrets {
+	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))
+
+	const entryOf = (id: string): Promise<Entry<SecretRecord> | undefined> => store.get<SecretRecord>(keys.secret(id))
+
+	const pointerOf = (name: string): Promise<Entry<{ id: string }> | undefined> =>
+		store.get<{ id: string }>(keys.name(nameHash(ring(), name)))
+
+	const mustFind = async (id: string): Promise<Entry<SecretRecord>> => {
+		const entry = await entryOf(id)
+		if (!entry) throw new Fault('not_found', `there is no secret "${id}"; GET /v1/vault/secrets lists them`)
+		return entry
+	}
+
+	/** A commit that holds while the vault is encrypted as it was when `make` sealed what is in it. */
+	const write = async <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> => {
+		for (;;) {
+			const state = await ring().state()
+			const { ops, result } = await make(state.value.key_id)
+			try {
+				await store.commit(SCOPE, [...ops, guard(state)])
+				return result
+			} catch (error) {
+				if (!isFault(error, 'conflict')) throw error // somebody else was faster, or the master key was changed
+			}
+		}
+	}
+
+	return {
+		async create({ name, value, policy_label }) {
+			const id = newId()
+			const about = { name, created_at: now(), ...(policy_label !== undefined && { policy_label }), was_read: false }
+			const created = await inTurn(async () => {
+				if (!(await hasRoom()))
+					throw new Fault('conflict', `there are ${SECRET_LIMIT} secrets already; delete some that nobody needs`)
+				return write(async (key_id) => {
+					const taken = await pointerOf(name)
+					// The place of one that was changed from outside and then deleted may be left.
+					if (taken && (await entryOf(taken.value.id))) {
+						throw new Fault(
+							'already_exists',
+							`there is a secret "${name}" already; PUT /v1/vault/secrets/${taken.value.id} gives it another value`,
+						)
+					}
+					const { record, sealed } = sealSecret({ id, version: 1, about, value }, ring(), key_id)
+					const ops: Op[] = [
+						{ key: keys.secret(id), value: record, expect: null },
+						{ key: keys.value(id, 1), value: sealed, expect: null },
+						{ key: keys.name(record.name_hash), value: { id }, expect: taken?.rev ?? null },
+					]
+					return { ops, result: view(id, about) }
+				})
+			})
+			await tell('vault.secret_created', { secret_id: id, ...labels(about) })
+			return created
+		},
+		async replace(id, value) {
+			const { about, version } = await inTurn(() =>
+				write(async (key_id) => {
+					const entry = await mustFind(id)
+					const { about, version: before } = openSecret(id, entry.value, ring())
+					const version = before + 1
+					const { record, sealed } = sealSecret({ id, version, about, value }, ring(), key_id)
+					const ops: Op[] = [
+						{ key: entry.key, value: record, expect: entry.rev },
+						{ key: keys.value(id, version), value: sealed },
+						{ key: keys.value(id, before), value: undefined },
+					]
+					return { ops, result: { about, version } }
+				}),
+			)
+			await tell('vault.secret_updated', { secret_id: id, ...labels(about), version })
+			return view(id, about)
+		},
+		async remove(id) {
+			const gone = await inTurn(async () => {
+				const { key, value } = await mustFind(id)
+				const name = nameIn(id, value)
+				const pointer = await store.get<{ id: string }>(keys.name(value.name_hash))
+				await store.commit(SCOPE, [
+					{ key, value: undefined },
+					{ key: keys.value(id, value.version), value: undefined },
+					// A record that was changed from outside may name another one's place.
+					...(pointer?.value.id === id ? [{ key: pointer.key, value: undefined }] : []),
+				])
+				redactor.remove(id)
+				// From here on they are void; a crash leaves them to the next start.
+				return { secret_id: id, name, grants: await removeGrants(id) }
+			})
+			await tell('vault.secret_deleted', gone)
+		},
+		async list() {
+			const secrets: Secret[] = []
+			for await (const { key, value } of store.list<SecretRecord>(keys.secrets)) {
+				const id = key.at(-1) as string
+				try {
+					secrets.push(view(id, openSecret(id, value, ring()).about))
+				} catch (error) {
+					if (!isFault(error, 'store_damaged')) throw error
+					secrets.push({ id, name: UNREADABLE, created_at: timeOf(id), damaged: true })
+				}
+			}
+			return secrets
+		},
+	}
+
+	function nameIn(id: string, record: SecretRecord): string {
+		try {
+			return openSecret(id, record, ring()).about.name
+		} catch (error) {
+			if (!isFault(error, 'store_damaged')) throw error
+			return UNREADABLE
+		}
+	}
+}
+
+/** In place of the name of a secret whose record is damaged. */
+const UNREADABLE = 'unreadable'
+
+function view(id: string, { name, created_at, policy_label }: OpenSecret['about']): Secret {
+	return { id, name, created_at, ...(policy_label !== undefined && { policy_label }) }
+}
+
+function labels({ name, policy_label }: OpenSecret['about']) {
+	return { name, ...(policy_label !== undefined && { policy_label }) }
+}
+
+/** When an id, a UUIDv7, was made. */
+function timeOf(id: string): string {
+	return new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)).toISOString()
+}

@@ -1,0 +1,141 @@
+/** Provider keys that the vault holds: what the model server gets to see, and what happens where there is none. */
+import { writeFileSync } from 'node:fs'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { modelsOf } from '../../../plugins/models/models.ts'
+import type { ModelSettings } from '../../../plugins/models/models.ts'
+import { openLog } from '../../../core/log.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { follow } from '../../support/runs.ts'
+import { openStream } from '../../support/sse.ts'
+
+const KEY = 'sk-vault-0123456789abcdef'
+const model = await startModelServer()
+t.teardown(() => model.stop())
+model.on(/./, 'Hello.')
+
+/** The model server keeps no keys in what it records, so this stands in front of it. */
+const keys: (string | undefined)[] = []
+const front = createServer((request, response) => {
+	keys.push(request.headers.authorization)
+	const onward = httpRequest(new URL(request.url ?? '', model.url), { method: 'POST', headers: request.headers })
+	onward.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
+	request.pipe(onward)
+})
+await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+t.teardown(() => front.close())
+const base_url = `http://127.0.0.1:${(front.address() as AddressInfo).port}/v1`
+
+const provider = (key: string): string => `{ kind: openai, base_url: "${base_url}", model: m, api_key: ${key} }`
+
+void t.test('a provider takes its key from the vault, in its newest version', async (t) => {
+	const gateway = await startGateway({ config: `providers: { main: ${provider('{ secret: MODEL_KEY }')} }\n` })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+
+	const missing = await ada.start('Are you there?')
+	t.match((await ada.ended(missing)).payload, {
+		code: 'provider_unknown',
+		error: /the vault has no secret with the name in providers\.main\.api_key; store it with POST \/v1\/vault\/secrets/,
+	})
+	const stored = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'MODEL_KEY', value: KEY } })
+	await ada.complete('Are you there?')
+	t.equal(keys.at(-1), `Bearer ${KEY}`)
+
+	const path = `/v1/vault/secrets/${stored.body.id}`
+	await gateway.request('PUT', path, { body: { value: `${KEY}-2` } })
+	const run_id = await ada.complete(`Is it ${KEY}-2?`)
+	t.equal(keys.at(-1), `Bearer ${KEY}-2`)
+	t.match((await ada.heard(run_id, 'message.user')).payload.content, /^Is it .*\[redacted:MODEL_KEY\].*\?$/)
+	t.notMatch(JSON.stringify(model.requests()), KEY, 'the model does not get to see it')
+
+	await gateway.request('PUT', path, { body: { value: `${KEY}\n` } })
+	t.match((await ada.ended(await ada.start('And now?'))).payload, {
+		code: 'provider_unknown',
+		error: /providers\.main\.api_key names cannot be a key: .*without spaces or line breaks; .*PUT/,
+	})
+	await gateway.request('DELETE', path)
+	t.match((await ada.ended(await ada.start('And now?'))).payload, { code: 'provider_unknown', error: /no secret/ })
+	t.notMatch(JSON.stringify(ada.stream.events), KEY)
+})
+
+void t.test('what stands in the place of the name is not repeated', async (t) => {
+	const gateway = await startGateway({ config: `providers: { main: ${provider(`{ secret: ${KEY} }`)} }\n` })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const { payload } = await ada.ended(await ada.start('Hello.'))
+	t.match(payload, { code: 'provider_unknown' })
+	t.notMatch(JSON.stringify(ada.stream.events), KEY)
+})
+
+void t.test('a locked vault fails the runs that need it, and no others', async (t) => {
+	const gateway = await startGateway({
+		config: `default_provider: main\nproviders: { main: ${provider('{ secret: MODEL_KEY }')}, plain: ${provider('sk-plain')} }\n`,
+		env: { SVC_VAULT_KEY: 'no key' },
+	})
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	t.match((await ada.ended(await ada.start('Hello.'))).payload, {
+		code: 'vault_locked',
+		error: /the vault is locked: SVC_VAULT_KEY is not a key/,
+	})
+	const bob = await follow(t, gateway, 'bob', { config: { provider: 'plain', fallback: ['main'] } })
+	await bob.complete('Hello.')
+	t.equal(keys.at(-1), 'Bearer sk-plain', 'a fallback without its key is left out')
+})
+
+void t.test('without the vault plugin the message says so', async (t) => {
+	const config = `plugins: { vault: false }\nproviders: { main: ${provider('{ secret: MODEL_KEY }')} }\n`
+	const gateway = await startGateway({ config })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	t.match((await ada.ended(await ada.start('Hello.'))).payload, {
+		code: 'provider_unknown',
+		error: /providers\.main\.api_key is a secret of the vault, which is not running; set plugins\.vault to true/,
+	})
+	const stream = await openStream(gateway.url, { query: { event_type: 'config.*' } })
+	t.teardown(() => stream.close())
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config.replace('false', 'true'))
+	await stream.waitFor('config.reloaded')
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'MODEL_KEY', value: KEY } })
+	await ada.complete('Hello.')
+	t.equal(keys.at(-1), `Bearer ${KEY}`)
+})
+
+void t.test('where embeddings are made', async (t) => {
+	const settings = (providers: ModelSettings['providers']): Parameters<typeof modelsOf>[0] => ({
+		config: { providers, default_provider: Object.keys(providers)[0] as string, fallback: [] },
+		find: (() => ({ open: async (ref: string) => `value-of-${ref}` })) as never,
+		log: openLog({ level: 'silent', format: 'json' }),
+	})
+	const openai = { kind: 'openai', base_url: 'https://example.com/v1', model: 'm' } as const
+	const models = modelsOf(
+		settings({
+			main: { ...openai, embedding_model: 'e', api_key: { secret: 'KEY' }, timeout_s: 7 },
+			keyless: { ...openai, embedding_model: 'f' },
+			none: openai,
+			offline: { kind: 'offline' },
+		}),
+	)
+	t.strictSame(await models.embedder({}), {
+		provider: 'main',
+		base_url: 'https://example.com/v1',
+		model: 'e',
+		timeout_ms: 7_000,
+		api_key: 'value-of-KEY',
+	})
+	t.strictSame(await models.embedder({ provider: 'keyless' }), {
+		provider: 'keyless',
+		base_url: 'https://example.com/v1',
+		model: 'f',
+		timeout_ms: 120_000,
+	})
+	t.equal(await models.embedder({ provider: 'none' }), undefined)
+	t.equal(await models.embedder({ provider: 'offline' }), undefined)
+	await t.rejects(models.embedder({ provider: 'nowhere' }), { code: 'provider_unknown' })
+	const bare = modelsOf(settings({ offline: { kind: 'offline' } }))
+	t.equal(await bare.embedder({ provider: 'nowhere' }), undefined, 'the offline one answers in its place')
+})

@@ -1,0 +1,423 @@
+/** What the vault gives to other plugins, and that its records can neither be read nor changed from outside. */
+import { createSecretKey } from 'node:crypto'
+import t from 'tap'
+import type { Entry, Store } from '../../../core/store/ports.ts'
+import { seal, unseal } from '../../../plugins/vault/cipher.ts'
+import { openTurns } from '../../../plugins/vault/turns.ts'
+import { makePlace, open } from './open.ts'
+
+const VALUE = 'correct horse battery staple'
+
+void t.test('a value is read under a grant, and under nothing else', async (t) => {
+	const { vault, agents, as, events } = await open(makePlace(t.testdir({})))
+	await agents.create({ name: 'ada' })
+	await agents.create({ name: 'bob' })
+	const secret = await vault.secrets.create({ name: 'KEY', value: VALUE })
+	const ada = await as('ada')
+	const denied = { code: 'vault_denied', message: /no grant for a secret "KEY"; .*POST \/v1\/vault\/grants/ }
+	await t.rejects(vault.read('KEY', ada), denied)
+	const grant = await vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: false })
+	events.length = 0
+	t.strictSame(await vault.read('KEY', ada), { value: VALUE, reveal: false })
+	t.strictSame(events, [
+		{
+			event_type: 'vault.accessed',
+			payload: { secret: 'KEY', secret_id: secret.id, grant_id: grant.grant_id, via: 'test' },
+		},
+	])
+	events.length = 0
+	await t.rejects(vault.read('KEY', await as('bob')), denied, 'another agent')
+	await t.rejects(vault.read(secret.id, ada), { code: 'vault_denied' }, 'an id is no name')
+	const unknown = await vault.read('NONE', ada).catch((error: Error) => error.message)
+	const ungranted = await vault.read('KEY', await as('bob')).catch((error: Error) => error.message)
+	t.equal(String(unknown).replace('NONE', 'KEY'), ungranted, 'a missing secret is told like a missing grant')
+	for (const name of ['', 'a b', '\ud800', 'x'.repeat(5_000), '__proto__', '../secret'])
+		await t.rejects(vault.read(name, ada), { code: 'vault_denied' }, name.slice(0, 20))
+	t.ok(events.every(({ event_type, payload }) => event_type === 'vault.denied' && String(payload.secret).length <= 128))
+	await vault.grants.remove(grant.grant_id)
+	await t.rejects(vault.read('KEY', ada), denied)
+})
+
+void t.test('a grant is the agent itself, not its name', async (t) => {
+	const { vault, agents, as } = await open(makePlace(t.testdir({})))
+	await agents.create({ name: 'ada' })
+	await vault.secrets.create({ name: 'KEY', value: VALUE })
+	await vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: true })
+	const before = await as('ada')
+	await agents.remove('ada')
+	t.strictSame(await vault.grants.list(), [], 'it does not show any more')
+	await agents.create({ name: 'ada' })
+	t.strictSame(await vault.grants.list(), [])
+	await t.rejects(vault.read('KEY', await as('ada')), { code: 'vault_denied' })
+	t.equal((await vault.revealed((await as('ada')).agent)).size, 0)
+	await vault.grants.forgetAgent(before.agent.uid)
+	await t.rejects(vault.read('KEY', before), { code: 'vault_denied' })
+	await vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: false })
+	t.equal((await vault.read('KEY', await as('ada'))).value, VALUE)
+})
+
+void t.test('void grants are swept', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault, agents } = await open(place)
+	for (const name of ['ada', 'bob']) await agents.create({ name })
+	const [a, b] = [
+		await vault.secrets.create({ name: 'A', value: VALUE }),
+		await vault.secrets.create({ name: 'B', value: VALUE }),
+	]
+	for (const agent_id of ['ada', 'bob'])
+		for (const secret of ['A', 'B']) await vault.grants.create({ agent_id, secret, reveal: false })
+	await agents.remove('ada')
+	// As a crash between the deletion of a secret and that of its grants leaves it.
+	await place.engine.store.delete(['vault', 'secret', a.id])
+	const count = async (part: string): Promise<number> => (await all(place.engine.store, part)).length
+	t.strictSame([await count('grant'), await count('grant-id')], [4, 4])
+	t.strictSame(
+		(await vault.grants.list()).map((one) => [one.agent_id, one.secret_id]),
+		[['bob', b.id]],
+	)
+	await vault.grants.sweep()
+	t.strictSame([await count('grant'), await count('grant-id')], [1, 1])
+})
+
+void t.test('a secret with more grants than one commit takes loses all of them', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault, agents, events } = await open(place)
+	const { id } = await vault.secrets.create({ name: 'A', value: VALUE })
+	await vault.secrets.create({ name: 'B', value: VALUE })
+	for (let n = 0; n < 130; n++) {
+		await agents.create({ name: `agent-${n}` })
+		await vault.grants.create({ agent_id: `agent-${n}`, secret: 'A', reveal: true })
+	}
+	const kept = await vault.grants.create({ agent_id: 'agent-7', secret: 'B', reveal: true })
+	events.length = 0
+	await vault.secrets.remove(id)
+	t.strictSame(events, [{ event_type: 'vault.secret_deleted', payload: { secret_id: id, name: 'A', grants: 130 } }])
+	t.strictSame(await vault.grants.list(), [kept])
+	t.equal((await all(place.engine.store, 'grant-id')).length, 1)
+	t.equal((await all(place.engine.store, 'value')).length, 1)
+})
+
+void t.test('what a model may see follows the grants at once', async (t) => {
+	const { vault, agents } = await open(makePlace(t.testdir({})))
+	const ada = await agents.create({ name: 'ada' })
+	const bob = await agents.create({ name: 'bob' })
+	const a = await vault.secrets.create({ name: 'A', value: VALUE })
+	await vault.secrets.create({ name: 'B', value: VALUE })
+	const seen = async (): Promise<string[][]> => [[...(await vault.revealed(ada))], [...(await vault.revealed(bob))]]
+	t.strictSame(await seen(), [[], []])
+	await vault.grants.create({ agent_id: 'ada', secret: 'B', reveal: false })
+	const grant = await vault.grants.create({ agent_id: 'ada', secret: 'A', reveal: true })
+	t.strictSame(await seen(), [[a.id], []])
+	await vault.grants.remove(grant.grant_id)
+	t.strictSame(await seen(), [[], []])
+	await vault.grants.create({ agent_id: 'bob', secret: a.id, reveal: true })
+	t.strictSame(await seen(), [[], [a.id]])
+	await vault.secrets.remove(a.id)
+	t.strictSame(await seen(), [[], []])
+})
+
+void t.test('what was read is redacted from then on, also after a restart and in its next version', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const first = await open(place)
+	await first.agents.create({ name: 'ada' })
+	const { id } = await first.vault.secrets.create({ name: 'KEY', value: VALUE })
+	await first.vault.secrets.create({ name: 'UNREAD', value: 'nobody has read this one' })
+	await first.vault.grants.create({ agent_id: 'ada', secret: id, reveal: false })
+	const shown = ({ redactor }: typeof first, text = VALUE): string => redactor.text(text, 'event')
+	t.equal(shown(first), VALUE, 'not read yet')
+	await first.vault.read('KEY', await first.as('ada'))
+	t.equal(shown(first), '[redacted:KEY]')
+
+	const second = await open(place)
+	t.equal(shown(second), '[redacted:KEY]')
+	t.equal(shown(second, 'nobody has read this one'), 'nobody has read this one')
+	await second.vault.secrets.replace(id, 'quite another value')
+	await second.vault.read('KEY', await second.as('ada'))
+	t.equal(shown(second), '[redacted:KEY]', 'the earlier value')
+	t.equal(shown(second, 'quite another value'), '[redacted:KEY]')
+
+	const third = await open(place)
+	t.equal(shown(third, 'quite another value'), '[redacted:KEY]')
+	await third.vault.secrets.remove(id)
+	t.equal(shown(third, 'quite another value'), 'quite another value')
+})
+
+void t.test('the mark that a secret was read is durable before anybody has the value', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault } = await open(place)
+	await vault.secrets.create({ name: 'KEY', value: VALUE })
+	const failing = { ...place.engine.store, update: () => Promise.reject(new Error('the disk is gone')) }
+	const { vault: broken } = await open(place, { store: failing })
+	await t.rejects(broken.open('KEY'), /the disk is gone/)
+	t.equal(await vault.open('KEY'), VALUE)
+	t.equal((await open(place, { store: failing })).redactor.text(VALUE, 'event'), '[redacted:KEY]')
+	t.equal(await broken.open('KEY'), VALUE, 'once it is marked, nothing is written')
+})
+
+void t.test('the gateway itself opens by id or name', async (t) => {
+	const { vault } = await open(makePlace(t.testdir({})))
+	const { id } = await vault.secrets.create({ name: 'KEY', value: VALUE })
+	const shadow = await vault.secrets.create({ name: id, value: 'a name like an id' })
+	t.equal(await vault.open('KEY'), VALUE)
+	t.equal(await vault.open(id), VALUE, 'an id comes before a name')
+	t.equal(await vault.open(shadow.id), 'a name like an id')
+	t.equal(await vault.has('KEY'), true)
+	t.equal(await vault.has('NONE'), false)
+	await t.rejects(vault.open('NONE'), { code: 'not_found', message: /no secret "NONE"/ })
+	for (const ref of ['', '\ud800', 'a\0b', 'x'.repeat(2_000)]) {
+		t.equal(await vault.has(ref), false)
+		await t.rejects(vault.open(ref), { code: 'not_found' })
+	}
+})
+
+void t.test('readers of a secret that is replaced get one value or the other', async (t) => {
+	const { vault } = await open(makePlace(t.testdir({})))
+	const { id } = await vault.secrets.create({ name: 'KEY', value: 'version 0' })
+	const values = Array.from({ length: 40 }, (_, n) => `version ${n + 1}`)
+	const readers = Array.from({ length: 4 }, async () => {
+		let last = -1
+		while (last < values.length) {
+			const now = Number((await vault.open('KEY')).split(' ')[1])
+			t.ok(now >= last, `${now} after ${last}`)
+			last = now
+		}
+	})
+	for (const value of values) await vault.secrets.replace(id, value)
+	await Promise.all(readers)
+})
+
+void t.test('who follows secrets hears of each change, from whichever instance it comes', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault } = await open(place)
+	const heard: string[] = []
+	const stop = vault.onChanged(({ id: changed, name }) => heard.push(`${name} ${changed}`))
+	const { id } = await vault.secrets.create({ name: 'KEY', value: VALUE })
+	await vault.open(id)
+	await vault.rotateKey()
+	const { vault: replaced } = await open(place)
+	await replaced.secrets.replace(id, 'another value')
+	await replaced.secrets.remove(id)
+	t.strictSame(heard, [`KEY ${id}`, `KEY ${id}`, `KEY ${id}`])
+	stop()
+	await vault.secrets.create({ name: 'KEY', value: VALUE })
+	t.equal(heard.length, 3)
+})
+
+void t.test('what others seal opens about the same thing only', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault } = await open(place)
+	const sealed = await vault.seal('webhook secret', 'webhook:1')
+	t.equal(await vault.unseal(sealed, 'webhook:1'), 'webhook secret')
+	t.notOk(Buffer.from(sealed).includes('webhook'))
+	t.notSame(await vault.seal('webhook secret', 'webhook:1'), sealed, 'the same text never looks the same')
+	const refused = { code: 'vault_locked', message: /sealed in another vault, or was changed/ }
+	await t.rejects(vault.unseal(sealed, 'webhook:2'), refused)
+	for (let at = 0; at < sealed.length; at++) await t.rejects(vault.unseal(flipped(sealed, at), 'webhook:1'), refused)
+	for (const length of [0, 5, 28, sealed.length - 1])
+		await t.rejects(vault.unseal(sealed.subarray(0, length), 'webhook:1'), refused)
+	await vault.rotateKey()
+	t.equal(await vault.unseal(sealed, 'webhook:1'), 'webhook secret')
+	t.equal(await (await open(place)).vault.unseal(sealed, 'webhook:1'), 'webhook secret', 'also after a restart')
+	const { vault: other } = await open(makePlace(t.testdir({ other: {} })))
+	await t.rejects(other.unseal(sealed, 'webhook:1'), refused)
+})
+
+void t.test('nothing of a secret stands in the store as it is', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault, agents } = await open(place)
+	await agents.create({ name: 'ada' })
+	const { id } = await vault.secrets.create({ name: 'THE_NAME_OF_IT', value: VALUE, policy_label: 'channel' })
+	await vault.grants.create({ agent_id: 'ada', secret: id, reveal: true })
+	await vault.open(id)
+	const bytes: Buffer[] = []
+	const collect = (value: unknown): void => {
+		if (value instanceof Uint8Array) bytes.push(Buffer.from(value))
+		else if (typeof value === 'object' && value !== null) Object.entries(value).flat().forEach(collect)
+		else bytes.push(Buffer.from(String(value)))
+	}
+	for (const { key, value } of await all(place.engine.store)) collect([key, value])
+	const text = Buffer.concat(bytes)
+	for (const word of [VALUE, 'horse', 'THE_NAME', 'channel']) t.notOk(text.includes(word), word)
+	t.ok(text.includes(id) && text.includes('ada'), 'the walk sees the records')
+})
+
+void t.test('a record that is changed in any field is noticed', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault } = await open(place)
+	const { store } = place.engine
+	const one = await vault.secrets.create({ name: 'ONE', value: 'the first value' })
+	const two = await vault.secrets.create({ name: 'TWO', value: 'the other value' })
+	await vault.secrets.replace(two.id, 'the other value again')
+	const damaged = { code: 'store_damaged', message: /changed outside the gateway/ }
+
+	const key = ['vault', 'secret', one.id] as const
+	const other = (await store.get<Record<string, unknown>>(['vault', 'secret', two.id]))?.value ?? {}
+	const record = (await store.get<Record<string, unknown>>(key))?.value ?? {}
+	t.strictSame(Object.keys(record).toSorted(), ['about', 'data_key', 'key_id', 'name_hash', 'version'])
+	for (const field of Object.keys(record)) {
+		const was = record[field]
+		const changes = [field === 'key_id' ? 'AAAAAAA' : other[field]]
+		if (was instanceof Uint8Array) for (let at = 0; at < was.length; at += 7) changes.push(flipped(was, at))
+		for (const changed of changes) {
+			await store.put(key, { ...record, [field]: changed })
+			await t.rejects(vault.open(one.id), damaged, `${field} by id`)
+			const listed = (await vault.secrets.list()).find(({ id }) => id === one.id)
+			// The version binds the value too; a version that has no value is noticed by what reads it.
+			t.match(listed, { id: one.id, name: 'unreadable', created_at: one.created_at, damaged: true }, field)
+			await t.rejects(vault.secrets.replace(one.id, 'x'), damaged, `${field}: no new value hides it`)
+		}
+	}
+	await store.put(key, other)
+	await t.rejects(vault.open(one.id), damaged, 'the whole record of another one')
+	await store.put(key, record)
+	t.equal(await vault.open(one.id), 'the first value')
+
+	const valueKey = ['vault', 'value', one.id, '1'] as const
+	const value = (await store.get<Uint8Array>(valueKey))?.value ?? new Uint8Array()
+	const otherValue = (await store.get(['vault', 'value', two.id, '2']))?.value
+	for (const changed of [flipped(value, 0), flipped(value, value.length - 1), value.subarray(1), otherValue]) {
+		await store.put(valueKey, changed)
+		await t.rejects(vault.open(one.id), damaged)
+	}
+	await store.delete(valueKey)
+	await t.rejects(vault.open(one.id), damaged)
+	await store.put(valueKey, value)
+
+	const names = await all(store, 'name')
+	const [first, last] = [names[0] as Entry<{ id: string }>, names[1] as Entry<{ id: string }>]
+	await store.put(first.key, last.value)
+	await store.put(last.key, first.value)
+	await t.rejects(vault.open('ONE'), { code: 'not_found' }, 'a name that leads to another secret leads nowhere')
+	await store.put(first.key, first.value)
+	await store.put(last.key, last.value)
+	t.equal(await vault.open('ONE'), 'the first value')
+})
+
+void t.test('a damaged secret harms no other one, and can be deleted', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault } = await open(place)
+	const { store } = place.engine
+	const one = await vault.secrets.create({ name: 'ONE', value: 'the first value' })
+	await vault.secrets.create({ name: 'TWO', value: 'the other value' })
+	await vault.open('ONE')
+	const record = (await store.get<{ data_key: Uint8Array; name_hash: Uint8Array }>(['vault', 'secret', one.id]))?.value
+	if (!record) throw new Error('the record is missing')
+	const { data_key, name_hash } = record
+	await store.put(['vault', 'secret', one.id], {
+		...record,
+		data_key: flipped(data_key, 20),
+		name_hash: flipped(name_hash, 20),
+	})
+	const again = await open(place)
+	t.equal(again.trouble, null)
+	t.equal(await again.vault.open('TWO'), 'the other value')
+	t.equal(await again.vault.rotateKey(), 1)
+	t.equal(await again.vault.open('TWO'), 'the other value')
+	await again.vault.secrets.remove(one.id)
+	t.strictSame(
+		(await again.vault.secrets.list()).map(({ name }) => name),
+		['TWO'],
+	)
+	await again.vault.secrets.create({ name: 'ONE', value: 'stored again' })
+	t.equal(await again.vault.open('ONE'), 'stored again')
+})
+
+void t.test('a grant that the vault did not make does not count', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault, agents, as } = await open(place)
+	const { store } = place.engine
+	const ada = await agents.create({ name: 'ada' })
+	await agents.create({ name: 'bob' })
+	const one = await vault.secrets.create({ name: 'ONE', value: VALUE })
+	const two = await vault.secrets.create({ name: 'TWO', value: VALUE })
+	await vault.grants.create({ agent_id: 'ada', secret: 'ONE', reveal: false })
+	const key = ['vault', 'grant', ada.uid, one.id] as const
+	const record = (await store.get<Record<string, unknown>>(key))?.value ?? {}
+	t.strictSame(Object.keys(record).toSorted(), ['agent_id', 'created_at', 'grant_id', 'mark', 'reveal'])
+	const denied = { code: 'vault_denied' }
+	for (const [field, changed] of Object.entries({
+		agent_id: 'bob',
+		created_at: '2020-01-01T00:00:00.000Z',
+		grant_id: two.id,
+		mark: flipped(record.mark as Uint8Array, 3),
+		reveal: true,
+	})) {
+		await store.put(key, { ...record, [field]: changed })
+		await t.rejects(vault.read('ONE', await as('ada')), denied, field)
+		t.equal((await vault.revealed(ada)).size, 0, field)
+		t.equal((await vault.grants.list()).length, 0, field)
+	}
+	await store.put(key, record)
+	t.equal((await vault.read('ONE', await as('ada'))).value, VALUE)
+	const { agent: bob } = await as('bob')
+	await store.put(['vault', 'grant', ada.uid, two.id], record)
+	await store.put(['vault', 'grant', bob.uid, one.id], { ...record, agent_id: 'bob' })
+	await t.rejects(vault.read('TWO', await as('ada')), denied, 'copied to another secret')
+	await t.rejects(vault.read('ONE', await as('bob')), denied, 'copied to another agent')
+})
+
+void t.test('there is a bound on secrets, grants, and changes that wait', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const stuff = async (part: string, count: number): Promise<void> => {
+		for (let n = 0; n < count; n++) await place.engine.store.put(['vault', part, `filler ${n}`], { id: 'none' })
+	}
+	await stuff('grant-id', 9_999)
+	await stuff('name', 9_998)
+	const { vault, agents } = await open(place)
+	await agents.create({ name: 'ada' })
+	const { id } = await vault.secrets.create({ name: 'ONE', value: VALUE })
+	await vault.secrets.create({ name: 'TWO', value: VALUE })
+	const more = { name: 'MORE', value: VALUE }
+	const full = { code: 'conflict', message: /10000 secrets already; delete some/ }
+	await t.rejects(vault.secrets.create(more), full)
+
+	const grant = { agent_id: 'ada', secret: 'TWO', reveal: false }
+	const { grant_id } = await vault.grants.create(grant)
+	const another = { ...grant, secret: 'ONE' }
+	await t.rejects(vault.grants.create(another), { code: 'conflict', message: /10000 grants already; revoke some/ })
+	await vault.grants.remove(grant_id)
+	t.equal((await vault.grants.create(another)).secret_id, id)
+
+	await vault.secrets.remove(id)
+	t.equal((await vault.secrets.create(more)).name, 'MORE')
+	await t.rejects(vault.secrets.create({ name: 'ONE', value: VALUE }), full)
+
+	const inTurn = openTurns()
+	const gate = Promise.withResolvers<void>()
+	const done: number[] = []
+	const waiting = Array.from({ length: 1_000 }, (_, n) => inTurn(async () => (await gate.promise, done.push(n))))
+	await t.rejects(
+		inTurn(async () => t.fail('it has no turn')),
+		{ code: 'queue_full', message: /1000 changes/ },
+	)
+	gate.resolve()
+	await Promise.all(waiting)
+	t.strictSame(done, [...done.keys()], 'one after another')
+	await t.rejects(
+		inTurn(() => Promise.reject(new Error('mine'))),
+		/mine/,
+	)
+	t.equal(await inTurn(async () => 'next'), 'next', 'a failure is nobody else’s')
+})
+
+void t.test('sealed text opens with its key only, about the same thing', async (t) => {
+	const key = (byte: number) => createSecretKey(Buffer.alloc(32, byte))
+	const sealed = seal(key(1), 'text', ['a', 'b'])
+	t.equal(unseal(key(1), sealed, ['a', 'b'])?.toString(), 'text')
+	t.equal(unseal(key(2), sealed, ['a', 'b']), undefined)
+	for (const about of [['ab'], ['a', 'b', ''], ['a,b'], ['b', 'a']] as [string][])
+		t.equal(unseal(key(1), sealed, about), undefined, about.join())
+	t.equal(unseal(key(1), seal(key(1), '', ['a']), ['a'])?.length, 0, 'no text is text')
+})
+
+async function all(store: Store, ...prefix: string[]): Promise<Entry<{ id: string }>[]> {
+	const entries: Entry<{ id: string }>[] = []
+	for await (const entry of store.list<{ id: string }>(['vault', ...prefix])) entries.push(entry)
+	return entries
+}
+
+function flipped(bytes: Uint8Array, at: number): Uint8Array {
+	const copy = Uint8Array.from(bytes)
+	copy[at] = (copy[at] ?? 0) ^ 1
+	return copy
+}
