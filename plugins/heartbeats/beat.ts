@@ -1,0 +1,108 @@
+/** One beat: starts its run, or is skipped. */
+import { isFault } from '../../core/errors.ts'
+import { now as isoNow } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import type { HeartbeatSettings } from './contract.ts'
+import { keys } from './records.ts'
+import type { Begun, HeartbeatRecord } from './records.ts'
+import { nextBeat } from './schedule.ts'
+import type {} from '../agents/contract.ts'
+import type {} from '../runs/contract.ts'
+
+/** A timer is never on the dot; whoever is this late was still awake. */
+const PUNCTUAL_MS = 5_000
+/** The runs know an idempotency key for a day. Behind that nobody can tell whether the run was started. */
+const KEY_LIFE_MS = 23 * 3_600_000
+
+/**
+ * Does the beat that is due, if one is, and answers with the time of the next; undefined where the heartbeat is gone.
+ *
+ * What becomes of a beat is written down first, then done and told of, then the record moves on to the next one. So each
+ * beat starts one run or none, and is told of once, wherever the gateway dies in between.
+ */
+export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id: string): Promise<number | undefined> {
+	const { store } = ctx
+	const key = keys.heartbeat(agent.uid, id)
+	const entry = await store.get<HeartbeatRecord>(key)
+	if (!entry || (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) return undefined
+	const record = entry.value
+	const now = Date.now()
+	const due = Date.parse(record.next_at)
+	if (due > now) return due
+	const next = nextBeat(record, due, now)
+
+	try {
+		const begun = record.begun ?? (await decide(ctx, agent, due, now))
+		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
+		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
+		const event = eventOf(record, run, next)
+		if (!record.begun || !(await wasTold(ctx, agent, record, begun))) await ctx.emit(event, agent.name)
+		const last_at = typeof run === 'string' ? record.last_at : run.created_at
+		await store.update(key, { ...record, begun: null, last_at, next_at: new Date(next).toISOString() }, rev)
+		return next
+	} catch (error) {
+		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // deleted meanwhile, or another gateway was faster
+		if (isFault(error, 'not_found')) return undefined // the agent was deleted meanwhile
+		throw error
+	}
+}
+
+type Skip = NonNullable<Begun['skip']>
+
+async function decide(
+	{ config, use }: Context<HeartbeatSettings>,
+	agent: AgentRef,
+	due: number,
+	now: number,
+): Promise<Begun> {
+	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, PUNCTUAL_MS)
+	const skip = isMissed ? 'missed' : (await use('runs').isBusy(agent)) ? 'busy' : null
+	return { at: isoNow(), skip }
+}
+
+/** The run of this beat, the same one when asked again; or why there is none after all. */
+async function startRun(
+	{ use }: Context<HeartbeatSettings>,
+	agent: AgentRef,
+	{ id, prompt, next_at }: HeartbeatRecord,
+	begun: Begun,
+): Promise<{ run_id: string; created_at: string } | Skip> {
+	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
+	try {
+		return await use('runs').start(agent, {
+			prompt,
+			trigger: 'heartbeat',
+			conversation: `heartbeat:${id}`,
+			idempotency_key: `heartbeat:${id}:${next_at}`,
+		})
+	} catch (error) {
+		if (isFault(error, 'queue_full')) return 'queue_full'
+		throw error
+	}
+}
+
+function eventOf({ id, next_at: due_at }: HeartbeatRecord, run: { run_id: string } | Skip, next: number): NewEvent {
+	const about = { heartbeat_id: id, due_at }
+	if (typeof run !== 'string') return { event_type: 'heartbeat.fired', payload: { ...about, run_id: run.run_id } }
+	return {
+		event_type: 'heartbeat.skipped',
+		payload: { ...about, reason: run, next_at: new Date(next).toISOString() },
+	}
+}
+
+/** Did the gateway die only after it had told of this beat? */
+async function wasTold(
+	{ events }: Context<HeartbeatSettings>,
+	agent: AgentRef,
+	{ id, next_at }: HeartbeatRecord,
+	{ at }: Begun,
+): Promise<boolean> {
+	const filter = { agent_id: agent.name, types: ['heartbeat.fired', 'heartbeat.skipped'], since: at }
+	for (let cursor: string | null = null; ;) {
+		const { entries, next } = await events.read(filter, cursor, 100)
+		if (entries.some(({ event }) => event.payload.heartbeat_id === id && event.payload.due_at === next_at)) return true
+		if (next === null) return false
+		cursor = next
+	}
+}

@@ -1,0 +1,57 @@
+import type { AgentRef } from '../../core/plugin.ts'
+
+/** When a heartbeat beats. Exactly one of `cron` and `every` is set. */
+export interface Schedule {
+	/** Five fields, or six with seconds in front. */
+	cron: string | null
+	/** IANA name; for `cron` only. */
+	timezone: string | null
+	/** Such as `30m`. */
+	every: string | null
+}
+
+/** What clients see of a heartbeat. */
+export interface Heartbeat extends Schedule {
+	id: string
+	prompt: string
+	created_at: string
+	next_at: string
+	/** When it last started a run; null before the first. */
+	last_at: string | null
+}
+
+export interface HeartbeatRequest {
+	cron?: string
+	/** Default UTC. */
+	timezone?: string
+	every?: string
+	prompt: string
+}
+
+/** A call that may be made again with the same `key`, and then does nothing a second time. */
+export interface Repeatable {
+	key: string
+	/** Where the event goes; default: to the agent, outside a run. */
+	emit(event: { event_type: string; payload: Record<string, unknown> }): unknown
+}
+
+export interface Heartbeats {
+	/** Oldest first. */
+	list(agent: AgentRef): Promise<Heartbeat[]>
+	/** Throws `invalid_request` for a schedule that is none, `conflict` where the agent has as many as it may. */
+	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
+	/** Runs that it started go on. Throws `not_found`, also for one of another agent. */
+	remove(agent: AgentRef, id: string, call?: Repeatable): Promise<void>
+}
+
+export interface HeartbeatSettings {
+	max_per_agent: number
+	/** Beats that were missed for longer than this are skipped. */
+	missed_grace_s: number
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		heartbeats: Heartbeats
+	}
+}

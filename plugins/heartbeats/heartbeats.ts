@@ -1,0 +1,58 @@
+/** The service: setting heartbeats up, listing them, taking them away. */
+import { Fault } from '../../core/errors.ts'
+import { newId } from '../../core/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Heartbeat, Heartbeats, HeartbeatSettings } from './contract.ts'
+import { addRecord, idOf, keys, removeRecord } from './records.ts'
+import type { HeartbeatRecord } from './records.ts'
+import { nextBeat, scheduleOf } from './schedule.ts'
+import type {} from '../agents/contract.ts'
+
+type Parts = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'emit' | 'use'>
+
+export function heartbeatsOf({ store, config, emit, use }: Parts): Heartbeats {
+	return {
+		async list(agent) {
+			const found: Heartbeat[] = []
+			for await (const { value } of store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))) found.push(view(value))
+			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
+		},
+		async create(agent, { prompt, ...wanted }, call) {
+			const now = Date.now()
+			const schedule = scheduleOf(wanted, now)
+			const { record } = await addRecord(
+				store,
+				agent,
+				{
+					id: call ? idOf(call.key) : newId(),
+					...schedule,
+					prompt,
+					created_at: new Date(now).toISOString(),
+					next_at: new Date(nextBeat(schedule, now, now)).toISOString(),
+					last_at: null,
+					begun: null,
+				},
+				config.max_per_agent,
+			)
+			// The agent's record lies in another scope. One that is marked by now may have been swept already.
+			if ((await use('agents').find(agent.name))?.uid !== agent.uid) {
+				await store.delete(keys.heartbeat(agent.uid, record.id))
+				await store.delete(keys.ledger(agent.uid))
+				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+			}
+			const { id: heartbeat_id, cron, timezone, every, next_at } = record
+			const event = { event_type: 'heartbeat.created', payload: { heartbeat_id, cron, timezone, every, next_at } }
+			await (call ? call.emit(event) : emit(event, agent.name))
+			return view(record)
+		},
+		async remove(agent, id, call) {
+			if (!(await removeRecord(store, agent, id, call?.key))) return
+			const event = { event_type: 'heartbeat.deleted', payload: { heartbeat_id: id } }
+			await (call ? call.emit(event) : emit(event, agent.name))
+		},
+	}
+}
+
+function view({ begun: _begun, ...shown }: HeartbeatRecord): Heartbeat {
+	return shown
+}

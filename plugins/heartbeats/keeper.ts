@@ -1,0 +1,64 @@
+/** Keeps every heartbeat's next beat in the timetable, for as long as this instance serves. */
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { beat } from './beat.ts'
+import type { HeartbeatSettings } from './contract.ts'
+import { keys } from './records.ts'
+import type { HeartbeatRecord } from './records.ts'
+import { nextBeat } from './schedule.ts'
+import { openTimetable } from './timetable.ts'
+import type {} from '../agents/contract.ts'
+
+export function keepTime(ctx: Context<HeartbeatSettings>): void {
+	const { store, log, signal } = ctx
+	const timetable = ctx.own(
+		openTimetable<{ agent: AgentRef; id: string }>({
+			laneOf: ({ agent }) => agent.uid,
+			due: ({ agent, id }) => beat(ctx, agent, id),
+			failed: (error, { agent, id }) =>
+				log.error({ err: error, agent_id: agent.name, heartbeat_id: id }, 'a heartbeat failed; it is tried again'),
+			setBack: () => loadAll(),
+		}),
+		'beats that are under way',
+	)
+	const enter = async ({ name, uid }: AgentRef, id: string): Promise<void> => {
+		const at = await punctual(ctx, uid, id)
+		if (at !== undefined) timetable.set(id, at, { agent: { name, uid }, id })
+	}
+	const load = async (): Promise<void> => {
+		for await (const agent of ctx.use('agents').list()) {
+			for await (const { value } of store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))) {
+				if (signal.aborted) return
+				await enter(agent, value.id)
+			}
+		}
+	}
+	const loadAll = (): void =>
+		void load().catch((error: unknown) =>
+			log.error({ err: error }, 'heartbeats could not be loaded; restart the gateway'),
+		)
+
+	// By events, so that it does not matter through which generation a heartbeat came or went.
+	ctx.on('heartbeat.created', async ({ agent_id, payload }: EventEnvelope) => {
+		const agent = await ctx.use('agents').find(agent_id ?? '')
+		if (agent) await enter(agent, String(payload.heartbeat_id))
+	})
+	ctx.on('heartbeat.deleted', ({ payload }) => timetable.delete(String(payload.heartbeat_id)))
+	ctx.on('agent.deleted', ({ payload }) => timetable.sweep(({ agent }) => agent.uid === payload.uid))
+	void ctx.serving.then(loadAll)
+}
+
+/**
+ * When it is due; undefined where it is gone. A time that is further away than the schedule says was computed while the
+ * clock was ahead, or by other rules of its timezone: it is put right.
+ */
+async function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
+	const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
+	if (!entry) return undefined
+	const now = Date.now()
+	const due = Date.parse(entry.value.next_at)
+	const right = due > now ? Math.min(due, nextBeat(entry.value, now, now)) : due
+	if (right === due) return due
+	await store.update(entry.key, { ...entry.value, next_at: new Date(right).toISOString() }, entry.rev)
+	return right
+}

@@ -1,0 +1,28 @@
+import Joi from 'joi'
+
+const PROMPT_LIMIT_BYTES = 100 * 1024
+
+/** What a heartbeat is made of, for the route and for the primitive. What a schedule means is checked by `scheduleOf`. */
+export const requestKeys = {
+	cron: Joi.string()
+		.min(1)
+		.max(200)
+		.description('Five fields: minute hour day month weekday; or six with seconds in front. At most once a minute.')
+		.example('0 9 * * 1-5'),
+	timezone: Joi.string()
+		.min(1)
+		.max(64)
+		.description('IANA name of the timezone of cron, such as Europe/Berlin. Default UTC.')
+		.example('Europe/Berlin'),
+	every: Joi.string()
+		.min(1)
+		.max(16)
+		.description('In place of cron, a distance from now on: a number with s, m, h or d, at least one minute.')
+		.example('30m'),
+	prompt: Joi.string()
+		.min(1)
+		.max(PROMPT_LIMIT_BYTES, 'utf8')
+		.required()
+		.description('The prompt of the runs that it starts, at most 100 KiB.')
+		.example('Look at the news and tell me what is new.'),
+}

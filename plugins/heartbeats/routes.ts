@@ -1,0 +1,76 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
+import { requestKeys } from './request.ts'
+import type {} from '../agents/contract.ts'
+
+const iso = Joi.string().isoDate()
+const name = Joi.string().max(64).required().description('Name of the agent.')
+const id = Joi.string().max(64).required().description('Id of the heartbeat.')
+const heartbeat = Joi.object({
+	id: Joi.string().required(),
+	cron: Joi.string().allow(null).required(),
+	timezone: Joi.string().allow(null).required(),
+	every: Joi.string().allow(null).required(),
+	prompt: Joi.string().required(),
+	created_at: iso.required(),
+	next_at: iso.required().description('When it beats next.'),
+	last_at: iso.allow(null).required().description('When it last started a run.'),
+}).id('Heartbeat')
+
+export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
+	const heartbeats = (): Heartbeats => ctx.use('heartbeats')
+
+	server.route<{ Params: { name: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/heartbeats',
+		options: {
+			description: 'List the heartbeats of an agent, oldest first',
+			tags: ['api', 'heartbeats'],
+			auth: scoped('agents:read'),
+			validate: { params: Joi.object({ name }) },
+			response: { status: { 200: Joi.array().items(heartbeat) } },
+		},
+		handler: async (request) => heartbeats().list(await ctx.use('agents').get(request.params.name)),
+	})
+	server.route<{ Params: { name: string }; Payload: HeartbeatRequest }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/heartbeats',
+		options: {
+			description: 'Let an agent start by itself at given times',
+			notes: [
+				'Give either `cron` or `every`. Each beat starts a run in a conversation of its own heartbeat; a beat that finds the agent at work is skipped.',
+				'A beat that was missed while the gateway was down starts one run if it is younger than `heartbeats.missed_grace_s`.',
+			],
+			tags: ['api', 'heartbeats'],
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [409] } },
+			validate: { params: Joi.object({ name }), payload: Joi.object(requestKeys).required().prefs({ convert: false }) },
+			response: { status: { 200: heartbeat } },
+		},
+		handler: async (request) => {
+			const agent = await ctx.use('agents').get(request.params.name)
+			return heartbeats().create(agent, request.payload)
+		},
+	})
+	server.route<{ Params: { name: string; id: string } }>({
+		method: 'DELETE',
+		path: '/v1/agents/{name}/heartbeats/{id}',
+		options: {
+			description: 'Delete a heartbeat',
+			notes: 'Runs that it started go on.',
+			tags: ['api', 'heartbeats'],
+			auth: scoped('agents:write'),
+			validate: { params: Joi.object({ name, id }) },
+			response: {
+				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
+			},
+		},
+		handler: async (request) => {
+			await heartbeats().remove(await ctx.use('agents').get(request.params.name), request.params.id)
+			return { id: request.params.id, status: 'deleted' }
+		},
+	})
+}

@@ -1,0 +1,83 @@
+/** When a heartbeat beats: checking what was asked for, and computing the next time. */
+import { Cron } from 'croner'
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { HeartbeatRequest, Schedule } from './contract.ts'
+
+const SHORTEST_MS = 60_000
+const LONGEST_DAYS = 366
+const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Throws `invalid_request`, saying what is wrong with which field. */
+export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
+	if ((cron === undefined) === (every === undefined))
+		throw invalid(cron === undefined ? '' : 'every', 'give either cron or every: one of them, not both')
+	if (every !== undefined) {
+		if (timezone !== undefined) throw invalid('timezone', 'a timezone goes with cron only; every counts from now')
+		checkEvery(every)
+		return { cron: null, timezone: null, every }
+	}
+	const schedule = { cron: (cron ?? '').trim(), timezone: timezone ?? 'UTC', every: null }
+	checkTimezone(schedule.timezone)
+	checkCron(schedule, now)
+	return schedule
+}
+
+/** The first beat after `now`, both in milliseconds since 1970. `due` is the beat before it, or when the heartbeat was made. */
+export function nextBeat(schedule: Schedule, due: number, now: number): number {
+	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime() ?? Infinity
+	const distance = millisecondsOf(schedule.every)
+	// A timer that is a little late does not shift the beats; after a pause they start anew.
+	return (now - due < SHORTEST_MS ? due : now) + distance
+}
+
+function checkEvery(every: string): void {
+	const distance = millisecondsOf(every)
+	if (!(distance >= SHORTEST_MS))
+		throw invalid('every', 'every must be at least one minute, such as 90s, 30m, 12h or 7d')
+	if (distance > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
+}
+
+/** NaN for what is no distance. */
+function millisecondsOf(every: string): number {
+	const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(every) ?? []
+	return Number(count) * units[unit as keyof typeof units]
+}
+
+function checkTimezone(timezone: string): void {
+	try {
+		if (!/^[A-Za-z]/.test(timezone)) throw new RangeError('not a name')
+		new Intl.DateTimeFormat('en', { timeZone: timezone })
+	} catch (error) {
+		const message = `timezone "${timezone}" is not known; give an IANA name such as Europe/Berlin or UTC`
+		throw new Fault('invalid_request', message, { errors: [{ path: 'timezone', message }], cause: error })
+	}
+}
+
+function checkCron(schedule: Schedule, now: number): void {
+	const { cron } = schedule
+	const fields = (cron ?? '').split(/\s+/).length
+	if (fields !== 5 && fields !== 6)
+		throw invalid(
+			'cron',
+			`cron must have five fields (minute hour day month weekday), such as "0 9 * * 1-5", or six with seconds in front`,
+		)
+	let beats: Date[]
+	try {
+		beats = parse(schedule).nextRuns(3, new Date(now))
+	} catch (error) {
+		throw invalid('cron', `cron "${cron}" is not a pattern: ${messageOf(error).replace(/^CronPattern: /, '')}`)
+	}
+	if (beats.length === 0) throw invalid('cron', `cron "${cron}" never comes`)
+	// Where the seconds' field has two values, two of any three beats in a row lie in one minute.
+	const tooClose = beats.some((beat, n) => n > 0 && beat.getTime() - (beats[n - 1]?.getTime() ?? 0) < SHORTEST_MS)
+	if (tooClose) throw invalid('cron', `cron "${cron}" beats more than once a minute; at most one second may be named`)
+}
+
+/** A beat at a time that the clock skips comes right after the gap; a fixed time that comes twice beats once. */
+function parse({ cron, timezone }: Schedule): Cron {
+	return new Cron(cron ?? '', { paused: true, mode: '5-or-6-parts', timezone: timezone ?? 'UTC' })
+}
+
+function invalid(path: string, message: string): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path, message }] })
+}

@@ -1,0 +1,58 @@
+/**
+ * kill -9 while heartbeats are due. Afterwards each beat has started one run or none, and was told of once.
+ *
+ * SVC_TEST_KILLS sets the number of kills (1; most of the windows that it can hit are tested one by one in
+ * spec/heartbeats.test.ts).
+ */
+import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { makeHome, send } from '../support/gateway.ts'
+import { changeHeartbeats } from '../support/heartbeats.ts'
+import { spawnGateway } from '../support/process.ts'
+
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
+const AGENTS = 12
+const WINDOW_MS = 60
+
+void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 60_000 + KILLS * 10_000 }, async (t) => {
+	const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const names = Array.from({ length: AGENTS }, (_, n) => `a${n}`)
+	let gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	const call = (method: string, path: string, body?: unknown) =>
+		send(`${gateway.url}/v1/${path}`, method, body === undefined ? {} : { body })
+	for (const name of names) {
+		await call('POST', 'agents', { name })
+		await call('POST', `agents/${name}/heartbeats`, { every: '1h', prompt: 'beat' })
+	}
+
+	for (let kill = 1; kill <= KILLS; kill++) {
+		await gateway.kill()
+		const next_at = new Date(Date.now() - 60_000).toISOString()
+		await changeHeartbeats(home, () => ({ next_at }))
+		gateway = await spawnGateway(home)
+		await pause(Math.random() * WINDOW_MS)
+		await gateway.kill()
+		gateway = await spawnGateway(home)
+		for (const name of names) {
+			for (let isDue = true; isDue; await pause(20)) {
+				const { body } = await call('GET', `agents/${name}/heartbeats`)
+				isDue = Date.parse(body[0].next_at) <= Date.now()
+			}
+			const runs = (await call('GET', `agents/${name}/runs?limit=500`)).body
+			const { events } = (await call('GET', `audit?agent_id=${name}&event_type=heartbeat.*&limit=500`)).body
+			const told = events.filter((event: { event_type: string }) => event.event_type !== 'heartbeat.created')
+			const beats = new Set(told.map(({ payload }: { payload: { due_at: string } }) => payload.due_at))
+			const started = told.flatMap(({ payload }: { payload: { run_id?: string } }) => payload.run_id ?? [])
+			t.equal(told.length, kill, `${name}: each beat is told of`)
+			t.equal(beats.size, kill, `${name}: and once`)
+			t.strictSame(
+				started.toSorted(),
+				runs.map(({ run_id }: { run_id: string }) => run_id).toSorted(),
+				`${name}: with the runs that there are`,
+			)
+		}
+	}
+})

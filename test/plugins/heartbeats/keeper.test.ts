@@ -1,0 +1,131 @@
+/** What comes and goes while the gateway runs reaches the timetable; the agents and runs are stand-ins, the store is real. */
+import t from 'tap'
+import type { Test } from 'tap'
+import { Scope } from '../../../core/scope.ts'
+import { openMemory } from '../../../core/store/memory.ts'
+import { keepTime } from '../../../plugins/heartbeats/keeper.ts'
+import { keys } from '../../../plugins/heartbeats/records.ts'
+import type { HeartbeatRecord } from '../../../plugins/heartbeats/records.ts'
+
+const ada = { name: 'ada', uid: 'u1' }
+
+function start(t: Test, { started }: { started: (id: string) => unknown }) {
+	const { store } = openMemory()
+	const scope = new Scope()
+	t.teardown(() => scope.release(1_000))
+	const serving = Promise.withResolvers<void>()
+	const handlers = new Map<string, (event: unknown) => unknown>()
+	const told: string[] = []
+	const services = {
+		agents: {
+			find: async (name: string) => (name === ada.name ? ada : undefined),
+			async *list() {
+				yield ada
+			},
+		},
+		runs: {
+			isBusy: async () => false,
+			start: async (_agent: unknown, { conversation }: { conversation: string }) => {
+				await started(conversation.replace('heartbeat:', ''))
+				return { run_id: 'r', created_at: new Date().toISOString() }
+			},
+		},
+	}
+	keepTime({
+		store,
+		config: { max_per_agent: 32, missed_grace_s: 3600 },
+		log: { error: (fields: unknown) => t.fail(JSON.stringify(fields)) },
+		signal: scope.signal,
+		serving: serving.promise,
+		use: (name: keyof typeof services) => services[name],
+		own: (thing: AsyncDisposable, label: string) => scope.own(thing, label),
+		on: (type: string, handle: (event: unknown) => unknown) => void handlers.set(type, handle),
+		emit: async ({ event_type }: { event_type: string }) => void told.push(event_type),
+	} as never)
+	return {
+		told,
+		serve: () => serving.resolve(),
+		stop: () => scope.release(1_000),
+		hear: (event_type: string, payload: object) => handlers.get(event_type)?.({ agent_id: ada.name, payload }),
+		get: async (id: string) => (await store.get<HeartbeatRecord>(keys.heartbeat(ada.uid, id)))?.value,
+		remove: (id: string) => store.delete(keys.heartbeat(ada.uid, id)),
+		put: (id: string, inMs: number, more: Partial<HeartbeatRecord> = {}) =>
+			store.put(keys.heartbeat(ada.uid, id), {
+				id,
+				cron: null,
+				timezone: null,
+				every: '1h',
+				prompt: 'hello',
+				created_at: new Date().toISOString(),
+				next_at: new Date(Date.now() + inMs).toISOString(),
+				last_at: null,
+				begun: null,
+				...more,
+			} satisfies HeartbeatRecord),
+	}
+}
+
+void t.test('one that was there and one that came meanwhile fire, those that went do not', async (t) => {
+	const fired: string[] = []
+	const keeper = start(t, { started: (id) => fired.push(id) })
+	await keeper.put('there', 20)
+	await keeper.put('later', 40)
+	keeper.serve()
+	for (const [id, inMs] of [
+		['came', 30],
+		['gone', 50],
+		['deleted', 60],
+		['last', 120],
+	] as const) {
+		await keeper.put(id, inMs)
+		await keeper.hear('heartbeat.created', { heartbeat_id: id })
+	}
+	await keeper.remove('gone') // its event never came
+	await keeper.hear('heartbeat.deleted', { heartbeat_id: 'deleted' })
+	await until(() => fired.includes('last'))
+	t.strictSame(fired.toSorted(), ['came', 'last', 'later', 'there'])
+	await keeper.stop()
+	t.strictSame(
+		keeper.told,
+		fired.map(() => 'heartbeat.fired'),
+	)
+	for (const id of fired) t.match(await keeper.get(id), { begun: null, last_at: /T/ }, 'a stop waits for its record')
+})
+
+void t.test('those of a deleted agent go', async (t) => {
+	const fired: string[] = []
+	const keeper = start(t, { started: (id) => fired.push(id) })
+	keeper.serve()
+	await keeper.put('one', 50)
+	await keeper.hear('heartbeat.created', { heartbeat_id: 'one' })
+	await keeper.hear('agent.deleted', { uid: ada.uid })
+	await keeper.put('after', 100)
+	await keeper.hear('heartbeat.created', { heartbeat_id: 'after' })
+	await until(() => fired.includes('after'))
+	t.strictSame(fired, ['after'])
+})
+
+void t.test('a time that was computed while the clock was ahead is put right', async (t) => {
+	const keeper = start(t, { started: () => {} })
+	const days = 86_400_000
+	await keeper.put('far', 400 * days)
+	await keeper.put('cron', 400 * days, { every: null, cron: '0 * * * *', timezone: 'UTC' })
+	await keeper.put('right', 60_000)
+	const before = await keeper.get('right')
+	keeper.serve()
+	for (const id of ['far', 'cron']) {
+		let at = Infinity
+		const isNear = async (): Promise<boolean> => {
+			at = Date.parse((await keeper.get(id))?.next_at ?? '')
+			return at <= Date.now() + 3_600_000
+		}
+		await until(isNear)
+		t.ok(at > Date.now(), id)
+	}
+	t.strictSame(await keeper.get('right'), before)
+	t.strictSame(keeper.told, [])
+})
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+	while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
+}

@@ -1,0 +1,74 @@
+/** Making and deleting heartbeats, also by calls that are made again after a crash. */
+import t from 'tap'
+import { isFault } from '../../../core/errors.ts'
+import { openMemory } from '../../../core/store/memory.ts'
+import { heartbeatsOf } from '../../../plugins/heartbeats/heartbeats.ts'
+import type { Heartbeats } from '../../../plugins/heartbeats/contract.ts'
+
+const ada = { name: 'ada', uid: 'u1' }
+const bob = { name: 'bob', uid: 'u2' }
+
+function open(max_per_agent = 32): { heartbeats: Heartbeats; told: string[] } {
+	const { store } = openMemory()
+	const told: string[] = []
+	const agents = { find: async (name: string) => [ada, bob].find((one) => one.name === name) }
+	return {
+		told,
+		heartbeats: heartbeatsOf({
+			store,
+			config: { max_per_agent, missed_grace_s: 0 },
+			emit: async ({ event_type }) => void told.push(event_type),
+			use: (() => agents) as never,
+		}),
+	}
+}
+
+void t.test('a creation that is made again answers with what the first one made', async (t) => {
+	const { heartbeats } = open(1)
+	const emit = (): void => {}
+	const first = await heartbeats.create(ada, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })
+	const again = await heartbeats.create(ada, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })
+	t.strictSame(again, first)
+	t.strictSame(await heartbeats.list(ada), [first])
+	await t.rejects(heartbeats.create(ada, { every: '1h', prompt: 'hello' }, { key: 'run:2:call', emit }), {
+		code: 'conflict',
+	})
+	t.equal((await heartbeats.create(bob, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })).id, first.id)
+	t.equal((await heartbeats.list(ada)).length, 1, 'of another agent')
+})
+
+void t.test('a deletion that is made again answers as the first one, another one finds nothing', async (t) => {
+	const { heartbeats } = open()
+	const told: string[] = []
+	const emit = ({ event_type }: { event_type: string }): void => void told.push(event_type)
+	const { id } = await heartbeats.create(ada, { every: '1h', prompt: 'hello' })
+	await t.rejects(heartbeats.remove(bob, id, { key: 'k', emit }), { code: 'not_found' })
+	await heartbeats.remove(ada, id, { key: 'k', emit })
+	await heartbeats.remove(ada, id, { key: 'k', emit })
+	t.strictSame(told, ['heartbeat.deleted'])
+	await t.rejects(heartbeats.remove(ada, id, { key: 'other', emit }), { code: 'not_found' })
+	await t.rejects(heartbeats.remove(ada, id), { code: 'not_found' })
+})
+
+void t.test('the limit holds, also for many at once, and room comes back', async (t) => {
+	const { heartbeats, told } = open(5)
+	const outcomes = await Promise.all(
+		Array.from({ length: 30 }, () =>
+			heartbeats.create(ada, { every: '1h', prompt: 'hello' }).then(
+				({ id }) => id,
+				(error: unknown) => (isFault(error, 'conflict') ? null : Promise.reject(error)),
+			),
+		),
+	)
+	const made = outcomes.filter((id) => id !== null)
+	t.equal(made.length, 5)
+	t.equal((await heartbeats.list(ada)).length, 5)
+	await Promise.all(made.map((id) => heartbeats.remove(ada, id)))
+	t.strictSame(await heartbeats.list(ada), [])
+	for (let n = 0; n < 5; n++) await heartbeats.create(ada, { every: '1h', prompt: 'hello' })
+	await t.rejects(heartbeats.create(ada, { every: '1h', prompt: 'hello' }), {
+		code: 'conflict',
+		message: /max_per_agent/,
+	})
+	t.equal(told.filter((type) => type === 'heartbeat.created').length, 10)
+})

@@ -1,0 +1,106 @@
+/** When heartbeats beat, over changes of the clock and in many timezones. */
+import fc from 'fast-check'
+import t from 'tap'
+import { isFault } from '../../../core/errors.ts'
+import { nextBeat, scheduleOf } from '../../../plugins/heartbeats/schedule.ts'
+
+const MINUTE_MS = 60_000
+const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kolkata', 'Pacific/Apia']
+
+/** The next beats after a time, as ISO 8601. */
+function beats(wanted: { cron?: string; timezone?: string; every?: string }, from: string, count: number): string[] {
+	const start = Date.parse(from)
+	const schedule = scheduleOf(wanted, start)
+	const found: string[] = []
+	for (let due = start; found.length < count;) {
+		due = nextBeat(schedule, due, due)
+		found.push(new Date(due).toISOString().replace(':00.000Z', 'Z'))
+	}
+	return found
+}
+
+void t.test('a cron pattern follows the clocks of its timezone', async (t) => {
+	const berlin = { timezone: 'Europe/Berlin' }
+	t.strictSame(
+		beats({ cron: '0 9 * * *', ...berlin }, '2026-03-27T12:00Z', 3),
+		['2026-03-28T08:00Z', '2026-03-29T07:00Z', '2026-03-30T07:00Z'],
+		'into summer time',
+	)
+	t.strictSame(
+		beats({ cron: '30 2 * * *', ...berlin }, '2026-03-28T12:00Z', 2),
+		['2026-03-29T01:00Z', '2026-03-30T00:30Z'],
+		'02:30 does not exist on the 29th: right after the gap',
+	)
+	t.strictSame(
+		beats({ cron: '30 2 * * *', ...berlin }, '2026-10-24T12:00Z', 2),
+		['2026-10-25T00:30Z', '2026-10-26T01:30Z'],
+		'02:30 comes twice on the 25th: once',
+	)
+	t.strictSame(
+		beats({ cron: '*/30 * * * *', ...berlin }, '2026-10-25T00:00Z', 4),
+		['2026-10-25T00:30Z', '2026-10-25T01:00Z', '2026-10-25T01:30Z', '2026-10-25T02:00Z'],
+		'every half hour goes on every half hour',
+	)
+	t.strictSame(beats({ cron: '0 9 * * 1-5' }, '2026-11-20T12:00Z', 1), ['2026-11-23T09:00Z'], 'UTC where none is named')
+	t.strictSame(beats({ cron: '15 0 9 * * *' }, '2026-11-20T12:00Z', 1), ['2026-11-21T09:00:15.000Z'], 'six fields')
+	t.strictSame(beats({ cron: '0 0 29 2 *' }, '2026-11-20T12:00Z', 1), ['2028-02-29T00:00Z'])
+})
+
+void t.test('a distance counts from the beat before, and anew after a pause', async (t) => {
+	t.strictSame(beats({ every: '90m' }, '2026-11-20T12:00Z', 3), [
+		'2026-11-20T13:30Z',
+		'2026-11-20T15:00Z',
+		'2026-11-20T16:30Z',
+	])
+	const schedule = scheduleOf({ every: '1h' }, 0)
+	t.equal(nextBeat(schedule, 1_000, 1_500), 3_601_000, 'a late timer does not shift the next ones')
+	t.equal(nextBeat(schedule, 1_000, 10_000_000), 13_600_000)
+})
+
+void t.test('beats come after now, and at most once a minute', async (t) => {
+	const field = (min: number, max: number): fc.Arbitrary<string> =>
+		fc.oneof(
+			fc.constant('*'),
+			fc.integer({ min, max }).map(String),
+			fc.integer({ min: 2, max: Math.max(3, max >> 1) }).map((step) => `*/${step}`),
+			fc.array(fc.integer({ min, max }), { minLength: 1, maxLength: 3 }).map((list) => list.join(',')),
+		)
+	const pattern = fc.tuple(
+		fc.option(field(0, 59), { freq: 2 }),
+		field(0, 59),
+		field(0, 23),
+		fc.constantFrom('*', '1', '31', '29', 'L'),
+		field(1, 12),
+		fc.constantFrom('*', '0', '1-5', 'SUN', '5#5'),
+	)
+	const start = Date.parse('2026-01-01T00:00:00Z')
+	let taken = 0
+	let refused = 0
+	fc.assert(
+		fc.property(
+			pattern,
+			fc.constantFrom(...zones),
+			fc.integer({ min: 0, max: 400 * 24 * 60 }),
+			([seconds, ...fields], timezone, minutes) => {
+				const cron = [...(seconds === null ? [] : [seconds]), ...fields].join(' ')
+				let due = start + minutes * MINUTE_MS
+				try {
+					const schedule = scheduleOf({ cron, timezone }, due)
+					taken++
+					for (let n = 0; n < 20; n++) {
+						const next = nextBeat(schedule, due, due)
+						if (next === Infinity) break
+						if (next <= due || (n > 0 && next - due < MINUTE_MS)) return false
+						due = next
+					}
+					return true
+				} catch (error) {
+					refused++
+					return isFault(error, 'invalid_request')
+				}
+			},
+		),
+		{ numRuns: 100 },
+	)
+	t.ok(taken > 20 && refused > 5, `${taken} taken, ${refused} refused`)
+})

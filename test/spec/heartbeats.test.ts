@@ -1,0 +1,396 @@
+/** Heartbeats over HTTP: set up, listed, deleted; what they start when they are due, and what they skip. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { makeHome, startGateway } from '../support/gateway.ts'
+import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
+import { changeHeartbeats } from '../support/heartbeats.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+import { openStream } from '../support/sse.ts'
+
+const HOUR_MS = 3_600_000
+const settings = 'server:\n  shutdown_grace_s: 0\n'
+
+const shared = await startGateway({ config: 'heartbeats:\n  max_per_agent: 4\n' })
+t.teardown(() => shared.stop())
+
+/** Makes an agent and answers with what calls its heartbeats. */
+async function agentOf(gateway: Pick<TestGateway, 'request'>, name: string) {
+	await gateway.request('POST', '/v1/agents', { body: { name } })
+	const path = `/v1/agents/${name}/heartbeats`
+	return {
+		path,
+		post: (body: unknown): Promise<Reply<Answer>> => gateway.request('POST', path, { body }),
+		list: async (): Promise<Answer[]> => (await gateway.request('GET', path)).body,
+		remove: (id: string): Promise<Reply<Answer>> => gateway.request('DELETE', `${path}/${id}`),
+	}
+}
+
+/** What the gateway told of heartbeats, oldest first. */
+async function told(gateway: Pick<TestGateway, 'request'>, agent: string): Promise<EventEnvelope[]> {
+	const { body } = await gateway.request('GET', `/v1/audit?agent_id=${agent}&event_type=heartbeat.*&limit=500`)
+	return body.events.toReversed()
+}
+
+/** A home with one agent and its heartbeat, whose record is changed before the next gateway starts there. */
+async function prepared(
+	t: Test,
+	change: () => Record<string, unknown>,
+	{ config = settings, prompt = 'hello' }: { config?: string; prompt?: string } = {},
+): Promise<{ home: string; id: string }> {
+	const home = makeHome({ config })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const gateway = await startGateway({ home })
+	const ada = await agentOf(gateway, 'ada')
+	const { id } = (await ada.post({ every: '1h', prompt })).body
+	await gateway.stop()
+	await changeHeartbeats(home, change)
+	return { home, id }
+}
+
+const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
+
+void t.test('a heartbeat is made, listed and deleted', async (t) => {
+	const { stream } = await follow(t, shared, 'lister')
+	const lister = await agentOf(shared, 'lister')
+	const before = Date.now()
+	const every = await lister.post({ every: '30m', prompt: 'Look around.' })
+	t.equal(every.status, 200)
+	const { id, created_at, next_at, ...rest } = every.body
+	t.strictSame(rest, { cron: null, timezone: null, every: '30m', prompt: 'Look around.', last_at: null })
+	t.equal(Date.parse(next_at) - Date.parse(created_at), 30 * 60_000)
+	t.ok(Date.parse(created_at) >= before && Date.parse(created_at) <= Date.now())
+
+	const cron = await lister.post({ cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', prompt: 'Good morning.' })
+	t.match(cron.body, { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', every: null })
+	const local = new Date(cron.body.next_at).toLocaleTimeString('en-GB', { timeZone: 'Europe/Berlin' })
+	t.equal(local, '09:00:00')
+	const utc = await lister.post({ cron: '15 30 4 * * *', prompt: 'With seconds.' })
+	t.equal(utc.body.timezone, 'UTC')
+	t.match(utc.body.next_at, /T04:30:15\.000Z$/)
+	t.strictSame(await lister.list(), [every.body, cron.body, utc.body])
+
+	const created = await stream.waitFor('heartbeat.created')
+	t.match(created, { agent_id: 'lister', run_id: null, payload: { heartbeat_id: id, every: '30m', next_at } })
+	const gone = await lister.remove(id)
+	t.equal(gone.status, 200)
+	t.strictSame(gone.body, { id, status: 'deleted' })
+	t.match((await stream.waitFor('heartbeat.deleted')).payload, { heartbeat_id: id })
+	refused(t, await lister.remove(id), { status: 404, code: 'not_found', says: new RegExp(`"${id}".*${cron.body.id}`) })
+	t.strictSame(await lister.list(), [cron.body, utc.body])
+
+	const other = await agentOf(shared, 'other')
+	refused(t, await other.remove(cron.body.id), { status: 404, code: 'not_found', says: /it has none/ })
+	t.equal((await lister.list()).length, 2)
+	for (const method of ['GET', 'POST'])
+		refused(
+			t,
+			await shared.request(
+				method,
+				'/v1/agents/nobody/heartbeats',
+				method === 'POST' ? { body: { every: '1h', prompt: 'x' } } : {},
+			),
+			{ status: 404, code: 'not_found' },
+		)
+})
+
+void t.test('a schedule that is none is refused, saying what is wrong', async (t) => {
+	const picky = await agentOf(shared, 'picky')
+	for (const [fields, path, says] of [
+		[{}, '', /either cron or every/],
+		[{ cron: '0 9 * * *', every: '1h' }, 'every', /either cron or every/],
+		[{ every: '59s' }, 'every', /at least one minute/],
+		[{ every: '1' }, 'every', /such as 90s, 30m, 12h or 7d/],
+		[{ every: '-5m' }, 'every', /at least one minute/],
+		[{ every: '1.5h' }, 'every', /at least one minute/],
+		[{ every: '0d' }, 'every', /at least one minute/],
+		[{ every: '999999999d' }, 'every', /at most 366d/],
+		[{ every: '1h', timezone: 'UTC' }, 'timezone', /cron only/],
+		[{ every: 60 }, 'every', /string/],
+		[{ cron: 'soon' }, 'cron', /five fields/],
+		[{ cron: '@daily' }, 'cron', /five fields/],
+		[{ cron: '2030-01-01T00:00:00' }, 'cron', /five fields/],
+		[{ cron: '0 0 0 1 1 * 2030' }, 'cron', /five fields/],
+		[{ cron: '61 * * * *' }, 'cron', /minute: 61/],
+		[{ cron: 'x y z a b' }, 'cron', /is not a pattern/],
+		[{ cron: '0 0 31 2 *' }, 'cron', /never comes/],
+		[{ cron: '* * * * * *' }, 'cron', /more than once a minute/],
+		[{ cron: '*/30 * * * * *' }, 'cron', /more than once a minute/],
+		[{ cron: '0,59 0 0 1 1 *' }, 'cron', /more than once a minute/],
+		[{ cron: '0 9 * * *', timezone: 'Mars/Base' }, 'timezone', /"Mars\/Base" is not known.*Europe\/Berlin/],
+		[{ cron: '0 9 * * *', timezone: '+02:00' }, 'timezone', /is not known/],
+		[{ cron: `${'0,'.repeat(200)}0 * * * *` }, 'cron', /200/],
+		[{ every: '1h', extra: 1 }, 'extra', /not allowed/],
+		[{ every: '1h', prompt: '' }, 'prompt', /empty/],
+		[{ every: '1h', prompt: 'x'.repeat(102_401) }, 'prompt', /102400/],
+	] as const) {
+		const reply = await picky.post({ prompt: 'hello', ...fields })
+		refused(t, reply, { status: 400, code: 'invalid_request', says, path }, JSON.stringify(fields).slice(0, 60))
+	}
+	t.strictSame(await picky.list(), [])
+})
+
+void t.test('an agent has as many as it may, and one that is deleted has none left', async (t) => {
+	const full = await agentOf(shared, 'full')
+	const replies = await Promise.all(Array.from({ length: 12 }, () => full.post({ every: '1h', prompt: 'hello' })))
+	t.equal(replies.filter(({ status }) => status === 200).length, 4)
+	for (const reply of replies.filter(({ status }) => status !== 200))
+		refused(t, reply, { status: 409, code: 'conflict', says: /4 heartbeats.*max_per_agent/ })
+	await shared.request('DELETE', '/v1/agents/full')
+	const anew = await agentOf(shared, 'full')
+	t.strictSame(await anew.list(), [])
+	t.equal((await anew.post({ every: '1h', prompt: 'hello' })).status, 200)
+})
+
+void t.test('reading takes agents:read, changing agents:write', async (t) => {
+	const gateway = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => gateway.stop())
+	const admin = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
+	const tokenWith = async (...scopes: string[]): Promise<string> =>
+		(await gateway.request('POST', '/v1/auth/tokens', { token: admin, body: { scopes } })).body.token
+	const [reader, writer, none] = await Promise.all([
+		tokenWith('agents:read'),
+		tokenWith('agents:write'),
+		tokenWith('runs:write'),
+	])
+	await gateway.request('POST', '/v1/agents', { token: admin, body: { name: 'ada' } })
+	const path = '/v1/agents/ada/heartbeats'
+	const body = { every: '1h', prompt: 'hello' }
+	const made = await gateway.request('POST', path, { token: writer, body })
+	t.equal(made.status, 200)
+	t.equal((await gateway.request('GET', path, { token: reader })).status, 200)
+	for (const [method, where, token] of [
+		['GET', path, writer],
+		['GET', path, none],
+		['POST', path, reader],
+		['POST', path, none],
+		['DELETE', `${path}/${made.body.id}`, reader],
+	] as const)
+		refused(
+			t,
+			await gateway.request(method, where, { token, ...(method === 'POST' && { body }) }),
+			{ status: 403, code: 'forbidden', says: /agents:(read|write)/ },
+			`${method} ${where}`,
+		)
+	t.equal((await gateway.request('GET', path)).status, 401)
+	t.equal((await gateway.request('DELETE', `${path}/${made.body.id}`, { token: writer })).status, 200)
+})
+
+void t.test('a beat starts a run of its own conversation, at its time and once', async (t) => {
+	const { home, id } = await prepared(t, () => ({ next_at: ago(-1_500) }))
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const [, fired] = await until(
+		() => told(gateway, 'ada'),
+		(events) => events.length > 1,
+	)
+	t.match(fired, { event_type: 'heartbeat.fired', agent_id: 'ada', payload: { heartbeat_id: id } })
+	const { run_id, due_at } = fired?.payload ?? {}
+	t.ok(String(fired?.timestamp) >= String(due_at), 'not before its time')
+	const run = await until(
+		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
+		({ status }) => status === 'completed',
+	)
+	t.match(run, { status: 'completed', trigger: 'heartbeat', conversation: `heartbeat:${id}`, prompt: 'hello' })
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 1)
+	t.strictSame((await gateway.request('GET', '/v1/agents/ada/history')).body, [], 'not in the session of the API')
+
+	const settled = await until(
+		async () => (await (await agentOf(gateway, 'ada')).list())[0],
+		(one) => one.last_at !== null,
+	)
+	t.equal(Date.parse(settled.next_at), Date.parse(String(due_at)) + HOUR_MS)
+	t.equal(settled.last_at, run.created_at)
+	t.notOk('begun' in settled)
+})
+
+void t.test('beats missed while the gateway was down: a young one fires once, an old one is skipped', async (t) => {
+	for (const [late, event_type] of [
+		[HOUR_MS / 2, 'heartbeat.fired'],
+		[2 * HOUR_MS, 'heartbeat.skipped'],
+	] as const) {
+		const { home, id } = await prepared(t, () => ({ next_at: ago(late) }))
+		const gateway = await startGateway({ home })
+		const seen = await until(
+			() => told(gateway, 'ada'),
+			(events) => events.length > 1,
+		)
+		t.strictSame(
+			seen.map((event) => event.event_type),
+			['heartbeat.created', event_type],
+		)
+		t.equal(seen[1]?.payload.heartbeat_id, id)
+		const [one] = await until(
+			() => agentOf(gateway, 'ada').then((ada) => ada.list()),
+			([first]) => Date.parse(first.next_at) > Date.now(),
+		)
+		t.ok(Date.parse(one.next_at) > Date.now() + HOUR_MS * 0.9, 'the next one counts from now')
+		if (event_type === 'heartbeat.skipped') t.match(seen[1]?.payload, { reason: 'missed', next_at: one.next_at })
+		t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, event_type === 'heartbeat.fired' ? 1 : 0)
+		await gateway.stop()
+	}
+})
+
+void t.test(
+	'a beat that finds its agent at work is skipped; one that waits for an answer is not at work',
+	async (t) => {
+		const model = await startHeldModel()
+		t.teardown(() => model.stop())
+		const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
+		const { home, id } = await prepared(t, () => ({}), { config, prompt: 'the beat' })
+		let gateway = await startGateway({ home })
+		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })
+		await model.called('a long one')
+		await gateway.stop()
+		await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
+
+		gateway = await startGateway({ home })
+		const skipped = await until(
+			() => told(gateway, 'ada'),
+			(events) => events.length > 1,
+		)
+		t.match(skipped[1], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
+		const call = await model.called('a long one', 2)
+		call.callTool('ask', JSON.stringify({ question: 'Which one?' }))
+		await until(
+			async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
+			(questions) => questions.length === 1,
+		)
+		await gateway.stop()
+		await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
+
+		gateway = await startGateway({ home })
+		t.teardown(() => gateway.stop())
+		const fired = await until(
+			() => told(gateway, 'ada'),
+			(events) => events.length > 2,
+		)
+		t.match(fired[2], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
+		;(await model.called('the beat')).answer('done')
+	},
+)
+
+void t.test('a beat fires once, wherever the gateway died in between', async (t) => {
+	const { home } = await prepared(t, () => ({ next_at: ago(60_000) }))
+	let gateway = await startGateway({ home })
+	const before = await until(
+		() => told(gateway, 'ada'),
+		(events) => events.length > 1,
+	)
+	const { run_id, due_at } = before[1]?.payload ?? {}
+	await until(
+		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
+		(run) => run.status === 'completed',
+	)
+	await gateway.stop()
+	// As if it had died after the run was started and told of, and before the record said so.
+	await changeHeartbeats(home, () => ({
+		next_at: String(due_at),
+		last_at: null,
+		begun: { at: ago(HOUR_MS), skip: null },
+	}))
+
+	gateway = await startGateway({ home })
+	const [settled] = await until(
+		() => agentOf(gateway, 'ada').then((ada) => ada.list()),
+		([one]) => one.last_at !== null,
+	)
+	t.ok(Date.parse(settled.next_at) > Date.now())
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 1, 'no second run')
+	t.strictSame(
+		(await told(gateway, 'ada')).map((event) => event.event_type),
+		['heartbeat.created', 'heartbeat.fired'],
+		'told once',
+	)
+	await gateway.stop()
+	// As if it had died after the beat was marked as begun, and before the run was started: however late it is by now.
+	await changeHeartbeats(home, () => ({ next_at: ago(5 * HOUR_MS), begun: { at: ago(4 * HOUR_MS), skip: null } }))
+
+	gateway = await startGateway({ home })
+	const after = await until(
+		() => told(gateway, 'ada'),
+		(events) => events.length > 2,
+	)
+	t.equal(after[2]?.event_type, 'heartbeat.fired')
+	t.not(after[2]?.payload.run_id, run_id)
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 2)
+	await gateway.stop()
+	// As if it had died after it was written down that the beat is skipped, and before that was told.
+	await changeHeartbeats(home, () => ({ next_at: ago(HOUR_MS), begun: { at: ago(1_000), skip: 'busy' } }))
+
+	gateway = await startGateway({ home })
+	const last = await until(
+		() => told(gateway, 'ada'),
+		(events) => events.length > 3,
+	)
+	t.match(last[3], { event_type: 'heartbeat.skipped', payload: { reason: 'busy' } })
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 2)
+	await gateway.stop()
+})
+
+void t.test('a heartbeat goes on over changes of the settings, and each beat fires once', async (t) => {
+	const { home, id } = await prepared(t, () => ({ next_at: ago(-2_000) }))
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const all = await openStream(gateway.url, { query: { event_type: 'plugin.reloaded' } })
+	t.teardown(() => all.close())
+	for (const limit of [1, 2, 3]) {
+		writeFileSync(join(home, 'config', 'gateway.yaml'), `${settings}heartbeats:\n  max_per_agent: ${limit}\n`)
+		await all.waitFor(({ payload }) => payload.plugin === 'heartbeats', limit)
+	}
+	const ada = await agentOf(gateway, 'ada')
+	await until(ada.list, ([first]) => first.last_at !== null)
+	const { body: second } = await ada.post({ every: '2h', prompt: 'second' })
+	t.equal((await ada.list()).length, 2)
+	t.equal((await ada.remove(second.id)).status, 200)
+	t.strictSame(
+		(await told(gateway, 'ada')).map(({ event_type, payload }) => [event_type, payload.heartbeat_id]),
+		[
+			['heartbeat.created', id],
+			['heartbeat.fired', id],
+			['heartbeat.created', second.id],
+			['heartbeat.deleted', second.id],
+		],
+	)
+})
+
+void t.test('agents set up and delete heartbeats of their own', async (t) => {
+	const ada = await follow(t, shared, 'maker')
+	const maker = await agentOf(shared, 'maker')
+	const made = await ada.complete(
+		'/tool heartbeat.create {"cron": "0 7 * * *", "timezone": "Asia/Tokyo", "prompt": "Wake up."}',
+	)
+	const created = await ada.heard(made, 'heartbeat.created')
+	const [one] = await maker.list()
+	t.match(one, { cron: '0 7 * * *', timezone: 'Asia/Tokyo', prompt: 'Wake up.', id: created.payload.heartbeat_id })
+	const result = JSON.parse(String((await ada.heard(made, 'primitive.result')).payload.result))
+	t.strictSame(result, { id: one.id, next_at: one.next_at })
+
+	const bob = await follow(t, shared, 'thief')
+	const tried = await bob.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)
+	const failed = await bob.heard(tried, 'primitive.failed')
+	t.match(failed.payload, { code: 'not_found', message: /"thief" has no heartbeat/ })
+	t.equal((await maker.list()).length, 1)
+
+	const wrong = await ada.complete('/tool heartbeat.create {"cron": "* * * * * *", "prompt": "Too often."}')
+	t.match((await ada.heard(wrong, 'primitive.failed')).payload, {
+		code: 'invalid_arguments',
+		message: /more than once a minute/,
+	})
+	const deleted = await ada.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)
+	await ada.heard(deleted, 'heartbeat.deleted')
+	t.strictSame(await maker.list(), [])
+})
+
+async function until<T>(look: () => Promise<T>, enough: (value: T) => boolean): Promise<T> {
+	for (const end = Date.now() + 10_000; Date.now() < end;) {
+		const value = await look()
+		if (enough(value)) return value
+		await new Promise((resolve) => setTimeout(resolve, 20))
+	}
+	throw new Error(`what was waited for did not come; it was ${JSON.stringify(await look())}`)
+}

@@ -1,0 +1,20 @@
+/** Heartbeats as time or a crash would have left them. */
+import { join } from 'node:path'
+import { openLog } from '../../core/log.ts'
+import { openLmdb } from '../../core/store/lmdb/open.ts'
+
+/** Changes the records of all heartbeats in a home whose gateway does not run. */
+export async function changeHeartbeats(
+	home: string,
+	change: (record: Record<string, unknown>) => Record<string, unknown>,
+): Promise<void> {
+	const log = openLog({ level: 'silent', format: 'json' })
+	await using engine = await openLmdb({ path: join(home, 'data'), log })
+	for await (const agent of engine.store.list<{ uid: string }>(['agents'])) {
+		for await (const { key, value } of engine.store.list<Record<string, unknown>>([
+			`agent:${agent.value.uid}`,
+			'heartbeat',
+		]))
+			await engine.store.put(key, { ...value, ...change(value) })
+	}
+}
