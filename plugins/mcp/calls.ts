@@ -1,0 +1,135 @@
+/** The calls that one server has under way: their deadlines, and the questions that come up in the middle of them. */
+import { Fault, isFault, messageOf } from '../../core/errors.ts'
+import type { ToolCall } from '../../core/plugin.ts'
+import type { McpSettings } from './contract.ts'
+import { elicit } from './elicitation.ts'
+import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
+import type { Link } from './link.ts'
+import { openPatience } from './patience.ts'
+import type { Patience } from './patience.ts'
+import { textOfResult } from './results.ts'
+import { loadEngine } from './sdk.ts'
+
+export interface CallsOptions {
+	server: string
+	config: Pick<McpSettings, 'call_timeout_s' | 'max_call_s'>
+	/** The connection, as soon as there is one. Throws `mcp_unavailable`. */
+	ready(signal: AbortSignal): Promise<Link>
+	/** Why the connection was lost, as far as it is known. */
+	whyLost(): string
+	/** Takes out what must not show. */
+	scrub(text: string): string
+}
+
+export interface Calls {
+	readonly size: number
+	/**
+	 * Makes a call and answers with text for a model. Throws `mcp_unavailable` (not connected, or too many calls),
+	 * `mcp_timeout`, `mcp_failed` (the tool or the server says so, or was lost), `stopped`.
+	 */
+	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string>
+	/** A question of the server names no call: it is asked where only one run can be meant. */
+	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
+}
+
+const AT_A_TIME = 64
+const VISITS = 3
+const MESSAGE_LIMIT = 2_000
+
+interface Call {
+	site: ToolCall
+	patience: Patience
+}
+
+export function openCalls({ server, config, ready, whyLost, scrub }: CallsOptions): Calls {
+	const underWay = new Set<Call>()
+
+	const ask = (request: FormRequest | UrlRequest, { site, patience }: Call): Promise<Elicited> =>
+		elicit(request, server, async (question) => {
+			const goOn = patience.hold()
+			try {
+				return await site.ask(question)
+			} finally {
+				goOn()
+			}
+		})
+
+	const visit = async (visits: { message: string; url: string }[], call: Call): Promise<boolean> => {
+		for (const one of visits) {
+			if ((await ask({ mode: 'url', ...one }, call)).action !== 'accept') return false
+		}
+		return true
+	}
+
+	const request = async (tool: string, args: Record<string, unknown>, signal: AbortSignal, call: Call) => {
+		const engine = await loadEngine()
+		let isRenewed = false
+		let isVisited = false
+		for (;;) {
+			const link = await ready(signal)
+			try {
+				return await link.session.callTool(tool, args, { signal, onprogress: () => call.patience.progress() })
+			} catch (error) {
+				if (signal.aborted) throw error
+				const visits = engine.requiredVisits(error).slice(0, VISITS)
+				if (visits.length > 0 && !isVisited) {
+					isVisited = true
+					if (await visit(visits, call)) continue
+				}
+				if (engine.statusOfError(error) === 404 && !isRenewed) {
+					// The server has forgotten the session and not looked at the call: the protocol asks for a new one.
+					isRenewed = true
+					link.lose('it has forgotten the session')
+					await link.over
+					continue
+				}
+				if (!engine.isAnswer(error)) void link.check()
+				throw error
+			}
+		}
+	}
+
+	return {
+		get size() {
+			return underWay.size
+		},
+		async make(tool, args, site) {
+			const about = `${tool} of the MCP server "${server}"`
+			if (underWay.size >= AT_A_TIME) {
+				throw new Fault(
+					'mcp_unavailable',
+					`the MCP server "${server}" has ${AT_A_TIME} calls under way; try again later`,
+				)
+			}
+			const late = new AbortController()
+			const limits = { idle_ms: config.call_timeout_s * 1000, total_ms: config.max_call_s * 1000 }
+			const patience = openPatience(limits, (what) => late.abort(what))
+			const call: Call = { site, patience }
+			underWay.add(call)
+			try {
+				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
+				const text = textOfResult(result)
+				if (result.isError !== true) return text
+				throw new Fault('mcp_failed', text === '' ? `${about} failed and does not say why` : text)
+			} catch (error) {
+				if (isFault(error)) throw error
+				if (site.signal.aborted) throw new Fault('stopped', 'the run was stopped')
+				if (late.signal.aborted) throw new Fault('mcp_timeout', `${about} gave no result within ${late.signal.reason}`)
+				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
+				const engine = await loadEngine()
+				if (engine.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
+				const why = whyLost() || message
+				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
+			} finally {
+				patience.end()
+				underWay.delete(call)
+			}
+		},
+		async elicit(asked) {
+			const calls = [...underWay]
+			const call = calls.at(-1)
+			if (!call || calls.some((one) => one.site.run_id !== call.site.run_id)) return { action: 'decline' }
+			return ask(asked, call)
+		},
+	}
+}

@@ -1,0 +1,347 @@
+/**
+ * One server of one agent: connects, connects again after a loss, and knows its tools.
+ *
+ * Attempts and connections that fail follow one another with growing delays. After five in a row, or one whose reason does
+ * not go away by itself, it rests in `error` until it is restarted, its secrets change, or a run wants its tools.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault, isFault, messageOf } from '../../core/errors.ts'
+import { now } from '../../core/ids.ts'
+import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
+import { openCalls } from './calls.ts'
+import type { Calls } from './calls.ts'
+import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
+import { readDefinitions } from './definitions.ts'
+import type { Definition } from './definitions.ts'
+import type { Session } from './engine.ts'
+import { AT_ONCE, openLink } from './link.ts'
+import type { Link } from './link.ts'
+import { compare, offered } from './pins.ts'
+import type { Pins } from './pins.ts'
+import type { McpRecord, Records } from './records.ts'
+import { openRefresher } from './refresher.ts'
+import { loadEngine } from './sdk.ts'
+import type { Slots } from './slots.ts'
+import { openTail } from './tail.ts'
+import type { Opened, TargetServices } from './target.ts'
+
+export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal'> {
+	records: Records
+	slots: Slots
+}
+
+export type ConnectionState = Pick<
+	McpServerDetails,
+	| 'status'
+	| 'status_detail'
+	| 'last_error'
+	| 'failures'
+	| 'server'
+	| 'protocol_version'
+	| 'instructions'
+	| 'connected_at'
+	| 'pid'
+	| 'stderr'
+	| 'not_offered'
+>
+
+const FAILURES = 5
+const FIRST_DELAY_MS = 500
+const GROWTH = 2
+/** A connection that lasted this long was a good one; and one that failed rests this long before a run wakes it up. */
+const STABLE_MS = 30_000
+/** How long a call waits for a connection that is being made. */
+const READY_LIMIT_MS = 10_000
+const REFRESH_EVERY_MS = 500
+/** Tools that are told of, since they cannot be offered. */
+const REFUSED = 50
+const STDERR_LIMIT = 64 * 1024
+const MESSAGE_LIMIT = 1_000
+/** Shorter values are words like any other. */
+const SCRUBBED_LENGTH = 8
+
+export class Connection {
+	readonly record: McpRecord
+	readonly agent: AgentRef
+	readonly #services: ConnectionServices
+	readonly #said = openTail(STDERR_LIMIT)
+	readonly #calls: Calls
+	readonly #waiting = new Set<() => void>()
+	#status: McpStatus = 'disabled'
+	#opened: Opened | null = null
+	#link: Link | null = null
+	#told: Session | null = null
+	#connectedAt: string | null = null
+	#lastError: McpServerDetails['last_error'] = null
+	#failures = 0
+	#refused: string[] = []
+	#pins: Pins
+	#life: AbortController | null = null
+	#living: Promise<void> = Promise.resolve()
+	#isGone = false
+	/** It rested in error, and nothing but the hope of a run has woken it up. */
+	#isDoubtful = false
+
+	/** `pins`: what was accepted before, so that its tools are known before it is connected. */
+	constructor(record: McpRecord, agent: AgentRef, pins: Pins | undefined, services: ConnectionServices) {
+		this.record = record
+		this.agent = agent
+		this.#pins = pins ?? { tools: [] }
+		this.#services = services
+		this.#calls = openCalls({
+			server: record.name,
+			config: services.config,
+			ready: (signal) => this.#ready(signal),
+			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
+			scrub: (text) => this.#scrub(text),
+		})
+	}
+
+	get status(): McpStatus {
+		return this.#status
+	}
+
+	get pins(): Pins {
+		return this.#pins
+	}
+
+	set pins(pins: Pins) {
+		this.#pins = pins
+	}
+
+	state(): ConnectionState {
+		return {
+			status: this.#status,
+			status_detail: this.#detail(),
+			last_error: this.#lastError,
+			failures: this.#failures,
+			server: this.#told?.server ?? null,
+			protocol_version: this.#told?.protocol_version ?? null,
+			instructions: this.#told?.instructions ?? null,
+			connected_at: this.#connectedAt,
+			pid: this.#opened?.process?.pid ?? null,
+			stderr: this.#scrub(this.#said.text()),
+			not_offered: this.#refused,
+		}
+	}
+
+	/** Begins to connect. `hurry`: somebody waits for it. */
+	start(hurry = false): void {
+		if (this.#isGone || this.#life || !this.record.enabled || this.#services.signal.aborted) return
+		this.#failures = 0
+		this.#isDoubtful = false
+		const life = (this.#life = new AbortController())
+		this.#turn('connecting')
+		this.#living = this.#live(life.signal, hurry)
+			.catch((error: unknown) => {
+				this.#failed({ why: messageOf(error), lasting: true }, false)
+				this.#services.log.error({ err: error, server: this.record.name }, 'an MCP server could not be looked after')
+			})
+			.finally(() => {
+				if (this.#life === life) this.#life = null
+			})
+	}
+
+	/** Its process or session is gone when this settles. `atOnce`: without good manners. */
+	async stop(atOnce = false): Promise<void> {
+		this.#life?.abort(atOnce ? AT_ONCE : 'it is stopped')
+		await this.#living
+		if (!this.#life) this.#turn('disabled')
+	}
+
+	/** Ends the connection, where there is one, and connects anew. */
+	async restart(hurry = false): Promise<void> {
+		await this.stop()
+		this.start(hurry)
+	}
+
+	/** Stops it for ever: a later start does nothing. */
+	dispose(atOnce = false): Promise<void> {
+		this.#isGone = true
+		return this.stop(atOnce)
+	}
+
+	/** Settles when the first attempt has come to an end, or after `limitMs`. */
+	settled(limitMs: number): Promise<void> {
+		return this.#until(() => this.#status !== 'connecting', limitMs)
+	}
+
+	/** What agents get, also while the connection is lost for a moment. A server at rest is woken up, and gives nothing yet. */
+	offered(): Definition[] {
+		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
+		const isUp = this.#status === 'connected' || isExpected
+		this.#wake()
+		return isUp ? offered(this.#pins) : []
+	}
+
+	/** See `Calls.make`. */
+	call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string> {
+		return this.#calls.make(tool, args, site)
+	}
+
+	async #live(signal: AbortSignal, hurry: boolean): Promise<void> {
+		for (let first = true; !signal.aborted; first = false) {
+			const began = performance.now()
+			let link: Link | null = null
+			let failure: { why: string; lasting: boolean }
+			try {
+				link = await this.#connect(signal, hurry && first)
+				failure = { why: await link.over, lasting: false }
+			} catch (error) {
+				failure = { why: messageOf(error), lasting: await isLasting(error) }
+			}
+			const wasConnected = this.#link !== null
+			this.#link = null
+			this.#connectedAt = null
+			if (performance.now() - began >= STABLE_MS && wasConnected) this.#failures = 0
+			if (!signal.aborted) this.#failed(failure, wasConnected)
+			else if (wasConnected && signal.reason !== AT_ONCE)
+				this.#tell('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
+			await link?.close()
+			this.#opened = null
+			if (this.#status === 'error') return
+			await pause(FIRST_DELAY_MS * GROWTH ** (this.#failures - 1) * (0.8 + Math.random() * 0.4), signal)
+		}
+	}
+
+	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
+		const giveBack = await this.#services.slots.take(signal, hurry)
+		try {
+			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
+				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // asked again later
+			})
+			const link = await openLink({
+				record: this.record,
+				agent: this.agent,
+				services: this.#services,
+				said: this.#said,
+				elicit: (request) => this.#calls.elicit(request),
+				toolsChanged: refresh,
+				busy: () => this.#calls.size > 0,
+				opened: (opened) => (this.#opened = opened),
+				signal,
+			})
+			try {
+				await this.#readTools(link, signal)
+				signal.throwIfAborted()
+			} catch (error) {
+				await link.close()
+				throw error
+			}
+			this.#link = link
+			this.#isDoubtful = false
+			this.#told = link.session
+			this.#connectedAt = now()
+			this.#turn('connected')
+			const { protocol_version } = link.session
+			this.#tell('mcp.connected', { protocol_version, tools: offered(this.#pins).length })
+			return link
+		} finally {
+			giveBack()
+		}
+	}
+
+	async #readTools({ session }: Link, signal: AbortSignal): Promise<void> {
+		const { definitions, refused } = readDefinitions(await session.listTools(signal))
+		let held: string[] = []
+		const pins = await this.#services.records.changePins(this.agent, this.record.id, (before) => {
+			const next = compare(before, definitions)
+			held = next.held
+			return next.changed ? next.pins : undefined
+		})
+		this.#pins = pins ?? { tools: [] }
+		this.#refused = refused.slice(0, REFUSED)
+		if (held.length === 0) return
+		const message = `the MCP server "${this.record.name}" has changed tools; they are held until they are accepted`
+		this.#tell('security.violation', { reason: 'mcp_tool_changed', message, tools: held })
+	}
+
+	#failed({ why, lasting }: { why: string; lasting: boolean }, wasConnected: boolean): void {
+		this.#failures++
+		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
+		this.#lastError = { at: now(), message }
+		const status = lasting || this.#failures >= FAILURES ? 'error' : 'reconnecting'
+		this.#turn(status)
+		if (wasConnected || status === 'error') this.#tell('mcp.disconnected', { status, reason: message })
+	}
+
+	/** The connection, as soon as there is one. */
+	async #ready(signal: AbortSignal): Promise<Link> {
+		this.#wake()
+		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
+		signal.throwIfAborted()
+		if (this.#link) return this.#link
+		throw new Fault('mcp_unavailable', `the MCP server "${this.record.name}" is not connected: ${this.#detail()}`)
+	}
+
+	#wake(): void {
+		if (this.#status !== 'error' || Date.now() - Date.parse(this.#lastError?.at ?? '') < STABLE_MS) return
+		this.start()
+		this.#isDoubtful = true
+	}
+
+	#detail(): string {
+		const why = this.#lastError?.message ?? ''
+		switch (this.#status) {
+			case 'connecting':
+				return 'it is being connected'
+			case 'connected':
+				return `connected by ${this.#told?.via}`
+			case 'reconnecting':
+				return `it failed ${this.#failures} of ${FAILURES} times in a row and is tried again: ${why}`
+			case 'error':
+				return `it is not tried again until it is restarted or a run wants it: ${why}`
+			case 'disabled':
+				return 'it is switched off'
+		}
+	}
+
+	#tell(event_type: string, payload: Record<string, unknown>): void {
+		const event = { event_type, payload: { server: this.record.name, mcp_id: this.record.id, ...payload } }
+		this.#services
+			.emit(event, this.agent.name)
+			.catch((error: unknown) => this.#services.log.warn({ err: error, event_type }, 'an event could not be written'))
+	}
+
+	/** Values that the server was given do not show in what it says. */
+	#scrub(text: string): string {
+		let scrubbed = text
+		for (const [name, value] of Object.entries(this.#opened?.values ?? {})) {
+			if (value.length >= SCRUBBED_LENGTH) scrubbed = scrubbed.replaceAll(value, `[${name}]`)
+		}
+		return scrubbed
+	}
+
+	#turn(status: McpStatus): void {
+		this.#status = status
+		for (const look of this.#waiting) look()
+	}
+
+	async #until(condition: () => boolean, limitMs: number, signal?: AbortSignal): Promise<void> {
+		if (condition() || signal?.aborted) return
+		const { promise, resolve } = Promise.withResolvers<void>()
+		const look = (): void => {
+			if (condition()) resolve()
+		}
+		const give = (): void => resolve()
+		const timer = setTimeout(give, limitMs)
+		signal?.addEventListener('abort', give, { once: true })
+		this.#waiting.add(look)
+		await promise
+		this.#waiting.delete(look)
+		signal?.removeEventListener('abort', give)
+		clearTimeout(timer)
+	}
+}
+
+/** Does it stay as it is, however often it is tried? */
+async function isLasting(error: unknown): Promise<boolean> {
+	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
+	if (isFault(error, 'mcp_failed')) return true // the program cannot be started
+	const engine = await loadEngine()
+	return [401, 403, 404, 405, 410].includes(engine.statusOfError(error) ?? 0)
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+	return sleep(ms, undefined, { signal }).catch(() => {}) // the loop looks at the signal
+}

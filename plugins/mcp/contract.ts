@@ -1,0 +1,123 @@
+import type { AgentRef } from '../../core/plugin.ts'
+
+export type McpTransport = 'stdio' | 'sse' | 'http'
+
+/**
+ * - `connecting`: for the first time since it was added, switched on or restarted, or since the gateway started
+ * - `reconnecting`: the connection was lost or failed, and is tried again after a delay that grows
+ * - `error`: it failed too often in a row, or in a way that trying again does not mend; `last_error` says what to change
+ * - `disabled`: switched off
+ */
+export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
+
+/** What clients see of a server. */
+export interface McpServer {
+	id: string
+	name: string
+	transport: McpTransport
+	status: McpStatus
+}
+
+/** A value of `env` or `headers`: text, in which `{{secret:NAME}}` stands for a secret, or a whole secret. */
+export type McpValue = string | { secret: string }
+
+/** What a client says of a new server. Which fields there are follows from the transport. */
+export interface NewMcpServer {
+	name: string
+	transport: McpTransport
+	/** stdio */
+	command?: string
+	args?: string[]
+	env?: Record<string, McpValue>
+	/** sse and http */
+	url?: string
+	headers?: Record<string, McpValue>
+}
+
+/** A tool as its server describes it, and whether agents get it. */
+export interface McpTool {
+	/** As the server names it. */
+	name: string
+	/** As agents call it: `mcp__<server>__<tool>`. */
+	tool: string
+	description: string
+	input_schema: Record<string, unknown>
+	annotations: Record<string, unknown>
+	/** sha256 over its definition: what `accept` refers to. */
+	digest: string
+	/** Its definition is another one than the one accepted before; agents do not get it until it is accepted. */
+	held: boolean
+	/** The accepted definition of a tool that is held. */
+	accepted?: { description: string; input_schema: Record<string, unknown>; annotations: Record<string, unknown> }
+}
+
+/** All that an operator may want to know of a server. */
+export interface McpServerDetails extends McpServer {
+	command?: string
+	args?: string[]
+	url?: string
+	/** Names, with the secret that they come from or null; values are never shown. */
+	env?: Record<string, { secret: string } | null>
+	headers?: Record<string, { secret: string } | null>
+	/** One sentence on the connection as it is. */
+	status_detail: string
+	last_error: { at: string; message: string } | null
+	/** Attempts and connections that failed in a row. */
+	failures: number
+	/** What the server says of itself; null before the first connection. */
+	server: { name: string; version: string; title?: string } | null
+	protocol_version: string | null
+	instructions: string | null
+	connected_at: string | null
+	/** Of its process, while it runs. */
+	pid: number | null
+	/** The end of what its process wrote to standard error, at most 64 KiB. */
+	stderr: string
+	tools: McpTool[]
+	/** Why further tools that it lists are not among them: one sentence each. */
+	not_offered: string[]
+	created_at: string
+}
+
+export interface McpSettings {
+	/**
+	 * Whole command lines. Leading items such as `GITHUB_TOKEN=` name the environment variables that a caller may set
+	 * with that command.
+	 */
+	allowed_commands: readonly (readonly string[])[]
+	/** `host` (any port) or `host:port`. */
+	allowed_hosts: readonly string[]
+	max_per_agent: number
+	call_timeout_s: number
+	max_call_s: number
+}
+
+export interface McpServers {
+	/** In the order in which they were added. */
+	list(agent: AgentRef): Promise<McpServer[]>
+	/** Throws `not_found`. */
+	get(agent: AgentRef, id: string): Promise<McpServerDetails>
+	/**
+	 * Adds a server and waits a few seconds for its first connection. `trusted`: by a caller who may start any program and
+	 * reach any address. Throws `forbidden` (naming the setting) where that is needed, `already_exists`, `conflict` (too
+	 * many), `invalid_request`.
+	 */
+	add(agent: AgentRef, wanted: NewMcpServer, trusted: boolean): Promise<McpServer>
+	/** Its process or session is gone when this settles. Throws `not_found`. */
+	remove(agent: AgentRef, id: string): Promise<void>
+	/** Switches it on or off. Throws `not_found`. */
+	enable(agent: AgentRef, id: string, enabled: boolean): Promise<McpServer>
+	/** Connects anew. Throws `not_found`, and `conflict` where it is switched off. */
+	restart(agent: AgentRef, id: string): Promise<McpServer>
+	/**
+	 * Accepts changed definitions of tools: all that are held, or those with the given digests. Throws `not_found`, and
+	 * `digest_mismatch` where a digest is of none that is held.
+	 */
+	accept(agent: AgentRef, id: string, digests?: readonly string[]): Promise<McpServerDetails>
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		mcp: McpServers
+	}
+}

@@ -1,0 +1,153 @@
+/**
+ * A server's questions to the person behind the run, in the protocol's word an elicitation, as questions of the run. A form
+ * of several fields is asked field by field; whoever answers with one JSON object answers all of them at once.
+ */
+import { isFault } from '../../core/errors.ts'
+import type { QuestionText } from '../../core/plugin.ts'
+import { hintOf, readAnswer, readValue } from './fields.ts'
+import type { Field, Value } from './fields.ts'
+
+export interface FormRequest {
+	mode?: 'form' | undefined
+	message: string
+	requestedSchema: { properties: Record<string, unknown>; required?: string[] | undefined }
+}
+
+export interface UrlRequest {
+	mode: 'url'
+	message: string
+	url: string
+}
+
+export interface Elicited {
+	action: 'accept' | 'decline' | 'cancel'
+	content?: Record<string, Value>
+}
+
+type Ask = (question: QuestionText) => Promise<string>
+
+const FIELDS = 32
+const ATTEMPTS = 3
+/** Characters; all of a question together stays below the 4,000 that a run's question may have. */
+const MESSAGE_LIMIT = 1_500
+const ADDRESS_LIMIT = 2_000
+const DECLINE = 'decline'
+const SKIP = 'skip'
+
+export async function elicit(request: FormRequest | UrlRequest, server: string, ask: Ask): Promise<Elicited> {
+	const message = `The MCP server "${server}" asks: ${request.message.slice(0, MESSAGE_LIMIT)}`
+	try {
+		return request.mode === 'url' ? await visit(request.url, message, ask) : await form(request, message, ask)
+	} catch (error) {
+		// The run was stopped, or nobody answered in time.
+		if (isFault(error)) return { action: 'cancel' }
+		throw error
+	}
+}
+
+/** The whole address is shown, and opened by nobody but the person. */
+async function visit(address: string, message: string, ask: Ask): Promise<Elicited> {
+	const url = URL.parse(address)
+	if (!url || !['http:', 'https:'].includes(url.protocol) || url.href.length > ADDRESS_LIMIT)
+		return { action: 'decline' }
+	const question = `${message}\n\nIt wants you to visit ${url.href}\n(the host is ${url.host}). Answer "done" afterwards, or "${DECLINE}".`
+	const answer = await ask({ question, options: ['done', DECLINE] })
+	return { action: isWord(answer, DECLINE) ? 'decline' : 'accept' }
+}
+
+async function form({ requestedSchema }: FormRequest, message: string, ask: Ask): Promise<Elicited> {
+	const required = new Set(requestedSchema.required)
+	const fields = Object.entries(requestedSchema.properties).map(([name, schema]): Field => ({
+		name,
+		schema: (schema ?? {}) as Field['schema'],
+		required: required.has(name),
+	}))
+	if (fields.length > FIELDS) return { action: 'decline' }
+	if (fields.length === 0) {
+		const answer = await ask({ question: message, options: ['accept', DECLINE] })
+		return isWord(answer, DECLINE) ? { action: 'decline' } : { action: 'accept', content: {} }
+	}
+
+	const content = new Map<string, Value>()
+	for (const [at, field] of fields.entries()) {
+		const outcome = await askField(field, at, fields, message, ask)
+		if (outcome === DECLINE || outcome === 'cancel') return { action: outcome }
+		if (outcome === SKIP) continue
+		for (const [name, value] of outcome.values) content.set(name, value)
+		if (outcome.whole) break
+	}
+	for (const { name, schema } of fields) {
+		const fallback =
+			schema.default === undefined ? undefined : readValue({ name, schema, required: false }, schema.default)
+		if (!content.has(name) && fallback && 'value' in fallback) content.set(name, fallback.value)
+	}
+	return { action: 'accept', content: Object.fromEntries(content) }
+}
+
+interface Answered {
+	values: Map<string, Value>
+	/** It was a JSON object, which answers the whole form. */
+	whole: boolean
+}
+
+async function askField(
+	field: Field,
+	at: number,
+	fields: readonly Field[],
+	message: string,
+	ask: Ask,
+): Promise<Answered | typeof DECLINE | typeof SKIP | 'cancel'> {
+	let problem = ''
+	for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+		const answer = await ask(questionFor(field, at, fields, message, problem))
+		if (isWord(answer, DECLINE)) return DECLINE
+		if (isWord(answer, SKIP) && !field.required) return SKIP
+		const all = fields.length > 1 ? readObject(answer, fields) : undefined
+		if (all instanceof Map) return { values: all, whole: true }
+		const read = all ?? readAnswer(field, answer)
+		if ('value' in read) return { values: new Map([[field.name, read.value]]), whole: false }
+		problem = read.problem
+	}
+	return 'cancel'
+}
+
+function questionFor(
+	field: Field,
+	at: number,
+	fields: readonly Field[],
+	message: string,
+	problem: string,
+): QuestionText {
+	const { text, options } = hintOf(field)
+	const count = fields.length > 1 ? ` (${at + 1} of ${fields.length})` : ''
+	const words = [...(field.required ? [] : [`"${SKIP}" leaves it out`]), `"${DECLINE}" refuses`]
+	const all = fields.length > 1 && at === 0 ? ' A JSON object answers all at once.' : ''
+	const wrong = problem === '' ? '' : `That does not do: ${problem}.\n\n`
+	const question = `${wrong}${message}\n\n${text}${count}. ${words.join(', ')}.${all}`
+	return { question, ...(options && { options: field.required ? options : [...options, SKIP] }) }
+}
+
+/** Undefined for an answer that is no JSON object; a problem for one that does not fit. */
+function readObject(answer: string, fields: readonly Field[]): Map<string, Value> | { problem: string } | undefined {
+	if (!answer.trimStart().startsWith('{')) return undefined
+	let parsed: Record<string, unknown>
+	try {
+		parsed = JSON.parse(answer) as Record<string, unknown>
+	} catch {
+		return undefined
+	}
+	const content = new Map<string, Value>()
+	for (const [name, value] of Object.entries(parsed)) {
+		const field = fields.find((one) => one.name === name)
+		if (!field) return { problem: `there is no field "${name.slice(0, 100)}"` }
+		const read = readValue(field, value)
+		if ('problem' in read) return { problem: `${name}: ${read.problem}` }
+		content.set(name, read.value)
+	}
+	const missing = fields.find((field) => field.required && !content.has(field.name))
+	return missing ? { problem: `${missing.name} is missing` } : content
+}
+
+function isWord(answer: string, word: string): boolean {
+	return answer.trim().toLowerCase() === word
+}

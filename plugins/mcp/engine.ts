@@ -1,0 +1,225 @@
+/**
+ * One connection to an MCP server by the official SDK: all that knows the SDK. It is loaded with the first server, since it
+ * takes 150 ms and 30 MB. A client serves one connection only; a new connection takes a new one.
+ */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
+import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import {
+	ElicitRequestSchema,
+	ErrorCode,
+	McpError,
+	ResultSchema,
+	ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js'
+import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
+import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
+import { stdioTransport } from './stdio.ts'
+import type { ServerProcess } from './processes.ts'
+import type { Tail } from './tail.ts'
+
+export type Target =
+	| { kind: 'stdio'; process: ServerProcess; said: Tail }
+	/** `sse` tries Streamable HTTP first, and where the server does not know it the older way. */
+	| { kind: 'http' | 'sse'; url: URL; fetch: FetchLike }
+
+export interface Hooks {
+	toolsChanged(): void
+	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
+	/** Something went wrong on the connection, which may or may not be its end. */
+	trouble(error: Error): void
+	/** The connection is over. Called once. */
+	closed(): void
+}
+
+export interface Session {
+	readonly server: { name: string; version: string; title?: string }
+	readonly protocol_version: string
+	readonly instructions: string | null
+	/** How it is connected, for people. */
+	readonly via: string
+	/** Every tool that the server lists, unchecked. */
+	listTools(signal: AbortSignal): Promise<unknown[]>
+	/** The result as the server sent it, unchecked. `signal` cancels the call at the server too. */
+	callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<Record<string, unknown>>
+	/** Settles where the server is there; whatever it answers. */
+	ping(): Promise<void>
+	close(): Promise<void>
+}
+
+export interface CallOptions {
+	signal: AbortSignal
+	onprogress(): void
+}
+
+const CLIENT = { name: 'svc-gateway', title: 'Agent Gateway', version: '0.1.0' }
+const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }
+const LIST_LIMIT_MS = 20_000
+const PING_LIMIT_MS = 10_000
+const END_SESSION_LIMIT_MS = 1_000
+/** The longest that a timer of the SDK may take; calls bring deadlines of their own. */
+const NEVER_MS = 2 ** 31 - 1
+const PAGES = 50
+const TOOLS = 1_000
+
+/** Throws whatever the transport, the server or the signal says. */
+export async function openSession(target: Target, hooks: Hooks, signal: AbortSignal): Promise<Session> {
+	if (target.kind === 'stdio')
+		return connect(stdioTransport(target.process, target.said), 'stdio', 'stdio', hooks, signal)
+	const { url, fetch } = target
+	try {
+		const transport = new StreamableHTTPClientTransport(url, { fetch })
+		return await connect(transport as Transport, target.kind, 'Streamable HTTP', hooks, signal)
+	} catch (error) {
+		if (target.kind === 'http' || signal.aborted || !knowsNoStreamableHttp(error)) throw error
+		return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
+	}
+}
+
+/** Says the server that it wants something that a header must bring? */
+export function statusOfError(error: unknown): number | undefined {
+	if (error instanceof StreamableHTTPError || error instanceof SseError) return error.code
+	return undefined
+}
+
+/** Is it an answer of the server, which therefore is there? */
+export function isAnswer(error: unknown): error is McpError {
+	return (
+		error instanceof McpError && error.code !== ErrorCode.ConnectionClosed && error.code !== ErrorCode.RequestTimeout
+	)
+}
+
+/** The addresses that a person must visit before the call can succeed, where the server says so. */
+export function requiredVisits(error: unknown): { message: string; url: string }[] {
+	if (!(error instanceof McpError) || error.code !== ErrorCode.UrlElicitationRequired) return []
+	const { elicitations } = (error.data ?? {}) as { elicitations?: { message?: unknown; url?: unknown }[] }
+	if (!Array.isArray(elicitations)) return []
+	return elicitations.map(({ message, url }) => ({ message: String(message), url: String(url) }))
+}
+
+async function connect(
+	transport: Transport,
+	kind: Target['kind'],
+	via: string,
+	hooks: Hooks,
+	signal: AbortSignal,
+): Promise<Session> {
+	const client = new Client(CLIENT, {
+		capabilities: { elicitation: { form: { applyDefaults: true }, url: {} } },
+		// The SDK would compile the schemas of servers into code.
+		jsonSchemaValidator: {
+			getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+		},
+	})
+	let version = ''
+	const setVersion = transport.setProtocolVersion?.bind(transport)
+	transport.setProtocolVersion = (one) => {
+		version = one
+		setVersion?.(one)
+	}
+	let isOpen = false
+	client.onerror = (error) => {
+		hooks.trouble(error)
+		// An event source connects again by itself, to a server that knows nothing of this session then.
+		if (isOpen && error instanceof SseError) void client.close()
+	}
+	client.onclose = () => {
+		if (isOpen) hooks.closed()
+		isOpen = false
+	}
+	client.setNotificationHandler(ToolListChangedNotificationSchema, () => hooks.toolsChanged())
+	client.setRequestHandler(
+		ElicitRequestSchema,
+		({ params }) => hooks.elicit(params as FormRequest | UrlRequest) as Promise<ElicitResult>,
+	)
+
+	const abort = (): void => void client.close()
+	signal.addEventListener('abort', abort, { once: true })
+	try {
+		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
+	} catch (error) {
+		await client.close()
+		await transport.close() // where it never came to be the client's
+		throw error
+	} finally {
+		signal.removeEventListener('abort', abort)
+	}
+	isOpen = true
+	const { name, version: serverVersion, title } = client.getServerVersion() ?? { name: 'unnamed', version: '' }
+
+	return {
+		server: { name: short(name), version: short(serverVersion), ...(title !== undefined && { title: short(title) }) },
+		protocol_version: version,
+		instructions: client.getInstructions()?.slice(0, 16 * 1024) ?? null,
+		via,
+		async listTools(stop) {
+			if (!client.getServerCapabilities()?.tools) return []
+			const tools: unknown[] = []
+			const seen = new Set<string>()
+			let cursor: string | undefined
+			for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
+				const params = cursor === undefined ? {} : { cursor }
+				const result = await during(stop, (own) =>
+					client.request({ method: 'tools/list', params }, ResultSchema, { timeout: LIST_LIMIT_MS, signal: own }),
+				)
+				if (!Array.isArray(result.tools)) throw new Error('its list of tools is none')
+				tools.push(...(result.tools as unknown[]))
+				const next = result.nextCursor
+				if (typeof next !== 'string' || next === '' || seen.has(next)) break
+				seen.add((cursor = next))
+			}
+			return tools.slice(0, TOOLS)
+		},
+		callTool: (tool, args, { signal: stop, onprogress }) =>
+			during(stop, (own) =>
+				client.request({ method: 'tools/call', params: { name: tool, arguments: args } }, ResultSchema, {
+					timeout: NEVER_MS,
+					signal: own,
+					onprogress,
+				}),
+			),
+		async ping() {
+			try {
+				await client.request({ method: 'ping' }, ResultSchema, { timeout: PING_LIMIT_MS })
+			} catch (error) {
+				if (!isAnswer(error)) throw error
+			}
+		},
+		async close() {
+			if (transport instanceof StreamableHTTPClientTransport) await endSession(transport)
+			await client.close()
+		},
+	}
+}
+
+/** With a signal for one request only: the SDK listens for ever, and would cancel what has long been answered. */
+async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => Promise<T>): Promise<T> {
+	signal.throwIfAborted()
+	const own = new AbortController()
+	const abort = (): void => own.abort(signal.reason)
+	signal.addEventListener('abort', abort, { once: true })
+	try {
+		return await work(own.signal)
+	} finally {
+		signal.removeEventListener('abort', abort)
+	}
+}
+
+/** For politeness: a server that is told can let go of the session. */
+async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
+	let timer: NodeJS.Timeout | undefined
+	const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, END_SESSION_LIMIT_MS)))
+	await Promise.race([transport.terminateSession().catch(() => {}), late])
+	clearTimeout(timer)
+}
+
+/** What servers answer that only have the older transport. */
+function knowsNoStreamableHttp(error: unknown): boolean {
+	const status = statusOfError(error) ?? 0
+	return status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status)
+}
+
+function short(text: string): string {
+	return text.slice(0, 200)
+}

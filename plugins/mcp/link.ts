@@ -1,0 +1,129 @@
+/** One connection from its opening to its end: the process or the requests behind it, the session, and whether it is alive. */
+import { messageOf } from '../../core/errors.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Hooks, Session } from './engine.ts'
+import type { McpRecord } from './records.ts'
+import { loadEngine } from './sdk.ts'
+import type { Tail } from './tail.ts'
+import { openTarget } from './target.ts'
+import type { Opened, TargetServices } from './target.ts'
+
+export interface Link {
+	readonly session: Session
+	/** Settles when the connection is over, with words for why. */
+	readonly over: Promise<string>
+	/** Looks whether the server is still there, and ends the connection where it is not. */
+	check(): Promise<void>
+	/** Ends it for that reason. */
+	lose(why: string): void
+	/** Gives everything back. May be called while it opens, too. */
+	close(): Promise<void>
+}
+
+export interface LinkOptions {
+	record: McpRecord
+	agent: AgentRef
+	services: TargetServices
+	said: Tail
+	elicit: Hooks['elicit']
+	toolsChanged: Hooks['toolsChanged']
+	/** Calls under way: a server at work may be too busy to answer a ping. */
+	busy(): boolean
+	/** Hears of the process or the requests as soon as there are some. */
+	opened(opened: Opened): void
+	/** Aborts the opening, or ends the connection; with the reason `AT_ONCE` a process is killed without further words. */
+	signal: AbortSignal
+}
+
+/** The reason of an abort that leaves no time for good manners. */
+export const AT_ONCE = 'at once'
+
+const PING_EVERY_MS = 30_000
+const MISSED_PINGS = 2
+const LAST_WORDS_LIMIT = 500
+const TROUBLE_LIMIT = 1_000
+
+/** Throws whatever the program, the network or the server says; then everything was given back. */
+export async function openLink(options: LinkOptions): Promise<Link> {
+	const { record, signal } = options
+	const over = Promise.withResolvers<string>()
+	let trouble = ''
+	let session: Session | undefined
+	const opened = await openTarget(record, options.agent, options.services, options.said, signal)
+	const kill = (): void => {
+		if (signal.reason === AT_ONCE) void opened.process?.stop(true)
+		over.resolve('it is stopped')
+	}
+	signal.addEventListener('abort', kill, { once: true })
+	if (signal.aborted) kill()
+	options.opened(opened)
+	try {
+		const engine = await loadEngine()
+		session = await engine.openSession(
+			opened.target,
+			{
+				elicit: options.elicit,
+				toolsChanged: options.toolsChanged,
+				trouble(error) {
+					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)
+					// Such as a stream of events that broke. Of a process, its end tells.
+					if (session && record.transport !== 'stdio') void check(session)
+				},
+				closed: () => over.resolve((trouble || 'the server closed the connection') + lastWords(options)),
+			},
+			signal,
+		)
+	} catch (error) {
+		signal.removeEventListener('abort', kill)
+		await opened.release()
+		throw withTrouble(error, trouble && trouble + lastWords(options))
+	}
+
+	const open = session
+	const timer = setInterval(() => {
+		if (!options.busy()) void check(open)
+	}, PING_EVERY_MS)
+	timer.unref()
+	let missed = 0
+	let checking = false
+	return {
+		session: open,
+		over: over.promise,
+		check: () => check(open),
+		lose: over.resolve,
+		async close() {
+			clearInterval(timer)
+			signal.removeEventListener('abort', kill)
+			if (signal.reason !== AT_ONCE) await open.close().catch(() => {})
+			await opened.release()
+		},
+	}
+
+	async function check(current: Session): Promise<void> {
+		if (checking) return
+		checking = true
+		try {
+			await current.ping()
+			missed = 0
+		} catch (error) {
+			missed++
+			const isSure = record.transport !== 'stdio' && !/timed out/i.test(messageOf(error))
+			if (isSure || missed >= MISSED_PINGS) over.resolve(`it does not answer: ${messageOf(error)}`)
+		} finally {
+			checking = false
+		}
+	}
+}
+
+/** What a program says before it ends is mostly why. */
+function lastWords({ record, said }: LinkOptions): string {
+	if (record.transport !== 'stdio') return ''
+	const line = said.text().trimEnd().split('\n').at(-1)?.trim() ?? ''
+	return line === '' ? '' : `; the last that it wrote: ${line.slice(-LAST_WORDS_LIMIT)}`
+}
+
+/** "Connection closed" says less than what came before it. */
+function withTrouble(error: unknown, trouble: string): unknown {
+	if (trouble === '' || !/connection closed/i.test(messageOf(error))) return error
+	return new Error(trouble, { cause: error })
+}

@@ -1,0 +1,35 @@
+/** The names by which agents call the tools of servers. */
+import { createHash } from 'node:crypto'
+import { wireName } from '../../core/protocol.ts'
+
+const LIMIT = 128
+const HASH = 8
+
+/** `mcp__<server>__<tool>`; one that is too long keeps a hash of the rest. */
+export function toolName(server: string, tool: string): string {
+	const whole = `mcp__${server}__${tool}`
+	return whole.length <= LIMIT ? whole : withHash(whole, server, tool)
+}
+
+/**
+ * The same for many tools, all different: also as an API with a narrower alphabet shows them. Which one of two gets a hash
+ * depends on nothing but the order.
+ */
+export function toolNames(tools: readonly { server: string; tool: string }[]): string[] {
+	const taken = new Set<string>()
+	return tools.map(({ server, tool }) => {
+		const plain = toolName(server, tool)
+		const name = taken.has(wireName(plain)) ? withHash(plain, server, tool) : plain
+		taken.add(wireName(name))
+		return name
+	})
+}
+
+function withHash(name: string, server: string, tool: string): string {
+	const hash = createHash('sha256')
+		.update(JSON.stringify([server, tool]))
+		.digest('hex')
+		.slice(0, HASH)
+	// Short enough to keep the hash where a narrower API cuts names.
+	return `${name.slice(0, 64 - 1 - HASH)}_${hash}`
+}

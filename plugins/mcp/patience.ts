@@ -1,0 +1,59 @@
+/** How long a call may take: without a sign of progress, and in all. Time that a person takes to answer does not count. */
+export interface Patience {
+	/** The server has shown that it is at work. */
+	progress(): void
+	/** Stops the clock until the returned function is called. May be done several times at once. */
+	hold(): () => void
+	end(): void
+}
+
+export interface Limits {
+	idle_ms: number
+	total_ms: number
+}
+
+/** `expired` is called once, with words for what is over. */
+export function openPatience({ idle_ms, total_ms }: Limits, expired: (what: string) => void): Patience {
+	let left = total_ms
+	let since = performance.now()
+	let holds = 0
+	let over = false
+	let timer: NodeJS.Timeout | undefined
+
+	const run = (): void => {
+		clearTimeout(timer)
+		if (over || holds > 0) return
+		const now = performance.now()
+		left -= now - since
+		since = now
+		const isTotal = left <= idle_ms
+		timer = setTimeout(
+			() => {
+				over = true
+				expired(isTotal ? `${total_ms / 1000} s in all` : `${idle_ms / 1000} s without a sign of progress`)
+			},
+			Math.max(0, Math.min(left, idle_ms)),
+		)
+	}
+	run()
+	return {
+		progress: run,
+		hold() {
+			if (holds === 0) left -= performance.now() - since
+			holds++
+			clearTimeout(timer)
+			let held = true
+			return () => {
+				if (!held) return
+				held = false
+				if (--holds > 0) return
+				since = performance.now()
+				run()
+			}
+		},
+		end() {
+			over = true
+			clearTimeout(timer)
+		},
+	}
+}

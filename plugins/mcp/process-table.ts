@@ -1,0 +1,72 @@
+/** The machine's processes as /proc shows them; on a system without it, nothing is found. */
+import { readFileSync } from 'node:fs'
+import { readFile, readdir } from 'node:fs/promises'
+
+/** A process that is told from every other one, also when its pid is used again. */
+export interface ProcessMark {
+	pid: number
+	/** Clock ticks between the machine's start and its own. */
+	started: string
+	/** Which start of the machine. */
+	boot: string
+}
+
+export interface Found {
+	pid: number
+	group: number
+	/** The value of the environment variable that was looked for, as the process was started with it. */
+	mark: string
+}
+
+const PARALLEL = 16
+
+/** Undefined where it is gone, or where there is no /proc. */
+export function markOf(pid: number): ProcessMark | undefined {
+	try {
+		const { started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+		return { pid, started, boot: bootId() }
+	} catch {
+		return undefined
+	}
+}
+
+/** Is it still this very process? */
+export function isRunning(mark: ProcessMark): boolean {
+	const now = markOf(mark.pid)
+	return now !== undefined && now.started === mark.started && now.boot === mark.boot
+}
+
+/** Every process of ours that was started, by whomever, with this variable in its environment. */
+export async function findMarked(variable: string): Promise<Found[]> {
+	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+	const found: Found[] = []
+	const look = async (): Promise<void> => {
+		for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
+			const one = await readMarked(pid, variable).catch(() => undefined) // gone meanwhile, or somebody else's
+			if (one) found.push(one)
+		}
+	}
+	await Promise.all(Array.from({ length: PARALLEL }, look))
+	return found
+}
+
+async function readMarked(pid: string, variable: string): Promise<Found | undefined> {
+	const environment = await readFile(`/proc/${pid}/environ`, 'latin1')
+	const start = `${variable}=`
+	const line = environment.split('\0').find((one) => one.startsWith(start))
+	if (line === undefined) return undefined
+	const { group } = fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
+	return { pid: Number(pid), group, mark: line.slice(start.length) }
+}
+
+/** The name stands in brackets and may hold anything, brackets and spaces too. */
+function fieldsOf(stat: string): { group: number; started: string } {
+	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+	return { group: Number(fields[2]), started: fields[19] ?? '' }
+}
+
+let boot: string | undefined
+
+function bootId(): string {
+	return (boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
+}

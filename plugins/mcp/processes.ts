@@ -1,0 +1,169 @@
+/**
+ * The processes of stdio servers: each in a group of its own, with a mark in its environment that its descendants
+ * inherit. Group and mark together find everything that a server has started, also what has left the group.
+ *
+ * A file under `run/mcp/` stands for each one from before it is started until all of it is gone. After `kill -9` of the
+ * gateway the next one finds those files, and ends what they name.
+ */
+import { spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { markOf } from './process-table.ts'
+import { reap } from './reap.ts'
+import { signalGroup } from './signals.ts'
+import { VARIABLE, sharedSweep } from './sweep.ts'
+
+export interface ProcessOrder {
+	command: string
+	args: readonly string[]
+	env: Record<string, string>
+}
+
+export interface ServerProcess {
+	readonly child: ChildProcessWithoutNullStreams
+	readonly pid: number
+	/** Settles when the process itself has ended, with words for how, such as `exit code 1`. */
+	readonly ended: Promise<string>
+	/**
+	 * Ends the process and all that it has started. First its input ends, as the protocol asks for, then come SIGTERM
+	 * and SIGKILL; `now` goes to SIGKILL at once. May be called again.
+	 */
+	stop(now?: boolean): Promise<void>
+}
+
+export interface Processes {
+	/** Throws `mcp_failed` where the program cannot be started. */
+	start(order: ProcessOrder): Promise<ServerProcess>
+	/** Ends what an earlier gateway of this home has left. */
+	reap(): Promise<void>
+	/** How many have not gone completely yet. */
+	readonly size: number
+	/** All of them, at once. */
+	stopAll(): Promise<void>
+}
+
+const END_OF_INPUT_MS = 800
+const SIGTERM_MS = 1_200
+const SIGKILL_MS = 1_000
+const POLL_MS = 20
+
+/** `folder`: the home's `run/mcp`. */
+export function openProcesses(folder: string, log: Logger): Processes {
+	const running = new Set<ServerProcess>()
+	const sweep = sharedSweep()
+
+	return {
+		async start({ command, args, env }) {
+			const mark = randomBytes(16).toString('hex')
+			const cwd = join(folder, mark)
+			const file = `${cwd}.json`
+			const forget = (): void => {
+				try {
+					rmSync(cwd, { recursive: true, force: true, maxRetries: 2 })
+					rmSync(file, { force: true })
+				} catch (error) {
+					log.warn({ err: error }, 'the folder of an MCP server could not be removed; the next start tries it again')
+				}
+			}
+			let child: ChildProcessWithoutNullStreams
+			try {
+				mkdirSync(cwd, { recursive: true, mode: 0o700 })
+				writeFileSync(file, '{}', { mode: 0o600 })
+				child = spawn(command, args, {
+					cwd,
+					env: { ...env, [VARIABLE]: mark },
+					stdio: ['pipe', 'pipe', 'pipe'],
+					detached: process.platform !== 'win32',
+					shell: false,
+					windowsHide: true,
+				})
+				await spawned(child)
+			} catch (error) {
+				forget()
+				throw notStarted(command, error)
+			}
+			for (const one of [child, child.stdin, child.stdout, child.stderr]) one.on('error', () => {}) // its end tells enough
+			const pid = child.pid as number
+			try {
+				writeFileSync(file, JSON.stringify(markOf(pid) ?? { pid }))
+			} catch (error) {
+				log.warn({ err: error }, 'the number of a process could not be written; its mark serves') // such as a full disk
+			}
+
+			const ended = new Promise<string>((resolve) => {
+				child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+			})
+			let isOver = false
+			void ended.then(() => (isOver = true))
+			let killing = false
+			let stopping: Promise<void> | undefined
+			const finish = async (): Promise<void> => {
+				if (!killing) {
+					child.stdin.end()
+					await until(() => isOver || killing, END_OF_INPUT_MS)
+				}
+				if (!killing && signalGroup(pid, 0)) {
+					signalGroup(pid, 'SIGTERM')
+					await until(() => !signalGroup(pid, 0) || killing, SIGTERM_MS)
+				}
+				signalGroup(pid, 'SIGKILL')
+				await Promise.race([ended, pause(SIGKILL_MS)])
+				await sweep(mark)
+				for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+				forget()
+				running.delete(server)
+			}
+			const server: ServerProcess = {
+				child,
+				pid,
+				ended,
+				stop(now = false) {
+					if (now) {
+						killing = true
+						signalGroup(pid, 'SIGKILL')
+					}
+					return (stopping ??= finish())
+				},
+			}
+			running.add(server)
+			return server
+		},
+		reap: () => reap(folder, log),
+		get size() {
+			return running.size
+		},
+		async stopAll() {
+			await Promise.all([...running].map((one) => one.stop()))
+		},
+	}
+}
+
+function spawned(child: ChildProcessWithoutNullStreams): Promise<void> {
+	return new Promise((resolve, reject) => {
+		child.once('spawn', resolve)
+		child.once('error', reject)
+	})
+}
+
+function notStarted(command: string, cause: unknown): Fault {
+	const { code } = cause as NodeJS.ErrnoException
+	const why: Record<string, string> = {
+		ENOENT: 'there is no such program; give its absolute path, or install it in a folder of PATH',
+		EACCES: 'it is not an executable file, or the gateway may not run it',
+		EAGAIN: 'this machine has too many processes',
+		EMFILE: 'the gateway has too many open files',
+		ENOMEM: 'this machine is out of memory',
+	}
+	const text = why[code ?? ''] ?? messageOf(cause)
+	return new Fault('mcp_failed', `the command ${JSON.stringify(command)} cannot be started: ${text}`, { cause })
+}
+
+async function until(condition: () => boolean, limitMs: number): Promise<void> {
+	const end = performance.now() + limitMs
+	while (!condition() && performance.now() < end) await pause(POLL_MS)
+}

@@ -1,0 +1,64 @@
+/** Ends what an earlier gateway of this home has left, and nothing else. */
+import { readFileSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from '../../core/log.ts'
+import { findMarked, isRunning } from './process-table.ts'
+import type { Found, ProcessMark } from './process-table.ts'
+import { signal, signalGroup } from './signals.ts'
+import { PAUSE_MS, SWEEPS, VARIABLE } from './sweep.ts'
+
+/** `folder`: the home's `run/mcp`, with a file for each process that had not gone. */
+export async function reap(folder: string, log: Logger): Promise<void> {
+	const left = leftovers(folder)
+	if (left.size === 0) return
+	for (let round = 0; round < SWEEPS; round++) {
+		const marked = (await findMarked(VARIABLE)).filter((one) => left.has(one.mark))
+		const groups = groupsOf(left, marked)
+		if (marked.length === 0 && groups.length === 0) break
+		if (round === 0) log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are ended')
+		for (const group of groups) signalGroup(group, 'SIGKILL')
+		for (const { pid } of marked) signal(pid, 'SIGKILL')
+		await pause(PAUSE_MS)
+	}
+	for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 2 })
+}
+
+/** Those that an earlier gateway had, by mark; with the pid, where it came to be written. */
+function leftovers(folder: string): Map<string, ProcessMark | undefined> {
+	const left = new Map<string, ProcessMark | undefined>()
+	let names: string[] = []
+	try {
+		names = readdirSync(folder)
+	} catch {
+		return left // there was none yet
+	}
+	for (const name of names) {
+		const mark = /^([0-9a-f]{32})\.json$/.exec(name)?.[1]
+		if (mark !== undefined) left.set(mark, readMark(join(folder, name)))
+	}
+	return left
+}
+
+function readMark(file: string): ProcessMark | undefined {
+	try {
+		const { pid, started, boot } = JSON.parse(readFileSync(file, 'utf8')) as Partial<ProcessMark>
+		return typeof pid === 'number' && started !== undefined && boot !== undefined ? { pid, started, boot } : undefined
+	} catch {
+		return undefined // cut off by the kill: the mark in the environment serves
+	}
+}
+
+/**
+ * The groups that are certainly a leftover's: its leader is still the same process, or is gone and a member has the mark.
+ * As long as a group has members its number is not given to another process.
+ */
+function groupsOf(left: ReadonlyMap<string, ProcessMark | undefined>, marked: readonly Found[]): number[] {
+	const groups = new Set<number>()
+	for (const [mark, leader] of left) {
+		if (!leader) continue
+		const isSame = isRunning(leader) || marked.some((one) => one.mark === mark && one.group === leader.pid)
+		if (isSame) groups.add(leader.pid)
+	}
+	return [...groups]
+}

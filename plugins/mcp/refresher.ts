@@ -1,0 +1,18 @@
+/** Does a piece of work whenever it is asked for, one at a time, and not more often than once in a while. */
+export function openRefresher(everyMs: number, work: () => Promise<void>): () => void {
+	let due = false
+	let busy = false
+	const run = async (): Promise<void> => {
+		busy = true
+		while (due) {
+			due = false
+			await work()
+			await new Promise((resolve) => setTimeout(resolve, everyMs).unref())
+		}
+		busy = false
+	}
+	return () => {
+		due = true
+		if (!busy) void run()
+	}
+}

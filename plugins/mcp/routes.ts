@@ -1,0 +1,160 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { isFault } from '../../core/errors.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
+import { details, newServer, params, paramsOfServer, view } from './schemas.ts'
+
+interface Named {
+	id: string
+	mcp_id: string
+}
+
+const tags = ['api', 'mcp']
+
+export function routes(server: Server, ctx: Context<McpSettings>): void {
+	const servers = (): McpServers => ctx.use('mcp')
+	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
+
+	server.route<{ Params: Named }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/mcp',
+		options: {
+			description: 'List the MCP servers of an agent',
+			tags,
+			auth: scoped('agents:read'),
+			validate: { params },
+			response: { status: { 200: Joi.array().items(view) } },
+		},
+		handler: async (request) => servers().list(await agentOf(request.params)),
+	})
+	server.route<{ Params: Named; Payload: NewMcpServer }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp',
+		options: {
+			description: 'Give an agent an MCP server',
+			notes: [
+				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on.',
+				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
+			],
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [404, 409, 503] } },
+			validate: { params, payload: newServer.required().prefs({ convert: false }) },
+			response: { status: { 201: view } },
+		},
+		handler: async (request, h) => {
+			const agent = await agentOf(request.params)
+			const trusted = isTrusted(request.auth.credentials)
+			try {
+				return h.response(await servers().add(agent, request.payload, trusted)).code(201)
+			} catch (error) {
+				if (isFault(error, 'forbidden', 'address_refused'))
+					await tellOfAttempt(ctx, agent, request.payload, error.message)
+				throw error
+			}
+		},
+	})
+	server.route<{ Params: Named }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/mcp/{mcp_id}',
+		options: {
+			description: 'Read an MCP server with its connection and its tools',
+			notes: 'What the server says of itself and of its tools is text from outside.',
+			tags,
+			auth: scoped('agents:read'),
+			validate: { params: paramsOfServer },
+			response: { status: { 200: details } },
+		},
+		handler: async (request) => servers().get(await agentOf(request.params), request.params.mcp_id),
+	})
+	server.route<{ Params: Named; Payload: { enabled: boolean } }>({
+		method: 'PATCH',
+		path: '/v1/agents/{id}/mcp/{mcp_id}',
+		options: {
+			description: 'Switch an MCP server on or off',
+			tags,
+			auth: scoped('agents:write'),
+			validate: {
+				params: paramsOfServer,
+				payload: Joi.object({ enabled: Joi.boolean().required() }).required().prefs({ convert: false }),
+			},
+			response: { status: { 200: view } },
+		},
+		handler: async (request) =>
+			servers().enable(await agentOf(request.params), request.params.mcp_id, request.payload.enabled),
+	})
+	server.route<{ Params: Named }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp/{mcp_id}/restart',
+		options: {
+			description: 'Connect an MCP server anew',
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [404, 409] } },
+			validate: { params: paramsOfServer },
+			response: { status: { 200: view } },
+		},
+		handler: async (request) => servers().restart(await agentOf(request.params), request.params.mcp_id),
+	})
+	server.route<{ Params: Named; Payload: { digests?: string[] } | null }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp/{mcp_id}/accept',
+		options: {
+			description: 'Accept changed tools of an MCP server',
+			notes: 'All that are held, or those with the digests that were reviewed.',
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [404, 409] } },
+			validate: {
+				params: paramsOfServer,
+				payload: Joi.object({
+					digests: Joi.array()
+						.items(Joi.string().pattern(/^[0-9a-f]{64}$/, 'sha256 as hex'))
+						.min(1)
+						.max(256)
+						.unique(),
+				})
+					.allow(null)
+					.prefs({ convert: false }),
+			},
+			response: { status: { 200: details } },
+		},
+		handler: async (request) =>
+			servers().accept(await agentOf(request.params), request.params.mcp_id, request.payload?.digests),
+	})
+	server.route<{ Params: Named }>({
+		method: 'DELETE',
+		path: '/v1/agents/{id}/mcp/{mcp_id}',
+		options: {
+			description: 'Take an MCP server away from an agent',
+			notes: 'Its process or session is gone when this answers.',
+			tags,
+			auth: scoped('agents:write'),
+			validate: { params: paramsOfServer },
+			response: { emptyStatusCode: 204 },
+		},
+		handler: async (request, h) => {
+			await servers().remove(await agentOf(request.params), request.params.mcp_id)
+			return h.response().code(204)
+		},
+	})
+}
+
+function isTrusted({ scope }: Credentials): boolean {
+	return scope.includes('*')
+}
+
+async function tellOfAttempt(
+	ctx: Context<McpSettings>,
+	agent: AgentRef,
+	{ name, transport, command, args, url }: NewMcpServer,
+	message: string,
+): Promise<void> {
+	const about = transport === 'stdio' ? { command, args } : { url }
+	const payload = { reason: 'mcp_refused', message, server: name, transport, ...about }
+	await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
+}

@@ -1,0 +1,157 @@
+/** What requests about MCP servers may say, and what is answered. */
+import { isAbsolute } from 'node:path'
+import Joi from 'joi'
+
+const TEXT_LIMIT = 4_096
+const VALUE_LIMIT = 8_192
+
+const agent = Joi.string().max(64).required().description('Name of the agent.')
+export const params = Joi.object({ id: agent })
+export const paramsOfServer = Joi.object({
+	id: agent,
+	mcp_id: Joi.string().max(64).required().description('Id of the MCP server.'),
+})
+
+const serverName = Joi.string()
+	// With two underscores in it, or one at its end, its tools could go by the names of another server's.
+	.pattern(/^[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_|$)){0,63}$/)
+	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _, begin with a letter or digit, and have single _ inside only')
+	.description('Name of the server, unique for the agent; part of the names of its tools.')
+	.example('files')
+
+const secret = Joi.object({
+	secret: Joi.string()
+		.pattern(/^[A-Za-z0-9_.-]{1,128}$/, 'name of a secret')
+		.required(),
+}).description('The value of a secret, under a grant of the agent.')
+
+const noNul = (text: Joi.StringSchema): Joi.StringSchema =>
+	text.pattern(/^[^\0]*$/).message('{#label} must not hold a NUL character')
+
+const command = noNul(Joi.string().min(1).max(TEXT_LIMIT))
+	.custom((text: string, helpers) =>
+		isAbsolute(text) || !/[/\\]/.test(text)
+			? text
+			: helpers.message({ custom: '{#label} must be the name of a program in PATH, or an absolute path' }),
+	)
+	.description('The program, by its name in PATH or by its absolute path. No shell reads it.')
+	.example('npx')
+
+const args = Joi.array()
+	.items(noNul(Joi.string().allow('').max(TEXT_LIMIT)))
+	.max(64)
+	.description('Its arguments, each as it is.')
+
+const env = Joi.object()
+	.pattern(
+		Joi.string().pattern(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
+		Joi.alternatives(noNul(Joi.string().allow('').max(VALUE_LIMIT)), secret),
+	)
+	.max(64)
+	.description('Environment variables beyond the safe few; `{{secret:NAME}}` in a value stands for a secret.')
+
+const url = Joi.string()
+	.max(2_048)
+	.custom((text: string, helpers) => {
+		const parsed = URL.parse(text)
+		if (!parsed || !['http:', 'https:'].includes(parsed.protocol))
+			return helpers.message({ custom: '{#label} must be an address that begins with http:// or https://' })
+		if (parsed.username !== '' || parsed.password !== '')
+			return helpers.message({ custom: '{#label} must not hold a user or password; use headers' })
+		if (parsed.hash !== '') return helpers.message({ custom: '{#label} must not hold a "#"' })
+		return text
+	})
+	.description('Address of the server.')
+	.example('https://example.com/mcp')
+
+/** Those that the transport and HTTP itself set. */
+const OWN_HEADERS =
+	/^(accept|accept-encoding|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
+
+const headers = Joi.object()
+	.pattern(
+		Joi.string()
+			.pattern(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/)
+			.pattern(OWN_HEADERS, { invert: true }),
+		Joi.alternatives(
+			Joi.string()
+				.max(VALUE_LIMIT)
+				.pattern(/^[\x20-\x7e]+$/, 'printable ASCII'),
+			secret,
+		),
+	)
+	.max(32)
+	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
+
+const common = { name: serverName.required() }
+const transport = (...names: string[]): Joi.StringSchema =>
+	Joi.string()
+		.valid(...names)
+		.required()
+		.description('`stdio` starts a program; `sse` is Streamable HTTP or the older SSE; `http` is Streamable HTTP only.')
+
+const forStdio = Joi.object({ ...common, transport: transport('stdio'), command: command.required(), args, env })
+const forWeb = Joi.object({ ...common, transport: transport('sse', 'http'), url: url.required(), headers })
+/** Judges the transport alone, so that an unknown one is not followed by complaints about its fields. */
+const unknownTransport = Joi.object({ ...common, transport: transport('stdio', 'sse', 'http') }).unknown()
+
+export const newServer = Joi.alternatives().conditional('.transport', {
+	switch: [
+		// oxlint-disable unicorn/no-thenable -- joi's word; nobody awaits these
+		{ is: 'stdio', then: forStdio },
+		{ is: Joi.valid('sse', 'http'), then: forWeb },
+		// oxlint-enable unicorn/no-thenable
+	],
+	otherwise: unknownTransport,
+})
+
+const shown = {
+	id: Joi.string().required(),
+	name: serverName.required(),
+	transport: Joi.valid('stdio', 'sse', 'http').required(),
+	status: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled').required(),
+}
+export const view = Joi.object(shown).id('McpServer')
+
+const names = Joi.object()
+	.pattern(Joi.string(), secret.allow(null))
+	.description('Names, with the secret that each comes from, or null; values are never shown.')
+const text = Joi.string().allow('')
+const anything = Joi.object().unknown()
+const iso = Joi.string().isoDate()
+
+const tool = Joi.object({
+	name: text.required(),
+	tool: text.required().description('As agents call it.'),
+	description: text.required(),
+	input_schema: anything.required(),
+	annotations: anything.required(),
+	digest: text.required().description('sha256 over the definition.'),
+	held: Joi.boolean().required().description('Its definition has changed: agents do not get it until it is accepted.'),
+	accepted: Joi.object({
+		description: text.required(),
+		input_schema: anything.required(),
+		annotations: anything.required(),
+	}).description('The accepted definition of a tool that is held.'),
+}).id('McpTool')
+
+export const details = Joi.object({
+	...shown,
+	command: text,
+	args: Joi.array().items(text),
+	url: text,
+	env: names,
+	headers: names,
+	status_detail: text.required(),
+	last_error: Joi.object({ at: iso.required(), message: text.required() }).allow(null).required(),
+	failures: Joi.number().integer().required().description('In a row.'),
+	server: Joi.object({ name: text.required(), version: text.required(), title: text }).allow(null).required(),
+	protocol_version: text.allow(null).required(),
+	instructions: text.allow(null).required(),
+	connected_at: iso.allow(null).required(),
+	pid: Joi.number().integer().allow(null).required(),
+	stderr: text.required().description('The end of what its process wrote to standard error, at most 64 KiB.'),
+	tools: Joi.array().items(tool).required(),
+	not_offered: Joi.array().items(text).required().description('Why further tools that it lists are not among them.'),
+	created_at: iso.required(),
+}).id('McpServerDetails')

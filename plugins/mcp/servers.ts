@@ -1,0 +1,186 @@
+/** The servers of all agents: their records, and a connection for each. */
+import { Fault } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import { checkAddress, checkCommand } from './access.ts'
+import { Connection } from './connection.ts'
+import type { ConnectionServices } from './connection.ts'
+import type { McpServer, McpServerDetails, McpServers, McpSettings, NewMcpServer } from './contract.ts'
+import { checkVariable } from './environment.ts'
+import { openHerd } from './herd.ts'
+import type { Herd } from './herd.ts'
+import { toolName } from './names.ts'
+import { acceptHeld } from './pins.ts'
+import type { Pin } from './pins.ts'
+import type { Processes } from './processes.ts'
+import { noServer, recordsOf } from './records.ts'
+import type { McpRecord } from './records.ts'
+import { openSlots } from './slots.ts'
+import { sealValues } from './values.ts'
+
+/** How long an answer waits for a first connection. */
+const FIRST_CONNECTION_MS = 5_000
+
+export interface ServersOfAll extends McpServers {
+	readonly herd: Herd
+}
+
+export function serversOf(ctx: Context<McpSettings>, processes: Processes): ServersOfAll {
+	const records = recordsOf(ctx.store)
+	const slots = openSlots()
+	const services: ConnectionServices = {
+		env: ctx.env,
+		emit: ctx.emit,
+		find: ctx.find,
+		use: ctx.use,
+		config: ctx.config,
+		log: ctx.log,
+		signal: ctx.signal,
+		processes,
+		records,
+		slots,
+	}
+	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> =>
+		new Connection(record, agent, await records.pins(agent, record.id), services)
+	const herd = openHerd(records, connectionTo)
+
+	const find = async (agent: AgentRef, id: string): Promise<Connection> => {
+		const connection = (await herd.of(agent)).get(id)
+		if (!connection) throw noServer(agent, id)
+		return connection
+	}
+
+	return {
+		herd,
+		async list(agent) {
+			return [...(await herd.of(agent)).values()].map(view)
+		},
+		async get(agent, id) {
+			return details(await find(agent, id))
+		},
+		async add(agent, wanted, trusted) {
+			if (ctx.signal.aborted) throw new Fault('unavailable', 'the settings are being changed; try again')
+			await check(wanted, trusted, ctx.config)
+			const { name, transport, command, args, url, env, headers } = wanted
+			const id = newId()
+			const record: McpRecord = {
+				id,
+				name,
+				transport,
+				...(transport === 'stdio' ? { command: command ?? '', args: args ?? [] } : { url: url ?? '' }),
+				...(await sealValues(env ?? headers ?? {}, id, ctx)),
+				trusted,
+				enabled: true,
+				created_at: now(),
+			}
+			const connection = await connectionTo(agent, record)
+			const connections = await herd.of(agent)
+			await records.add(agent, record, ctx.config.max_per_agent)
+			connections.set(id, connection)
+			// An agent that was deleted meanwhile has been swept, perhaps before this record was there.
+			const still = await ctx.use('agents').find(agent.name)
+			if (still?.uid !== agent.uid) {
+				connections.delete(id)
+				await connection.dispose(true)
+				await records.remove(agent, record)
+				throw new Fault('not_found', `there is no agent "${agent.name}" any more`)
+			}
+			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)
+			connection.start(true)
+			await connection.settled(FIRST_CONNECTION_MS)
+			return view(connection)
+		},
+		async remove(agent, id) {
+			const connection = await find(agent, id)
+			await records.remove(agent, connection.record)
+			;(await herd.of(agent)).delete(id)
+			await connection.dispose()
+			await ctx.emit({ event_type: 'mcp.removed', payload: aboutRecord(connection.record) }, agent.name)
+		},
+		async enable(agent, id, enabled) {
+			const connection = await find(agent, id)
+			connection.record.enabled = (await records.enable(agent, id, enabled)).enabled
+			if (enabled) {
+				connection.start(true)
+				await connection.settled(FIRST_CONNECTION_MS)
+			} else await connection.stop()
+			return view(connection)
+		},
+		async restart(agent, id) {
+			const connection = await find(agent, id)
+			if (!connection.record.enabled) {
+				throw new Fault(
+					'conflict',
+					`the MCP server "${connection.record.name}" is switched off; PATCH it with enabled: true`,
+				)
+			}
+			await connection.restart(true)
+			await connection.settled(FIRST_CONNECTION_MS)
+			return view(connection)
+		},
+		async accept(agent, id, digests) {
+			const connection = await find(agent, id)
+			let accepted: string[] = []
+			const pins = await records.changePins(agent, id, (before) => {
+				const held = (before?.tools ?? []).flatMap((pin) => pin.held?.digest ?? [])
+				const unknown = digests?.find((digest) => !held.includes(digest))
+				if (unknown !== undefined) {
+					throw new Fault(
+						'digest_mismatch',
+						`no tool is held with the digest ${unknown}; it may have changed again: read the server, and accept what you find`,
+					)
+				}
+				const next = acceptHeld(before ?? { tools: [] }, digests)
+				accepted = next.accepted
+				return accepted.length > 0 ? next.pins : undefined
+			})
+			if (pins) connection.pins = pins
+			if (accepted.length > 0) {
+				const payload = { ...aboutRecord(connection.record), tools: accepted }
+				await ctx.emit({ event_type: 'mcp.accepted', payload }, agent.name)
+			}
+			return details(connection)
+		},
+	}
+}
+
+async function check(wanted: NewMcpServer, trusted: boolean, config: McpSettings): Promise<void> {
+	const { command, args = [], env = {}, url } = wanted
+	for (const name of Object.keys(env)) checkVariable(name)
+	if (wanted.transport === 'stdio') {
+		if (!trusted) checkCommand({ command: command ?? '', args, variables: Object.keys(env) }, config)
+	} else await checkAddress(url ?? '', trusted, config)
+}
+
+function view({ record, status }: Connection): McpServer {
+	return { id: record.id, name: record.name, transport: record.transport, status }
+}
+
+function details(connection: Connection): McpServerDetails {
+	const { record, pins } = connection
+	const { id, name, transport, command, args, url, names, created_at } = record
+	return {
+		id,
+		name,
+		transport,
+		...(transport === 'stdio'
+			? { command: command ?? '', args: args ?? [], env: names }
+			: { url: url ?? '', headers: names }),
+		...connection.state(),
+		tools: pins.tools.filter((pin) => pin.listed).map((pin) => toolOf(name, pin)),
+		created_at,
+	}
+}
+
+function toolOf(server: string, { definition, held }: Pin): McpServerDetails['tools'][number] {
+	const { name, description, input_schema, annotations, digest } = held ?? definition
+	const tool = { name, tool: toolName(server, name), description, input_schema, annotations, digest, held: !!held }
+	if (!held) return tool
+	const { description: text, input_schema: schema, annotations: hints } = definition
+	return { ...tool, accepted: { description: text, input_schema: schema, annotations: hints } }
+}
+
+function aboutRecord({ id, name, transport, command, args, url }: McpRecord): Record<string, unknown> {
+	return { server: name, mcp_id: id, transport, ...(transport === 'stdio' ? { command, args } : { url }) }
+}

@@ -1,0 +1,16 @@
+/** Signals to processes and groups of processes. */
+
+/** To every member of a group; 0 only looks. False where there is none; one that has ended and was not waited for counts. */
+export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
+	return signal(process.platform === 'win32' ? group : -group, name)
+}
+
+/** False where there is nobody to signal. */
+export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+	try {
+		process.kill(pid, name)
+		return true
+	} catch {
+		return false
+	}
+}

@@ -1,0 +1,115 @@
+/** The transport of a stdio server: one JSON message a line on the input and output of its process. */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import type { ServerProcess } from './processes.ts'
+import type { Tail } from './tail.ts'
+import { openThrottle } from './throttle.ts'
+
+/** The longest message that is taken, or sent to a server that does not read. */
+export const FRAME_LIMIT_BYTES = 4 * 1024 * 1024
+const UNREAD_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
+const LAST_WORDS_MS = 250
+const NEWLINE = 0x0a
+
+/** `said`: gets what the process writes to standard error, and what it writes to its output that is no message. */
+export function stdioTransport(process: ServerProcess, said: Tail): Transport {
+	const { stdin, stdout, stderr } = process.child
+	let closed = false
+
+	const transport: Transport = {
+		async start() {
+			listen()
+			const read = readAll()
+			// What it said last may still be on its way; a child of it may keep the output open for ever.
+			void process.ended.then(async (how) => {
+				await Promise.race([read, pause(LAST_WORDS_MS)])
+				fail(new Error(`its process ended (${how})`))
+			})
+		},
+		async send(message) {
+			if (closed || !stdin.writable) throw new Error('its process has ended')
+			const line = `${JSON.stringify(message)}\n`
+			if (stdin.writableLength > UNREAD_LIMIT_BYTES) {
+				const error = new Error('it does not read its input')
+				fail(error)
+				throw error
+			}
+			stdin.write(line)
+		},
+		async close() {
+			end()
+			await process.stop()
+		},
+	}
+	return transport
+
+	function listen(): void {
+		const throttle = openThrottle()
+		stderr.setEncoding('utf8').on('data', (text: string) => {
+			said.push(text)
+			const wait = throttle.take(text.length)
+			if (wait === 0) return
+			stderr.pause()
+			setTimeout(() => stderr.resume(), wait)
+		})
+	}
+
+	/** In a row, so that a slow reader is noticed: a message that is due waits, and behind it the process. */
+	async function readAll(): Promise<void> {
+		const throttle = openThrottle()
+		let pieces: Buffer[] = []
+		let size = 0
+		try {
+			for await (const chunk of stdout as AsyncIterable<Buffer>) {
+				let from = 0
+				for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+					const line = Buffer.concat([...pieces, chunk.subarray(from, at)])
+					pieces = []
+					size = 0
+					from = at + 1
+					take(line.toString('utf8'))
+					const wait = throttle.take(line.length)
+					if (wait > 0) await pause(wait)
+					if (closed) return
+				}
+				if (from < chunk.length) pieces.push(chunk.subarray(from))
+				size += chunk.length - from
+				if (size > FRAME_LIMIT_BYTES) {
+					fail(new Error(`it sent a message of more than ${FRAME_LIMIT_BYTES} bytes`))
+					return
+				}
+			}
+		} catch {
+			// The stream was destroyed, or broke; the end of the process says more.
+		}
+	}
+
+	function take(line: string): void {
+		if (line.trim() === '') return
+		let parsed: unknown
+		try {
+			parsed = JSON.parse(line)
+		} catch {
+			said.push(`[on its output, where only messages belong] ${line.slice(0, 2_000)}\n`)
+			return
+		}
+		// Revision 2025-03-26 knows lists of messages.
+		for (const message of Array.isArray(parsed) ? parsed : [parsed]) {
+			if (typeof message === 'object' && message !== null) transport.onmessage?.(message as JSONRPCMessage)
+		}
+	}
+
+	function fail(error: Error): void {
+		if (closed) return
+		transport.onerror?.(error)
+		end()
+		void process.stop()
+	}
+
+	function end(): void {
+		if (closed) return
+		closed = true
+		transport.onclose?.()
+	}
+}

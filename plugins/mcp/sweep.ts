@@ -1,0 +1,37 @@
+/** Finds by their mark, and ends, the processes that have left the group of their server, as browsers do. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { findMarked } from './process-table.ts'
+import { signal } from './signals.ts'
+
+/** In the environment of every server's process, with a value of its own, and so of all that it starts. */
+export const VARIABLE = 'SVC_MCP_PROCESS'
+/** Strays may start others while they are looked for. */
+export const SWEEPS = 3
+export const PAUSE_MS = 20
+
+/**
+ * Ends every process that has one of the marks asked for. A look at all processes of the machine serves everybody who
+ * asked before it began.
+ */
+export function sharedSweep(): (mark: string) => Promise<void> {
+	let waiting = new Set<string>()
+	let next: Promise<void> | undefined
+	let current: Promise<void> = Promise.resolve()
+	const run = async (marks: ReadonlySet<string>): Promise<void> => {
+		for (let round = 0; round < SWEEPS; round++) {
+			const found = (await findMarked(VARIABLE)).filter((one) => marks.has(one.mark))
+			if (found.length === 0) return
+			for (const { pid } of found) signal(pid, 'SIGKILL')
+			await pause(PAUSE_MS)
+		}
+	}
+	return (mark) => {
+		waiting.add(mark)
+		return (next ??= current.then(() => {
+			const marks = waiting
+			waiting = new Set()
+			next = undefined
+			return (current = run(marks))
+		}))
+	}
+}

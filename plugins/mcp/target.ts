@@ -1,0 +1,63 @@
+/** What a connection is made to: a process that is started for it, or an address with its headers. */
+import { Fault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { checkCommand, reachOf } from './access.ts'
+import type { McpSettings } from './contract.ts'
+import type { Target } from './engine.ts'
+import { baseEnvironment } from './environment.ts'
+import { boundedFetch } from './http.ts'
+import type { Processes, ServerProcess } from './processes.ts'
+import type { McpRecord } from './records.ts'
+import type { Tail } from './tail.ts'
+import { openValues } from './values.ts'
+
+export interface TargetServices extends Pick<Context<McpSettings>, 'env' | 'emit' | 'find' | 'use' | 'config'> {
+	processes: Processes
+}
+
+export interface Opened {
+	target: Target
+	/** Of a stdio server. */
+	process: ServerProcess | null
+	/** The values of `env` or `headers`, by name, as the server gets them. */
+	values: Record<string, string>
+	/** Gives back what is left when the session is closed. */
+	release(): Promise<void>
+}
+
+/** Throws `forbidden` where the operator took back the leave, `vault_denied`, `mcp_failed` (the program does not start). */
+export async function openTarget(
+	record: McpRecord,
+	agent: AgentRef,
+	services: TargetServices,
+	said: Tail,
+	signal: AbortSignal,
+): Promise<Opened> {
+	const { command, args = [], url, transport, trusted } = record
+	if (transport === 'stdio' && !trusted) {
+		checkCommand({ command: command ?? '', args, variables: Object.keys(record.names) }, services.config)
+	}
+	const values = await openValues(record, agent, services)
+	signal.throwIfAborted()
+	if (transport === 'stdio') {
+		const env = { ...baseEnvironment(services.env), ...values }
+		const process = await services.processes.start({ command: command ?? '', args, env })
+		return { target: { kind: 'stdio', process, said }, process, values, release: () => process.stop() }
+	}
+	const address = URL.parse(url ?? '')
+	if (!address) throw new Fault('invalid_request', 'the address of the server is no URL')
+	const { fetcherFor } = await import('../../core/guarded-fetch.ts') // heavy, and not needed by who has no server
+	const fetcher = fetcherFor(address, {
+		reach: reachOf(trusted, services.config),
+		// Streams of events have no end; each message and each call has a limit of its own.
+		max_bytes: Infinity,
+		timeout_ms: Infinity,
+	})
+	const fetch = boundedFetch(fetcher, values)
+	return {
+		target: { kind: transport, url: address, fetch },
+		process: null,
+		values,
+		release: async () => fetcher[Symbol.asyncDispose](),
+	}
+}

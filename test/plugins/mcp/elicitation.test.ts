@@ -1,0 +1,125 @@
+/** What a server asks in the middle of a call becomes a question of the run. */
+import t from 'tap'
+import type { Test } from 'tap'
+import type { Answer } from '../../support/gateway.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { add, servers, startEverything, stdio } from '../../support/mcp.ts'
+import { follow } from '../../support/runs.ts'
+import type { Followed } from '../../support/runs.ts'
+
+const gateway = await startGateway({ config: 'mcp: {call_timeout_s: 1, max_call_s: 1}\n' })
+t.teardown(() => gateway.stop())
+
+/** Answers each question of a run in turn, and then gives the text of its tool's result. */
+async function converse(
+	t: Test,
+	agent: Followed,
+	run_id: string,
+	answers: string[],
+): Promise<{ asked: Answer[]; result: string }> {
+	const asked: Answer[] = []
+	for (const [at, answer] of answers.entries()) {
+		const { payload } = await agent.heard(run_id, 'question.asked', at + 1)
+		asked.push(payload)
+		await agent.heard(run_id, 'run.paused', at + 1)
+		const reply = await agent.call(`ask-responses/${payload.question_id}`, { answer })
+		t.equal(reply.status, 200, JSON.stringify(reply.body))
+	}
+	const ended = await agent.ended(run_id)
+	t.equal(ended.event_type, 'run.completed', JSON.stringify(ended.payload))
+	const result = agent.eventsOf(run_id).find((event) => event.event_type === 'mcp.result')?.payload.result
+	return { asked, result: String(result) }
+}
+
+const ask = (fields: object, required: string[] = []): string =>
+	`/tool mcp__own__ask ${JSON.stringify({ message: 'Who are you?', fields, required })}`
+
+void t.test('one field: the answer is the value, and the time that a person takes does not count', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	await add(ada, stdio('own', servers.fixture))
+	const run_id = await ada.start(ask({ name: { type: 'string', title: 'Name' } }, ['name']))
+	const question = await ada.heard(run_id, 'question.asked')
+	t.match(
+		question.payload.question,
+		/The MCP server "own" asks: Who are you\?\n\nname: Name \[text\]. "decline" refuses/,
+	)
+	t.equal((await ada.read(run_id)).status, 'paused')
+	// Nothing tells that a deadline does not strike: this is longer than mcp.max_call_s.
+	await new Promise((resolve) => setTimeout(resolve, 1_300))
+	const { result } = await converse(t, ada, run_id, ['Ada Lovelace'])
+	t.strictSame(JSON.parse(result), { action: 'accept', content: { name: 'Ada Lovelace' } })
+	t.ok(ada.typesOf(run_id).includes('run.resumed'))
+	t.equal((await ada.read(run_id)).status, 'completed')
+})
+
+void t.test('several fields are asked one after another; a wrong answer is asked again', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	await add(bea, stdio('own', servers.fixture))
+	const fields = {
+		age: { type: 'integer', minimum: 0 },
+		colour: { type: 'string', enum: ['r', 'g'], enumNames: ['Red', 'Green'] },
+		news: { type: 'boolean' },
+		note: { type: 'string' },
+		size: { type: 'string', default: 'medium' },
+	}
+	const run_id = await bea.start(ask(fields, ['age', 'colour', 'news']))
+	const { asked, result } = await converse(t, bea, run_id, ['old', '36', 'green', 'yes', 'skip', 'skip'])
+	t.match(asked[0].question, /age \[a whole number\] \(1 of 5\).*A JSON object answers all at once/s)
+	t.match(asked[1].question, /^That does not do: answer with a number/)
+	t.strictSame(asked[2].options, ['Red', 'Green'])
+	t.strictSame(asked[3].options, ['yes', 'no'])
+	t.match(asked[4].question, /"skip" leaves it out/)
+	t.strictSame(JSON.parse(result).content, { age: 36, colour: 'g', news: true, size: 'medium' })
+})
+
+void t.test('a JSON object answers a whole form; declining says no to all of it', async (t) => {
+	const cleo = await follow(t, gateway, 'cleo')
+	await add(cleo, stdio('own', servers.fixture))
+	const fields = { a: { type: 'number' }, b: { type: 'array', items: { type: 'string', enum: ['x', 'y'] } } }
+	const whole = await converse(t, cleo, await cleo.start(ask(fields, ['a'])), [
+		'{"a": 1.5, "c": 2}',
+		'{"a": 1.5, "b": ["x"]}',
+	])
+	t.match(whole.asked[1].question, /there is no field "c"/)
+	t.strictSame(JSON.parse(whole.result), { action: 'accept', content: { a: 1.5, b: ['x'] } })
+	const declined = await converse(t, cleo, await cleo.start(ask(fields, ['a'])), ['decline'])
+	t.strictSame(JSON.parse(declined.result), { action: 'decline' })
+	const empty = await converse(t, cleo, await cleo.start(ask({})), ['accept'])
+	t.strictSame(JSON.parse(empty.result), { action: 'accept', content: {} })
+})
+
+void t.test('a run that is stopped while its server asks takes the question back', async (t) => {
+	const dora = await follow(t, gateway, 'dora')
+	await add(dora, stdio('own', servers.fixture))
+	const run_id = await dora.start(ask({ name: { type: 'string' } }))
+	const { payload } = await dora.heard(run_id, 'question.asked')
+	await gateway.request('POST', '/v1/agents/dora/stop', { body: {} })
+	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')
+	t.equal((await dora.call(`ask-responses/${payload.question_id}`, { answer: 'late' })).status, 409)
+	t.strictSame((await dora.call('questions')).body, [])
+})
+
+void t.test('the reference server asks over HTTP, by forms and by addresses', async (t) => {
+	const { url } = await startEverything(t, 'streamableHttp')
+	const emma = await follow(t, gateway, 'emma')
+	await add(emma, { name: 'every', transport: 'http', url })
+	const form = await emma.start('/tool mcp__every__trigger-elicitation-request {}')
+	const filled = await converse(t, emma, form, [JSON.stringify({ name: 'Emma', integer: 7 })])
+	t.match(filled.result, /- Name: Emma\n[^]*- Favorite Integer: 7/)
+	t.match(filled.result, /"untitledSingleSelectEnum": "Monica"/, 'defaults are filled in')
+
+	const link = { url: 'https://example.com/login?state=1', message: 'Please sign in.' }
+	const visit = await emma.start(`/tool mcp__every__trigger-url-elicitation ${JSON.stringify(link)}`)
+	const visited = await converse(t, emma, visit, ['done'])
+	t.match(
+		visited.asked[0].question,
+		/Please sign in\.[^]*https:\/\/example\.com\/login\?state=1\n\(the host is example\.com\)/,
+	)
+	t.match(visited.result, /accept/)
+
+	const required = await emma.start(
+		`/tool mcp__every__trigger-url-elicitation ${JSON.stringify({ ...link, errorPath: true })}`,
+	)
+	const retried = await converse(t, emma, required, ['done', 'done'])
+	t.match(retried.result, /accept/, 'a call that needs a visit first is made again after it')
+})

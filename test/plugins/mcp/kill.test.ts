@@ -1,0 +1,59 @@
+/** A gateway that is killed leaves processes behind; the next one ends them, and none but them. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, send } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { gone, isRunning, servers, stdio } from '../../support/mcp.ts'
+import { spawnGateway } from '../../support/process.ts'
+
+void t.test('servers of a gateway that was killed are ended by the next one', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await spawnGateway(home)
+	t.teardown(() => first.kill())
+	const call = async (url: string, method: string, path: string, body?: object): Promise<Answer> =>
+		(await send(url + path, method, body ? { body } : {})).body
+	const pids: number[] = []
+	await call(first.url, 'POST', '/v1/agents', { name: 'ada' })
+	for (const name of ['one', 'two', 'three']) {
+		const { id } = await call(first.url, 'POST', '/v1/agents/ada/mcp', stdio(name, servers.fixture))
+		pids.push((await call(first.url, 'GET', `/v1/agents/ada/mcp/${id}`)).pid)
+		// Their input ends with the gateway, which a program may ignore; its children ignore everything.
+		for (const tool of ['children', 'deaf']) {
+			const { run_id } = await call(first.url, 'POST', '/v1/agents/ada/runs', {
+				prompt: `/tool mcp__${name}__${tool} {}`,
+			})
+			let run: Answer
+			do run = await call(first.url, 'GET', `/v1/runs/${run_id}`)
+			while (run.status !== 'completed' && run.status !== 'failed')
+			t.equal(run.status, 'completed')
+			pids.push(...(/\[(\d+),(\d+)\]/.exec(run.answer)?.slice(1) ?? []).map(Number))
+		}
+	}
+	t.equal(pids.length, 9)
+	// The leader of the last group dies with nobody to clean up: its children are found by their mark.
+	await first.kill()
+	process.kill(pids[6] as number, 'SIGKILL')
+	t.strictSame(await gone([pids[6] as number]), [])
+	t.ok(pids.every((pid, at) => at === 6 || isRunning(pid)))
+
+	// What only looks like a leftover: the pid belongs to another process now.
+	const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'ignore', detached: true })
+	await once(bystander, 'spawn')
+	t.teardown(() => bystander.kill('SIGKILL'))
+	const record = { pid: bystander.pid, started: '1', boot: 'another' }
+	writeFileSync(join(home, 'run/mcp', `${'0'.repeat(32)}.json`), JSON.stringify(record))
+	writeFileSync(join(home, 'run/mcp', `${'1'.repeat(32)}.json`), '{"pid":')
+
+	const second = await spawnGateway(home)
+	t.teardown(() => second.kill())
+	t.strictSame(await gone(pids), [])
+	t.ok(isRunning(bystander.pid as number))
+	const [server] = await call(second.url, 'GET', '/v1/agents/ada/mcp')
+	t.match(server, { name: 'one', status: /^connect/ })
+	await second.end()
+	t.strictSame(readdirSync(join(home, 'run')).includes('mcp') ? readdirSync(join(home, 'run/mcp')) : [], [])
+})

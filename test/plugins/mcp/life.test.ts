@@ -1,0 +1,144 @@
+/** Processes of servers: lost and started again, and nothing of them left behind. */
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { add, callTool, gone, isRunning, servers, startEverything, stdio, until } from '../../support/mcp.ts'
+import { follow } from '../../support/runs.ts'
+
+/** 100 for the whole of it. */
+const SERVERS = Number(process.env.MCP_SERVERS ?? 12)
+
+const gateway = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
+t.teardown(() => gateway.stop())
+
+const leftIn = (one: TestGateway): string[] => {
+	const folder = join(one.home, 'run/mcp')
+	return existsSync(folder) ? readdirSync(folder) : []
+}
+
+void t.test('a server that crashes in a call: the run goes on, and the server comes back', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const { id } = await add(ada, stdio('own', servers.fixture))
+	const crash = await callTool(ada, 'mcp__own__crash')
+	t.match(crash, {
+		event_type: 'mcp.failed',
+		code: 'mcp_failed',
+		message: /interrupted \(.*exit code 7.*outcome is unknown/,
+	})
+	const { payload } = await ada.stream.waitFor('mcp.disconnected')
+	t.match(payload, { server: 'own', status: 'reconnecting', reason: /exit code 7/ })
+	// Offered all the time: this call waits for the connection.
+	t.equal((await callTool(ada, 'mcp__own__echo', { text: 'again' })).result, 'again')
+	t.match(await until(gateway, 'ada', id, ({ status }) => status === 'connected'), { failures: 1 })
+	t.ok((await ada.stream.waitFor('mcp.connected', 2)).event_id)
+})
+
+void t.test('one that fails again and again rests in error, until it is restarted', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	const { id } = await add(bea, stdio('broken', servers.fixture, '--exit'))
+	const { payload } = await bea.stream.waitFor('mcp.disconnected')
+	t.match(payload, { status: 'error', reason: /exit code 3/ })
+	const rests = await until(gateway, 'bea', id, ({ status }) => status === 'error')
+	t.match(rests, { failures: 5, pid: null, status_detail: /not tried again until it is restarted or a run wants it/ })
+	t.equal(bea.stream.events.filter((event) => event.event_type === 'mcp.disconnected').length, 1)
+	const restarted = await gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
+	t.equal(restarted.body.status, 'reconnecting')
+	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
+})
+
+void t.test('a server over HTTP that was started anew is found again', async (t) => {
+	const cleo = await follow(t, gateway, 'cleo')
+	const first = await startEverything(t, 'streamableHttp')
+	const { id } = await add(cleo, { name: 'web', transport: 'http', url: first.url })
+	await first.stop()
+	await cleo.stream.waitFor('mcp.disconnected')
+	await startEverything(t, 'streamableHttp', Number(new URL(first.url).port))
+	await until(gateway, 'cleo', id, ({ status }) => status === 'connected')
+	t.equal((await callTool(cleo, 'mcp__web__echo', { message: 'hi' })).result, 'Echo: hi')
+})
+
+void t.test('a removed server takes its children along, also those that left its group', async (t) => {
+	const dora = await follow(t, gateway, 'dora')
+	const { id } = await add(dora, stdio('own', servers.fixture))
+	const children = JSON.parse((await callTool(dora, 'mcp__own__children')).result) as number[]
+	const { pid } = (await dora.call(`mcp/${id}`)).body
+	for (const one of [pid, ...children]) t.ok(isRunning(one))
+	t.equal((await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)).status, 204)
+	t.strictSame(await gone([pid, ...children]), [])
+})
+
+void t.test('a server that hears nothing is ended all the same', async (t) => {
+	const emma = await follow(t, gateway, 'emma')
+	const { id } = await add(emma, stdio('own', servers.fixture))
+	await callTool(emma, 'mcp__own__deaf')
+	const { pid } = (await emma.call(`mcp/${id}`)).body
+	t.equal((await gateway.request('DELETE', `/v1/agents/emma/mcp/${id}`)).status, 204)
+	t.strictSame(await gone([pid]), [])
+})
+
+void t.test('an agent that is deleted takes its servers along, and its runs end', async (t) => {
+	const fay = await follow(t, gateway, 'fay')
+	const { id } = await add(fay, stdio('own', servers.fixture))
+	const children = JSON.parse((await callTool(fay, 'mcp__own__children')).result) as number[]
+	const { pid } = (await fay.call(`mcp/${id}`)).body
+	const run_id = await fay.start('/tool mcp__own__hang {}')
+	await fay.heard(run_id, 'mcp.called')
+	t.equal((await gateway.request('DELETE', '/v1/agents/fay')).status, 204)
+	t.strictSame(await gone([pid, ...children]), [])
+	await gateway.request('POST', '/v1/agents', { body: { name: 'fay' } })
+	t.strictSame((await gateway.request('GET', '/v1/agents/fay/mcp')).body, [], 'one of the same name has none of them')
+})
+
+void t.test('servers added while their agent is deleted do not outlive it', async (t) => {
+	const gil = await follow(t, gateway, 'gil')
+	const adding = Array.from({ length: 6 }, (_, n) => gil.call('mcp', stdio(`own-${n}`, servers.fixture)))
+	const deleted = await gateway.request('DELETE', '/v1/agents/gil')
+	t.equal(deleted.status, 204)
+	for (const { status } of await Promise.all(adding)) t.ok([201, 404].includes(status), `answered ${status}`)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'gil' } })
+	t.strictSame((await gateway.request('GET', '/v1/agents/gil/mcp')).body, [])
+})
+
+void t.test(`${SERVERS} servers come, are killed, come back and go without a trace`, async (t) => {
+	const one = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
+	t.teardown(() => one.stop())
+	const hal = await follow(t, one, 'hal')
+	const names = Array.from({ length: SERVERS }, (_, n) => `own-${n}`)
+	const added = await Promise.all(names.map((name) => add(hal, stdio(name, servers.fixture))))
+	const ids = added.map(({ id }) => String(id))
+	const connected = (id: string) => until(one, 'hal', id, ({ status, pid }) => status === 'connected' && pid !== null)
+	const first = (await Promise.all(ids.map(connected))).map(({ pid }) => Number(pid))
+	t.equal(new Set(first).size, SERVERS)
+
+	for (const pid of first) process.kill(pid, 'SIGKILL')
+	await hal.stream.waitFor('mcp.disconnected', SERVERS)
+	const second = (await Promise.all(ids.map(connected))).map(({ pid }) => Number(pid))
+	t.strictSame(
+		second.filter((pid) => first.includes(pid)),
+		[],
+	)
+	await Promise.all(ids.slice(SERVERS / 2).map((id) => one.request('DELETE', `/v1/agents/hal/mcp/${id}`)))
+	t.strictSame(await gone(second.slice(SERVERS / 2)), [])
+	t.equal(leftIn(one).length, 2 * (SERVERS / 2), 'a folder and a file for each that is left')
+	await one.request('DELETE', '/v1/agents/hal')
+	t.strictSame(await gone([...first, ...second]), [])
+	while (leftIn(one).length > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+})
+
+void t.test('a changed setting, and a gateway that stops, leave no process', async (t) => {
+	const one = await startGateway()
+	const ida = await follow(t, one, 'ida')
+	const { id } = await add(ida, stdio('own', servers.fixture))
+	const before = (await ida.call(`mcp/${id}`)).body.pid
+	const reloaded = ida.stream // hears the agent's events only
+	writeFileSync(join(one.home, 'config/gateway.yaml'), 'mcp: {call_timeout_s: 7}\n')
+	await reloaded.waitFor('mcp.connected', 2)
+	t.notOk(isRunning(before))
+	const after = (await until(one, 'ida', id, ({ status }) => status === 'connected')).pid
+	t.equal((await callTool(ida, 'mcp__own__echo', { text: 'hi' })).result, 'hi')
+	const children = JSON.parse((await callTool(ida, 'mcp__own__children')).result) as number[]
+	await one.stop()
+	t.strictSame(await gone([after, ...children]), [])
+})

@@ -1,0 +1,335 @@
+/** The parts that need no server: what is read, shown, compared and waited for. */
+import t from 'tap'
+import { openRefresher } from '../../../plugins/mcp/refresher.ts'
+import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
+import { elicit } from '../../../plugins/mcp/elicitation.ts'
+import type { Elicited, FormRequest } from '../../../plugins/mcp/elicitation.ts'
+import { baseEnvironment, checkVariable } from '../../../plugins/mcp/environment.ts'
+import { hintOf, readAnswer } from '../../../plugins/mcp/fields.ts'
+import { toolNames } from '../../../plugins/mcp/names.ts'
+import { openPatience } from '../../../plugins/mcp/patience.ts'
+import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
+import { textOfResult } from '../../../plugins/mcp/results.ts'
+import { openSlots } from '../../../plugins/mcp/slots.ts'
+import { openTail } from '../../../plugins/mcp/tail.ts'
+import { openThrottle } from '../../../plugins/mcp/throttle.ts'
+import { wireName } from '../../../core/protocol.ts'
+
+void t.test('a list of tools may hold anything; what cannot be offered is named', async (t) => {
+	const good = { name: 'a', inputSchema: { type: 'object' } }
+	let deep: object = {}
+	for (let level = 0; level < 40; level++) deep = { deep }
+	const { definitions, refused } = readDefinitions([
+		good,
+		null,
+		'tool',
+		{ inputSchema: {} },
+		{ name: 'b c', inputSchema: {} },
+		{ name: 'no-schema' },
+		{ name: 'a-list', inputSchema: { type: 'array' } },
+		{ name: 'odd', inputSchema: { properties: 'x' } },
+		{ name: 'deep', inputSchema: deep },
+		{ name: 'long', description: 'x'.repeat(70_000), inputSchema: {} },
+		{ name: 'task', inputSchema: {}, execution: { taskSupport: 'required' } },
+		{ ...good, description: 'again' },
+		{ name: '__proto__', title: 'Titled', inputSchema: { properties: { x: {} } }, annotations: { readOnlyHint: true } },
+	])
+	t.match(definitions, [
+		{ name: 'a', description: 'The tool a.', input_schema: { type: 'object', properties: {} }, annotations: {} },
+		{
+			name: '__proto__',
+			description: 'Titled',
+			input_schema: { properties: { x: {} }, type: 'object' },
+			annotations: { readOnlyHint: true },
+		},
+	])
+	t.equal(refused.length, 11)
+	t.match(
+		refused.join('\n'),
+		/no-schema takes no object[^]*deep has[^]*long has[^]*task works as a task[^]*a is listed twice/,
+	)
+	const many = Array.from({ length: 300 }, (_, n) => ({ name: `t${n}`, inputSchema: {} }))
+	t.equal(readDefinitions(many).definitions.length, 256)
+})
+
+void t.test('a digest follows every word, and not the order of keys', async (t) => {
+	const digestOf = (tool: object): string | undefined => readDefinitions([tool]).definitions[0]?.digest
+	const one = {
+		name: 'a',
+		description: 'd',
+		inputSchema: { type: 'object', properties: { x: { type: 'string', title: 'X' } } },
+	}
+	const same = {
+		inputSchema: { properties: { x: { title: 'X', type: 'string' } }, type: 'object' },
+		description: 'd',
+		name: 'a',
+	}
+	t.equal(digestOf(one), digestOf(same))
+	t.equal(digestOf(one), digestOf({ ...one, _meta: { now: 1 }, icons: [] }))
+	for (const change of [
+		{ description: 'D' },
+		{ title: 't' },
+		{ annotations: { readOnlyHint: true } },
+		{ outputSchema: {} },
+		{ inputSchema: { type: 'object', properties: { y: { type: 'string', title: 'X' } } } },
+	]) {
+		t.not(digestOf({ ...one, ...change }), digestOf(one), JSON.stringify(change))
+	}
+})
+
+void t.test('pins: the first definition counts, also after its tool was away', async (t) => {
+	const tools = (...said: [name: string, description: string][]) =>
+		readDefinitions(said.map(([name, description]) => ({ name, description, inputSchema: {} }))).definitions
+	const first = compare(undefined, tools(['a', 'one'], ['b', 'one']))
+	t.strictSame([first.held, first.changed], [[], true])
+	t.equal(compare(first.pins, tools(['a', 'one'], ['b', 'one'])).changed, false)
+	const away = compare(first.pins, tools(['b', 'one'], ['c', 'new']))
+	t.strictSame(
+		offered(away.pins).map((one) => one.name),
+		['b', 'c'],
+		'what is new is offered, what is away is not',
+	)
+	const back = compare(away.pins, tools(['a', 'two'], ['b', 'one']))
+	t.strictSame(back.held, ['a'])
+	t.strictSame(compare(back.pins, tools(['a', 'two'], ['b', 'one'])).held, [], 'told once')
+	t.strictSame(compare(back.pins, tools(['a', 'three'], ['b', 'one'])).held, ['a'], 'and again where it changes again')
+	const none = acceptHeld(back.pins, ['unknown'])
+	t.strictSame(none.accepted, [])
+	const all = acceptHeld(back.pins)
+	t.strictSame(all.accepted, ['a'])
+	t.equal(offered(all.pins).find((one) => one.name === 'a')?.description, 'two')
+})
+
+void t.test('names of tools are different for every API', async (t) => {
+	const names = toolNames([
+		{ server: 'a', tool: 'b__c' },
+		{ server: 'a__b', tool: 'c' },
+		{ server: 's', tool: 'x.y' },
+		{ server: 's', tool: 'x_y' },
+		{ server: 's'.repeat(64), tool: 't'.repeat(100) },
+		{ server: 's'.repeat(64), tool: `${'t'.repeat(99)}u` },
+	])
+	t.equal(names[0], 'mcp__a__b__c')
+	t.match(names[1], /^mcp__a__b__c_[0-9a-f]{8}$/)
+	t.equal(new Set(names.map(wireName)).size, names.length)
+	for (const name of names) t.ok(name.length <= 128, name)
+})
+
+void t.test('a result is told as text, whatever it is', async (t) => {
+	const told: [result: Record<string, unknown>, text: string | RegExp][] = [
+		[{}, ''],
+		[{ content: 'text' }, ''],
+		[
+			{
+				content: [
+					{ type: 'text', text: 'a' },
+					{ type: 'text', text: 'b' },
+				],
+			},
+			'a\nb',
+		],
+		[
+			{ content: [null, 1, {}, { type: 'text' }, { type: 'hologram' }] },
+			/^(\[a piece of the kind unnamed: not shown\]\n){3}\[a piece of the kind hologram/,
+		],
+		[{ content: [{ type: 'audio', mimeType: 'audio/wav', data: 'AAAA' }] }, '[audio, audio/wav, 3 bytes: not shown]'],
+		[
+			{ content: [{ type: 'resource', resource: { uri: 'x://1', blob: 'AAAA' } }] },
+			'[resource x://1, of unknown type, 3 bytes: not shown]',
+		],
+		[{ structuredContent: { a: 1 } }, '{"a":1}'],
+		[{ content: [{ type: 'text', text: '{ "a": 1 }' }], structuredContent: { a: 1 } }, '{ "a": 1 }'],
+		[{ content: [{ type: 'text', text: 'It is 1.' }], structuredContent: { a: 1 } }, 'It is 1.\n{"a":1}'],
+		[{ content: [{ type: 'text', text: 'x'.repeat(70_000) }] }, /^x{65536}… \[cut: 4464 more characters\]$/],
+	]
+	for (const [result, text] of told) {
+		const shown = textOfResult(result)
+		if (typeof text === 'string') t.equal(shown, text)
+		else t.match(shown, text)
+	}
+})
+
+void t.test('an answer is read as the field wants it', async (t) => {
+	const read = (schema: Record<string, unknown>, answer: string) =>
+		readAnswer({ name: 'f', schema, required: true }, answer)
+	const choice = {
+		type: 'string',
+		oneOf: [
+			{ const: 'h1', title: 'Superman' },
+			{ const: 'h2', title: 'Lantern' },
+		],
+	}
+	const several = { type: 'array', minItems: 1, maxItems: 2, items: { anyOf: choice.oneOf } }
+	const good: [Record<string, unknown>, string, unknown][] = [
+		[{ type: 'string' }, ' as it is ', ' as it is '],
+		[{ type: 'integer' }, ' 42 ', 42],
+		[{ type: 'number', minimum: 0, maximum: 1 }, '0.5', 0.5],
+		[{ type: 'boolean' }, 'Yes', true],
+		[{ type: 'boolean' }, 'FALSE', false],
+		[choice, 'superman', 'h1'],
+		[choice, 'h2', 'h2'],
+		[several, 'Superman, h2', ['h1', 'h2']],
+		[{ type: 'array', items: { type: 'string', enum: ['x'] } }, '', []],
+	]
+	for (const [schema, answer, value] of good)
+		t.strictSame(read(schema, answer), { value }, `${JSON.stringify(schema)} ${answer}`)
+	const wrong: [Record<string, unknown>, string][] = [
+		[{ type: 'integer' }, '1.5'],
+		[{ type: 'integer' }, ''],
+		[{ type: 'number' }, 'Infinity'],
+		[{ type: 'number', minimum: 1 }, '0'],
+		[{ type: 'number', maximum: 1 }, '2'],
+		[{ type: 'boolean' }, 'perhaps'],
+		[{ type: 'string', minLength: 3 }, 'ab'],
+		[{ type: 'string', maxLength: 3 }, 'abcd'],
+		[choice, 'Batman'],
+		[several, ''],
+		[several, 'Superman, Batman'],
+		[several, 'h1, h2, h1'],
+	]
+	for (const [schema, answer] of wrong) t.ok('problem' in read(schema, answer), `${JSON.stringify(schema)} ${answer}`)
+	t.strictSame(hintOf({ name: 'f', schema: choice, required: true }).options, ['Superman', 'Lantern'])
+	t.notOk(hintOf({ name: 'f', schema: several, required: true }).options)
+})
+
+void t.test('a form that cannot be answered is given up', async (t) => {
+	const request = (properties: object, required: string[] = []): FormRequest => ({
+		message: 'm'.repeat(10_000),
+		requestedSchema: { properties: properties as Record<string, unknown>, required },
+	})
+	const ask = async (form: FormRequest, answer: string): Promise<{ result: Elicited; questions: string[] }> => {
+		const questions: string[] = []
+		const result = await elicit(form, 'own', async ({ question }) => {
+			questions.push(question)
+			return answer
+		})
+		return { result, questions }
+	}
+	const stubborn = await ask(request({ age: { type: 'integer' } }, ['age']), 'young')
+	t.strictSame([stubborn.result, stubborn.questions.length], [{ action: 'cancel' }, 3])
+	const wide = Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`f${n}`, { type: 'string' }]))
+	t.strictSame(await ask(request(wide), 'x'), { result: { action: 'decline' }, questions: [] })
+	const long = await ask(
+		request({ f: { type: 'string', description: 'd'.repeat(5_000), default: 'e'.repeat(5_000) } }),
+		'x',
+	)
+	t.ok((long.questions[0]?.length ?? 0) < 4_000, 'fits into a question')
+	t.match(long.questions[0], /"decline" refuses\.$/)
+	for (const url of [
+		'javascript:alert(1)',
+		'file:///etc/passwd',
+		'no address',
+		`https://x.test/${'y'.repeat(3_000)}`,
+	]) {
+		const visit = await elicit({ mode: 'url', message: 'm', url }, 'own', () => Promise.reject(new Error('asked')))
+		t.strictSame(visit, { action: 'decline' }, url.slice(0, 40))
+	}
+})
+
+void t.test('the environment: the safe few, and no variable that runs code', async (t) => {
+	const own = {
+		PATH: '/bin',
+		HOME: '/root',
+		SECRET: 'x',
+		NODE_OPTIONS: '-r x',
+		SHELL: '() { :; }; echo',
+		SVC_HOME: '/s',
+	}
+	t.strictSame(baseEnvironment(own), { HOME: '/root', PATH: '/bin' })
+	for (const name of [
+		'NODE_OPTIONS',
+		'Node_Options',
+		'LD_PRELOAD',
+		'DYLD_INSERT_LIBRARIES',
+		'BASH_ENV',
+		'PYTHONPATH',
+		'PERL5OPT',
+		'RUBYOPT',
+		'npm_config_prefix',
+		'NPM_CONFIG_PREFIX',
+		'JAVA_TOOL_OPTIONS',
+		'GIT_SSH_COMMAND',
+		'SVC_HOME',
+	]) {
+		t.throws(() => checkVariable(name), { code: 'invalid_request' }, name)
+	}
+	for (const name of ['GITHUB_TOKEN', 'LEVEL', 'MEMORY_FILE_PATH', 'NODE_ENV', 'PATH', 'GIT_AUTHOR_NAME'])
+		checkVariable(name)
+})
+
+void t.test('patience: progress and a person stop the clock, the total goes on', async (t) => {
+	let expired: string | undefined
+	const { promise, resolve } = Promise.withResolvers<void>()
+	const patience = openPatience({ idle_ms: 40, total_ms: 10_000 }, (what) => {
+		expired = what
+		resolve()
+	})
+	const goOn = patience.hold()
+	const again = patience.hold()
+	await new Promise((done) => setTimeout(done, 80))
+	t.equal(expired, undefined, 'held')
+	goOn()
+	goOn()
+	again()
+	await promise
+	t.match(expired, /0\.04 s without a sign of progress/)
+})
+
+void t.test('a refresher works one at a time, and once more for whoever asked meanwhile', async (t) => {
+	let runs = 0
+	let atOnce = 0
+	const done = Promise.withResolvers<void>()
+	const refresh = openRefresher(1, async () => {
+		t.equal(++atOnce, 1)
+		await new Promise((resolve) => setImmediate(resolve))
+		atOnce--
+		if (++runs === 2) done.resolve()
+	})
+	for (let n = 0; n < 10; n++) refresh()
+	const alive = setInterval(() => {}, 1_000) // its own timer keeps no process up
+	await done.promise
+	clearInterval(alive)
+	t.equal(runs, 2)
+})
+
+void t.test('slots: so many at once, the hurried first, and who leaves is forgotten', async (t) => {
+	const slots = openSlots()
+	const signal = new AbortController().signal
+	const held = await Promise.all(Array.from({ length: 6 }, () => slots.take(signal, false)))
+	const order: string[] = []
+	const leaving = new AbortController()
+	const waits = [
+		slots.take(leaving.signal, false).catch(() => order.push('left')),
+		slots.take(signal, false).then((give) => (order.push('patient'), give())),
+		slots.take(signal, true).then((give) => (order.push('hurried'), give())),
+	]
+	leaving.abort(new Error('gone'))
+	held[0]?.()
+	held[0]?.()
+	await Promise.all(waits)
+	t.strictSame(order, ['left', 'hurried', 'patient'])
+	for (const give of held) give()
+	const all = await Promise.all(Array.from({ length: 6 }, () => slots.take(signal, false)))
+	t.equal(all.length, 6)
+	for (const give of all) give()
+})
+
+void t.test('a throttle waits for the rest of its window; a tail keeps the end', async (t) => {
+	let now = 0
+	const throttle = openThrottle(() => now)
+	t.strictSame(
+		Array.from({ length: 99 }, () => throttle.take(10)).filter((wait) => wait > 0),
+		[],
+	)
+	now = 6
+	t.equal(throttle.take(10), 14)
+	now = 20
+	t.equal(throttle.take(10), 0)
+	t.equal(throttle.take(5 * 1024 * 1024), 20)
+
+	const tail = openTail(10)
+	tail.push('one\n')
+	t.equal(tail.text(), 'one\n')
+	for (let n = 0; n < 100; n++) tail.push(`line ${n}\n`)
+	t.equal(tail.text(), 'line 99\n')
+})

@@ -1,0 +1,122 @@
+/** What a server gets to know: its environment, its headers, and secrets under a grant only. */
+import { readFileSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { add, callTool, servers, stdio, until } from '../../support/mcp.ts'
+import { follow } from '../../support/runs.ts'
+
+const gateway = await startGateway({
+	env: {
+		HOME: '/home/somebody',
+		PATH: process.env.PATH,
+		LANG: 'C.UTF-8',
+		OPENAI_API_KEY_OF_MINE: 'sk-private',
+		NODE_OPTIONS: '--no-warnings',
+	},
+})
+t.teardown(() => gateway.stop())
+
+const post = async (path: string, body: object): Promise<Answer> => (await gateway.request('POST', path, { body })).body
+
+void t.test('a process gets the safe few variables, what its record names, and an empty folder', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const { id } = await add(ada, { ...stdio('own', servers.fixture), env: { LEVEL: 'debug-everything', EMPTY: '' } })
+	const { env, cwd } = JSON.parse((await callTool(ada, 'mcp__own__environment')).result)
+	const { SVC_MCP_PROCESS: mark, ...rest } = env
+	t.match(mark, /^[0-9a-f]{32}$/)
+	t.strictSame(rest, {
+		HOME: '/home/somebody',
+		PATH: process.env.PATH,
+		LANG: 'C.UTF-8',
+		LEVEL: 'debug-everything',
+		EMPTY: '',
+	})
+	t.equal(cwd, join(gateway.home, 'run/mcp', mark))
+	t.strictSame(readdirSync(cwd), [])
+	const { body } = await ada.call(`mcp/${id}`)
+	t.strictSame(body.env, { EMPTY: null, LEVEL: null }, 'names without values')
+})
+
+void t.test('a secret needs a grant; taking it back ends the connection', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	const secret = await post('/v1/vault/secrets', { name: 'TOKEN', value: 'the-secret-value-1' })
+	const { id } = await add(bea, {
+		...stdio('own', servers.fixture),
+		env: { TOKEN: { secret: 'TOKEN' }, LINE: 'Bearer {{secret:TOKEN}}' },
+	})
+	const denied = await until(gateway, 'bea', id, ({ status }) => status === 'error')
+	t.match(denied.last_error.message, /no grant for a secret "TOKEN"/)
+	t.match((await bea.stream.waitFor('vault.denied')).payload, { secret: 'TOKEN', via: 'mcp:own' })
+
+	const { grant_id } = await post('/v1/vault/grants', { agent_id: 'bea', secret_id: secret.id })
+	await until(gateway, 'bea', id, ({ status }) => status === 'connected')
+	t.match((await bea.stream.waitFor('vault.accessed')).payload, { secret: 'TOKEN', via: 'mcp:own' })
+	const shown = await callTool(bea, 'mcp__own__environment')
+	t.match(shown.result, /"TOKEN":"\[redacted:TOKEN\]"/)
+	t.match(shown.result, /"LINE":"Bearer \[redacted:TOKEN\]"/)
+	const { body } = await bea.call(`mcp/${id}`)
+	t.strictSame(body.env, { LINE: null, TOKEN: { secret: 'TOKEN' } })
+
+	await gateway.request('DELETE', `/v1/vault/grants/${grant_id}`)
+	await until(gateway, 'bea', id, ({ status }) => status === 'error')
+	t.notMatch(JSON.stringify(bea.stream.events), /the-secret-value/)
+})
+
+void t.test('a handle in the arguments of a call is filled in for the server alone', async (t) => {
+	const cleo = await follow(t, gateway, 'cleo')
+	const secret = await post('/v1/vault/secrets', { name: 'HANDLE', value: 'the-secret-value-2' })
+	await add(cleo, stdio('own', servers.fixture))
+	const args = { text: 'a {{secret:HANDLE}} z' }
+	t.match(await callTool(cleo, 'mcp__own__echo', args), { event_type: 'mcp.failed', code: 'vault_denied' })
+	await post('/v1/vault/grants', { agent_id: 'cleo', secret_id: secret.id })
+	const run_id = await cleo.complete(`/tool mcp__own__echo ${JSON.stringify(args)}`)
+	t.match((await cleo.heard(run_id, 'mcp.called')).payload.arguments, /\{\{secret:HANDLE\}\}/)
+	t.equal((await cleo.heard(run_id, 'mcp.result')).payload.result, 'a [redacted:HANDLE] z')
+	t.match(cleo.typesOf(run_id).join(), /mcp\.called,vault\.accessed,(security\.redacted,)*mcp\.result/)
+})
+
+void t.test('headers go to the server, and to no other', async (t) => {
+	const heard: IncomingHttpHeaders[] = []
+	const other: IncomingHttpHeaders[] = []
+	const elsewhere = createServer((request, response) => {
+		other.push(request.headers)
+		response.writeHead(401).end()
+	}).listen(0, '127.0.0.1')
+	const web = createServer((request, response) => {
+		heard.push(request.headers)
+		const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/mcp`
+		response.writeHead(307, { location }).end()
+	}).listen(0, '127.0.0.1')
+	t.teardown(() => [web, elsewhere].map((one) => one.close()))
+	const secret = await post('/v1/vault/secrets', { name: 'KEY', value: 'the-secret-value-3' })
+	const dora = await follow(t, gateway, 'dora')
+	await post('/v1/vault/grants', { agent_id: 'dora', secret_id: secret.id })
+	const { id } = await add(dora, {
+		name: 'web',
+		transport: 'http',
+		url: `http://127.0.0.1:${(web.address() as AddressInfo).port}/mcp`,
+		headers: { Authorization: 'Bearer {{secret:KEY}}', 'X-Team': 'blue' },
+	})
+	t.match(heard[0], { authorization: 'Bearer the-secret-value-3', 'x-team': 'blue' })
+	t.strictSame(other, [], 'a redirect to another origin is not followed')
+	const { body } = await dora.call(`mcp/${id}`)
+	t.not(body.status, 'connected')
+	t.strictSame(body.headers, { Authorization: null, 'X-Team': null })
+	t.notMatch(JSON.stringify([body, dora.stream.events]), /the-secret-value/)
+})
+
+void t.test('values do not lie open on the disk', async (t) => {
+	const emma = await follow(t, gateway, 'emma')
+	await add(emma, { ...stdio('own', servers.fixture), env: { PLAIN: 'typed-in-by-hand-4711' } })
+	const files = readdirSync(gateway.home, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+	t.ok(files.length > 2)
+	for (const file of files) {
+		const bytes = readFileSync(join(file.parentPath, file.name))
+		t.notOk(bytes.includes('typed-in-by-hand-4711'), file.name)
+	}
+})

@@ -1,0 +1,129 @@
+/** Servers over HTTP that do what they should not, and what the gateway makes of it. */
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { add, callTool, until } from '../../support/mcp.ts'
+import { follow } from '../../support/runs.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+
+type Handle = (message: Answer, request: IncomingMessage, response: ServerResponse) => unknown
+
+const MUTE = Symbol('no answer at all')
+
+/** A server that answers each message with what `handle` gives; where that is undefined, as a good one does. */
+async function serve(t: Test, handle: Handle): Promise<string> {
+	const server = createServer((request, response) => {
+		void (async () => {
+			let text = ''
+			for await (const part of request.setEncoding('utf8')) text += String(part)
+			if (request.method !== 'POST') return void response.writeHead(request.method === 'GET' ? 405 : 200).end()
+			const message = JSON.parse(text) as Answer
+			const result = handle(message, request, response) ?? basics(message)
+			if (result === MUTE || response.headersSent) return
+			if (message.id === undefined) return void response.writeHead(202).end()
+			response.setHeader('content-type', 'application/json')
+			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
+		})()
+	}).listen(0, '127.0.0.1')
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	await new Promise((resolve) => server.once('listening', resolve))
+	return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+}
+
+function basics({ method, params }: Answer): unknown {
+	if (method === 'initialize') {
+		const { protocolVersion } = params
+		return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'odd', version: '1' } }
+	}
+	if (method === 'tools/list') return { tools: [{ name: 'do', inputSchema: { type: 'object' } }] }
+	return method === 'tools/call' ? { content: [{ type: 'text', text: 'done' }] } : {}
+}
+
+void t.test('a session that the server has forgotten is made anew, and the call is made again', async (t) => {
+	let sessions = 0
+	let forgotten = ''
+	let calls = 0
+	const url = await serve(t, ({ method }, request, response) => {
+		if (method === 'initialize') response.setHeader('mcp-session-id', `session-${++sessions}`)
+		else if (request.headers['mcp-session-id'] === forgotten) response.writeHead(404).end()
+		if (method === 'tools/call') calls++
+	})
+	const ada = await follow(t, gateway, 'ada')
+	await add(ada, { name: 'web', transport: 'http', url })
+	t.equal((await callTool(ada, 'mcp__web__do')).result, 'done')
+	forgotten = 'session-1'
+	t.equal((await callTool(ada, 'mcp__web__do')).result, 'done')
+	t.strictSame([sessions, calls], [2, 3])
+	t.match((await ada.stream.waitFor('mcp.disconnected')).payload, { reason: 'it has forgotten the session' })
+})
+
+void t.test('an answer that is too large ends the attempt', async (t) => {
+	const url = await serve(t, ({ method }) =>
+		method === 'tools/list' ? { tools: [], padding: 'x'.repeat(5 * 1024 * 1024) } : undefined,
+	)
+	const bea = await follow(t, gateway, 'bea')
+	const { id, status } = await add(bea, { name: 'web', transport: 'http', url })
+	t.equal(status, 'reconnecting')
+	t.match((await bea.call(`mcp/${id}`)).body.last_error.message, /more than 4194304 bytes/)
+})
+
+void t.test('a server that wants a login, or speaks another protocol, is not tried again', async (t) => {
+	const cleo = await follow(t, gateway, 'cleo')
+	const closed = await serve(t, (_, __, response) => void response.writeHead(401).end('who are you?'))
+	const login = await add(cleo, { name: 'login', transport: 'http', url: closed })
+	t.equal(login.status, 'error')
+	t.match((await cleo.call(`mcp/${login.id}`)).body.last_error.message, /who are you\?/)
+	const other = await serve(t, ({ method }) =>
+		method === 'initialize'
+			? { protocolVersion: '1999-01-01', capabilities: {}, serverInfo: { name: 'old', version: '1' } }
+			: undefined,
+	)
+	const { id } = await add(cleo, { name: 'old', transport: 'http', url: other })
+	t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, /protocol version is not supported: 1999-01-01/)
+})
+
+void t.test('a stream that floods the gateway with notices leaves it responsive', async (t) => {
+	const notice = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} })}\n\n`
+	let flooding = false
+	const url = await serve(t, ({ method }, _request, response) => {
+		if (method !== 'tools/call') return
+		flooding = true
+		response.writeHead(200, { 'content-type': 'text/event-stream' })
+		const pour = (): void => {
+			while (flooding && !response.destroyed && response.write(notice.repeat(500))) continue
+		}
+		response.on('drain', pour)
+		response.on('close', () => (flooding = false))
+		pour()
+	})
+	const dora = await follow(t, gateway, 'dora')
+	const { id } = await add(dora, { name: 'web', transport: 'http', url })
+	const run_id = await dora.start('/tool mcp__web__do {}')
+	await dora.heard(run_id, 'mcp.called')
+	for (let n = 0; n < 20; n++) t.equal((await gateway.request('GET', '/v1/agents/dora/mcp')).status, 200)
+	await gateway.request('POST', '/v1/agents/dora/stop', { body: {} })
+	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')
+	await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)
+})
+
+void t.test('a server that answers nothing keeps nobody waiting', async (t) => {
+	const url = await serve(t, () => MUTE)
+	const emma = await follow(t, gateway, 'emma')
+	const adding = emma.call('mcp', { name: 'mute', transport: 'http', url })
+	await emma.stream.waitFor('mcp.added')
+	await emma.complete('hello')
+	const [server] = (await emma.call('mcp')).body
+	t.equal(server.status, 'connecting')
+	t.equal((await gateway.request('DELETE', `/v1/agents/emma/mcp/${server.id}`)).status, 204)
+	t.ok([201, 404].includes((await adding).status))
+	await until(gateway, 'emma', server.id, ({ statusCode }) => statusCode === 404)
+})

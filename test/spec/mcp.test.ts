@@ -1,0 +1,265 @@
+/** The MCP server resource and its rows in the spec's table "MCP servers", over HTTP. */
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
+import { add, freePort, isRunning, servers, startEverything, stdio, until } from '../support/mcp.ts'
+import { refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+
+const allowed = [process.execPath, servers.fixture, '--listed']
+const gateway = await startGateway({
+	config: `mcp: ${JSON.stringify({
+		allowed_commands: [allowed, ['LEVEL=', 'TOKEN=', ...allowed, '--with-env']],
+		allowed_hosts: ['localhost'],
+		max_per_agent: 3,
+	})}\n`,
+})
+const { url } = await startEverything(t, 'streamableHttp')
+t.teardown(() => gateway.stop())
+
+function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
+	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
+}
+
+async function tokenWith(...scopes: string[]): Promise<string> {
+	return (await call('POST', '/v1/auth/tokens', { scopes })).body.token
+}
+
+void t.test('a stdio server is added, listed, read and removed', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const added = await ada.call('mcp', stdio('own', servers.fixture))
+	t.equal(added.status, 201)
+	const { id, ...rest } = added.body
+	t.match(id, /^[0-9a-f-]{36}$/)
+	t.strictSame(rest, { name: 'own', transport: 'stdio', status: 'connected' })
+	t.strictSame((await ada.call('mcp')).body, [added.body])
+
+	const { status, body } = await ada.call(`mcp/${id}`)
+	t.equal(status, 200)
+	t.match(body, {
+		...added.body,
+		command: process.execPath,
+		args: [servers.fixture],
+		env: {},
+		status_detail: 'connected by stdio',
+		last_error: null,
+		failures: 0,
+		server: { name: 'fixture', version: '1.0.0' },
+		protocol_version: '2025-11-25',
+		connected_at: String,
+		stderr: 'ready to serve\n',
+		not_offered: [],
+	})
+	const echo = body.tools.find((tool: Answer) => tool.name === 'echo')
+	t.match(echo, { tool: 'mcp__own__echo', description: 'The tool echo.', held: false, digest: /^[0-9a-f]{64}$/ })
+	t.strictSame(echo.input_schema, { type: 'object', properties: {} })
+	t.strictSame(echo.annotations, { readOnlyHint: true })
+
+	const removed = await call('DELETE', `/v1/agents/ada/mcp/${id}`)
+	t.equal(removed.status, 204)
+	t.equal(removed.body, '')
+	t.notOk(isRunning(body.pid), 'its process is gone when the answer comes')
+	t.strictSame((await ada.call('mcp')).body, [])
+	for (const [method, path] of [
+		['GET', ''],
+		['DELETE', ''],
+		['PATCH', ''],
+		['POST', '/restart'],
+		['POST', '/accept'],
+	]) {
+		const reply = await call(
+			String(method),
+			`/v1/agents/ada/mcp/${id}${path}`,
+			method === 'PATCH' ? { enabled: true } : undefined,
+		)
+		refused(t, reply, { status: 404, code: 'not_found', says: /no MCP server/ }, `${method} ${path}`)
+	}
+	await ada.stream.waitFor('mcp.removed')
+	t.strictSame(
+		ada.stream.events.map((event) => event.event_type),
+		['mcp.added', 'mcp.connected', 'mcp.disconnected', 'mcp.removed'],
+	)
+	t.match(ada.stream.events[0]?.payload, {
+		server: 'own',
+		mcp_id: id,
+		command: process.execPath,
+		args: [servers.fixture],
+	})
+})
+
+void t.test('a server at an address is added', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	const added = await add(bea, { name: 'web', transport: 'sse', url })
+	t.strictSame({ ...added, id: '' }, { id: '', name: 'web', transport: 'sse', status: 'connected' })
+	const { body } = await bea.call(`mcp/${added.id}`)
+	t.match(body, { url, headers: {}, pid: null, stderr: '' })
+	t.notOk('command' in body)
+})
+
+void t.test('what does not fit is refused', async (t) => {
+	await follow(t, gateway, 'cleo')
+	const good = stdio('own', servers.fixture)
+	const web = { name: 'web', transport: 'sse', url: 'http://127.0.0.1:9/mcp' }
+	const wrong: [body: unknown, path: string, says?: RegExp][] = [
+		[{}, 'name'],
+		[{ ...good, name: '-own' }, 'name', /begin with a letter/],
+		[{ ...good, name: 'a b' }, 'name'],
+		[{ ...good, name: 'a__b' }, 'name', /single _/],
+		[{ ...good, name: 'a_' }, 'name'],
+		[{ ...good, name: 'x'.repeat(65) }, 'name'],
+		[{ name: 'x', command: 'y' }, 'transport'],
+		[{ ...good, transport: 'telepathy' }, 'transport', /stdio, sse, http/],
+		[{ ...good, url: 'http://127.0.0.1/' }, 'url'],
+		[{ ...good, headers: {} }, 'headers'],
+		[{ name: 'x', transport: 'stdio' }, 'command'],
+		[{ ...good, command: '' }, 'command'],
+		[{ ...good, command: 'bin/server' }, 'command', /PATH, or an absolute path/],
+		[{ ...good, command: 'no\0de' }, 'command'],
+		[{ ...good, args: 'run' }, 'args'],
+		[{ ...good, args: ['a\0b'] }, 'args.0'],
+		[{ ...good, args: Array(65).fill('a') }, 'args'],
+		[{ ...good, env: { 'A=B': 'c' } }, 'env.A=B'],
+		[{ ...good, env: { A: 1 } }, 'env.A'],
+		[{ ...good, env: { A: { secret: 'a b' } } }, 'env.A.secret'],
+		[{ ...good, env: { NODE_OPTIONS: '--inspect' } }, 'env.NODE_OPTIONS', /run other code/],
+		[{ ...good, env: { ld_preload: 'x.so' } }, 'env.ld_preload'],
+		[{ ...good, env: { PYTHONSTARTUP: 'x.py' } }, 'env.PYTHONSTARTUP'],
+		[{ ...good, env: { npm_config_registry: 'x' } }, 'env.npm_config_registry'],
+		[{ ...good, extra: true }, 'extra'],
+		[{ ...web, command: 'node' }, 'command'],
+		[{ ...web, url: 'ftp://example.com' }, 'url', /http:\/\/ or https:\/\//],
+		[{ ...web, url: 'example.com/mcp' }, 'url'],
+		[{ ...web, url: 'http://ann:pw@example.com/' }, 'url', /headers/],
+		[{ ...web, headers: { 'Mcp-Session-Id': 'mine' } }, 'headers.Mcp-Session-Id'],
+		[{ ...web, headers: { Host: 'other' } }, 'headers.Host'],
+		[{ ...web, headers: { 'a b': 'c' } }, 'headers.a b'],
+		[{ ...web, headers: { A: 'b\r\nC: d' } }, 'headers.A'],
+	]
+	for (const [body, path, says] of wrong) {
+		const reply = await call('POST', '/v1/agents/cleo/mcp', body)
+		refused(t, reply, { status: 400, code: 'invalid_request', path, ...(says && { says }) }, JSON.stringify(body))
+	}
+	refused(t, await call('POST', '/v1/agents/cleo/mcp', { ...web, url: 'http://169.254.169.254/' }), {
+		status: 400,
+		code: 'address_refused',
+	})
+	refused(t, await call('POST', '/v1/agents/nobody/mcp', good), { status: 404, code: 'not_found', says: /"nobody"/ })
+	refused(t, await call('GET', '/v1/agents/nobody/mcp'), { status: 404, code: 'not_found' })
+	t.strictSame((await call('GET', '/v1/agents/cleo/mcp')).body, [])
+})
+
+void t.test('a name is taken once, also at the same time; and so many fit and no more', async (t) => {
+	const dora = await follow(t, gateway, 'dora')
+	const same = await Promise.all(Array.from({ length: 5 }, () => dora.call('mcp', stdio('own', servers.fixture))))
+	t.equal(same.filter((reply) => reply.status === 201).length, 1)
+	for (const reply of same.filter((one) => one.status !== 201)) {
+		refused(t, reply, { status: 409, code: 'already_exists', says: /"own" already/ })
+	}
+	const more = await Promise.all(['a', 'b', 'c', 'd'].map((name) => dora.call('mcp', stdio(name, servers.fixture))))
+	t.equal(more.filter((reply) => reply.status === 201).length, 2)
+	const full = more.find((one) => one.status !== 201)
+	refused(t, full as Reply<Answer>, { status: 409, code: 'conflict', says: /mcp\.max_per_agent/ })
+
+	const [first] = (await dora.call('mcp')).body
+	await call('DELETE', `/v1/agents/dora/mcp/${first.id}`)
+	t.equal((await dora.call('mcp', stdio(first.name, servers.fixture))).status, 201, 'a name is free again')
+})
+
+void t.test('each route asks for its scope', async (t) => {
+	const emma = await follow(t, gateway, 'emma')
+	const { id } = await add(emma, stdio('own', servers.fixture))
+	const [reader, writer] = [await tokenWith('agents:read'), await tokenWith('agents:write')]
+	const path = '/v1/agents/emma/mcp'
+	for (const one of [path, `${path}/${id}`]) {
+		t.equal((await call('GET', one, undefined, { token: reader })).status, 200)
+		refused(t, await call('GET', one, undefined, { token: writer }), {
+			status: 403,
+			code: 'forbidden',
+			says: /agents:read/,
+		})
+	}
+	const writes: [string, string, unknown?][] = [
+		['POST', path, stdio('x', servers.fixture)],
+		['PATCH', `${path}/${id}`, { enabled: false }],
+		['POST', `${path}/${id}/restart`],
+		['POST', `${path}/${id}/accept`],
+		['DELETE', `${path}/${id}`],
+	]
+	for (const [method, one, body] of writes) {
+		const reply = await call(method, one, body, { token: reader })
+		refused(t, reply, { status: 403, code: 'forbidden', says: /agents:write/ }, `${method} ${one}`)
+	}
+	t.equal((await call('DELETE', `${path}/${id}`, undefined, { token: writer })).status, 204)
+})
+
+void t.test('a caller without the scope * starts listed command lines only', async (t) => {
+	const fay = await follow(t, gateway, 'fay')
+	const token = await tokenWith('agents:write', 'agents:read')
+	const post = (body: object) => call('POST', '/v1/agents/fay/mcp', body, { token })
+	const listed = stdio('listed', servers.fixture, '--listed')
+	const noWay: [object, RegExp][] = [
+		[stdio('own', servers.fixture), /mcp\.allowed_commands/],
+		[stdio('own', servers.fixture, '--listed', 'more'), /mcp\.allowed_commands/],
+		[{ ...listed, command: 'node' }, /mcp\.allowed_commands/],
+		[{ ...listed, env: { TOKEN: 'x' } }, /setting env/],
+		[{ ...stdio('own', servers.fixture, '--listed', '--with-env'), env: { PATH: '/tmp' } }, /setting env/],
+	]
+	for (const [at, [body, says]] of noWay.entries()) {
+		refused(t, await post(body), { status: 403, code: 'forbidden', says }, JSON.stringify(body))
+		const { payload } = await fay.stream.waitFor('security.violation', at + 1)
+		t.match(payload, { reason: 'mcp_refused', message: says, transport: 'stdio' })
+	}
+	t.match((await post(listed)).body, { status: 'connected' })
+	const withEnv = { ...stdio('with-env', servers.fixture, '--listed', '--with-env'), env: { TOKEN: 'abc' } }
+	t.match((await post(withEnv)).body, { status: 'connected' })
+})
+
+void t.test('a caller without the scope * names public addresses, and listed hosts, only', async (t) => {
+	const gil = await follow(t, gateway, 'gil')
+	const token = await tokenWith('agents:write')
+	const post = (address: string) =>
+		call('POST', '/v1/agents/gil/mcp', { name: 'web', transport: 'http', url: address }, { token })
+	for (const address of [url, url.replace('127.0.0.1', '[::1]'), 'http://10.0.0.1/mcp', 'http://2130706433/']) {
+		refused(t, await post(address), { status: 403, code: 'forbidden', says: /mcp\.allowed_hosts/ }, address)
+	}
+	t.equal((await gil.stream.waitFor('security.violation', 4)).payload.reason, 'mcp_refused')
+	const metadata = await post('http://169.254.169.254/latest/meta-data/')
+	refused(t, metadata, { status: 400, code: 'address_refused' }, 'nobody may')
+	const local = await post(url.replace('127.0.0.1', 'localhost'))
+	t.match(local.body, { status: 'connected' }, 'the operator has listed localhost')
+})
+
+void t.test('a server is switched off and on, and restarted', async (t) => {
+	const hal = await follow(t, gateway, 'hal')
+	const { id } = await add(hal, stdio('own', servers.fixture))
+	const path = `/v1/agents/hal/mcp/${id}`
+	const before = (await call('GET', path)).body.pid
+	const restarted = await call('POST', `${path}/restart`)
+	t.strictSame([restarted.status, restarted.body.status], [200, 'connected'])
+	const second = (await call('GET', path)).body.pid
+	t.not(second, before)
+	t.notOk(isRunning(before))
+
+	const off = await call('PATCH', path, { enabled: false })
+	t.strictSame([off.status, off.body.status], [200, 'disabled'])
+	t.notOk(isRunning(second))
+	t.match((await call('GET', path)).body, { pid: null, connected_at: null, status_detail: /switched off/ })
+	refused(t, await call('POST', `${path}/restart`), { status: 409, code: 'conflict', says: /enabled: true/ })
+	const on = await call('PATCH', path, { enabled: true })
+	t.strictSame([on.status, on.body.status], [200, 'connected'])
+	refused(t, await call('PATCH', path, {}), { status: 400, code: 'invalid_request', path: 'enabled' })
+})
+
+void t.test('a program or an address that does not work shows why', async (t) => {
+	const ida = await follow(t, gateway, 'ida')
+	const missing = await add(ida, { name: 'missing', transport: 'stdio', command: 'no-such-program-anywhere' })
+	t.equal(missing.status, 'error')
+	const { body } = await ida.call(`mcp/${missing.id}`)
+	t.match(body.last_error.message, /"no-such-program-anywhere" cannot be started: there is no such program/)
+	const closed = await add(ida, { name: 'closed', transport: 'http', url: `http://127.0.0.1:${await freePort()}/mcp` })
+	t.equal(closed.status, 'reconnecting')
+	t.match((await ida.call(`mcp/${closed.id}`)).body.last_error.message, /ECONNREFUSED|refused|reach/)
+	const broken = await add(ida, stdio('broken', servers.fixture, '--exit'))
+	const shown = await until(gateway, 'ida', broken.id, ({ failures }) => failures > 0)
+	t.match(shown.last_error.message, /exit code 3.*broken on purpose/)
+})

@@ -1,0 +1,120 @@
+/** MCP servers for tests: real ones, and a small one of our own with faults. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Answer, TestGateway } from './gateway.ts'
+import type { Followed } from './runs.ts'
+
+/** Scripts for `args`. */
+export const servers = {
+	fixture: fileURLToPath(new URL('../fixtures/mcp/server.mjs', import.meta.url)),
+	everything: fileURLToPath(
+		new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
+	),
+	files: fileURLToPath(
+		new URL('../../node_modules/@modelcontextprotocol/server-filesystem/dist/index.js', import.meta.url),
+	),
+	memory: fileURLToPath(
+		new URL('../../node_modules/@modelcontextprotocol/server-memory/dist/index.js', import.meta.url),
+	),
+}
+
+/** The fields of a request for a stdio server that runs this script. */
+export function stdio(name: string, script: string, ...args: string[]): Record<string, unknown> {
+	return { name, transport: 'stdio', command: process.execPath, args: [script, ...args] }
+}
+
+/** Adds a server to an agent and answers with what the request was answered with. Throws where it is refused. */
+export async function add(agent: Pick<Followed, 'call'>, fields: Record<string, unknown>): Promise<Answer> {
+	const { status, body } = await agent.call('mcp', fields)
+	if (status !== 201) throw new Error(`the server was refused: ${status} ${JSON.stringify(body)}`)
+	return body
+}
+
+/** Reads a server until a condition holds of it. */
+export async function until(
+	gateway: Pick<TestGateway, 'request'>,
+	agent: string,
+	id: string,
+	condition: (server: Answer) => boolean,
+): Promise<Answer> {
+	let last: Answer
+	for (let attempt = 0; attempt < 1_000; attempt++) {
+		last = (await gateway.request('GET', `/v1/agents/${agent}/mcp/${id}`)).body
+		if (condition(last)) return last
+		await new Promise((resolve) => setTimeout(resolve, 20))
+	}
+	throw new Error(`the server did not come to that: ${JSON.stringify({ ...last, tools: undefined })}`)
+}
+
+/** Calls a tool in a run of the offline provider, and answers with its event of the end. */
+export async function callTool(agent: Followed, tool: string, args: object = {}): Promise<Answer> {
+	const run_id = await agent.complete(`/tool ${tool} ${JSON.stringify(args)}`)
+	const { event_type, payload } = agent
+		.eventsOf(run_id)
+		.find((event) => ['mcp.result', 'mcp.failed', 'primitive.failed'].includes(event.event_type)) ?? {
+		event_type: 'none',
+		payload: {},
+	}
+	return { event_type, ...payload }
+}
+
+/** True while there is a process of that number, and it has not ended. */
+export function isRunning(pid: number): boolean {
+	try {
+		process.kill(pid, 0)
+		return true
+	} catch {
+		return false
+	}
+}
+
+export async function gone(pids: readonly number[]): Promise<number[]> {
+	let left = [...pids]
+	for (let attempt = 0; attempt < 250 && left.length > 0; attempt++) {
+		left = left.filter(isRunning)
+		if (left.length > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+	}
+	return left
+}
+
+export interface WebServer {
+	url: string
+	stop(): Promise<void>
+}
+
+/** The reference server over HTTP, on a free port or the given one. */
+export async function startEverything(t: Test, kind: 'sse' | 'streamableHttp', port?: number): Promise<WebServer> {
+	const at = port ?? (await freePort())
+	const child = spawn(process.execPath, [servers.everything, kind], {
+		env: { PATH: process.env.PATH, PORT: String(at) },
+		stdio: ['ignore', 'ignore', 'pipe'],
+	})
+	const exited = once(child, 'exit')
+	const stop = async (): Promise<void> => {
+		child.kill('SIGKILL')
+		await exited
+	}
+	t.teardown(stop)
+	await new Promise<void>((resolve, reject) => {
+		let text = ''
+		child.stderr.on('data', (data: Buffer) => {
+			text += data.toString()
+			if (/port \d+/.test(text)) resolve()
+		})
+		child.once('exit', () => reject(new Error(`the server ended: ${text}`)))
+	})
+	return { url: `http://127.0.0.1:${at}${kind === 'sse' ? '/sse' : '/mcp'}`, stop }
+}
+
+export async function freePort(): Promise<number> {
+	const server = createServer().listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	const { port } = server.address() as AddressInfo
+	server.close()
+	await once(server, 'close')
+	return port
+}
