@@ -136,7 +136,7 @@ export const configSchema: ObjectSchema<Settings> = joi
 			processes: count(1, 32, 2, 'Processes in which the code of skills runs, one call at a time in each.'),
 			max_waiting: count(1, 10_000, 100, 'Calls that may wait for a process.'),
 			memory_mib: count(8, 1024, 64, 'Mebibytes that the code of one call may use.'),
-			process_mib: count(64, 4096, 256, 'Mebibytes that the process around it may use.'),
+			process_mib: count(128, 4096, 256, 'Mebibytes that the process around it may use.'),
 			cpu_s: count(1, 300, 5, 'Seconds that one call may compute.'),
 			wall_time_s: count(1, 3600, 60, 'Seconds that one call may take, waiting for answers included.'),
 			max_per_agent: count(1, 1000, 100, 'Skills of one agent, revisions in quarantine included.'),

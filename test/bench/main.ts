@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest skill start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -13,6 +13,7 @@ import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
 import { memory } from './memory.ts'
 import { rest } from './rest.ts'
+import { skillCall } from './skill-call.ts'
 import { start } from './start.ts'
 import { isMet, ratioOf, tableOf } from './table.ts'
 import type { Figure } from './table.ts'
@@ -23,6 +24,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	latency,
 	'fan-out': fanOut,
 	rest,
+	skill: skillCall,
 	start,
 	memory,
 }

@@ -1,0 +1,87 @@
+/** What one call of a program asks of the gateway: checked, counted, answered. */
+import { Fault, isFault } from '../../core/errors.ts'
+import { programLimits } from '../../core/host-protocol.ts'
+import type { FromHost, HostCallKind, ToHost } from '../../core/host-protocol.ts'
+import type { Logger } from '../../core/log.ts'
+import { isTooDeep, readJson } from './json.ts'
+import type { ProgramCall } from './program.ts'
+
+type Asked = Extract<FromHost, { kind: 'call' }>
+type What = Exclude<HostCallKind, 'log'>
+
+export interface HostCalls {
+	/** False where the host broke the rules, which the bridge in the isolate keeps: it is not to be trusted any more. */
+	take(message: Asked): boolean
+	/** Aborts what is under way, and settles once it has stopped. */
+	end(): Promise<void>
+}
+
+/** How long an ended program waits for a call of its that does not heed its signal. */
+const STOP_WITHIN_MS = 2_000
+
+export function answerCalls(
+	id: number,
+	{ called, logged }: Pick<ProgramCall, 'called' | 'logged'>,
+	/** Settles once the host has taken it, so that answers that nobody reads stay few. */
+	reply: (message: ToHost) => Promise<void>,
+	log: Logger,
+): HostCalls {
+	const controller = new AbortController()
+	const underWay = new Set<Promise<void>>()
+	let last = 0
+	let calls = 0
+	let length = 0
+	let lines = 0
+
+	const answer = async (call: number, what: What, body: string): Promise<void> => {
+		try {
+			if (isTooDeep(body))
+				throw new Fault('invalid_arguments', `the arguments are nested deeper than ${programLimits.depth}`)
+			const text = JSON.stringify(await called(what, readJson(body), controller.signal)) ?? 'null'
+			if (text.length > programLimits.answer_length) {
+				throw new Fault('payload_too_large', `the answer has ${text.length} characters, more than a program is given`)
+			}
+			if (!controller.signal.aborted) await reply({ kind: 'reply', id, call, ok: true, body: text })
+		} catch (error) {
+			if (controller.signal.aborted) return
+			if (!isFault(error)) log.error({ err: error }, `a call of a program's failed: ${what}`)
+			const { code, message } = isFault(error)
+				? error
+				: { code: 'internal', message: 'the gateway failed; its log says why' }
+			await reply({ kind: 'reply', id, call, ok: false, code, message: message.slice(0, programLimits.message_length) })
+		}
+	}
+
+	const takeLine = (body: string): boolean => {
+		const line = readJson(body)
+		const text = typeof line === 'object' && line !== null && 'text' in line ? line.text : undefined
+		if (typeof text !== 'string' || text.length > programLimits.log_line_length) return false
+		if (++lines > programLimits.log_lines) return false
+		logged(text)
+		return true
+	}
+
+	return {
+		take({ call, what, body }) {
+			if (body.length > programLimits.text_length) return false
+			if (what === 'log') return takeLine(body)
+			length += body.length
+			if (length > programLimits.all_text_length || ++calls > programLimits.calls) return false
+			// Numbers only grow, so that none is answered twice.
+			if (underWay.size >= programLimits.calls_in_flight || call <= last) return false
+			last = call
+			const answered = answer(call, what, body).finally(() => underWay.delete(answered))
+			underWay.add(answered)
+			return true
+		},
+		async end() {
+			controller.abort(new Fault('stopped', 'the program has ended'))
+			if (underWay.size === 0) return
+			const late = Promise.withResolvers<true>()
+			const timer = setTimeout(late.resolve, STOP_WITHIN_MS, true)
+			const isLate = await Promise.race([late.promise, Promise.all(underWay)])
+			clearTimeout(timer)
+			if (isLate === true) log.warn(`${underWay.size} calls of a program that has ended do not stop`)
+		},
+	}
+}

@@ -1,0 +1,114 @@
+/** One skill host: the process, the pipe to it, one order at a time, and its end. */
+import { spawn } from 'node:child_process'
+import type { Duplex } from 'node:stream'
+import { fromLines, programLimits, toLine } from '../../core/host-protocol.ts'
+import type { CheckOrder, FromHost, HostFailure, ProgramOrder, ToHost } from '../../core/host-protocol.ts'
+import type { HostCommand } from './host-command.ts'
+
+export type Outcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
+type Asked = Extract<FromHost, { kind: 'call' }>
+
+export interface Host {
+	readonly pid: number
+	/** Settles once it takes orders; rejects where it dies before that. */
+	readonly ready: Promise<void>
+	/** False once it is dead or has been ended. */
+	readonly alive: boolean
+	/** Settles with how the order ended; a host that dies, or says what it must not say, answers `sandbox_crash`. */
+	work(order: ProgramOrder | CheckOrder, asked: (message: Asked) => boolean): Promise<Outcome>
+	/** Settles once the process has taken it, or is gone. */
+	send(message: ToHost): Promise<void>
+	/** Makes the order in work end like this, and the process with it. */
+	end(why?: Outcome): void
+	/** Settles once the process is gone, with all that ran in it. */
+	readonly gone: Promise<void>
+}
+
+const codes = new Set<unknown>(['skill_failed', 'skill_invalid', 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash'])
+const kinds = new Set<unknown>(['primitive', 'fetch', 'secret', 'log'])
+/** More than a host that keeps the rules has to say about one order. */
+const MAX_STRAYS = programLimits.calls + programLimits.log_lines
+const crashed = (how: string): Outcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
+
+export function startHost({ file, args, env, cwd, program }: HostCommand): Host {
+	const child = spawn(file, args, { stdio: ['pipe', 'ignore', 'ignore', 'pipe'], env, cwd, windowsHide: true })
+	const pipe = child.stdio[3] as Duplex
+	child.stdin?.on('error', () => {}) // its exit says more
+	child.stdin?.end(program)
+	const ready = Promise.withResolvers<void>()
+	const gone = Promise.withResolvers<void>()
+	let alive = true
+	let readies = 0
+	let strays = 0
+	let job: { id: number; asked: (message: Asked) => boolean; settle: (outcome: Outcome) => void } | undefined
+	ready.promise.catch(() => {}) // who waits for it hears of it; nobody may be waiting
+
+	const settle = (outcome: Outcome): void => {
+		job?.settle(outcome)
+		job = undefined
+	}
+	const end = (why: Outcome = crashed('was ended')): void => {
+		alive = false
+		child.kill('SIGKILL')
+		settle(why)
+	}
+	const left = (how: string): void => {
+		alive = false
+		pipe.destroy()
+		ready.reject(new Error(`the skill host ${how} before it was ready`))
+		gone.resolve()
+		settle(crashed(how))
+	}
+	child.on('exit', (code, signal) => left(signal ? `died of ${signal}` : `ended with code ${code}`))
+	child.on('error', (error) => left(`could not be started: ${error.message}`))
+	pipe.on('error', () => {}) // its exit says more
+	pipe.on(
+		'data',
+		fromLines((message) => {
+			if (alive && !receive(message)) end(crashed('said what no skill host says'))
+		}),
+	)
+
+	function receive(message: unknown): boolean {
+		if (typeof message !== 'object' || message === null) return false
+		const { kind, id, ...rest } = message as Record<string, unknown>
+		if (kind === 'ready') {
+			ready.resolve()
+			return ++readies === 1
+		}
+		// What it still said of an order that has ended meanwhile.
+		if (!job || id !== job.id) return Number.isInteger(id) && ++strays <= MAX_STRAYS
+		if (kind === 'done') {
+			if (rest.ok === true && typeof rest.value === 'string') settle({ ok: true, value: rest.value })
+			else if (rest.ok === false && codes.has(rest.code) && typeof rest.message === 'string') {
+				settle({ ok: false, code: rest.code as HostFailure, message: rest.message })
+			} else return false
+			return true
+		}
+		if (kind !== 'call' || !kinds.has(rest.what) || !Number.isInteger(rest.call) || typeof rest.body !== 'string')
+			return false
+		return job.asked(message as Asked)
+	}
+
+	return {
+		pid: child.pid ?? 0,
+		ready: ready.promise,
+		gone: gone.promise,
+		get alive() {
+			return alive
+		},
+		work(order, asked) {
+			if (!alive) return Promise.resolve(crashed('is gone'))
+			const { promise, resolve } = Promise.withResolvers<Outcome>()
+			job = { id: order.id, asked, settle: resolve }
+			strays = 0
+			pipe.write(toLine(order))
+			return promise
+		},
+		send(message) {
+			if (!alive) return Promise.resolve()
+			return new Promise((resolve) => pipe.write(toLine(message), () => resolve()))
+		},
+		end,
+	}
+}

@@ -1,0 +1,87 @@
+/** The pool of skill hosts: started when they are needed, kept warm, replaced when they fail or have served long enough. */
+import { Fault } from '../../core/errors.ts'
+import { programLimits } from '../../core/host-protocol.ts'
+import type { CheckOrder, ProgramOrder } from '../../core/host-protocol.ts'
+import type { Logger } from '../../core/log.ts'
+import type { SkillSettings } from './contract.ts'
+import { answerCalls } from './host-calls.ts'
+import { hostCommand } from './host-command.ts'
+import type { Host, Outcome } from './host.ts'
+import { openHostQueue } from './host-queue.ts'
+import { readJson } from './json.ts'
+import type { ProgramHosts } from './program.ts'
+import { watch } from './watchdog.ts'
+
+export interface HostOptions {
+	settings: Pick<SkillSettings, 'processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'>
+	log: Logger
+	/** Orders after which a process is replaced, so that what it may have kept of them does not grow. */
+	orders_per_process?: number
+}
+
+/** Compiling is short; what takes longer is meant to. */
+const CHECK_WITHIN_S = 10
+
+/** Nothing is started yet. */
+export function openHosts({ settings, log, orders_per_process = 500 }: HostOptions): ProgramHosts {
+	const limits = { memory_mib: settings.memory_mib, process_mib: settings.process_mib, cpu_ms: settings.cpu_s * 1000 }
+	const queue = openHostQueue({ makeCommand: () => hostCommand(limits), ...settings, orders_per_process, log })
+	let orders = 0
+
+	/** Has one host work on one order, watched. After trouble nothing of it is left when this settles. */
+	async function work(
+		host: Host,
+		order: ProgramOrder | CheckOrder,
+		wall_s: number,
+		asked: Parameters<Host['work']>[1],
+	): Promise<Outcome> {
+		using _watch = watch(host.pid, { ...limits, wall_ms: wall_s * 1000 }, host.end)
+		const outcome = await host.work(order, asked)
+		if (outcome.ok || !outcome.code.startsWith('sandbox_')) return outcome
+		host.end()
+		await host.gone
+		return outcome
+	}
+
+	return {
+		async run({ program, args, signal, called, logged }) {
+			const host = await queue.take(signal)
+			const id = ++orders
+			const calls = answerCalls(id, { called, logged }, host.send, log)
+			const abort = (): void => host.end()
+			signal.addEventListener('abort', abort, { once: true })
+			try {
+				signal.throwIfAborted()
+				const order: ProgramOrder = { kind: 'run', id, ...program, args: JSON.stringify(args) }
+				const outcome = await work(host, order, settings.wall_time_s, calls.take)
+				signal.throwIfAborted()
+				return valueOf(outcome)
+			} finally {
+				signal.removeEventListener('abort', abort)
+				await calls.end()
+				queue.giveBack(host)
+			}
+		},
+		async check(program) {
+			const host = await queue.take()
+			try {
+				const outcome = await work(host, { kind: 'check', id: ++orders, ...program }, CHECK_WITHIN_S, () => false)
+				// A program that breaks its compiler, or keeps it busy, does not compile.
+				if (!outcome.ok) throw new Fault('skill_invalid', outcome.message)
+			} finally {
+				queue.giveBack(host)
+			}
+		},
+		warm: () => queue.warm(),
+		[Symbol.asyncDispose]: () => queue.close(),
+	}
+}
+
+function valueOf(outcome: Outcome): unknown {
+	if (!outcome.ok) throw new Fault(outcome.code, outcome.message.slice(0, programLimits.message_length))
+	const value = readJson(outcome.value)
+	if (value === undefined) {
+		throw new Fault('skill_failed', `what it returned is nested deeper than ${programLimits.depth}, or is no JSON`)
+	}
+	return value
+}

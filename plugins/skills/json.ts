@@ -1,0 +1,28 @@
+import { programLimits } from '../../core/host-protocol.ts'
+
+/** Reads JSON that came from a program's process. Undefined for what is none, or is nested too deep to be handed on. */
+export function readJson(text: string): unknown {
+	if (isTooDeep(text)) return undefined
+	try {
+		return JSON.parse(text) as unknown
+	} catch {
+		return undefined
+	}
+}
+
+/** V8 parses JSON of any depth, but whoever walks it afterwards, `JSON.stringify` to begin with, overflows the stack. */
+export function isTooDeep(text: string): boolean {
+	let depth = 0
+	let quoted = false
+	for (let at = 0; at < text.length; at++) {
+		const code = text.charCodeAt(at)
+		if (quoted) {
+			if (code === 0x5c) at++
+			else if (code === 0x22) quoted = false
+		} else if (code === 0x22) quoted = true
+		else if (code === 0x5b || code === 0x7b) {
+			if (++depth > programLimits.depth) return true
+		} else if (code === 0x5d || code === 0x7d) depth--
+	}
+	return false
+}

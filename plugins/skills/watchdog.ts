@@ -1,0 +1,72 @@
+/**
+ * The limits of a call as the main thread keeps them, from outside the process: wall time everywhere, memory and computing
+ * where the kernel tells of them (Linux). A host watches itself as well, more often; this holds where it cannot.
+ */
+import { closeSync, openSync, readSync } from 'node:fs'
+import type { HostSettings } from '../../core/host-protocol.ts'
+import type { Outcome } from './host.ts'
+
+const EVERY_MS = 25
+/** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
+const TICK_MS = 10
+const PAGE_BYTES = 4096
+/** The host's own verdict on computing comes first, since it says so in time. */
+const CPU_GRACE = 1.5
+
+/** Watches the process of `pid` until it is disposed. `exceeded` is called once at most. */
+export function watch(
+	pid: number,
+	settings: HostSettings & { wall_ms: number },
+	exceeded: (outcome: Outcome) => void,
+): Disposable {
+	const file = openStat(pid)
+	const began = file === undefined ? 0 : (readStat(file)?.cpu_ms ?? 0)
+	const stop = (code: 'sandbox_timeout' | 'sandbox_memory', message: string): void => {
+		end()
+		exceeded({ ok: false, code, message })
+	}
+	const wall = setTimeout(
+		() => stop('sandbox_timeout', `it took longer than ${settings.wall_ms / 1000} s`),
+		settings.wall_ms,
+	)
+	const look = (): void => {
+		const used = file === undefined ? undefined : readStat(file)
+		if (!used) return
+		if (used.bytes > settings.process_mib * 1024 * 1024) {
+			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory`)
+		} else if (used.cpu_ms - began > settings.cpu_ms * CPU_GRACE + TICK_MS) {
+			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s`)
+		}
+	}
+	const regular = file === undefined ? undefined : setInterval(look, EVERY_MS)
+	let ended = false
+	function end(): void {
+		if (ended) return
+		ended = true
+		clearTimeout(wall)
+		clearInterval(regular)
+		if (file !== undefined) closeSync(file)
+	}
+	return { [Symbol.dispose]: end }
+}
+
+function openStat(pid: number): number | undefined {
+	try {
+		return openSync(`/proc/${pid}/stat`, 'r')
+	} catch {
+		return undefined // no Linux, or no such process any more
+	}
+}
+
+const buffer = Buffer.alloc(1024)
+
+function readStat(file: number): { bytes: number; cpu_ms: number } | undefined {
+	try {
+		const stat = buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0))
+		// Field 2, the program's name, is in parentheses and may hold blanks; 14, 15 and 24 are user time, system time and pages.
+		const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+		return { bytes: Number(fields[21]) * PAGE_BYTES, cpu_ms: (Number(fields[11]) + Number(fields[12])) * TICK_MS }
+	} catch {
+		return undefined // it has died; that is told elsewhere
+	}
+}

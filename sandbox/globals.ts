@@ -1,0 +1,168 @@
+/**
+ * What a program finds beside the JavaScript language, and what is taken from it.
+ *
+ * Added: `console` (its lines are `svc.log`'s), `setTimeout`, `clearTimeout`, `queueMicrotask`, `structuredClone` (data
+ * without classes), `TextEncoder`, `TextDecoder` (UTF-8), `atob`, `btoa`, `crypto.randomUUID`, `crypto.getRandomValues`;
+ * in urls.ts `URL` and `URLSearchParams`.
+ *
+ * Removed: `WebAssembly`, `SharedArrayBuffer`, `Atomics` (another compiler, and ways to block the thread),
+ * `FinalizationRegistry`, `WeakRef` (code that runs when nobody waits for it), and `eval` and `Function` with its
+ * relatives: a program is the text that was approved, and makes no further code from text.
+ *
+ * As in bridge.ts, THE TEXT of the function below is evaluated inside the isolate before the program, and refers to
+ * nothing outside itself. It guards no secret: a program that replaces what these functions use spoils its own call.
+ */
+import type { Bridge } from './bridge.ts'
+import type { Tool } from './host-tools.ts'
+
+export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer'>, tool: Tool): void {
+	const global = globalThis as unknown as Record<string, unknown>
+	const add = (name: string, value: unknown): void => {
+		Object.defineProperty(global, name, { value, writable: true, configurable: true })
+	}
+	for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'FinalizationRegistry', 'WeakRef', 'eval']) {
+		delete global[name]
+	}
+	const makers = [function () {}, async function () {}, function* () {}, async function* () {}]
+	for (const { constructor } of makers) {
+		const refuse = function (): never {
+			throw new EvalError('a program makes no code from text')
+		}
+		Object.defineProperty(refuse, 'name', { value: constructor.name })
+		// So that `instanceof Function` and `class extends` still say what they say.
+		Object.defineProperty(refuse, 'prototype', { value: constructor.prototype as object })
+		Object.defineProperty(constructor.prototype, 'constructor', { value: refuse })
+		if (constructor.name === 'Function') add('Function', refuse)
+	}
+
+	const log = (...things: unknown[]): void => bridge.log(things)
+	add('console', { debug: log, log, info: log, warn: log, error: log })
+
+	add('setTimeout', (run: unknown, delay?: unknown, ...args: unknown[]): number => {
+		if (typeof run !== 'function') throw new TypeError('setTimeout takes a function')
+		const ms = Math.min(Math.max(Number(delay) || 0, 0), 2 ** 31 - 1)
+		return bridge.setTimer(() => void run(...args), ms)
+	})
+	add('clearTimeout', (timer: unknown): void => {
+		if (typeof timer === 'number') bridge.clearTimer(timer)
+	})
+	add('queueMicrotask', (run: unknown): void => {
+		if (typeof run !== 'function') throw new TypeError('queueMicrotask takes a function')
+		void Promise.resolve().then(() => void run())
+	})
+
+	/** Each character one byte. */
+	const toBytes = (binary: string): Uint8Array => Uint8Array.from(binary, (character) => character.charCodeAt(0))
+	const toBinary = (bytes: Uint8Array): string => {
+		let text = ''
+		for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192))
+		return text
+	}
+	const bytesOf = (source: unknown): Uint8Array => {
+		if (source instanceof ArrayBuffer) return new Uint8Array(source)
+		if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+		throw new TypeError('an ArrayBuffer or a view of one is needed')
+	}
+
+	add(
+		'TextEncoder',
+		class TextEncoder {
+			readonly encoding = 'utf-8'
+			encode(text: unknown = ''): Uint8Array {
+				const whole = String(text).toWellFormed()
+				return toBytes(
+					encodeURIComponent(whole).replace(/%(..)/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+				)
+			}
+		},
+	)
+	add(
+		'TextDecoder',
+		class TextDecoder {
+			readonly encoding = 'utf-8'
+			constructor(label: unknown = 'utf-8') {
+				if (!/^utf-?8$/i.test(String(label))) throw new RangeError('TextDecoder takes utf-8 only')
+			}
+			decode(source?: unknown): string {
+				return source === undefined ? '' : tool('utf8', toBinary(bytesOf(source)), '', '')
+			}
+		},
+	)
+
+	const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+	add('btoa', (given: unknown): string => {
+		const binary = String(given)
+		let text = ''
+		for (let at = 0; at < binary.length; at += 3) {
+			const [a, b, c] = [binary.charCodeAt(at), binary.charCodeAt(at + 1), binary.charCodeAt(at + 2)] as const
+			if (!(a <= 255) || b > 255 || c > 255) throw new RangeError('btoa takes characters up to U+00FF only')
+			const bits = (a << 16) | (b << 8) | c // NaN counts 0
+			text += letters.charAt(bits >> 18) + letters.charAt((bits >> 12) & 63)
+			text += Number.isNaN(b) ? '=' : letters.charAt((bits >> 6) & 63)
+			text += Number.isNaN(c) ? '=' : letters.charAt(bits & 63)
+		}
+		return text
+	})
+	add('atob', (given: unknown): string => {
+		let text = String(given).replace(/[\t\n\f\r ]/g, '')
+		if (text.length % 4 === 0) text = text.replace(/={1,2}$/, '')
+		if (text.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(text)) throw new RangeError('this is not base64')
+		let binary = ''
+		for (let at = 0, bits = 0, held = 0; at < text.length; at++) {
+			bits = ((bits << 6) | letters.indexOf(text.charAt(at))) & 0xffffff
+			held += 6
+			if (held >= 8) binary += String.fromCharCode((bits >> (held -= 8)) & 255)
+		}
+		return binary
+	})
+
+	add('crypto', {
+		randomUUID: () => tool('uuid', '', '', ''),
+		getRandomValues<T>(target: T): T {
+			const bytes = bytesOf(target)
+			if (bytes.length > 65_536) throw new RangeError('at most 65,536 bytes at a time')
+			bytes.set(toBytes(tool('random', String(bytes.length), '', '')))
+			return target
+		},
+	})
+
+	const clone = (value: unknown, seen: Map<unknown, unknown>): unknown => {
+		if (typeof value === 'function' || typeof value === 'symbol') throw new TypeError('a function cannot be cloned')
+		if (typeof value !== 'object' || value === null) return value
+		if (seen.has(value)) return seen.get(value)
+		const keep = <T>(copy: T): T => {
+			seen.set(value, copy)
+			return copy
+		}
+		if (value instanceof Date) return keep(new Date(value))
+		if (value instanceof ArrayBuffer) return keep(value.slice(0))
+		if (ArrayBuffer.isView(value)) {
+			const View = value.constructor as new (buffer: unknown) => unknown
+			return keep(new View(bytesOf(value).slice().buffer))
+		}
+		if (value instanceof Map) {
+			const copy = keep(new Map())
+			for (const [key, item] of value) copy.set(clone(key, seen), clone(item, seen))
+			return copy
+		}
+		if (value instanceof Set) {
+			const copy = keep(new Set())
+			for (const item of value) copy.add(clone(item, seen))
+			return copy
+		}
+		if (value instanceof Error) return keep(new Error(value.message))
+		const copy = keep<Record<string, unknown>>(
+			Array.isArray(value) ? (Array.from({ length: value.length }) as never) : {},
+		)
+		for (const [key, item] of Object.entries(value)) {
+			Object.defineProperty(copy, key, {
+				value: clone(item, seen),
+				writable: true,
+				enumerable: true,
+				configurable: true,
+			})
+		}
+		return copy
+	}
+	add('structuredClone', (value: unknown) => clone(value, new Map()))
+}

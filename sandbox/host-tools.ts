@@ -1,0 +1,59 @@
+/** What the process does for the functions of globals.ts and urls.ts: pure functions of text, in Node's own C++ where JavaScript has none. */
+import { randomBytes, randomUUID } from 'node:crypto'
+
+export type Tool = (name: 'url' | 'url_set' | 'random' | 'uuid' | 'utf8', a: string, b: string, c: string) => string
+
+/** Longer texts answer ''. */
+const MAX_LENGTH = 8 * 1024 * 1024
+const MAX_RANDOM_BYTES = 65_536
+
+const settable = [
+	'href',
+	'protocol',
+	'username',
+	'password',
+	'host',
+	'hostname',
+	'port',
+	'pathname',
+	'search',
+	'hash',
+] as const
+const parts = [...settable, 'origin'] as const
+
+/** A `Tool`. Takes whatever came out of the isolate; never throws, answers '' where it cannot be done. */
+export function hostTool(name: unknown, a: unknown, b: unknown, c: unknown): string {
+	if (typeof a !== 'string' || typeof b !== 'string' || typeof c !== 'string') return ''
+	if (a.length + b.length + c.length > MAX_LENGTH) return ''
+	switch (name) {
+		case 'url':
+			return textOf(URL.parse(a, b === '' ? undefined : b))
+		case 'url_set': {
+			const url = URL.parse(a)
+			const part = settable.find((one) => one === b)
+			if (!url || !part) return ''
+			try {
+				url[part] = c
+			} catch {
+				return '' // only `href` throws
+			}
+			return textOf(url)
+		}
+		case 'random': {
+			const count = Number(a)
+			return Number.isInteger(count) && count >= 0 && count <= MAX_RANDOM_BYTES
+				? randomBytes(count).toString('latin1')
+				: ''
+		}
+		case 'uuid':
+			return randomUUID()
+		case 'utf8':
+			return new TextDecoder().decode(Buffer.from(a, 'latin1'))
+		default:
+			return ''
+	}
+}
+
+function textOf(url: URL | null): string {
+	return url ? JSON.stringify(Object.fromEntries(parts.map((part) => [part, url[part]]))) : ''
+}

@@ -1,0 +1,107 @@
+/**
+ * The third wall: the process in which the code of skills runs, one call at a time. It holds no authority. What it may not
+ * do by itself it asks of the main thread; it speaks over one pipe (file descriptor 3), and dies with it.
+ *
+ * It is careful, not trusted: the main thread watches it from outside and ends it after anything that smells of trouble.
+ */
+import { Socket } from 'node:net'
+import { fromLines, toLine } from '../core/host-protocol.ts'
+import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ToHost } from '../core/host-protocol.ts'
+import { openIsolate, Refusal } from './isolate.ts'
+import type { FreshIsolate, Outcome } from './isolate.ts'
+import { strip } from './strip.ts'
+import { watchMyself } from './watch-myself.ts'
+
+const settings = JSON.parse(process.argv[2] ?? '') as HostSettings
+const pipe = new Socket({ fd: 3 })
+pipe.on('close', die)
+pipe.on('error', die)
+process.on('uncaughtException', die)
+pipe.on(
+	'data',
+	fromLines((message) => receive(message as ToHost)),
+)
+
+/** The order in work. */
+let current = 0
+let next: FreshIsolate | undefined = fresh()
+let used: FreshIsolate | undefined
+send({ kind: 'ready' })
+
+function receive(message: ToHost): void {
+	switch (message.kind) {
+		case 'run':
+			return run(message)
+		case 'check':
+			return check(message)
+		case 'reply':
+			if (message.id !== current) return
+			if (message.ok) used?.deliver(message.call, true, message.body)
+			else used?.deliver(message.call, false, JSON.stringify({ code: message.code, message: message.message }))
+	}
+}
+
+function run({ id, code, language, args }: ProgramOrder): void {
+	current = id
+	const isolate = (used = next ?? fresh())
+	next = undefined
+	const watch = watchMyself(settings, end)
+	try {
+		isolate.load(strip(code, language))
+		isolate.run(args, {
+			called: (what, call, body) => send({ kind: 'call', id, call, what, body }),
+			ended: end,
+		})
+	} catch (error) {
+		end(refused(error))
+	}
+
+	function end(outcome: Outcome): void {
+		if (current !== id) return
+		current = 0
+		watch[Symbol.dispose]()
+		send({ kind: 'done', id, ...outcome })
+		// After such an end the isolate may still be running, and this process is about to be ended.
+		if (!outcome.ok && outcome.code.startsWith('sandbox_')) return
+		isolate[Symbol.dispose]()
+		used = undefined
+		// Fresh for the next call, made while nobody waits for it.
+		next = fresh()
+	}
+}
+
+function check({ id, code, language }: CheckOrder): void {
+	current = id
+	using isolate = next ?? fresh()
+	next = undefined
+	let outcome: Outcome = { ok: true, value: 'null' }
+	try {
+		isolate.load(strip(code, language))
+	} catch (error) {
+		outcome = refused(error)
+	}
+	current = 0
+	send({ kind: 'done', id, ...outcome })
+	next = fresh()
+}
+
+function refused(error: unknown): Outcome {
+	if (error instanceof Refusal) return { ok: false, code: error.code, message: error.message }
+	throw error
+}
+
+function fresh(): FreshIsolate {
+	return openIsolate(settings.memory_mib, () => {
+		const message = `it needs more than ${settings.memory_mib} MiB of memory`
+		send({ kind: 'done', id: current, ok: false, code: 'sandbox_memory', message })
+	})
+}
+
+function send(message: FromHost): void {
+	pipe.write(toLine(message))
+}
+
+/** Not process.exit, which waits for threads that may never stop. */
+function die(): void {
+	process.kill(process.pid, 'SIGKILL')
+}

@@ -1,0 +1,24 @@
+import { stripTypeScriptTypes } from 'node:module'
+import { programLimits } from '../core/host-protocol.ts'
+import { Refusal } from './isolate.ts'
+
+const expected = new Set<unknown>(['ERR_INVALID_TYPESCRIPT_SYNTAX', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])
+
+/** TypeScript to JavaScript: types become blanks, so that lines and columns stay. Throws a `Refusal`. */
+export function strip(code: string, language: 'javascript' | 'typescript'): string {
+	if (language === 'javascript') return code
+	try {
+		return stripTypeScriptTypes(code)
+	} catch (error) {
+		const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+		if (!(error instanceof Error && 'code' in error && expected.has(error.code))) {
+			// The compiler itself broke, as it does on types that are nested very deep, and it stays broken: the next program
+			// of this process would meet it so.
+			throw new Refusal('sandbox_crash', 'the TypeScript compiler broke on it')
+		}
+		// Node says the line at the head of the stack only.
+		const line = /^:(\d+)\n/.exec(stack)?.[1]
+		const text = message.trim().slice(0, programLimits.message_length)
+		throw new Refusal('skill_invalid', line ? `line ${line}: ${text}` : text)
+	}
+}
