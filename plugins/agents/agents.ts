@@ -67,7 +67,7 @@ export function agentsOf({ store, emit, find }: Services): Agents & { finishDele
 			)
 			return record
 		},
-		async update(name, change) {
+		async update(name, change, first) {
 			for (;;) {
 				const { value, rev } = await entryOf(name)
 				const next: AgentRecord = {
@@ -76,6 +76,7 @@ export function agentsOf({ store, emit, find }: Services): Agents & { finishDele
 					...(change.config && { config: merge(value.config, change.config) }),
 				}
 				checkSize(next.config)
+				await first?.(value)
 				try {
 					await store.update(keyOf(name), next, rev)
 				} catch (error) {

@@ -32,8 +32,16 @@ export interface Agents {
 	list(): AsyncIterable<AgentRecord>
 	/** Throws `already_exists`. */
 	create(input: { name: string; persona?: string | null; config?: AgentConfig }): Promise<AgentRecord>
-	/** Changes what is given; keys of `config` are merged, one set to null is taken out. Throws `not_found`. */
-	update(name: string, change: { persona?: string | null; config?: Record<string, unknown> }): Promise<AgentRecord>
+	/**
+	 * Changes what is given; keys of `config` are merged, one set to null is taken out. `first` is called once the change
+	 * was checked and before it is written, and again where somebody else was faster; what it throws stops the change.
+	 * Throws `not_found`.
+	 */
+	update(
+		name: string,
+		change: { persona?: string | null; config?: Record<string, unknown> },
+		first?: (agent: AgentRecord) => Promise<void>,
+	): Promise<AgentRecord>
 	/** Stops its runs and removes everything that is its own; its events stay. Throws `not_found`. */
 	remove(name: string): Promise<void>
 }

@@ -1,7 +1,9 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/routes.ts'
+import type {} from '../skills/contract.ts'
 import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
@@ -33,11 +35,19 @@ const configKeys = {
 		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds for which one run may be active.'),
 	}),
 }
-const config = Joi.object(configKeys).unknown().description('Model and limits; further keys are kept.')
+/** A command, not a setting: what is active shows as the agent's `skills`. */
+const approvedSkills = Joi.array()
+	.items(Joi.string().min(1).max(64))
+	.max(32)
+	.description('Ids of skills to approve now; not kept in the config.')
+const config = Joi.object({ ...configKeys, approved_skills: approvedSkills })
+	.unknown()
+	.description('Model and limits; further keys are kept.')
 /** A key set to null is taken out of the config. */
-const configChange = Joi.object(
-	Object.fromEntries(Object.entries(configKeys).map(([key, schema]) => [key, orNull(schema)])),
-)
+const configChange = Joi.object({
+	...Object.fromEntries(Object.entries(configKeys).map(([key, schema]) => [key, orNull(schema)])),
+	approved_skills: orNull(approvedSkills),
+})
 	.unknown()
 	.description('Keys to change; a key set to null is removed, what is not named stays.')
 
@@ -73,7 +83,14 @@ export function routes(server: Server, ctx: Context): void {
 			validate: { payload: Joi.object({ name: agentName.required(), persona, config }).required().prefs(strict) },
 			response: { status: { 201: shown } },
 		},
-		handler: async (request, h) => h.response(view(await agents().create(request.payload))).code(201),
+		handler: async (request, h) => {
+			const { approved, fields } = withoutApprovals(request.payload)
+			if (approved.length > 0) {
+				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
+				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
+			}
+			return h.response(view(await agents().create(fields))).code(201)
+		},
 	})
 	server.route({
 		method: 'GET',
@@ -100,19 +117,32 @@ export function routes(server: Server, ctx: Context): void {
 			validate: { params },
 			response: { status: { 200: detailed } },
 		},
-		handler: async (request) => ({ ...view(await agents().get(request.params.name)), skills: [] }),
+		handler: async (request) => {
+			const agent = await agents().get(request.params.name)
+			const skills = (await ctx.find('skills')?.active(agent)) ?? []
+			return { ...view(agent), skills: skills.map(({ id, name }) => ({ id, name })) }
+		},
 	})
 	server.route<{ Params: { name: string }; Payload: { persona?: string | null; config?: Record<string, unknown> } }>({
 		method: 'PATCH',
 		path: '/v1/agents/{name}',
 		options: {
 			description: 'Change an agent',
+			notes:
+				'`config.approved_skills` approves skills that wait in quarantine, by their ids; where one is unknown nothing changes at all.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params, payload: Joi.object({ persona, config: configChange }).required().prefs(strict) },
 			response: { status: { 200: shown } },
 		},
-		handler: async (request) => view(await agents().update(request.params.name, request.payload)),
+		handler: async (request) => {
+			const { approved, fields } = withoutApprovals(request.payload)
+			const by = request.auth.credentials.token_id ?? undefined
+			const approve = async (agent: AgentRecord): Promise<void> => {
+				if (approved.length > 0) await ctx.use('skills').approve(agent, approved, by)
+			}
+			return view(await agents().update(request.params.name, fields, approve))
+		},
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'DELETE',
@@ -129,6 +159,16 @@ export function routes(server: Server, ctx: Context): void {
 			return h.response().code(204)
 		},
 	})
+}
+
+interface Fields {
+	config?: Record<string, unknown>
+}
+
+function withoutApprovals<T extends Fields>(payload: T): { approved: string[]; fields: T } {
+	if (!payload.config) return { approved: [], fields: payload }
+	const { approved_skills, ...rest } = payload.config
+	return { approved: (approved_skills as string[] | null | undefined) ?? [], fields: { ...payload, config: rest } }
 }
 
 function view({ name, persona, config, created_at }: AgentRecord): Omit<AgentRecord, 'uid'> {

@@ -1,0 +1,91 @@
+/** From quarantine to active: what was reviewed is what is approved, in one commit. */
+import { Fault } from '../../core/errors.ts'
+import { now } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Op } from '../../core/store/ports.ts'
+import { readDocument } from './document.ts'
+import { digestOf } from './library.ts'
+import { changeIndex, erasing, findEntry, keys, readSkill } from './records.ts'
+import type { Change, IndexEntry } from './records.ts'
+
+export interface Approval {
+	/** The token's id; null for a local caller without one. */
+	by: string | null
+	/** What was reviewed. Absent: what was installed. */
+	digest?: string
+}
+
+interface Approved {
+	entry: IndexEntry
+	/** The active revision that it took the place of. */
+	replaces: string | null
+}
+
+/** Each may take three writes of a commit of 100. */
+const SKILLS_LIMIT = 32
+
+/**
+ * Approves all or none; those that are active already stay as they are. Throws `not_found`, `digest_mismatch`,
+ * `skill_invalid`, or `invalid_request` for two revisions of one name.
+ */
+export async function approve(
+	ctx: Pick<Context, 'store' | 'emit'>,
+	agent: AgentRef,
+	ids: readonly string[],
+	approval: Approval,
+): Promise<void> {
+	if (ids.length > SKILLS_LIMIT)
+		throw new Fault('invalid_request', `at most ${SKILLS_LIMIT} skills can be approved at once`)
+	const approved = await changeIndex(ctx.store, agent, (skills) => decide(ctx, agent, skills, ids, approval))
+	for (const { entry, replaces } of approved) {
+		const payload = { skill: entry.name, skill_id: entry.id, digest: entry.digest, replaces, by: approval.by }
+		await ctx.emit({ event_type: 'skill.approved', payload }, agent.name)
+	}
+}
+
+async function decide(
+	{ store }: Pick<Context, 'store'>,
+	agent: AgentRef,
+	skills: readonly IndexEntry[],
+	ids: readonly string[],
+	{ by, digest: reviewed }: Approval,
+): Promise<Change<Approved[]>> {
+	const wanted = new Map<string, IndexEntry>()
+	const ops: Op[] = []
+	const approved_at = now()
+	for (const id of new Set(ids)) {
+		const entry = findEntry(skills, agent, id)
+		if (entry.status === 'active') {
+			if (reviewed !== undefined && reviewed !== entry.digest) throw mismatch(entry)
+			continue
+		}
+		if (wanted.has(entry.name))
+			throw new Fault('invalid_request', `two of these are revisions of "${entry.name}"; approve one of them`)
+		const { record, text } = await readSkill(store, agent, entry)
+		const digest = digestOf(text)
+		if (digest !== (reviewed ?? entry.digest)) throw mismatch(entry)
+		readDocument(text)
+		wanted.set(entry.name, { ...entry, digest, status: 'active' })
+		ops.push({ key: keys.record(agent, id), value: { ...record, approved_at, approved_by: by } })
+	}
+	if (wanted.size === 0) return { result: [] }
+	const replaced = skills.filter((one) => one.status === 'active' && wanted.has(one.name))
+	for (const { id } of replaced) ops.push(...erasing(agent, id))
+	const next = skills.flatMap((one) => {
+		const entry = wanted.get(one.name)
+		if (entry?.id === one.id) return [entry]
+		return replaced.includes(one) ? [] : [one]
+	})
+	const result = [...wanted.values()].map((entry) => ({
+		entry,
+		replaces: replaced.find((one) => one.name === entry.name)?.id ?? null,
+	}))
+	return { skills: next, ops, result }
+}
+
+function mismatch({ id, name }: IndexEntry): Fault {
+	return new Fault(
+		'digest_mismatch',
+		`the document of "${name}" is not the one that this digest names; review skill ${id} again and approve the digest that it shows now`,
+	)
+}

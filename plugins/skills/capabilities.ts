@@ -1,0 +1,162 @@
+/**
+ * What a program visibly uses of what its declaration allows. Reads its text, and proves nothing: what is not declared is
+ * denied at the call, whatever this finds.
+ */
+import type { Finding } from './contract.ts'
+import type { SkillDocument } from './document.ts'
+
+/** Places where svc is handed on that are told of. */
+const PASSED_LIMIT = 10
+
+type Kind = 'primitives' | 'hosts' | 'secrets'
+type Told = [rule: string, severity: Finding['severity'], line: number, excerpt: string, message: string]
+
+const methods: Record<string, Kind> = { primitive: 'primitives', fetch: 'hosts', secret: 'secrets' }
+const nouns = { primitives: 'the primitive', hosts: 'the host', secrets: 'the secret' } as const
+
+export function capabilityFindings({ program, permissions, lineOf }: SkillDocument): Told[] {
+	if (!program) return []
+	const told: Told[] = []
+	const lines = program.code.split('\n')
+	const used: Record<Kind, Set<string>> = { primitives: new Set(), hosts: new Set(), secrets: new Set() }
+	const unclear = new Set<Kind>()
+
+	for (const { kind, name, line } of usesIn(lines)) {
+		const at = program.line + line
+		const excerpt = lines[line] ?? ''
+		if (name === undefined) {
+			unclear.add(kind)
+			told.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} this uses shows only when it runs.`])
+			continue
+		}
+		used[kind].add(name)
+		if (permissions[kind].some((declared) => declared === name || (kind === 'hosts' && sameHost(declared, name))))
+			continue
+		told.push([
+			'undeclared-use',
+			'high',
+			at,
+			excerpt,
+			`Uses ${nouns[kind]} ${name}, which permissions.${kind} lacks: it would be denied.`,
+		])
+	}
+	for (const line of first(PASSED_LIMIT, passedOn(program.code))) {
+		for (const kind of Object.values(methods)) unclear.add(kind)
+		told.push([
+			'dynamic-name',
+			'medium',
+			program.line + line,
+			lines[line] ?? '',
+			'Hands svc on: what it uses shows only when it runs.',
+		])
+	}
+	for (const kind of Object.values(methods)) {
+		if (unclear.has(kind)) continue
+		for (const [at, name] of permissions[kind].entries()) {
+			if ([...used[kind]].some((one) => one === name || (kind === 'hosts' && sameHost(name, one)))) continue
+			told.push([
+				'unused-permission',
+				'low',
+				lineOf(['permissions', kind, at]),
+				name,
+				`Declares ${nouns[kind]} ${name} and does not use it.`,
+			])
+		}
+	}
+	const { primitives, hosts, secrets } = permissions
+	const kept = [
+		...secrets.map((name) => `the secret ${name}`),
+		...primitives.filter(reads).map((name) => `what ${name} answers`),
+	]
+	if (hosts.length > 0 && kept.length > 0) {
+		const line = lineOf(['permissions', 'hosts'])
+		told.push(['may-send-out', 'medium', line, hosts.join(' '), `May send ${kept.join(', ')} to ${hosts.join(', ')}.`])
+	}
+	return told
+}
+
+function first<T>(count: number, items: Iterable<T>): T[] {
+	const taken: T[] = []
+	for (const item of items) if (taken.push(item) === count) break
+	return taken
+}
+
+interface Use {
+	kind: Kind
+	/** Undefined where it is not written out. */
+	name: string | undefined
+	/** 0 is the first. */
+	line: number
+}
+
+function* usesIn(lines: readonly string[]): Generator<Use> {
+	for (const [line, text] of lines.entries()) {
+		for (const match of text.matchAll(/\bsvc\s{0,8}\??\.\s{0,8}(primitive|fetch|secret)\b\s{0,8}(\(?)/g)) {
+			const kind = methods[match[1] ?? ''] ?? 'primitives'
+			// The first argument may stand on the next line.
+			const from = match.index + match[0].length
+			const rest = `${text.slice(from, from + 600)}\n${(lines[line + 1] ?? '').slice(0, 600)}`
+			const name = match[2] === '' ? undefined : kind === 'hosts' ? hostIn(rest) : nameIn(rest)
+			yield { kind, name, line }
+		}
+		for (const [, name] of text.matchAll(/\{\{secret:([A-Za-z0-9_.-]{1,128})\}\}/g))
+			yield { kind: 'secrets', name, line }
+	}
+}
+
+function nameIn(text: string): string | undefined {
+	const literal = /^\s{0,200}(?:'([^'\\\n]{0,300})'|"([^"\\\n]{0,300})"|`([^`\\$\n]{0,300})`)\s{0,200}[,)]/.exec(text)
+	return literal?.[1] ?? literal?.[2] ?? literal?.[3]
+}
+
+/** Known where the address is written out up to the end of its host at least, and cannot be continued there. */
+function hostIn(text: string): string | undefined {
+	const start = /^\s{0,200}['"`]https:\/\/([A-Za-z0-9.:-]{1,300})(?=[/?#]|['"`]\s{0,200}[,)])/.exec(text)
+	return start?.[1]?.toLowerCase()
+}
+
+/** Lines on which `svc` stands as something other than the object of one of its methods, or goes by another name. */
+function* passedOn(code: string): Generator<number> {
+	const parameter = secondParameter(code)
+	const isNamed = parameter === undefined || /^\s{0,200}svc\b/.test(parameter.text)
+	if (parameter && !isNamed) yield lineOf(code, parameter.at)
+	for (const { index } of code.matchAll(/\bsvc\b(?!\s{0,8}\??\.\s{0,8}(?:primitive|fetch|secret|log)\b)/g)) {
+		if (parameter && index >= parameter.at && index < parameter.at + parameter.text.length) continue
+		const before = code.slice(code.lastIndexOf('\n', index) + 1, index).slice(-500)
+		if (!before.includes('//')) yield lineOf(code, index)
+	}
+}
+
+/** Of the default export, where that is a function written out there; empty where it takes fewer, or cannot be told. */
+function secondParameter(code: string): { text: string; at: number } | undefined {
+	const head = /\bexport\s{1,8}default\s{1,8}(?:async\b\s{0,8})?(?:function\b[^(]{0,100})?\(/.exec(code)
+	if (!head) {
+		const exported = /\bexport\b/.exec(code)
+		return exported ? { text: '?', at: exported.index } : undefined
+	}
+	const from = head.index + head[0].length
+	let depth = 0
+	let second: number | undefined
+	for (let at = from; at < Math.min(code.length, from + 4_000); at++) {
+		const character = code[at] ?? ''
+		if (character === ',' && depth === 0) second ??= at + 1
+		else if ('([{<'.includes(character)) depth++
+		else if (')]}'.includes(character) || (character === '>' && code[at - 1] !== '=')) {
+			if (depth-- === 0) return second === undefined ? undefined : { text: code.slice(second, at), at: second }
+		}
+	}
+	return { text: '?', at: head.index }
+}
+
+/** 0 is the first. */
+function lineOf(code: string, at: number): number {
+	return code.slice(0, at).split('\n').length - 1
+}
+
+function sameHost(declared: string, used: string): boolean {
+	return !declared.includes(':') && used.split(':')[0] === declared
+}
+
+function reads(primitive: string): boolean {
+	return primitive === 'vault.read' || (primitive.startsWith('memory.') && !primitive.endsWith('write'))
+}

@@ -1,0 +1,202 @@
+/** From the text of a skill to what it says, strictly: a mistake names its line and what to change. */
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
+import type { Parameter, Permissions } from './contract.ts'
+import { findProgram } from './fence.ts'
+import type { FencedProgram } from './fence.ts'
+import { invalid, readFrontMatter } from './front-matter.ts'
+import { fits } from './parameters.ts'
+
+export interface SkillDocument {
+	name: string
+	description: string
+	parameters: Parameter[]
+	/** Null for instructions. Its `line` is the document's. */
+	program: FencedProgram | null
+	permissions: Permissions
+	/** Everything else that its head says; means nothing to the gateway. */
+	metadata: Record<string, unknown>
+	body: string
+	/** The document's line of a key of the head, such as `['permissions', 'hosts', 0]`. */
+	lineOf(path: readonly (string | number)[]): number
+	/** What is taken, and yet not as its author may expect. */
+	warnings: string[]
+}
+
+/** Bytes of a whole document. */
+export const DOCUMENT_LIMIT = 272 * 1024
+const BODY_LIMIT = 256 * 1024
+/** Characters of a tool's result that reach a model; the rest is cut off by the toolbox. */
+const SHOWN_LIMIT = 64 * 1024
+const ERROR_LIMIT = 20
+
+/** Throws `skill_invalid`. */
+export function readDocument(text: string): SkillDocument {
+	if (!text.isWellFormed() || text.includes('\0')) throw invalid(1, 'the document is not text; save it as UTF-8')
+	const { data, lineOf, body, bodyLine } = readFrontMatter(text)
+	const bytes = Buffer.byteLength(body)
+	if (bytes > BODY_LIMIT) throw invalid(bodyLine, `the body has ${bytes} bytes; at most ${BODY_LIMIT} are taken`)
+
+	const { name, description, parameters, runtime, permissions, ...metadata } = check(data, lineOf)
+	const program = runtime === undefined ? null : programIn(body, bodyLine)
+	if (!program && body.trim() === '') {
+		throw invalid(bodyLine, 'the body is empty; write instructions behind the front matter, or a program')
+	}
+	const document = { name, description, parameters, program, permissions, metadata, body, lineOf }
+	return { ...document, warnings: warningsOf(document) }
+}
+
+interface Head extends Pick<SkillDocument, 'name' | 'description' | 'parameters' | 'permissions'> {
+	runtime?: 'javascript'
+	[more: string]: unknown
+}
+
+const list = (items: Joi.Schema): Joi.ArraySchema => Joi.array().items(items).max(64).unique().default([])
+
+const parameter = Joi.object({
+	name: Joi.string()
+		.pattern(/^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/)
+		.required()
+		.messages({ 'string.pattern.base': '{#label} must be 1 to 64 of A-Z a-z 0-9 _ - and begin with a letter or _' }),
+	type: Joi.valid('string', 'number', 'integer', 'boolean', 'array', 'object').required(),
+	required: Joi.boolean().default(false),
+	description: Joi.string().allow('').max(1024).default(''),
+	default: Joi.any(),
+	enum: Joi.array().items(Joi.string(), Joi.number(), Joi.boolean()).min(1).max(100).unique(),
+}).custom(fitsItsType)
+
+const head = Joi.object({
+	name: Joi.string().max(64).custom(printable).required(),
+	description: Joi.string()
+		.max(1024)
+		.pattern(/\S/)
+		.required()
+		.messages({ 'string.pattern.base': '{#label} must say what the skill does and when to use it' }),
+	parameters: Joi.array()
+		.items(parameter)
+		.max(64)
+		.unique('name')
+		.allow(null)
+		.default([])
+		.messages({ 'array.unique': 'there is another parameter of this name; rename one' }),
+	runtime: Joi.valid('javascript').messages({
+		'any.only': '{#label} must be javascript; leave it out for instructions',
+	}),
+	permissions: Joi.object({
+		primitives: list(
+			Joi.string()
+				.max(128)
+				.pattern(/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/)
+				.messages({ 'string.pattern.base': '{#label} must be the name of a primitive, such as memory.recall' }),
+		),
+		hosts: list(Joi.string().max(260).custom(hostName)),
+		secrets: list(
+			Joi.string()
+				.pattern(/^[A-Za-z0-9_.-]{1,128}$/)
+				.messages({ 'string.pattern.base': '{#label} must be the name of a secret: 1 to 128 of A-Z a-z 0-9 _ . -' }),
+		),
+	})
+		.default({ primitives: [], hosts: [], secrets: [] })
+		.allow(null),
+	license: Joi.string().max(1024),
+	compatibility: Joi.string().max(500),
+	metadata: Joi.object().unknown(),
+	'allowed-tools': [Joi.string().allow('').max(4096), Joi.array().items(Joi.string().max(256)).max(256)],
+})
+	.unknown()
+	.prefs({ convert: false, abortEarly: false, errors: { wrap: { label: false } } })
+
+const plainly = {
+	'any.required': '{#label} is missing',
+	'object.unknown': '{#label} is not known here; remove it',
+	'string.base': '{#label} must be text; quote it',
+	'string.empty': '{#label} must not be empty',
+	'boolean.base': '{#label} must be true or false',
+	'array.base': '{#label} must be a list',
+	'object.base': '{#label} must be a map',
+	'array.unique': '{#label} stands there twice; keep one',
+}
+
+function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): Head {
+	const { value, error } = head.validate(data, { messages: plainly })
+	if (!error) {
+		value.parameters ??= []
+		value.permissions ??= { primitives: [], hosts: [], secrets: [] }
+		return value as Head
+	}
+	const errors: FieldError[] = error.details.slice(0, ERROR_LIMIT).map(({ path, message }) => ({
+		path: path.join('.'),
+		message: `line ${lineOf(path)}: ${message}`,
+	}))
+	throw new Fault('skill_invalid', errors.map((one) => one.message).join('; '), { errors })
+}
+
+function fitsItsType(value: Parameter, helpers: Joi.CustomHelpers): Parameter | Joi.ErrorReport {
+	const wrong = (key: string): Joi.ErrorReport =>
+		helpers.message({ custom: `{#label}.${key} does not fit the type ${value.type}` })
+	for (const one of value.enum ?? []) if (!fits(value.type, one)) return wrong('enum')
+	if (value.default === undefined) return value
+	if (value.required)
+		return helpers.message({ custom: '{#label} is required and has a default; remove one of the two' })
+	if (!fits(value.type, value.default)) return wrong('default')
+	if (value.enum && !value.enum.includes(value.default as string)) {
+		return helpers.message({ custom: '{#label}.default is not among {#label}.enum' })
+	}
+	return value
+}
+
+/** No controls, nothing invisible, no space at its ends or but one inside: two names that look the same are the same. */
+function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	if (/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) && isPrintable(text)) return text
+	return helpers.message({
+		custom: '{#label} must be 1 to 64 printable characters, without invisible ones and without spaces at its ends',
+	})
+}
+
+function isPrintable(text: string): boolean {
+	return (
+		text.normalize('NFC') === text &&
+		text.trim() === text &&
+		!text.includes('  ') &&
+		!/[^\P{Z} ]|[\p{C}\p{Default_Ignorable_Code_Point}]/u.test(text)
+	)
+}
+
+function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	const lower = text.toLowerCase()
+	const match = /^([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)(?::[1-9][0-9]{0,4})?$/.exec(lower)
+	const last = match?.[1]?.split('.').at(-1) ?? '0'
+	if (match && !/^(?:[0-9]+|0x[0-9a-f]*)$/.test(last)) return lower
+	return helpers.message({
+		custom: '{#label} must be the whole name of one host, such as api.example.com; no address, no * and no path',
+	})
+}
+
+function programIn(body: string, bodyLine: number): FencedProgram {
+	const program = findProgram(body)
+	if (!program) {
+		throw invalid(bodyLine, 'runtime: javascript needs a program; add a fenced block that begins with ```js or ```ts')
+	}
+	return { ...program, line: program.line + bodyLine - 1 }
+}
+
+const STANDARD_NAME = /^(?!.*--)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
+
+function warningsOf(document: Omit<SkillDocument, 'warnings'>): string[] {
+	const { name, program, permissions, metadata, body } = document
+	const warnings: string[] = []
+	if (!STANDARD_NAME.test(name))
+		warnings.push(
+			`The name "${name}" is outside the Agent Skills standard (a-z, 0-9 and single hyphens); the tool's name is made from it.`,
+		)
+	if (!program && Object.values(permissions).some((names) => names.length > 0))
+		warnings.push('It declares permissions and has no program (runtime: javascript); instructions use none.')
+	if (!program && findProgram(body))
+		warnings.push('It has a block of code that does not run, since runtime: javascript is not set; a model reads it.')
+	if (!program && body.length > SHOWN_LIMIT)
+		warnings.push(`A model gets the first ${SHOWN_LIMIT} characters of its ${body.length}.`)
+	if (metadata['allowed-tools'] !== undefined)
+		warnings.push('allowed-tools is a request; approving the skill grants nothing of it.')
+	return warnings
+}

@@ -1,0 +1,156 @@
+/**
+ * What a skill's program may ask of the gateway, and what it gets: the other end of `svc`. Everything is checked here, on
+ * the main thread, against the declaration that was approved and the agent's grants; the program's side is not believed.
+ */
+import { Fault, isFault } from '../../core/errors.ts'
+import { guardedFetch } from '../../core/guarded-fetch.ts'
+import type { Context, ToolCall } from '../../core/plugin.ts'
+import { callNested } from '../../core/toolbox.ts'
+import type { Reading } from '../vault/contract.ts'
+import type { Permissions } from './contract.ts'
+import { isRecord } from './front-matter.ts'
+import type { ProgramCall } from './program.ts'
+
+export interface Holder {
+	skill: string
+	skill_id: string
+	permissions: Permissions
+	call: ToolCall
+}
+
+/** Of a request's body, and of an answer's. */
+const BODY_LIMIT = 1024 * 1024
+const URL_LIMIT = 8 * 1024
+const FETCH_MS = 30_000
+/** Events of one call about what it may not do. */
+const VIOLATIONS_LIMIT = 20
+
+/** `send`: the HTTP client; tests put one there that reaches their own server. */
+export function powersOf(
+	ctx: Pick<Context, 'find' | 'use' | 'toolbox'>,
+	{ skill, skill_id, permissions, call }: Holder,
+	send: typeof guardedFetch = guardedFetch,
+): ProgramCall['called'] {
+	const reading: Reading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
+
+	const told = new Set<string>()
+	const violation = (kind: string, what: string, message: string): void => {
+		const key = `${kind} ${what}`
+		if (told.has(key) || told.size >= VIOLATIONS_LIMIT) return
+		told.add(key)
+		call.emit({ event_type: 'security.violation', payload: { kind, skill, skill_id, what, message } })
+	}
+
+	const demand = (kind: keyof Permissions, name: string, isDeclared = permissions[kind].includes(name)): void => {
+		if (isDeclared) return
+		const shown = name.slice(0, 256)
+		const message = `the skill does not declare ${JSON.stringify(shown)} under permissions.${kind}`
+		violation('undeclared', `${kind}: ${shown}`, message)
+		throw new Fault('permission_denied', message)
+	}
+
+	const primitive = async (name: string, args: unknown): Promise<unknown> => {
+		demand('primitives', name)
+		// Under a grant that reveals, its answer is the value itself.
+		if (name === 'vault.read' && isRecord(args) && typeof args.name === 'string') demand('secrets', args.name)
+		return callNested(await ctx.toolbox.list(call.agent), name, args, call)
+	}
+
+	const secret = async (name: string): Promise<string> => {
+		demand('secrets', name)
+		return (await ctx.use('vault').read(name, reading)).value
+	}
+
+	/** Handles of secrets may stand in what is sent, so that the program need not see their values. */
+	const fill = async (texts: string[]): Promise<string[]> => {
+		const names = texts.flatMap((text) =>
+			[...text.matchAll(/\{\{secret:([A-Za-z0-9_.-]{1,128})\}\}/g)].map(([, name = '']) => name),
+		)
+		for (const name of new Set(names)) demand('secrets', name)
+		return names.length > 0 ? ctx.use('vault').fill(texts, reading) : texts
+	}
+
+	const fetch = async (text: string, init: unknown, signal: AbortSignal): Promise<unknown> => {
+		const url = URL.parse(text)
+		if (!url || text.length > URL_LIMIT)
+			throw new Fault('invalid_request', `svc.fetch takes a whole address, at most ${URL_LIMIT} characters long`)
+		demand('hosts', url.host, permissions.hosts.includes(url.host) || permissions.hosts.includes(url.hostname))
+		const { method, headers, body } = requestOf(init)
+
+		// Never in the host or path: where a request goes is plain to see.
+		const query = [...url.searchParams]
+		const sent = [...headers.map(([, value]) => value), ...query.map(([, value]) => value), ...(body ?? [])]
+		const filled = await fill(sent)
+		const hasSecrets = filled.some((value, at) => value !== sent[at])
+		const values = filled.values()
+		const next = (): string => values.next().value ?? ''
+		const filledHeaders = headers.map(([name]): [string, string] => [name, next()])
+		const filledQuery = query.map(([name]): [string, string] => [name, next()])
+		if (hasSecrets) url.search = new URLSearchParams(filledQuery).toString()
+		const filledBody = body ? next() : null
+		if (Buffer.byteLength(filledBody ?? '') > BODY_LIMIT)
+			throw new Fault('payload_too_large', `the body of a request may have ${BODY_LIMIT} bytes at most`)
+		try {
+			const response = await send(
+				url,
+				{ ...(method !== undefined && { method }), headers: filledHeaders, body: filledBody, signal },
+				{
+					reach: { protocols: ['https:'], hosts: permissions.hosts },
+					max_bytes: BODY_LIMIT,
+					timeout_ms: FETCH_MS,
+				},
+			)
+			return {
+				status: response.status,
+				url: hasSecrets ? (response.url.split(/[?#]/, 1)[0] ?? '') : response.url,
+				headers: Object.fromEntries(response.headers),
+				body: await response.text(),
+			}
+		} catch (error) {
+			if (isFault(error, 'address_refused')) violation('address_refused', url.host, error.message)
+			// Its message may repeat a header.
+			if (hasSecrets && isFault(error, 'invalid_request'))
+				throw new Fault('invalid_request', 'the request cannot be sent with the value of its secret in it')
+			throw error
+		}
+	}
+
+	return async (what, body, signal) => {
+		if (!isRecord(body)) throw new Fault('invalid_request', 'a call needs its arguments')
+		switch (what) {
+			case 'primitive':
+				return primitive(textOf(body.name), body.args ?? {})
+			case 'secret':
+				return secret(textOf(body.name))
+			case 'fetch':
+				return fetch(textOf(body.url), body.init, signal)
+		}
+	}
+}
+
+interface ProgramRequest {
+	method: string | undefined
+	headers: [name: string, value: string][]
+	/** At most one. */
+	body: [text: string] | undefined
+}
+
+function requestOf(init: unknown): ProgramRequest {
+	const { method, headers = {}, body } = isRecord(init) ? init : {}
+	const wrong = (what: string): Fault => new Fault('invalid_request', `svc.fetch takes ${what}`)
+	if (method !== undefined && typeof method !== 'string') throw wrong('a method as text')
+	if (body !== undefined && body !== null && typeof body !== 'string') throw wrong('a body as text')
+	const pairs: unknown[] = Array.isArray(headers) ? headers : isRecord(headers) ? Object.entries(headers) : []
+	const checked = pairs.map((pair): [string, string] => {
+		const [name, value] = Array.isArray(pair) ? (pair as unknown[]) : []
+		if (typeof name === 'string' && (typeof value === 'string' || typeof value === 'number'))
+			return [name, String(value)]
+		throw wrong('headers as an object of text by name')
+	})
+	return { method, headers: checked, body: typeof body === 'string' ? [body] : undefined }
+}
+
+function textOf(value: unknown): string {
+	if (typeof value === 'string' && value !== '') return value
+	throw new Fault('invalid_request', 'a name or address must be text')
+}

@@ -1,0 +1,130 @@
+/**
+ * What in a skill's document a person should look at before they approve it. It finds the known tricks and no others: a
+ * document without findings is not a safe one.
+ *
+ * Every pattern is linear: no repetition within another, and what may lie between two words is bounded.
+ */
+import { capabilityFindings } from './capabilities.ts'
+import type { Finding } from './contract.ts'
+import type { SkillDocument } from './document.ts'
+import { invisibleIn, plainText, visible } from './invisible.ts'
+import { phrases } from './phrases.ts'
+
+/** Of one rule. */
+const FINDINGS_LIMIT = 40
+const EXCERPT_LIMIT = 160
+const CODES_LIMIT = 12
+
+type Severity = Finding['severity']
+
+export function scan(text: string, document: SkillDocument): Finding[] {
+	const findings: Finding[] = []
+	const counts = new Map<string, number>()
+	const add = (rule: string, severity: Severity, line: number, excerpt: string, message: string): void => {
+		const count = (counts.get(rule) ?? 0) + 1
+		counts.set(rule, count)
+		if (count > FINDINGS_LIMIT) return
+		const more = count === FINDINGS_LIMIT ? ' There may be more; these are the first.' : ''
+		findings.push({ rule, severity, line, excerpt: excerptOf(excerpt), message: message + more })
+	}
+
+	for (const [at, line] of text
+		.replace(/^\uFEFF/, '')
+		.split('\n')
+		.entries())
+		invisible(line, at + 1)
+	htmlComments(text)
+	patterns(text, 1)
+	// Escapes of YAML can spell out what the text of the document does not show.
+	for (const { value, line } of hiddenByEscapes(text, document)) {
+		invisible(value, line)
+		patterns(value, line)
+	}
+	for (const [rule, severity, line, excerpt, message] of capabilityFindings(document))
+		add(rule, severity, line, excerpt, message)
+	confusableName(document)
+	const weight = { high: 0, medium: 1, low: 2 }
+	return findings.toSorted((a, b) => weight[a.severity] - weight[b.severity] || a.line - b.line)
+
+	function invisible(line: string, at: number): void {
+		const found = invisibleIn(line.replace(/\r$/, ''))
+		if (!found) return
+		const more = found.codes.length > CODES_LIMIT ? ` and ${found.codes.length - CODES_LIMIT} more` : ''
+		const codes = found.codes.slice(0, CODES_LIMIT).join(' ') + more
+		const what = {
+			tags: 'Characters that no reader sees and a model may read as text',
+			bidi: 'Characters that make text show in another order',
+			other: 'Characters that no reader sees',
+		}[found.kind]
+		const where = Math.max(0, line.search(/[^\t\x20-\x7e]/) - 20)
+		add('invisible-characters', found.kind === 'other' ? 'medium' : 'high', at, line.slice(where), `${what}: ${codes}.`)
+	}
+
+	function htmlComments(all: string): void {
+		const lineAt = lineCounter(all)
+		for (let at = all.indexOf('<!--'); at >= 0; at = all.indexOf('<!--', at + 4)) {
+			const end = all.indexOf('-->', at)
+			const comment = all.slice(at, end < 0 ? undefined : end + 3)
+			add('html-comment', 'medium', lineAt(at), comment, 'A comment that shows nowhere and that a model reads.')
+			if (end < 0) return
+		}
+	}
+
+	function patterns(raw: string, firstLine: number): void {
+		const plain = plainText(raw)
+		const lineAt = lineCounter(plain)
+		const seen = new Set<string>()
+		for (const { rule, severity, pattern, message } of phrases) {
+			for (const match of plain.matchAll(pattern)) {
+				const line = lineAt(match.index) + firstLine - 1
+				const key = `${rule} ${rule === 'address' ? match[0] : line}`
+				if (seen.has(key)) continue
+				seen.add(key)
+				add(rule, severity, line, around(plain, match.index, match[0].length), message)
+			}
+		}
+	}
+
+	function confusableName({ name, lineOf }: SkillDocument): void {
+		const scripts = [/\p{Script=Latin}/u, /\p{Script=Cyrillic}/u, /\p{Script=Greek}/u]
+		if (name.split(/[^\p{L}]+/u).every((word) => scripts.filter((script) => script.test(word)).length < 2)) return
+		add('confusable-name', 'high', lineOf(['name']), name, 'Letters of several scripts in one word of the name.')
+	}
+}
+
+/** Texts of the head that a model is shown, where the document holds them in another spelling. */
+function hiddenByEscapes(text: string, document: SkillDocument): { value: string; line: number }[] {
+	const { description, parameters, lineOf } = document
+	const shown = [
+		{ value: description, line: lineOf(['description']) },
+		...parameters.map((one, at) => ({ value: one.description, line: lineOf(['parameters', at, 'description']) })),
+	]
+	return shown.filter(({ value }) => value.split('\n').some((part) => !text.includes(part)))
+}
+
+/** For places in rising order. */
+function lineCounter(text: string): (at: number) => number {
+	let line = 1
+	let from = 0
+	return (at) => {
+		if (at < from) [line, from] = [1, 0]
+		for (let next = text.indexOf('\n', from); next >= 0 && next < at; next = text.indexOf('\n', from)) {
+			line++
+			from = next + 1
+		}
+		return line
+	}
+}
+
+/** The match with what stands before and behind it on its lines. */
+function around(text: string, at: number, length: number): string {
+	const from = Math.max(at - 20, text.lastIndexOf('\n', at - 1) + 1)
+	const end = text.indexOf('\n', at + Math.max(0, length - 1))
+	return text.slice(from, Math.min(end < 0 ? text.length : end, at + EXCERPT_LIMIT))
+}
+
+function excerptOf(text: string): string {
+	const shown = visible(text.trim().slice(0, EXCERPT_LIMIT), true)
+	const whole = shown.length <= EXCERPT_LIMIT && text.trim().length <= EXCERPT_LIMIT
+	return whole ? shown : `${shown.slice(0, EXCERPT_LIMIT - 1)}…`
+}

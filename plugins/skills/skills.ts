@@ -1,0 +1,166 @@
+/** Installing, reviewing, approving and removing skills. What is approved is a document, by its digest. */
+import { Fault, isFault, messageOf } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import { approve } from './approval.ts'
+import type { Skill, Skills, SkillSettings } from './contract.ts'
+import { DOCUMENT_LIMIT, readDocument } from './document.ts'
+import type { SkillDocument } from './document.ts'
+import { digestOf } from './library.ts'
+import { toolNameFor } from './names.ts'
+import type { ProgramHosts } from './program.ts'
+import { changeIndex, erasing, findEntry, indexOf, keys, readSkill } from './records.ts'
+import type { IndexEntry, SkillRecord } from './records.ts'
+import { reviewOf } from './review.ts'
+import type { UnderWay } from './under-way.ts'
+import { programOf } from './use.ts'
+
+type Place = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config' | 'redactor' | 'toolbox'>
+
+/** Revisions of one name in quarantine. */
+const WAITING_LIMIT = 10
+
+export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): Skills {
+	const { store, emit } = ctx
+
+	const listed = async (agent: AgentRef): Promise<Skill[]> => {
+		const index = await indexOf(store, agent)
+		if (!index) return []
+		const records = new Map<string, SkillRecord>()
+		const [scope, kind] = keys.record(agent, '')
+		for await (const { value } of store.list<SkillRecord>([scope, kind ?? ''])) records.set(value.id, value)
+		return index.value.skills.flatMap((entry) => {
+			const record = records.get(entry.id)
+			return record ? [viewOf(entry, record)] : []
+		})
+	}
+
+	/** An agent that was deleted meanwhile has been swept: nothing of it may come after that. */
+	const isGone = async (agent: AgentRef): Promise<boolean> =>
+		(await ctx.use('agents').find(agent.name))?.uid !== agent.uid
+
+	return {
+		list: listed,
+		active: async (agent) => (await listed(agent)).filter((skill) => skill.status === 'active'),
+
+		async install(agent, markdown, source) {
+			const size = Buffer.byteLength(markdown)
+			if (size > DOCUMENT_LIMIT)
+				throw new Fault('skill_invalid', `the document has ${size} bytes; at most ${DOCUMENT_LIMIT} are taken`)
+			const document = readDocument(markdown)
+			// The store would take it out, and what is kept would not be what the digest names.
+			if (ctx.redactor.text(markdown, 'record') !== markdown) {
+				throw new Fault(
+					'skill_invalid',
+					'the document holds the value of a secret from the vault; declare its name under permissions.secrets instead',
+				)
+			}
+			await checkProgram(hosts, document)
+			const { name, description } = document
+			const id = newId()
+			const digest = digestOf(markdown)
+			const record: SkillRecord = {
+				id,
+				description,
+				source,
+				size,
+				installed_at: now(),
+				approved_at: null,
+				approved_by: null,
+			}
+			const entry = await changeIndex(store, agent, (skills) => {
+				checkRoom(skills, name, ctx.config.max_per_agent)
+				const tool =
+					skills.find((one) => one.name === name)?.tool ??
+					toolNameFor(name, (taken) => skills.some((one) => one.tool === taken))
+				const added: IndexEntry = { id, name, tool, status: 'quarantined', digest }
+				return {
+					skills: [...skills, added],
+					ops: [
+						{ key: keys.record(agent, id), value: record, expect: null },
+						{ key: keys.text(agent, id), value: markdown, expect: null },
+					],
+					result: added,
+				}
+			})
+			if (await isGone(agent)) {
+				const { index } = keys
+				await store.commit(index(agent)[0], [{ key: index(agent), value: undefined }, ...erasing(agent, id)])
+				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+			}
+			// A query may hold a token.
+			const from = source.kind === 'url' ? { url: source.url.split(/[?#]/, 1)[0] } : {}
+			const payload = { skill: name, skill_id: id, digest, source: source.kind, ...from }
+			await emit({ event_type: 'skill.installed', payload }, agent.name)
+			return viewOf(entry, record)
+		},
+
+		async review(agent, skill_id) {
+			const skills = (await indexOf(store, agent))?.value.skills ?? []
+			const entry = findEntry(skills, agent, skill_id)
+			const { record, text } = await readSkill(store, agent, entry)
+			const before =
+				entry.status === 'active' ? undefined : skills.find((one) => one.name === entry.name && one.status === 'active')
+			const primitives = (await ctx.toolbox.list(agent)).filter((tool) => !tool.events).map((tool) => tool.name)
+			return {
+				...viewOf(entry, record),
+				digest: digestOf(text),
+				source: record.source,
+				size: record.size,
+				tool: entry.tool,
+				approved_at: record.approved_at,
+				approved_by: record.approved_by,
+				replaces: before?.id ?? null,
+				...reviewOf(text, before && (await readSkill(store, agent, before)).text, new Set(primitives)),
+			}
+		},
+
+		approve: (agent, skill_ids, by) => approve(ctx, agent, skill_ids, { by: by ?? null }),
+
+		async approveReviewed(agent, skill_id, digest, by) {
+			await approve(ctx, agent, [skill_id], { by: by ?? null, digest })
+			const entry = findEntry((await indexOf(store, agent))?.value.skills ?? [], agent, skill_id)
+			return viewOf(entry, (await readSkill(store, agent, entry)).record)
+		},
+
+		async remove(agent, skill_id) {
+			const { name, status } = await changeIndex(store, agent, (skills) => {
+				const entry = findEntry(skills, agent, skill_id)
+				return { skills: skills.filter((one) => one !== entry), ops: erasing(agent, skill_id), result: entry }
+			})
+			underWay.end(skill_id, new Fault('permission_denied', 'the skill was removed while it ran'))
+			await emit({ event_type: 'skill.removed', payload: { skill: name, skill_id, status } }, agent.name)
+		},
+	}
+}
+
+/** A program that cannot even be checked is its author's mistake, not the gateway's. */
+async function checkProgram(hosts: ProgramHosts, document: SkillDocument): Promise<void> {
+	if (!document.program) return
+	try {
+		await hosts.check(programOf(document))
+	} catch (error) {
+		if (!isFault(error, 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash')) throw error
+		throw new Fault('skill_invalid', `the program takes too much to be checked: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+function checkRoom(skills: readonly IndexEntry[], name: string, limit: number): void {
+	const waiting = skills.filter((one) => one.name === name && one.status === 'quarantined')
+	if (waiting.length >= WAITING_LIMIT) {
+		throw new Fault(
+			'conflict',
+			`${waiting.length} revisions of "${name}" wait for their approval; remove one of them first, such as ${waiting[0]?.id}`,
+		)
+	}
+	if (skills.length < limit) return
+	throw new Fault(
+		'conflict',
+		`the agent has ${skills.length} skills, and skills.max_per_agent allows ${limit}; remove one first`,
+	)
+}
+
+function viewOf({ id, name, status }: IndexEntry, { description, installed_at }: SkillRecord): Skill {
+	return { id, name, description, status, installed_at }
+}

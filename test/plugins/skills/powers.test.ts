@@ -1,0 +1,205 @@
+/** `svc.fetch` and `svc.secret` behind the program: against a real vault, and a real server in the place of the internet. */
+import t from 'tap'
+import type { Test } from 'tap'
+import { isFault } from '../../../core/errors.ts'
+import { guardedFetch } from '../../../core/guarded-fetch.ts'
+import type { Context } from '../../../core/plugin.ts'
+import type { NewEvent } from '../../../core/protocol.ts'
+import { powersOf } from '../../../plugins/skills/powers.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { startStandIn } from '../../support/stand-in.ts'
+import type { Given, StandIn } from '../../support/stand-in.ts'
+
+const lender = `export default { name: 'lender', needs: ['vault'], start: (ctx) => void (globalThis.lent = ctx) }`
+const gateway = await startGateway({
+	config: 'plugins: {lender: true}\n',
+	files: { 'plugins/lender/index.js': lender },
+})
+t.teardown(() => gateway.stop())
+const { lent } = globalThis as unknown as { lent: Context }
+
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+const agent = await lent.use('agents').get('ada')
+for (const [name, value] of Object.entries({
+	KEY: 'the value & of =KEY',
+	OTHER: 'the value of OTHER',
+	NONE: 'not granted',
+})) {
+	const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })).body
+	if (name !== 'NONE') await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: id } })
+}
+
+interface Program {
+	fetch(
+		url: unknown,
+		init?: unknown,
+	): Promise<{ status: number; url: string; headers: Record<string, string>; body: string }>
+	secret(name: unknown): Promise<unknown>
+	events: NewEvent[]
+}
+
+function programWith(send?: typeof guardedFetch): Program {
+	const events: NewEvent[] = []
+	const call = { run_id: 'run', agent, key: 'run:call', emit: (event: NewEvent) => void events.push(event) }
+	const permissions = {
+		primitives: [],
+		hosts: ['api.example.com', 'next.example.com:8443'],
+		secrets: ['KEY', 'NONE', 'LINES'],
+	}
+	const called = powersOf(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
+	const { signal } = new AbortController()
+	return {
+		fetch: (url, init) => called('fetch', { url, init }, signal) as ReturnType<Program['fetch']>,
+		secret: (name) => called('secret', { name }, signal),
+		events,
+	}
+}
+
+async function fails(t: Test, promise: Promise<unknown>, code: string, about: string): Promise<void> {
+	const error: unknown = await promise.then(
+		() => undefined,
+		(thrown: unknown) => thrown,
+	)
+	t.ok(isFault(error), about)
+	t.equal((error as { code?: string } | undefined)?.code, code, `${about}: ${String(error)}`)
+}
+
+async function online(t: Test, answer: (url: URL) => Given = () => ({})): Promise<Program & StandIn> {
+	const standIn = await startStandIn(t, ({ url }) => answer(new URL(url)))
+	return { ...standIn, ...programWith(standIn.send) }
+}
+
+void t.test('a request arrives as it was written, and its answer as it came', async (t) => {
+	const given = { status: 418, headers: { 'x-more': 'yes' }, body: 'täxt' }
+	const { fetch, arrived } = await online(t, () => given)
+	const url = 'https://api.example.com/a/b?c=d%20e&f'
+	const answer = await fetch(url, { method: 'PUT', headers: { 'X-One': '1', 'content-type': 'text/csv' }, body: 'ä,b' })
+	t.match(answer, { status: 418, headers: { 'x-more': 'yes' }, body: 'täxt' })
+	t.match(arrived, [{ method: 'PUT', url, headers: { 'x-one': '1', 'content-type': 'text/csv' }, body: 'ä,b' }])
+	await fetch('https://next.example.com:8443/', { headers: [['a', 'b']] })
+	t.match(arrived[1], { method: 'GET', headers: { a: 'b' } })
+})
+
+void t.test('a handle of a declared and granted secret is filled in, in headers, query and body only', async (t) => {
+	const { fetch, arrived, events } = await online(t)
+	const url = 'https://api.example.com/x?a=b+c&key={{secret:KEY}}'
+	const answer = await fetch(url, {
+		method: 'POST',
+		headers: { authorization: 'Bearer {{secret:KEY}}' },
+		body: '{"key": "{{secret:KEY}}", "again": "{{secret:KEY}}"}',
+	})
+	t.match(arrived[0], {
+		url: 'https://api.example.com/x?a=b+c&key=the+value+%26+of+%3DKEY',
+		headers: { authorization: 'Bearer the value & of =KEY' },
+		body: '{"key": "the value & of =KEY", "again": "the value & of =KEY"}',
+	})
+	t.notMatch(answer.url, /value/, 'the program is not told')
+	t.match(events, [{ event_type: 'vault.accessed' }])
+
+	await fetch('https://api.example.com/{{secret:KEY}}/')
+	t.match(arrived[1]?.url, 'https://api.example.com/%7B%7Bsecret:KEY%7D%7D/', 'a path is sent as it is')
+	await fails(t, fetch('https://{{secret:KEY}}.example.com/'), 'invalid_request', 'no host can have one')
+	t.equal(arrived.length, 2)
+})
+
+void t.test('a handle of any other secret sends nothing', async (t) => {
+	const { fetch, arrived, events, secret } = await online(t)
+	const init = (name: string): object => ({ headers: { a: `{{secret:${name}}}` } })
+	await fails(t, fetch('https://api.example.com/', init('OTHER')), 'permission_denied', 'granted, not declared')
+	await fails(t, fetch('https://api.example.com/', init('NONE')), 'vault_denied', 'declared, not granted')
+	await fails(t, fetch('https://api.example.com/?q={{secret:OTHER}}'), 'permission_denied', 'in the query')
+	await fails(t, fetch('https://api.example.com/?q=%7B%7Bsecret:OTHER%7D%7D'), 'permission_denied', 'encoded')
+	await fails(t, secret('OTHER'), 'permission_denied', 'svc.secret, not declared')
+	await fails(t, secret('NONE'), 'vault_denied', 'svc.secret, not granted')
+	t.equal(await secret('KEY'), 'the value & of =KEY')
+	t.strictSame(arrived, [])
+	const types = events.map(({ event_type, payload }) => `${event_type} ${String(payload.what ?? '')}`.trim())
+	t.strictSame(
+		types.filter((type) => type.startsWith('security.')),
+		['security.violation secrets: OTHER'],
+		'told once',
+	)
+})
+
+void t.test('hosts that are not declared are not asked, also behind a redirect', async (t) => {
+	const targets = ['https://evil.example/', 'http://evil.example/', 'http://10.0.0.1/', 'http://localhost/']
+	const { fetch, arrived, events } = await online(t, ({ searchParams }) => ({
+		status: 302,
+		headers: { location: targets[Number(searchParams.get('to'))] ?? '' },
+	}))
+	for (const to of targets.keys())
+		await fails(t, fetch(`https://api.example.com/?to=${to}`), 'address_refused', targets[to] ?? '')
+	t.equal(arrived.length, targets.length)
+	for (const url of [
+		'https://evil.example/',
+		'https://api.example.com.evil.example/',
+		'https://api.example.com@evil.example/',
+		'https://next.example.com/',
+		'https://sub.api.example.com/',
+		'https://api.example.com./',
+	])
+		await fails(t, fetch(url), 'permission_denied', url)
+	t.equal(arrived.length, targets.length)
+	t.ok(events.every(({ event_type, payload }) => event_type === 'security.violation' && payload.skill === 's'))
+})
+
+void t.test('a declared host that leads to a private address is refused', async (t) => {
+	for (const address of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1']) {
+		const lookup = async (): Promise<{ address: string; family: number }[]> => [
+			{ address, family: address.includes(':') ? 6 : 4 },
+		]
+		const { fetch, events } = programWith((url, init, options) => guardedFetch(url, init, { ...options, lookup }))
+		await fails(t, fetch('https://api.example.com/'), 'address_refused', address)
+		t.match(events, [
+			{ event_type: 'security.violation', payload: { kind: 'address_refused', what: 'api.example.com' } },
+		])
+	}
+	const { fetch } = programWith()
+	await fails(t, fetch('http://api.example.com/'), 'address_refused', 'http')
+})
+
+void t.test('requests and answers have bounds', async (t) => {
+	const { fetch, arrived } = await online(t, () => ({ body: 'x'.repeat(1024 * 1024 + 1) }))
+	await fails(t, fetch('https://api.example.com/'), 'fetch_too_large', 'an answer')
+	const post = (body: unknown): Promise<unknown> => fetch('https://api.example.com/', { method: 'POST', body })
+	await fails(t, post('x'.repeat(1024 * 1024 + 1)), 'payload_too_large', 'a body')
+	await fails(t, fetch(`https://api.example.com/${'x'.repeat(9_000)}`), 'invalid_request', 'an address')
+	t.equal(arrived.length, 1)
+})
+
+void t.test('a call that makes no sense says so', async (t) => {
+	const { fetch, secret, arrived } = await online(t)
+	const at = 'https://api.example.com/'
+	for (const init of [
+		{ method: 5 },
+		{ body: { a: 1 } },
+		{ headers: { a: {} } },
+		{ headers: [['a']] },
+		{ headers: [5] },
+	])
+		await fails(t, fetch(at, init), 'invalid_request', JSON.stringify(init))
+	for (const init of [
+		{ method: 'GET', body: 'x' },
+		{ method: 'a b' },
+		{ headers: { 'a b': 'c' } },
+		{ headers: { a: 'b\r\nc: d' } },
+	])
+		await fails(t, fetch(at, init), 'invalid_request', JSON.stringify(init))
+	for (const url of ['', 'nonsense', 5, null, {}]) await fails(t, fetch(url), 'invalid_request', JSON.stringify(url))
+	for (const name of ['', 5, null]) await fails(t, secret(name), 'invalid_request', JSON.stringify(name))
+	const { id } = (
+		await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'LINES', value: 'two\nlines of it' } })
+	).body
+	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: id } })
+	const unfit = fetch(at, { headers: { a: '{{secret:LINES}}' } })
+	await t.rejects(unfit, { code: 'invalid_request', message: /^(?!.*lines of it)/s }, 'a value that is no header')
+	t.strictSame(arrived, [])
+	await fetch(at, 'nonsense')
+	t.equal(arrived.length, 1, 'an init that is none is left out')
+})
+
+void t.test('one call does not flood the log with what it may not do', async (t) => {
+	const { fetch, events } = programWith()
+	for (let n = 0; n < 50; n++) await fails(t, fetch(`https://host-${n}.example/`), 'permission_denied', 'a host')
+	t.equal(events.length, 20)
+})

@@ -1,0 +1,433 @@
+/** The Skill resource, its states, and its rows in the spec's table "Skills", over HTTP. */
+import { createHash } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { Answer, Reply } from '../support/gateway.ts'
+import { refused } from '../support/refused.ts'
+import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
+import { openStream } from '../support/sse.ts'
+
+const gateway = await startGateway({ config: 'skills: {max_per_agent: 14}\n' })
+t.teardown(() => gateway.stop())
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const unknown = '01900000-0000-7000-8000-000000000000'
+
+function call(method: string, path: string, body?: unknown, token?: string): Promise<Reply<Answer>> {
+	return gateway.request(method, path, { ...(body !== undefined && { body }), ...(token !== undefined && { token }) })
+}
+
+async function make(name: string): Promise<string> {
+	const { status } = await call('POST', '/v1/agents', { name })
+	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
+	return name
+}
+
+async function tokenWith(...scopes: string[]): Promise<string> {
+	return (await call('POST', '/v1/auth/tokens', { scopes })).body.token
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+void t.test('an installed skill waits in quarantine and an approved one is active', async (t) => {
+	const agent = await make('lifecycle')
+	const stream = await openStream(gateway.url, { query: { agent_id: agent } })
+	t.teardown(() => stream.close())
+	const content = skillText('greeting', 'Say hello.')
+
+	const installed = await call('POST', `/v1/agents/${agent}/skills/install`, { content })
+	t.equal(installed.status, 201)
+	const { id, installed_at, ...rest } = installed.body
+	t.strictSame(rest, { name: 'greeting', description: 'Does greeting.', status: 'quarantined' })
+	t.match(installed_at, ISO)
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [installed.body])
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [], 'the agent does not have it yet')
+
+	const review = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
+	t.match(review, { ...installed.body, markdown: content, digest: sha256(content), source: { kind: 'inline' } })
+	const approved = await call('POST', `/v1/agents/${agent}/skills/${id}/approve`, { digest: review.digest })
+	t.equal(approved.status, 200)
+	t.strictSame(approved.body, { ...installed.body, status: 'active' })
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id, name: 'greeting' }])
+	t.match((await call('GET', `/v1/agents/${agent}/skills/${id}`)).body.approved_at, ISO)
+
+	const again = await call('POST', `/v1/agents/${agent}/skills/${id}/approve`, { digest: review.digest })
+	t.strictSame([again.status, again.body], [200, approved.body], 'approving twice is approving once')
+
+	t.equal((await call('DELETE', `/v1/agents/${agent}/skills/${id}`)).status, 204)
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
+	refused(t, await call('DELETE', `/v1/agents/${agent}/skills/${id}`), { status: 404, code: 'not_found' })
+
+	await stream.waitFor('skill.removed')
+	const about = { skill: 'greeting', skill_id: id }
+	t.match(
+		stream.events.filter((event) => event.event_type.startsWith('skill.')).map((one) => [one.event_type, one.payload]),
+		[
+			['skill.installed', { ...about, digest: review.digest, source: 'inline' }],
+			['skill.approved', { ...about, digest: review.digest, replaces: null }],
+			['skill.removed', about],
+		],
+	)
+})
+
+void t.test('an approval names the digest that was reviewed', async (t) => {
+	const agent = await make('digests')
+	const { id } = await installSkill(gateway, agent, skillText('one', 'Text.'))
+	const path = `/v1/agents/${agent}/skills/${id}/approve`
+	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
+	refused(t, await call('POST', path, { digest: 'abc' }), { status: 400, code: 'invalid_request', path: 'digest' })
+	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', path: 'digest' })
+	t.equal((await call('GET', `/v1/agents/${agent}/skills`)).body[0].status, 'quarantined')
+	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
+	t.equal((await call('POST', path, { digest })).status, 200)
+	refused(t, await call('POST', path, { digest: sha256('other') }), { status: 409, code: 'digest_mismatch' })
+})
+
+void t.test('the same name again is a revision beside the active one until it is approved', async (t) => {
+	const agent = await make('revisions')
+	const first = await addSkill(gateway, agent, skillText('notes', 'Old line.\nSame line.'))
+	const second = await installSkill(gateway, agent, skillText('notes', 'New \u200bline.\nSame line.'))
+	t.equal(second.status, 'quarantined')
+	t.not(second.id, first.id)
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [{ id: first.id, name: 'notes' }])
+
+	const review = (await call('GET', `/v1/agents/${agent}/skills/${second.id}`)).body
+	t.equal(review.replaces, first.id)
+	t.match(review.diff, '\n-Old line.\n+New \\u{200b}line.\n Same line.')
+	t.equal((await call('GET', `/v1/agents/${agent}/skills/${first.id}`)).body.diff, null)
+
+	await call('POST', `/v1/agents/${agent}/skills/${second.id}/approve`, { digest: review.digest })
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [{ ...second, status: 'active' }])
+	const gone = await call('POST', `/v1/agents/${agent}/skills/${first.id}/approve`, { digest: review.digest })
+	refused(t, gone, { status: 404, code: 'not_found' }, 'the revision that was replaced')
+})
+
+void t.test('of two approvals at the same time one is in force, whole', async (t) => {
+	const agent = await make('races')
+	const both = await Promise.all([1, 2, 3, 4].map((n) => installSkill(gateway, agent, skillText('same', `Text ${n}.`))))
+	const replies = await Promise.all(
+		both.map(async ({ id }) => {
+			const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
+			return call('POST', `/v1/agents/${agent}/skills/${id}/approve`, { digest })
+		}),
+	)
+	t.ok(replies.every(({ status }) => status === 200 || status === 404))
+	const left = (await call('GET', `/v1/agents/${agent}/skills`)).body
+	t.equal(left.length, 1)
+	t.equal(left[0].status, 'active')
+})
+
+void t.test('revisions that wait, and skills of an agent, are bounded', async (t) => {
+	const agent = await make('bounded')
+	const waiting: Answer[] = []
+	for (let n = 0; n < 10; n++) waiting.push(await installSkill(gateway, agent, skillText('again', `Text ${n}.`)))
+	const eleventh = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('again', 'Text.') })
+	refused(t, eleventh, { status: 409, code: 'conflict', says: new RegExp(`remove one of them.*${waiting[0].id}`) })
+	for (let n = 0; n < 4; n++) await installSkill(gateway, agent, skillText(`other-${n}`, 'Text.'))
+	const full = await call('POST', `/v1/agents/${agent}/skills/install`, { content: skillText('more', 'Text.') })
+	refused(t, full, { status: 409, code: 'conflict', says: /max_per_agent/ })
+	await call('DELETE', `/v1/agents/${agent}/skills/${waiting[0].id}`)
+	await installSkill(gateway, agent, skillText('more', 'Text.'))
+})
+
+void t.test('the configuration of the agent approves, all or nothing', async (t) => {
+	const agent = await make('by-config')
+	await make('other-owner')
+	const [a, b] = [
+		await installSkill(gateway, agent, skillText('a', 'A.')),
+		await installSkill(gateway, agent, skillText('b', 'B.')),
+	]
+	const foreign = await installSkill(gateway, 'other-owner', skillText('c', 'C.'))
+	const patch = (approved_skills: unknown, more: object = {}): Promise<Reply<Answer>> =>
+		call('PATCH', `/v1/agents/${agent}`, { persona: 'Changed.', config: { approved_skills, ...more } })
+
+	for (const ids of [[a.id, unknown], [a.id, foreign.id], ['']])
+		t.ok([400, 404].includes((await patch(ids)).status), `${ids}`)
+	t.equal((await patch([a.id], { note: 'x'.repeat(70_000) })).status, 400, 'a config that is too large')
+	refused(t, await patch('all'), { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
+	const { persona, skills } = (await call('GET', `/v1/agents/${agent}`)).body
+	t.strictSame([persona, skills], [null, []], 'nothing has changed')
+	t.equal((await call('GET', '/v1/agents/other-owner')).body.skills.length, 0)
+
+	const done = await patch([a.id, b.id, a.id], { temperature: 1 })
+	t.equal(done.status, 200)
+	t.strictSame(done.body.config, { temperature: 1 }, 'a command, which is not kept')
+	const ids = (await call('GET', `/v1/agents/${agent}`)).body.skills.map((one: Answer) => one.id)
+	t.strictSame(ids, [a.id, b.id])
+	t.equal((await patch([a.id])).status, 200, 'again')
+	t.equal((await patch(null)).status, 200)
+
+	const revision = await installSkill(gateway, agent, skillText('a', 'A2.'))
+	const third = await installSkill(gateway, agent, skillText('a', 'A3.'))
+	refused(t, await patch([revision.id, third.id]), { status: 400, code: 'invalid_request', says: /revisions of "a"/ })
+	const made = await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [a.id] } })
+	refused(t, made, { status: 400, code: 'invalid_request', path: 'config.approved_skills' })
+	t.equal((await call('POST', '/v1/agents', { name: 'new-one', config: { approved_skills: [] } })).status, 201)
+})
+
+void t.test("another agent's skills are out of reach", async (t) => {
+	await make('owner')
+	await make('stranger')
+	const { id } = await installSkill(gateway, 'owner', skillText('mine', 'Mine.'))
+	const { digest } = (await call('GET', `/v1/agents/owner/skills/${id}`)).body
+	for (const [method, path, body] of [
+		['GET', `/v1/agents/stranger/skills/${id}`],
+		['POST', `/v1/agents/stranger/skills/${id}/approve`, { digest }],
+		['DELETE', `/v1/agents/stranger/skills/${id}`],
+		['GET', '/v1/agents/nobody/skills'],
+		['POST', '/v1/agents/nobody/skills/install', { content: skillText('a', 'A.') }],
+	] as const)
+		refused(t, await call(method, path, body), { status: 404, code: 'not_found' }, path)
+	t.equal((await call('GET', '/v1/agents/owner/skills')).body[0].status, 'quarantined')
+})
+
+void t.test('skills go with their agent', async (t) => {
+	const agent = await make('short-lived')
+	await addSkill(gateway, agent, skillText('old', 'Old.'))
+	await call('DELETE', `/v1/agents/${agent}`)
+	await make('short-lived')
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
+	t.strictSame((await call('GET', `/v1/agents/${agent}`)).body.skills, [])
+})
+
+void t.test('each route needs its scope', async (t) => {
+	const agent = await make('scoped')
+	const { id } = await installSkill(gateway, agent, skillText('a', 'A.'))
+	const { digest } = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
+	const reader = await tokenWith('agents:read')
+	const writer = await tokenWith('agents:write')
+	const base = `/v1/agents/${agent}/skills`
+	for (const [method, path, body] of [
+		['POST', `${base}/install`, { content: skillText('b', 'B.') }],
+		['POST', `${base}/${id}/approve`, { digest }],
+		['DELETE', `${base}/${id}`],
+	] as const)
+		refused(t, await call(method, path, body, reader), { status: 403, code: 'forbidden', says: /agents:write/ }, path)
+	for (const path of [base, `${base}/${id}`]) {
+		refused(
+			t,
+			await call('GET', path, undefined, writer),
+			{ status: 403, code: 'forbidden', says: /agents:read/ },
+			path,
+		)
+		t.equal((await call('GET', path, undefined, reader)).status, 200)
+	}
+})
+
+void t.test('a document that is no skill is refused, with the line and what to change', async (t) => {
+	const agent = await make('mistakes')
+	const head = (lines: string): string => `---\n${lines}\n---\nBody.`
+	const cases: [content: string, says: RegExp][] = [
+		['Just text.', /line 1: .*front matter/],
+		['---\nname: a\ndescription: b\nBody.', /line 1: .*does not end/],
+		[head('description: b'), /name is missing/],
+		[head('name: a'), /description is missing/],
+		[head('name: 5\ndescription: b'), /line 2: name must be text/],
+		[head('name: a\ndescription: ""'), /line 3: description must not be empty/],
+		[head(`name: a\ndescription: ${'d'.repeat(1025)}`), /line 3: description/],
+		[head(`name: ${'n'.repeat(65)}\ndescription: b`), /line 2: name/],
+		[head('name: "a\\u200bb"\ndescription: b'), /line 2: name must be .*printable/],
+		[head('name: " a"\ndescription: b'), /line 2: name/],
+		[head('name: a\ndescription: b\nname: c'), /line 4: the key name stands here twice/],
+		[head('name: &x a\ndescription: *x'), /line 2: anchors/],
+		[head('name: a\ndescription: !!str b'), /line 3: tags/],
+		[head('name: a\ndescription: b\n<<: {c: d}'), /line 4: the key << is not taken/],
+		[head('name: a\ndescription: b\n__proto__: {c: d}'), /line 4: the key __proto__/],
+		[head('name: a\ndescription: b: c'), /line 3: /],
+		[head('- name'), /must be a map/],
+		[head(`name: a\ndescription: ${'['.repeat(10_000)}`), /line 3: nested/],
+		[head(`name: a\ndescription: ${'- '.repeat(5_000)}`), /line 3: nested/],
+		[head(`name: a\ndescription: b\nx: "${'x'.repeat(17_000)}"`), /front matter/],
+		[head('name: a\ndescription: b\nruntime: python'), /line 4: runtime must be javascript/],
+		[head('name: a\ndescription: b\nruntime: javascript'), /needs a program/],
+		[head('name: a\ndescription: b\npermissions: {hosts: [10.0.0.1]}'), /line 4: permissions.hosts/],
+		[head('name: a\ndescription: b\npermissions: {hosts: ["*.example.com"]}'), /line 4: permissions.hosts/],
+		[head('name: a\ndescription: b\npermissions: {files: [a]}'), /line 4: permissions.files is not known/],
+		[head('name: a\ndescription: b\nparameters:\n  - {name: x, type: text}'), /line 5: parameters\[0\].type/],
+		[head('name: a\ndescription: b\nparameters:\n  - {name: "x y", type: string}'), /line 5: parameters\[0\].name/],
+		[
+			head('name: a\ndescription: b\nparameters:\n  - {name: x, type: integer, default: 1.5}'),
+			/line 5: .*does not fit/,
+		],
+		[head('name: a\ndescription: b\nparameters: [{name: x, type: string}, {name: x, type: string}]'), /of this name/],
+		['---\nname: a\ndescription: b\n---\n \n', /line 5: the body is empty/],
+		[`---\nname: a\ndescription: b\n---\n${'x'.repeat(256 * 1024 + 1)}`, /the body has/],
+		['---\nname: a\ndescription: b\n---\nx\0y', /not text/],
+		[programText('a', 'export default async ( => 1'), /line 7, column/],
+		[skillText('a', '```js\nconst a = 1\n```', 'runtime: javascript'), /no default export/],
+	]
+	for (const [content, says] of cases) {
+		const reply = await call('POST', `/v1/agents/${agent}/skills/install`, { content })
+		const about = content.slice(0, 60)
+		t.equal(reply.status, 400, `${about}: ${JSON.stringify(reply.body)}`)
+		t.equal(reply.body.code, 'skill_invalid', about)
+		t.match(reply.body.message, says, about)
+	}
+	t.strictSame((await call('GET', `/v1/agents/${agent}/skills`)).body, [])
+})
+
+void t.test('a request has one of url and content', async (t) => {
+	const agent = await make('requests')
+	const path = `/v1/agents/${agent}/skills/install`
+	const content = skillText('a', 'A.')
+	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url or content/ })
+	const both = await call('POST', path, { content, url: 'https://example.com/' })
+	refused(t, both, { status: 400, code: 'invalid_request', says: /not both/ })
+	refused(t, await call('POST', path, { content: 5 }), { status: 400, code: 'invalid_request', path: 'content' })
+	refused(t, await call('POST', path, { content, more: 1 }), { status: 400, code: 'invalid_request', path: 'more' })
+	const large = await call('POST', path, { content: 'x'.repeat(300 * 1024) })
+	refused(t, large, { status: 400, code: 'invalid_request', path: 'content' })
+})
+
+void t.test('what a skill says beyond the spec is kept and shown', async (t) => {
+	const agent = await make('full')
+	const head = [
+		'license: MIT',
+		'compatibility: Anything.',
+		'metadata: {author: me, version: "1"}',
+		'allowed-tools: Bash(git:*) Read',
+		'homepage: https://example.com/',
+		'parameters:',
+		'  - {name: town, type: string, required: true, description: Which.}',
+		'  - {name: unit, type: string, enum: [c, f], default: c}',
+		'permissions: {primitives: [memory.stm_read, gone.away], hosts: [API.example.com], secrets: [KEY]}',
+	].join('\n')
+	const { id } = await installSkill(gateway, agent, programText('Wetter für 3 Tage', 'return 1', head))
+	const review = (await call('GET', `/v1/agents/${agent}/skills/${id}`)).body
+	t.match(review, {
+		name: 'Wetter für 3 Tage',
+		tool: 'skill_wetter-fur-3-tage',
+		runtime: 'javascript',
+		parameters: [
+			{ name: 'town', type: 'string', required: true, description: 'Which.' },
+			{ name: 'unit', type: 'string', required: false, description: '', enum: ['c', 'f'], default: 'c' },
+		],
+		permissions: { primitives: ['memory.stm_read', 'gone.away'], hosts: ['api.example.com'], secrets: ['KEY'] },
+		metadata: {
+			license: 'MIT',
+			compatibility: 'Anything.',
+			metadata: { author: 'me', version: '1' },
+			'allowed-tools': 'Bash(git:*) Read',
+			homepage: 'https://example.com/',
+		},
+	})
+	t.match(review.warnings.join('\n'), /outside the Agent Skills standard/)
+	t.match(review.warnings.join('\n'), /allowed-tools is a request/)
+	t.match(review.warnings.join('\n'), /declares gone\.away, and there is no such primitive/)
+	t.notMatch(review.warnings.join('\n'), /memory\.stm_read/)
+	const rules = review.findings.map((one: Answer) => one.rule)
+	t.ok(rules.includes('unused-permission') && rules.includes('may-send-out'))
+})
+
+async function serve(t: Test, listener: RequestListener): Promise<string> {
+	const server = createServer(listener)
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+void t.test('a skill is fetched from an address', async (t) => {
+	const agent = await make('fetching')
+	const content = `\uFEFF${skillText('fetched', 'Größe.')}`
+	let hits = 0
+	const base = await serve(t, (request, response) => {
+		hits++
+		const answer = (type: string | undefined, body: string | Buffer, status = 200): void => {
+			response.writeHead(status, type === undefined ? {} : { 'content-type': type })
+			response.end(body)
+		}
+		switch (request.url) {
+			case '/skill.md':
+				return answer('text/markdown; charset=utf-8', content)
+			case '/page':
+				return answer('text/html', '<html>')
+			case '/latin':
+				return answer('text/plain', Buffer.from('---\nname: a\ndescription: gr\xf6\xdfe\n---\nx', 'latin1'))
+			case '/large':
+				return answer('text/plain', 'x'.repeat(300 * 1024))
+			case '/moved':
+				response.writeHead(302, { location: '/skill.md' })
+				return response.end()
+			case '/cloud':
+				response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data/' })
+				return response.end()
+			default:
+				return answer('text/plain', 'gone', 404)
+		}
+	})
+	const install = (url: string, token?: string): Promise<Reply<Answer>> =>
+		call('POST', `/v1/agents/${agent}/skills/install`, { url }, token)
+
+	const { status, body } = await install(`${base}/skill.md`)
+	t.equal(status, 201, JSON.stringify(body))
+	const review = (await call('GET', `/v1/agents/${agent}/skills/${body.id}`)).body
+	const url = `${base}/skill.md`
+	t.match(review, { digest: sha256(content), source: { kind: 'url', url, resolved_url: url }, markdown: content })
+	for (const [path, says] of [
+		['/page', /text\/html.*raw file/],
+		['/latin', /UTF-8/],
+		['/large', /256 KiB|262144|large/i],
+		['/none', /status 404/],
+	] as const) {
+		const reply = await install(base + path)
+		t.equal(reply.status, 400, `${path} ${JSON.stringify(reply.body)}`)
+		t.match(reply.body.message, says, path)
+	}
+
+	// A caller with the scope * may name a private address, and nobody is led to one.
+	const stream = await openStream(gateway.url, { query: { agent_id: agent, event_type: 'security.violation' } })
+	t.teardown(() => stream.close())
+	const cloud = await install(`${base}/cloud`)
+	refused(t, cloud, { status: 400, code: 'address_refused', path: 'url' })
+	t.match((await stream.waitFor('security.violation')).payload, { kind: 'address_refused' })
+	const moved = await install(`${base}/moved`)
+	refused(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
+
+	const writer = await tokenWith('agents:write')
+	const before = hits
+	for (const address of [`${base}/skill.md`, 'http://[::1]:1/', 'http://localhost:1/', 'http://0x7f000001:1/'])
+		refused(t, await install(address, writer), { status: 400, code: 'address_refused', path: 'url' }, address)
+	for (const address of ['file:///etc/passwd', 'ftp://example.com/', 'https://a:b@example.com/'])
+		refused(t, await install(address), { status: 400, code: 'address_refused', path: 'url' }, address)
+	refused(t, await install('no address'), { status: 400, code: 'invalid_request', path: 'url' })
+	t.equal(hits, before, 'the server was not asked')
+	t.notMatch(JSON.stringify(stream.events), /a:b@/)
+})
+
+void t.test('an agent that is deleted while its skill is fetched gets none', async (t) => {
+	const agent = await make('in-a-hurry')
+	const asked = Promise.withResolvers<void>()
+	const goOn = Promise.withResolvers<void>()
+	const base = await serve(t, (_request, response) => {
+		asked.resolve()
+		void goOn.promise.then(() =>
+			response.writeHead(200, { 'content-type': 'text/plain' }).end(skillText('late', 'Text.')),
+		)
+	})
+	const installing = call('POST', `/v1/agents/${agent}/skills/install`, { url: base })
+	await asked.promise
+	t.equal((await call('DELETE', `/v1/agents/${agent}`)).status, 204)
+	goOn.resolve()
+	refused(t, await installing, { status: 404, code: 'not_found' })
+	const { events } = (await call('GET', `/v1/audit?agent_id=${agent}`)).body
+	t.notOk(events.some((event: Answer) => event.event_type === 'skill.installed'))
+})
+
+void t.test('an operator may open private addresses for everybody', async (t) => {
+	const open = await startGateway({ config: 'skills: {allow_private_urls: true}\n' })
+	t.teardown(() => open.stop())
+	const base = await serve(t, (_request, response) => {
+		response.writeHead(200, { 'content-type': 'text/plain' }).end(skillText('near', 'Text.'))
+	})
+	await open.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { token } = (await open.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
+	const reply = await open.request('POST', '/v1/agents/ada/skills/install', { body: { url: base }, token })
+	t.equal(reply.status, 201, JSON.stringify(reply.body))
+})

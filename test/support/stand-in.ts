@@ -1,0 +1,65 @@
+/** A server on this machine in the place of the internet: what a guarded client sends to any host arrives here. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { guardedFetch } from '../../core/guarded-fetch.ts'
+
+export interface Arrived {
+	method: string
+	/** As it was asked for, with its real host. */
+	url: string
+	headers: Record<string, string | string[] | undefined>
+	body: string
+}
+
+export interface Given {
+	status?: number
+	headers?: Record<string, string>
+	/** Sent as JSON unless it is text. */
+	body?: unknown
+}
+
+export interface StandIn {
+	/** In the place of the guarded client, whose own rules (hosts, size, time) stay in force. */
+	send: typeof guardedFetch
+	arrived: Arrived[]
+}
+
+export async function startStandIn(t: Test, answer: (request: Arrived) => Given | Promise<Given>): Promise<StandIn> {
+	const arrived: Arrived[] = []
+	const server = createServer((request, response) => {
+		void (async () => {
+			let body = ''
+			for await (const part of request.setEncoding('utf8')) body += String(part)
+			const { 'x-real-url': url = '', host: _, ...headers } = request.headers
+			const one = { method: request.method ?? '', url: String(url), headers, body }
+			arrived.push(one)
+			const given = await answer(one)
+			const isText = typeof given.body === 'string'
+			response.writeHead(given.status ?? 200, {
+				'content-type': isText ? 'text/plain' : 'application/json',
+				...given.headers,
+			})
+			response.end(isText ? given.body : JSON.stringify(given.body ?? {}))
+		})()
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	const { port } = server.address() as AddressInfo
+	return {
+		arrived,
+		send(url, init, options) {
+			const headers = [...(init.headers as [string, string][]), ['x-real-url', String(url)] as [string, string]]
+			const here = `127.0.0.1:${port}`
+			const hosts = [...(options.reach.hosts ?? []), here]
+			return guardedFetch(
+				`http://${here}/`,
+				{ ...init, headers },
+				{ ...options, reach: { ...options.reach, hosts, protocols: ['http:'], private_first: true } },
+			)
+		},
+	}
+}
