@@ -27,7 +27,7 @@ export interface RunHost {
 	/** A piece of the answer in the making. */
 	stream(content: string): void
 	/** Settles once the answer is durable. */
-	model(params: Calls['model']['params']): Promise<null>
+	model(params: Calls['model']['params']): Promise<Calls['model']['result']>
 	tool(params: Calls['tool']['params']): Promise<ToolReply>
 }
 
@@ -40,6 +40,8 @@ export interface RunHandle {
 	readonly outcome: Promise<RunOutcome>
 	/** Ends the run with the outcome `stopped`. Settles once it is over: no call of the host comes after that. */
 	abort(reason: string): Promise<void>
+	/** Stops the clock of its wall time, until the returned function is called: a call of a tool waits for a person. */
+	hold(): () => void
 }
 
 /** What a run needs of the threads. */
@@ -75,6 +77,8 @@ export class ActiveRun implements RunHandle {
 	#thread: number | undefined
 	#verdict: Verdict | undefined
 	#timer: NodeJS.Timeout | undefined
+	/** When its wall time is over, by the clock of `performance.now`. */
+	#deadline = 0
 	#isOver = false
 
 	constructor(options: ActiveRunOptions) {
@@ -117,6 +121,12 @@ export class ActiveRun implements RunHandle {
 		await this.#outcome.promise.catch(() => {}) // who aborts wants it over, however it ends
 	}
 
+	hold(): () => void {
+		const left = this.#deadline - performance.now()
+		if (!this.#isOver && !this.#verdict) clearTimeout(this.#timer)
+		return () => this.#watch(left)
+	}
+
 	/** The first verdict counts. */
 	end(verdict: Verdict, message: ToWorker = { kind: 'abort', reason: 'the gateway ends the run' }): void {
 		if (this.#isOver || this.#verdict) return
@@ -144,7 +154,7 @@ export class ActiveRun implements RunHandle {
 		try {
 			switch (message.kind) {
 				case 'hello':
-					return this.#watch()
+					return this.#watch(this.#options.order.remaining_ms + this.#options.graceMs)
 				case 'event':
 					return this.#options.host.event(message.event)
 				case 'stream':
@@ -179,9 +189,11 @@ export class ActiveRun implements RunHandle {
 	}
 
 	/** The loop keeps its wall time itself; this is for a loop, or a call of a tool, that does not come to an end. */
-	#watch(): void {
-		const { order, graceMs } = this.#options
-		this.#after(order.remaining_ms + graceMs, () => {
+	#watch(ms: number): void {
+		if (this.#isOver || this.#verdict) return
+		const { order } = this.#options
+		this.#deadline = performance.now() + ms
+		this.#after(ms, () => {
 			const error: WireError = {
 				code: 'limit_wall_time',
 				message:
@@ -205,7 +217,7 @@ export class ActiveRun implements RunHandle {
 
 	#after(ms: number, act: () => void): void {
 		clearTimeout(this.#timer)
-		this.#timer = setTimeout(act, Math.min(ms, TIMER_LIMIT_MS))
+		this.#timer = setTimeout(act, Math.min(Math.max(0, ms), TIMER_LIMIT_MS))
 	}
 
 	#count(usage: Usage): void {

@@ -12,6 +12,7 @@ import { lockHome } from './lock.ts'
 import { openLog } from './log.ts'
 import type { Logger } from './log.ts'
 import { openRunPool } from './runs.ts'
+import { openRedactor } from './redactor.ts'
 import { openLmdb } from './store/lmdb/open.ts'
 import { Watcher } from './watch.ts'
 
@@ -23,6 +24,12 @@ const builtIn: Record<string, boolean> = {
 	models: true,
 	runs: true,
 	events: true,
+	vault: true,
+	skills: true,
+	memory: true,
+	mcp: true,
+	subagents: true,
+	heartbeats: true,
 }
 
 /** Without it nobody could be told from anybody. */
@@ -49,7 +56,8 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
-		const log = openLog(config.log)
+		const redactor = openRedactor()
+		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
 		stack.use(await lockHome(home))
 		const engine = stack.use(
@@ -59,6 +67,8 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 		const gateway = new Gateway({
 			version: '0.1.0',
 			home,
+			env,
+			redactor,
 			engine,
 			pool,
 			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins')),
@@ -133,7 +143,12 @@ function sectionOf(config: Config, name: string): object {
 		case 'runs':
 			return config.runs
 		case 'events':
-			return config.events
+		case 'skills':
+		case 'memory':
+		case 'mcp':
+		case 'subagents':
+		case 'heartbeats':
+			return config[name]
 		default:
 			return {}
 	}

@@ -6,6 +6,8 @@
  */
 import type { Logger } from './log.ts'
 import type { NewEvent } from './protocol.ts'
+import { openRedactor } from './redactor.ts'
+import { noticesOf } from './redactor/notices.ts'
 import { openRunLog } from './run-log.ts'
 import type { RunLog, RunWriter } from './run-log.ts'
 import { stamp } from './stamp.ts'
@@ -48,7 +50,10 @@ interface Listener {
 	gone: boolean
 }
 
-export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposable {
+/** Of what was taken out where no run is at work, each secret and sink is told once in this time. */
+const NOTICE_MS = 60_000
+
+export function openEventBus(log: EventLog, logger: Logger, redactor = openRedactor()): EventBus & Disposable {
 	const listeners = new ListenerTable()
 	const writers = new Map<string, Promise<RunWriter>>()
 	let head = log.head()
@@ -70,10 +75,22 @@ export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposab
 		deliver(event)
 	})
 
+	/** What was written before a secret was first read may hold it. */
+	const clean = ({ cursor, event }: LogPage['entries'][number]): LogPage['entries'][number] => {
+		const payload = redactor.data(event.payload, 'event')
+		return payload === event.payload ? { cursor, event } : { cursor, event: { ...event, payload } }
+	}
+	const emit: EventBus['emit'] = async (event, agent) => {
+		const payload = redactor.data(event.payload, 'event')
+		await log.append(null, 0, [{ event: stamp({ ...event, payload }, agent ?? null, null, 0) }])
+	}
+	// In a turn of its own: it may have been found in the middle of a write, or of a line of the log. Where it cannot be
+	// written, neither can what it tells of.
+	const notice = noticesOf((event) => setImmediate(() => void emit(event).catch(() => {})), NOTICE_MS)
+	const stopNotices = redactor.onRedacted(notice)
+
 	return {
-		async emit(event, agent) {
-			await log.append(null, 0, [{ event: stamp(event, agent ?? null, null, 0) }])
-		},
+		emit,
 		openRun(run, fresh = false) {
 			const { run_id } = run
 			const before = writers.get(run_id)
@@ -82,7 +99,7 @@ export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposab
 				old?.close()
 				await old?.ended
 				const journal = fresh ? { last: 0, lastEvent: undefined, steps: [] } : await log.journal(run_id)
-				return openRunLog({ run, journal, log, deliver })
+				return openRunLog({ run, journal, log, redactor, deliver })
 			}
 			const writer = open()
 			writers.set(run_id, writer)
@@ -97,10 +114,16 @@ export function openEventBus(log: EventLog, logger: Logger): EventBus & Disposab
 			listeners.add(listener)
 			return () => listeners.remove(listener)
 		},
-		read: (filter, after, limit, reverse) => log.read(filter, after, limit, reverse),
+		async read(filter, after, limit, reverse) {
+			const page = await log.read(filter, after, limit, reverse)
+			return redactor.active ? { ...page, entries: page.entries.map(clean) } : page
+		},
 		head: () => head,
 		prune: (before, keep) => log.prune(before, keep),
-		[Symbol.dispose]: stop,
+		[Symbol.dispose]() {
+			stopNotices()
+			stop()
+		},
 	}
 }
 

@@ -14,12 +14,14 @@ import { Generations } from './generations.ts'
 import type { Definition, Host } from './instance.ts'
 import type { Loader } from './loader.ts'
 import type { Logger } from './log.ts'
+import type { Redactor } from './redactor.ts'
 import { isIdle, plan } from './plan.ts'
 import type { Plan } from './plan.ts'
 import type { Address } from './plugin.ts'
 import type { RunPool } from './runs.ts'
 import type { GatewayState, GatewayStatus } from './status.ts'
 import type { Engine } from './store/ports.ts'
+import { redactingQueue, redactingStore } from './store/redacting.ts'
 
 /** One plugin that the operator wants. */
 export interface WantedPlugin {
@@ -41,6 +43,9 @@ export interface Wish {
 export interface GatewayOptions {
 	version: string
 	home: string
+	env: Readonly<NodeJS.ProcessEnv>
+	/** The one that the log has. */
+	redactor: Redactor
 	engine: Engine
 	pool: RunPool
 	loader: Loader
@@ -73,14 +78,15 @@ export class Gateway {
 	#next: Promise<ReloadResult> | null = null
 
 	constructor(options: GatewayOptions) {
-		const { engine, pool, log } = options
+		const { engine, pool, log, redactor } = options
 		this.#options = options
 		this.#log = log
 		this.#front = new Front(log)
-		this.#bus = openEventBus(engine.log, log)
+		this.#bus = openEventBus(engine.log, log, redactor)
 		this.events = this.#bus
 		this.#generations = new Generations({
 			log,
+			redactor,
 			checkResponses: options.checkResponses,
 			becameCurrent: (generation) => (this.#front.current = generation),
 			failed: (plugin, message) => this.#pluginFailed(plugin, message),
@@ -99,10 +105,12 @@ export class Gateway {
 		}
 		this.#host = {
 			log,
-			store: engine.store,
-			queue: engine.queue,
+			store: redactingStore(engine.store, redactor),
+			queue: redactingQueue(engine.queue, redactor),
 			events: this.#bus,
 			pool,
+			env: options.env,
+			redactor,
 			toolbox: { list: async (agent) => (await generations.current?.tools(agent)) ?? [] },
 			gateway: this.status,
 			lookup: (name, asker) => generations.lookup(name, asker),

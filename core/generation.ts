@@ -12,6 +12,7 @@ import { checkTool } from './instance.ts'
 import type { Instance } from './instance.ts'
 import type { Logger } from './log.ts'
 import type { Address, AgentRef, ToolDefinition } from './plugin.ts'
+import type { Redactor } from './redactor.ts'
 import { isOfType } from './store/events.ts'
 import type { EventEnvelope } from './store/ports.ts'
 
@@ -20,6 +21,7 @@ export interface GenerationOptions {
 	/** In dependency order. */
 	instances: readonly Instance[]
 	log: Logger
+	redactor: Redactor
 	checkResponses: boolean
 }
 
@@ -51,13 +53,13 @@ export class Generation {
 	/** Throws `plugin_failed`, naming the plugin, where its routes or tools do not fit in. */
 	static async build(options: GenerationOptions): Promise<Generation> {
 		refuseDoubleTools(options.instances)
-		const { instances, log, checkResponses } = options
+		const { instances } = options
 		const hasLegacy = instances.some(
 			(one) => one.definition.plugin.legacy || one.contributions.upgrades.some((up) => up.address === 'legacy'),
 		)
 		const servers = {
-			main: makeServer('http://main.invalid', log, checkResponses),
-			legacy: hasLegacy ? makeServer('http://legacy.invalid', log, checkResponses) : null,
+			main: makeServer('http://main.invalid', options),
+			legacy: hasLegacy ? makeServer('http://legacy.invalid', options) : null,
 		}
 		try {
 			for (const instance of instances)

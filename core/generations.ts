@@ -10,10 +10,12 @@ import type { Definition, Host } from './instance.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Logger } from './log.ts'
 import type { Plan } from './plan.ts'
+import type { Redactor } from './redactor.ts'
 import type { PluginStatus } from './status.ts'
 
 export interface GenerationsOptions {
 	log: Logger
+	redactor: Redactor
 	checkResponses: boolean
 	/** Called in the same turn in which a generation becomes current. */
 	becameCurrent: (generation: Generation) => void
@@ -94,7 +96,7 @@ export class Generations {
 			name: instance.name,
 			version: instance.definition.plugin.version ?? null,
 			state: 'running',
-			last_error: this.failures.get(instance.name) ?? null,
+			last_error: this.failures.get(instance.name) ?? instance.trouble,
 			generation: this.#servingSince.get(instance) ?? null,
 			source: instance.definition.source,
 			since: instance.since,
@@ -130,8 +132,8 @@ export class Generations {
 	}
 
 	#build(instances: Instance[]): Promise<Generation> {
-		const { log, checkResponses } = this.#options
-		return Generation.build({ number: this.number + 1, instances, log, checkResponses })
+		const { log, redactor, checkResponses } = this.#options
+		return Generation.build({ number: this.number + 1, instances, log, redactor, checkResponses })
 	}
 
 	/** At the start a third party's plugin whose routes or tools do not fit is left out, and told of; built-in ones must fit. */

@@ -6,6 +6,7 @@ import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 import { Fault, describe, toBoom } from './errors.ts'
 import type { FaultCode, FieldError } from './errors.ts'
 import type { Logger } from './log.ts'
+import type { Redactor } from './redactor.ts'
 
 const BODY_LIMIT_BYTES = 1024 * 1024
 /** Wrong fields that an answer names. */
@@ -13,11 +14,15 @@ const ERROR_LIMIT = 50
 const DEPTH_LIMIT = 64
 const NODE_LIMIT = 100_000
 
-/**
- * A server that listens nowhere: the front hands it requests. `checkResponses` makes it compare every answer with its
- * route's declared schema and fail where they differ; tests do that.
- */
-export function makeServer(uri: string, log: Logger, checkResponses: boolean): Server {
+export interface ServerOptions {
+	log: Logger
+	redactor: Redactor
+	/** Compare every answer with its route's declared schema and fail where they differ; tests do that. */
+	checkResponses: boolean
+}
+
+/** A server that listens nowhere: the front hands it requests. */
+export function makeServer(uri: string, { log, redactor, checkResponses }: ServerOptions): Server {
 	const server = hapi.server({
 		autoListen: false,
 		uri,
@@ -38,7 +43,11 @@ export function makeServer(uri: string, log: Logger, checkResponses: boolean): S
 	})
 	server.ext('onRequest', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
-	server.ext('onPreResponse', (request, h) => shapeError(request, h, log))
+	server.ext('onPreResponse', (request, h) => {
+		const answer = shapeError(request, h, log)
+		hideSecrets(isBoom(answer) ? answer : request.response, redactor)
+		return answer
+	})
 	return server
 }
 
@@ -106,6 +115,13 @@ function shapeError(request: Request, h: ResponseToolkit, log: Logger): symbol |
 		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${request.path}; GET /v1/openapi.json lists what there is`
 	}
 	return h.continue
+}
+
+/** Streams are made of events, which hold none. */
+function hideSecrets(answer: Request['response'], redactor: Redactor): void {
+	if (isBoom(answer)) answer.output.payload = redactor.data(answer.output.payload, 'response')
+	else if (answer.variety === 'plain')
+		Object.assign(answer, { source: redactor.data(answer.source as unknown, 'response') })
 }
 
 /** What hapi says in words that do not tell what to change. */

@@ -35,7 +35,10 @@ export interface Contributions {
 }
 
 /** What the gateway lends to every instance. */
-export interface Host extends Pick<Context, 'store' | 'events' | 'queue' | 'pool' | 'toolbox' | 'gateway'> {
+export interface Host extends Pick<
+	Context,
+	'env' | 'redactor' | 'store' | 'events' | 'queue' | 'pool' | 'toolbox' | 'gateway'
+> {
 	log: Logger
 	/** The instance that `asker` reaches by a plugin's name. */
 	lookup(name: string, asker: Instance): { service: unknown } | undefined
@@ -51,6 +54,8 @@ export class Instance {
 	readonly context: Context
 	readonly since: string = new Date().toISOString()
 	state: InstanceState = 'starting'
+	/** What it says is wrong with it while it runs. */
+	trouble: string | null = null
 	service: unknown
 	readonly #scope = new Scope()
 	readonly #serving = Promise.withResolvers<void>()
@@ -103,6 +108,8 @@ export class Instance {
 			name: this.name,
 			config: this.definition.config,
 			log: this.#log,
+			env: host.env,
+			redactor: host.redactor,
 			signal: scope.signal,
 			serving: this.#serving.promise,
 			store: host.store,
@@ -132,12 +139,22 @@ export class Instance {
 			on: (type, handle) => void handlers.push({ type, handle }),
 			upgrade: (address, prefix, handle) => void upgrades.push({ address, prefix, handle }),
 			emit: (event, agent) => host.events.emit(event, agent),
+			trouble: (message) => void (this.trouble = message),
 		}
 	}
 }
 
+/** A provider may give the same tools for each call of a run. */
+const sound = new WeakSet<ToolDefinition>()
+
 /** Throws `plugin_invalid`, saying what is missing: a model cannot be told of half a tool. */
-export function checkTool({ name, description, parameters, run }: ToolDefinition): void {
+export function checkTool(tool: ToolDefinition): void {
+	if (sound.has(tool)) return
+	checkParts(tool)
+	sound.add(tool)
+}
+
+function checkParts({ name, description, parameters, run }: ToolDefinition): void {
 	if (typeof name !== 'string' || name === '' || name.length > 128)
 		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
 	if (typeof description !== 'string' || description === '') {

@@ -29,6 +29,7 @@ const tasks = {
 	format: { needs: 'all', run: [[bin('oxfmt/bin/oxfmt'), '.']] },
 	test: { needs: 'all', run: [...(rest.length ? [] : check), [bin('tap/dist/esm/run.mjs'), 'run', ...rest]] },
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
+	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },
 }
 
 const chosen = tasks[task]

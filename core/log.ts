@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import type { Logger as PinoLogger } from 'pino'
+import { openRedactor } from './redactor.ts'
 
 export type Logger = PinoLogger
 
@@ -9,15 +10,19 @@ export interface LogOptions {
 	format: 'auto' | 'json' | 'pretty'
 }
 
-/** Logs go to standard error, one line each; standard output is for what a command answers. */
-export function openLog(options: LogOptions): Logger {
+/**
+ * Logs go to standard error, one line each; standard output is for what a command answers. Every line passes the redactor
+ * as a whole, so that no field, message or stack is left out.
+ */
+export function openLog(options: LogOptions, redactor = openRedactor()): Logger {
 	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
 	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact }
-	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(line)) })
+	const clean = (line: string): string => redactor.text(line, 'log')
+	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(clean(line))) })
 	const destination = pino.destination({ dest: 2, sync: true })
 	// A pipe that is gone must not end the gateway.
 	destination.on('error', () => {})
-	return pino(settings, destination)
+	return pino(settings, { write: (line: string) => destination.write(clean(line)) })
 }
 
 /** Fields that never reach a log line, wherever an object that carries them is logged. */
@@ -35,7 +40,20 @@ const redact = [
 const levels: Record<string, string> = { 10: 'trace', 20: 'debug', 30: 'info ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' }
 
 function forPeople(line: string): string {
-	const { time, level, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>
+	const fields = fieldsOf(line)
+	return fields ? forReading(fields) : escapeControls(line.trimEnd()) + '\n'
+}
+
+/** A secret that reaches over the border of two fields leaves no JSON behind. */
+function fieldsOf(line: string): Record<string, unknown> | undefined {
+	try {
+		return JSON.parse(line) as Record<string, unknown>
+	} catch {
+		return undefined
+	}
+}
+
+function forReading({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
 	const fields = Object.entries(rest).map(
 		([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
 	)

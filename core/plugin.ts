@@ -33,6 +33,7 @@ import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
 import type Joi from 'joi'
 import type { EventBus } from './events.ts'
+import type { Redactor } from './redactor.ts'
 import type { GatewayStatus } from './status.ts'
 import type { Logger } from './log.ts'
 import type { NewEvent, ToolSpec } from './protocol.ts'
@@ -73,6 +74,13 @@ export interface Context<Config = unknown> {
 	/** Checked settings, with defaults filled in; frozen. */
 	readonly config: Config
 	readonly log: Logger
+	/** The environment that the gateway was started with. */
+	readonly env: Readonly<NodeJS.ProcessEnv>
+	/**
+	 * Takes secrets out of what is told, stored or logged. Events, records, jobs, answers and logs pass it by themselves; what
+	 * leaves by another way, such as a channel's message or a file, is passed by it first.
+	 */
+	readonly redactor: Redactor
 	/** Aborts when the instance is about to be released. */
 	readonly signal: AbortSignal
 	/** Settles once the instance's generation is current: work that needs the tools or routes of others waits for it. */
@@ -83,6 +91,7 @@ export interface Context<Config = unknown> {
 	readonly pool: RunPool
 	/** Tools and primitives of the current generation. */
 	readonly toolbox: Toolbox
+	/** What a plugin keeps in files lies under `data/`, `keys/` or `run/` of `gateway.home`, mode 0600. */
 	readonly gateway: GatewayStatus
 	/**
 	 * Another plugin's service. Late bound: ask when you need it and do not keep it, since that plugin may be replaced.
@@ -107,6 +116,8 @@ export interface Context<Config = unknown> {
 	upgrade(address: Address, prefix: string, handle: UpgradeHandler): void
 	/** An event of the gateway itself, or of an agent outside a run. Settles once it is durable. */
 	emit(event: NewEvent, agent?: string): Promise<void>
+	/** Says what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
+	trouble(message: string | null): void
 }
 
 export type Address = 'main' | 'legacy'
@@ -162,6 +173,23 @@ export interface ToolCall {
 	emit(event: NewEvent): void
 	/** Makes the run wait for somebody's answer, which becomes the result of this call. The run holds no thread meanwhile. */
 	pause(question: QuestionText): Pause
+	/**
+	 * Asks in the middle of a call that cannot be left, such as one that an MCP server has under way: the run shows as
+	 * paused and the answer comes back here. Throws `stopped` where the run ends first, `question_expired` after
+	 * `runs.question_ttl_days`. A restart of the gateway takes the question back with the call. Questions of one call are
+	 * asked one after another; 16 may wait (`queue_full`). At most 4,000 characters are shown, and 64 options taken.
+	 */
+	ask(question: QuestionText): Promise<string>
+	/**
+	 * Makes the run wait for the end of another run of the same agent, without a thread. How that run ended becomes the
+	 * result of this call, exactly once, also after a restart: its answer, or its error.
+	 */
+	waitFor(run_id: string): Pause
+	/**
+	 * Lets the result show a secret that the redactor knows to the model, this once, such as one that the call has just made
+	 * and gives out. Everything else that is told or kept of the call goes without it.
+	 */
+	reveal(secret_id: string): void
 }
 
 export interface QuestionText {
@@ -169,11 +197,14 @@ export interface QuestionText {
 	options?: string[]
 }
 
+/** What a paused run waits for: a person's answer, or the end of another run of the same agent. */
+export type Wait = QuestionText | { run_id: string }
+
 /** The mark of a call that waits; made by `call.pause` only. */
 export class Pause {
-	readonly text: QuestionText
-	constructor(text: QuestionText) {
-		this.text = text
+	readonly wait: Wait
+	constructor(wait: Wait) {
+		this.wait = wait
 	}
 }
 

@@ -99,27 +99,37 @@ export interface RunOrder {
 	limits: RunLimits
 	/** What is left of `limits.wall_time_s`. */
 	remaining_ms: number
+	/** Tokens that other runs of its family used; they count towards `limits.tokens`. */
+	tokens_elsewhere?: number
 }
 
 export type RunOutcome =
 	/** `answer` is the final model answer, not yet journalled. */
 	| { status: 'completed'; answer: ModelAnswer; usage: Usage }
-	| { status: 'paused'; question_id: string }
+	| { status: 'paused'; waits_for: string }
 	| { status: 'stopped' }
 	| { status: 'failed'; error: WireError; usage: Usage }
 
 /** Questions that a worker may ask of the main thread: parameters and result of each. */
 export interface Calls {
 	/** Journals a model's answer that wants tools. Settles once it is durable; no tool may be called before. */
-	model: { params: { answer: ModelAnswer }; result: null }
+	model: { params: { answer: ModelAnswer }; result: ModelReceipt | null }
 	/** Calls a tool. Main journals the result before it replies. */
 	tool: { params: { call: ToolCallRequest }; result: ToolReply }
 }
 
+export interface ModelReceipt {
+	/** What `tokens_elsewhere` is by now; absent for a run without a family. */
+	tokens_elsewhere?: number
+	/** Absent where it may stay as it is: the answer for the conversation, without secrets. Main keeps its calls as they were. */
+	answer?: ModelAnswer
+}
+
 export type ToolReply =
-	| { status: 'done'; ok: boolean; content: string }
-	/** The run waits for somebody's answer: the loop ends with the outcome `paused`. */
-	| { status: 'paused'; question_id: string }
+	/** `waited_ms`: for how long the call waited for a person, which is no active time. */
+	| { status: 'done'; ok: boolean; content: string; waited_ms?: number }
+	/** The run waits for the answer to a question, or for the end of a run: the loop ends with the outcome `paused`. */
+	| { status: 'paused'; waits_for: string }
 
 export type Method = keyof Calls
 

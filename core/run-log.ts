@@ -4,18 +4,29 @@
  */
 import { Fault } from './errors.ts'
 import type { NewEvent, Step } from './protocol.ts'
+import type { Redactor } from './redactor.ts'
+import { redactionOf } from './redactor/of-run.ts'
 import { stamp } from './stamp.ts'
 import type { EventEnvelope, EventLog, LogEntry, RunJournal } from './store/ports.ts'
 
 /**
- * What the journal holds beside the steps that the loop reads: that a call which must not be made twice had begun, and
- * that the run was taken up again after a crash.
+ * What the journal holds beside the steps that the loop reads: that a call which must not be made twice had begun, that
+ * the run was taken up again after a crash, and that it is paused until a question is answered or another run has ended.
  */
-export type JournalStep = Step | { kind: 'begun'; call_id: string } | { kind: 'restart' }
+export type JournalStep = Step | { kind: 'begun'; call_id: string } | { kind: 'restart' } | WaitStep
+
+export interface WaitStep {
+	kind: 'waits'
+	/** The call whose result it waits for. */
+	call_id: string
+	for: { question_id: string } | { run_id: string }
+}
 
 export interface RunLog {
 	/** What the log held when this writer took over. */
 	readonly journal: RunJournal
+	/** For text of this run that goes elsewhere, such as to its model: the run's own events tell of what it takes out. */
+	readonly redactor: Redactor
 	/**
 	 * Appends events and, with the last of them, the step of the journal that they finish. Settles once durable; throws
 	 * `fenced` where somebody else writes this run by now, `storage_full` where there is no room, `queue_full` where far
@@ -54,6 +65,7 @@ export interface RunLogOptions {
 	run: { run_id: string; agent_id: string }
 	journal: RunJournal
 	log: EventLog
+	redactor: Redactor
 	deliver: (event: EventEnvelope) => void
 }
 
@@ -63,7 +75,7 @@ export interface RunWriter extends RunLog {
 	readonly ended: Promise<void>
 }
 
-export function openRunLog({ run, journal, log, deliver }: RunLogOptions): RunWriter {
+export function openRunLog({ run, journal, log, redactor, deliver }: RunLogOptions): RunWriter {
 	let persisted = journal.last
 	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)
 	let closed = false
@@ -108,28 +120,44 @@ export function openRunLog({ run, journal, log, deliver }: RunLogOptions): RunWr
 		void flush()
 	}
 
+	const showLive = (event: NewEvent): void => {
+		if (queue.length >= LIVE_LIMIT) return
+		enqueue({ kind: 'live', event: stamp(event, run.agent_id, run.run_id, ++sequence) })
+	}
+	const append: RunLog['append'] = (events, step) => {
+		if (closed) return Promise.reject(new Fault('stopped', `the log of run ${run.run_id} is closed`))
+		if (queue.length >= QUEUE_LIMIT) {
+			closed = true // its flush is under way, and tells when it has ended
+			return Promise.reject(
+				new Fault('queue_full', `${QUEUE_LIMIT} appends to the log of run ${run.run_id} wait for the disk`),
+			)
+		}
+		const rest = redaction.rest(events)
+		if (rest) showLive(rest)
+		const told = redaction.told(events, step)
+		const entries: LogEntry[] = told.events.map((event) => ({
+			event: stamp(event, run.agent_id, run.run_id, ++sequence),
+		}))
+		const last = entries.at(-1)
+		if (!last) return step ? Promise.reject(new TypeError('a step needs an event')) : Promise.resolve()
+		if (told.step) last.step = told.step
+		const done = Promise.withResolvers<void>()
+		enqueue({ kind: 'entries', entries, done })
+		return done.promise
+	}
+	// Where it cannot be written, the next append says so.
+	const redaction = redactionOf(redactor, (notice) => void append([notice]).catch(() => {}))
+
 	return {
 		journal,
+		redactor: redaction.redactor,
 		ended: ended.promise,
-		append(events, step) {
-			if (closed) return Promise.reject(new Fault('stopped', `the log of run ${run.run_id} is closed`))
-			if (queue.length >= QUEUE_LIMIT) {
-				closed = true // its flush is under way, and tells when it has ended
-				return Promise.reject(
-					new Fault('queue_full', `${QUEUE_LIMIT} appends to the log of run ${run.run_id} wait for the disk`),
-				)
-			}
-			const entries: LogEntry[] = events.map((event) => ({ event: stamp(event, run.agent_id, run.run_id, ++sequence) }))
-			const last = entries.at(-1)
-			if (!last) return step ? Promise.reject(new TypeError('a step needs an event')) : Promise.resolve()
-			if (step) last.step = step
-			const done = Promise.withResolvers<void>()
-			enqueue({ kind: 'entries', entries, done })
-			return done.promise
-		},
+		append,
 		live(event) {
-			if (closed || queue.length >= LIVE_LIMIT) return
-			enqueue({ kind: 'live', event: stamp(event, run.agent_id, run.run_id, ++sequence) })
+			if (closed) return
+			const shown = redaction.live(event)
+			if (shown.event) showLive(shown.event)
+			if (shown.notices.length > 0) append(shown.notices).catch(() => {})
 		},
 		close() {
 			closed = true
@@ -141,8 +169,12 @@ export function openRunLog({ run, journal, log, deliver }: RunLogOptions): RunWr
 	}
 }
 
-/** Live events come between `model.request` and `model.response`, where nothing else comes but a secret's redaction. */
+/**
+ * Live events come between `model.request` and `model.response`, where nothing else comes but a secret's redaction and
+ * the end of a sub-agent.
+ */
 function wasStreaming({ lastEvent }: RunJournal): boolean {
 	const last = lastEvent?.event_type ?? ''
-	return last.startsWith('security.') || (last.startsWith('model.') && last !== 'model.response')
+	if (last.startsWith('security.') || last.startsWith('subagent.')) return true
+	return last.startsWith('model.') && last !== 'model.response'
 }

@@ -4,7 +4,7 @@ export interface PluginStatus {
 	name: string
 	version: string | null
 	state: 'running' | 'failed'
-	/** Why it does not run, or does not run as its files now are. */
+	/** Why it does not run, or not as its files now are, or what it says is wrong with it. */
 	last_error: string | null
 	/** The generation in which this instance began to serve. */
 	generation: number | null

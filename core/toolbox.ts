@@ -1,11 +1,13 @@
 /** The tools of the current generation: who offers them, how a model is told of them, how one is called. */
+import { createHash } from 'node:crypto'
 import Joi from 'joi'
 import { Fault, messageOf, toWire } from './errors.ts'
 import type { Logger } from './log.ts'
 import { Pause } from './plugin.ts'
-import type { AgentRef, QuestionText, ToolCall, ToolDefinition } from './plugin.ts'
+import type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from './plugin.ts'
 import type { NewEvent, ToolCallRequest, ToolSpec } from './protocol.ts'
 import { wireName } from './protocol.ts'
+import type { Sink } from './redactor.ts'
 import type { JournalStep, RunLog } from './run-log.ts'
 
 export interface Toolbox {
@@ -20,11 +22,17 @@ export interface CallSite {
 	conversation: string
 	signal: AbortSignal
 	log: RunLog
+	/** `ToolCall.ask`. */
+	ask(question: QuestionText): Promise<string>
+	/** Settles once nothing is asked any more: what the tool did not wait for is taken back before its result is told. */
+	asked?(): Promise<void>
+	/** A result as the agent's model may see it: without secrets, but those that a grant, or the tool, reveals to it. */
+	forModel(text: string, revealed: ReadonlySet<string>): Promise<string>
 	/** The call had begun before the gateway died, and its outcome is unknown. */
 	interrupted: boolean
 }
 
-export type CallResult = { status: 'done'; ok: boolean; content: string } | { status: 'waits'; question: QuestionText }
+export type CallResult = { status: 'done'; ok: boolean; content: string } | { status: 'waits'; wait: Wait }
 
 /** Characters of a result that a model gets to see; what is longer is cut, and says so. */
 const RESULT_LIMIT = 64 * 1024
@@ -65,15 +73,15 @@ export async function callTool(
 	const tool = findTool(tools, request.name)
 	if (!tool) {
 		const names = tools.map((one) => one.name).join(', ')
-		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names}`)
-		return finish(request, site, failure({ name: request.name }, request, fault))
+		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names || 'none'}`)
+		return finish(request, site, failure({ name: request.name }, request, site, fault))
 	}
 	if (site.interrupted) {
 		const fault = new Fault(
 			'tool_interrupted',
 			`the call of ${tool.name} was interrupted and its outcome is unknown; check before you call it again`,
 		)
-		return finish(request, site, failure(tool, request, fault))
+		return finish(request, site, failure(tool, request, site, fault))
 	}
 
 	const events = tool.events ?? primitiveEvents
@@ -81,61 +89,149 @@ export async function callTool(
 	const repeatable = tool.repeatable ?? events === primitiveEvents
 	const begun: JournalStep | undefined = repeatable ? undefined : { kind: 'begun', call_id: request.id }
 	const recorded = site.log.append(
-		[{ event_type: events.called, payload: { ...about, arguments: cut(request.arguments, EVENT_LIMIT) } }],
+		[{ event_type: events.called, payload: { ...about, arguments: shown(request.arguments, site) } }],
 		begun,
 	)
 	if (repeatable) recorded.catch(() => {}) // the append of the result fails too, and that one is awaited
 	else await recorded
 
+	const revealed = new Set<string>()
 	try {
 		const args = parseArguments(tool, request.arguments)
-		const value = await tool.run(args, callOf(request, site))
-		if (value instanceof Pause) return { status: 'waits', question: value.text }
-		const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
-		const event = { event_type: events.result, payload: { ...about, result: cut(content, EVENT_LIMIT) } }
-		return await finish(request, site, { event, ok: true, content: cut(content, RESULT_LIMIT) })
+		const value = await runTool(tool, args, callOf(request, site, revealed), site)
+		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
+		return await finish(request, site, success(tool, request, site, value), revealed)
 	} catch (error) {
 		if (site.log.closed) throw error
 		if (!(error instanceof Fault)) logger.warn({ err: error, tool: tool.name, run_id: site.run_id }, 'a tool failed')
-		return finish(request, site, failure(tool, request, error))
+		return finish(request, site, failure(tool, request, site, error))
 	}
 }
 
-/** The event and step that give a waiting call its answer. */
+/**
+ * Calls a primitive, by its canonical name, in the middle of another tool's call, with the events of its own. Its arguments
+ * are checked as always; answers with plain data. Throws what it threw, as a Fault: `tool_unknown` where `tools` has no such
+ * primitive, `permission_denied` for one that waits, since the outer call cannot be left and come back to.
+ */
+export async function callNested(
+	tools: readonly ToolDefinition[],
+	name: string,
+	args: unknown,
+	call: ToolCall,
+): Promise<unknown> {
+	const site = callSites.get(call)
+	if (!site) throw new TypeError('callNested takes the very call that the outer tool was given')
+	const tool = tools.find((one) => one.name === name && !one.events)
+	if (!tool) throw new Fault('tool_unknown', `there is no primitive "${name}"`)
+	const text = JSON.stringify(args) ?? '{}'
+	const key = nestedKey(call, name, text)
+	const request = { id: key.slice(call.run_id.length + 1), name, arguments: text }
+	const payload = { ...aboutCall(tool, request), arguments: shown(text, site) }
+	call.emit({ event_type: primitiveEvents.called, payload })
+	const refuse = (): never => {
+		throw new Fault('permission_denied', `${name} would wait, which it cannot within another tool's call`)
+	}
+	try {
+		const nested: ToolCall = { ...call, key, pause: refuse, ask: async () => refuse(), waitFor: refuse }
+		const value = await tool.run(parseArguments(tool, text), nested)
+		if (value instanceof Pause) refuse()
+		const { event, content } = success(tool, request, site, value)
+		call.emit(event)
+		return typeof value === 'string' ? value : (JSON.parse(content) as unknown)
+	} catch (error) {
+		call.emit(failure(tool, request, site, error).event)
+		throw error instanceof Fault ? error : new Fault('tool_failed', messageOf(error), { cause: error })
+	}
+}
+
+/** How often each nested call was made in one outer call; whoever makes them bounds how many there are. */
+const nestedCalls = new WeakMap<ToolCall, Map<string, number>>()
+
+/** The same for the same calls when the outer call is repeated, in whatever order they come then. */
+function nestedKey(call: ToolCall, name: string, args: string): string {
+	const counts = nestedCalls.get(call) ?? new Map<string, number>()
+	nestedCalls.set(call, counts)
+	const hash = createHash('sha256').update(`${name} ${args}`).digest('hex').slice(0, 16)
+	const count = (counts.get(hash) ?? 0) + 1
+	counts.set(hash, count)
+	return `${call.key}.${hash}.${count}`
+}
+
+async function runTool(
+	tool: ToolDefinition,
+	args: Record<string, unknown>,
+	call: ToolCall,
+	site: CallSite,
+): Promise<unknown> {
+	try {
+		return await tool.run(args, call)
+	} finally {
+		await site.asked?.()
+	}
+}
+
+/** The event and step that give a waiting call its result: plain data, or a Fault where the call fails. */
 export function answeredCall(
 	tools: readonly ToolDefinition[],
 	request: ToolCallRequest,
-	answer: string,
-): { event: NewEvent; step: JournalStep } {
+	result: unknown,
+	log: RunLog,
+): { event: NewEvent; step: Extract<JournalStep, { kind: 'tool' }> } {
 	const tool: Named = findTool(tools, request.name) ?? { name: request.name }
-	const events = tool.events ?? primitiveEvents
-	const content = JSON.stringify({ answer })
-	return {
-		event: { event_type: events.result, payload: { ...aboutCall(tool, request), result: cut(content, EVENT_LIMIT) } },
-		step: { kind: 'tool', call_id: request.id, ok: true, content },
-	}
+	const told = result instanceof Fault ? failure : success
+	const { event, ok, content } = told(tool, request, { log }, result)
+	const kept = cut(log.redactor.text(content, 'record'), RESULT_LIMIT)
+	return { event, step: { kind: 'tool', call_id: request.id, ok, content: kept } }
 }
 
 interface Finished {
 	event: NewEvent
 	ok: boolean
+	/** Whole, as the tool answered. */
 	content: string
 }
 
-async function finish(request: ToolCallRequest, site: CallSite, { event, ok, content }: Finished): Promise<CallResult> {
-	await site.log.append([event], { kind: 'tool', call_id: request.id, ok, content })
-	return { status: 'done', ok, content }
+async function finish(
+	request: ToolCallRequest,
+	site: CallSite,
+	{ event, ok, content }: Finished,
+	revealed: ReadonlySet<string> = new Set(),
+): Promise<CallResult> {
+	const kept = fitting(content, RESULT_LIMIT, site, 'record')
+	await site.log.append([event], { kind: 'tool', call_id: request.id, ok, content: kept })
+	return { status: 'done', ok, content: cut(await site.forModel(content, revealed), RESULT_LIMIT) }
+}
+
+type Logged = Pick<CallSite, 'log'>
+
+function shown(text: string, { log }: Logged): string {
+	return fitting(text, EVENT_LIMIT, { log }, 'event')
+}
+
+/** Cut behind the redactor, since half a secret would pass it. What needs no cut passes it with the append. */
+function fitting(text: string, limit: number, { log }: Logged, sink: Sink): string {
+	return text.length <= limit ? text : cut(log.redactor.text(text, sink), limit)
 }
 
 type Named = Pick<ToolDefinition, 'name' | 'events'>
 
-function failure(tool: Named, request: ToolCallRequest, error: unknown): Finished {
+function success(tool: Named, request: ToolCallRequest, site: Logged, value: unknown): Finished {
+	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
+	const event = {
+		event_type: (tool.events ?? primitiveEvents).result,
+		payload: { ...aboutCall(tool, request), result: shown(content, site) },
+	}
+	return { event, ok: true, content }
+}
+
+function failure(tool: Named, request: ToolCallRequest, site: Logged, error: unknown): Finished {
 	const { code, message } = error instanceof Fault ? toWire(error) : { code: 'tool_failed', message: messageOf(error) }
+	const told = shown(message, site)
 	const event = {
 		event_type: (tool.events ?? primitiveEvents).failed,
-		payload: { ...aboutCall(tool, request), code, message: cut(message, EVENT_LIMIT) },
+		payload: { ...aboutCall(tool, request), code, message: told },
 	}
-	return { event, ok: false, content: JSON.stringify({ error: { code, message: cut(message, RESULT_LIMIT) } }) }
+	return { event, ok: false, content: JSON.stringify({ error: { code, message: told } }) }
 }
 
 function aboutCall(tool: Named, request: ToolCallRequest): Record<string, unknown> {
@@ -143,8 +239,11 @@ function aboutCall(tool: Named, request: ToolCallRequest): Record<string, unknow
 	return { ...name, call_id: request.id }
 }
 
-function callOf(request: ToolCallRequest, site: CallSite): ToolCall {
-	return {
+/** Where a tool's call happens, for the calls that it makes in turn. */
+const callSites = new WeakMap<ToolCall, CallSite>()
+
+function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>): ToolCall {
+	const call: ToolCall = {
 		run_id: site.run_id,
 		agent: site.agent,
 		conversation: site.conversation,
@@ -152,7 +251,12 @@ function callOf(request: ToolCallRequest, site: CallSite): ToolCall {
 		signal: site.signal,
 		emit: (event) => void site.log.append([event]).catch(() => {}), // the append of the result fails too
 		pause: (question) => new Pause(question),
+		ask: site.ask,
+		waitFor: (run_id) => new Pause({ run_id }),
+		reveal: (secret_id) => void revealed.add(secret_id),
 	}
+	callSites.set(call, site)
+	return call
 }
 
 function parseArguments(tool: ToolDefinition, text: string): Record<string, unknown> {

@@ -34,6 +34,8 @@ async function openRun() {
 		conversation: 'conversation-1',
 		signal: controller.signal,
 		log,
+		ask: () => Promise.reject(new Error('nobody')),
+		forModel: (text) => Promise.resolve(text),
 		interrupted: false,
 	}
 	return {
@@ -221,7 +223,7 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
 	t.strictSame(await run.call([tool], request), {
 		status: 'waits',
-		question: { question: 'Blue?', options: ['yes'] },
+		wait: { question: 'Blue?', options: ['yes'] },
 	})
 	t.strictSame(await run.steps(), [], 'no result yet')
 	t.strictSame(
@@ -229,7 +231,7 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 		['primitive.called'],
 	)
 
-	const { event, step } = answeredCall([tool], request, 'no, "green"')
+	const { event, step } = answeredCall([tool], request, { answer: 'no, "green"' }, run.log)
 	await run.log.append([event], step)
 	t.match((await run.events()).at(-1), {
 		event_type: 'primitive.result',
@@ -241,8 +243,17 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 })
 
 void t.test('an answer finds its call also when the tool is gone meanwhile', async (t) => {
-	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes')
+	const run = await openRun()
+	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.log)
 	t.match(event, { event_type: 'primitive.result', payload: { primitive: 'test.gone', call_id: 'call-7' } })
+})
+
+void t.test('a waiting call may fail in the end', async (t) => {
+	const run = await openRun()
+	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
+	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.log)
+	t.match(event, { event_type: 'primitive.failed', payload: { code: 'subagent_failed', message: 'it was stopped' } })
+	t.match(step, { ok: false, content: '{"error":{"code":"subagent_failed","message":"it was stopped"}}' })
 })
 
 void t.test('a long result is cut for the model and further for the event, and both say so', async (t) => {

@@ -6,6 +6,7 @@ import { Gateway } from '../../core/gateway.ts'
 import type { WantedPlugin } from '../../core/gateway.ts'
 import { Loader } from '../../core/loader.ts'
 import { openLog } from '../../core/log.ts'
+import { openRedactor } from '../../core/redactor.ts'
 import { openRunPool } from '../../core/runs.ts'
 import { openMemory } from '../../core/store/memory.ts'
 
@@ -39,6 +40,8 @@ export async function startHost(
 	const gateway = new Gateway({
 		version: 'test',
 		home: folder,
+		env: {},
+		redactor: openRedactor(),
 		engine,
 		pool: openRunPool({
 			worker: new URL('../../sandbox/worker.ts', import.meta.url),

@@ -1,0 +1,23 @@
+import type { NewEvent } from '../protocol.ts'
+import type { Redaction } from '../redactor.ts'
+
+/**
+ * Makes events of what was taken out: for each secret and sink one in `everyMs` at most, whose count has what came since
+ * the one before. Infinity: one for all.
+ */
+export function noticesOf(tell: (event: NewEvent) => void, everyMs: number): (found: Redaction) => void {
+	/** As large as the number of secrets at most, times that of the sinks. */
+	const told = new Map<string, { until: number; untold: number }>()
+	return ({ id, name, sink, count }) => {
+		const key = `${sink} ${id}`
+		const now = performance.now()
+		const before = told.get(key)
+		if (before && now < before.until) {
+			before.untold += count
+			return
+		}
+		told.set(key, { until: now + everyMs, untold: 0 })
+		const payload = { secret: name, secret_id: id, sink, count: count + (before?.untold ?? 0) }
+		tell({ event_type: 'security.redacted', payload })
+	}
+}
