@@ -2,14 +2,23 @@ import { Fault } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
 import type { RunLimits, Step } from '../core/protocol.ts'
 
-/** Throws where the run may make no further call of that kind: `limit_tokens`, or `limit_steps` for a model call. */
-export function checkLimits(limits: RunLimits, journal: readonly Step[], next: 'model' | 'tool'): void {
+/**
+ * Throws where the run may make no further call of that kind: `limit_tokens`, or `limit_steps` for a model call.
+ * `elsewhere`: tokens of other runs that count with its own.
+ */
+export function checkLimits(
+	limits: RunLimits,
+	journal: readonly Step[],
+	next: 'model' | 'tool',
+	elsewhere: number = 0,
+): void {
 	const { input_tokens, output_tokens } = usageOf(journal)
-	const used = input_tokens + output_tokens
+	const used = input_tokens + output_tokens + elsewhere
 	if (used >= limits.tokens) {
+		const who = elsewhere > 0 ? 'the run and its sub-agents' : 'the run'
 		throw new Fault(
 			'limit_tokens',
-			`the run used ${used} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
+			`${who} used ${used} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
 		)
 	}
 	const steps = journal.filter((step) => step.kind === 'model').length

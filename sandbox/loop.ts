@@ -54,23 +54,25 @@ async function goOn(
 	askModel: AskModel,
 	time: WallTime,
 ): Promise<RunOutcome> {
+	let elsewhere = order.tokens_elsewhere
 	const last = journal.at(-1)
 	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) return completed(last.answer, journal)
 	for (;;) {
 		const call = nextCall(journal)
 		time.check()
-		checkLimits(order.limits, journal, call ? 'tool' : 'model')
+		checkLimits(order.limits, journal, call ? 'tool' : 'model', elsewhere)
 		if (call) {
 			const reply = await io.call('tool', { call })
 			if (reply.status === 'paused') return reply
+			if (reply.waited_ms !== undefined) time.extend(reply.waited_ms)
 			journal.push({ kind: 'tool', call_id: call.id, ok: reply.ok, content: reply.content })
 			continue
 		}
 		const answer = await ask(order, journal, io, askModel, time)
-		const step: Step = { kind: 'model', answer }
-		if (answer.tool_calls.length === 0) return completed(answer, [...journal, step])
-		await io.call('model', { answer })
-		journal.push(step)
+		if (answer.tool_calls.length === 0) return completed(answer, [...journal, { kind: 'model', answer }])
+		const receipt = await io.call('model', { answer })
+		elsewhere = receipt?.tokens_elsewhere ?? elsewhere
+		journal.push({ kind: 'model', answer: receipt?.answer ?? answer })
 	}
 }
 
@@ -105,31 +107,47 @@ const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 interface WallTime {
 	/** Aborts with the run's own signal, and when the time is over. */
-	signal: AbortSignal
+	readonly signal: AbortSignal
 	/** Throws where the run must not go on. */
 	check(): void
+	/** Gives back what was no active time. To be called between model calls only: it may make a new signal. */
+	extend(ms: number): void
 	end(): void
 }
 
 /** A tool call under way is not cut off here: main does that, once the run does not end by itself. */
 function wallTime({ limits, remaining_ms }: RunOrder, runSignal: AbortSignal): WallTime {
-	const controller = new AbortController()
+	let controller = new AbortController()
 	let over = remaining_ms <= 0
-	const timer = setTimeout(
-		() => {
-			over = true
-			controller.abort()
-		},
-		Math.min(remaining_ms, TIMER_LIMIT_MS),
-	)
+	let ends = performance.now() + remaining_ms
+	let timer: NodeJS.Timeout | undefined
+	const arm = (): void => {
+		clearTimeout(timer)
+		timer = setTimeout(
+			() => {
+				over = true
+				controller.abort()
+			},
+			Math.min(Math.max(0, ends - performance.now()), TIMER_LIMIT_MS),
+		)
+	}
+	arm()
 	const stop = (): void => controller.abort(runSignal.reason)
 	if (runSignal.aborted) stop()
 	else runSignal.addEventListener('abort', stop, { once: true })
 	return {
-		signal: controller.signal,
+		get signal() {
+			return controller.signal
+		},
 		check() {
 			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
 			if (over) throw wallTimeExceeded(limits)
+		},
+		extend(ms) {
+			ends += ms
+			if (over && !runSignal.aborted) controller = new AbortController()
+			over = ends <= performance.now()
+			arm()
 		},
 		end() {
 			clearTimeout(timer)

@@ -4,7 +4,6 @@ import type { Lease } from '../../core/store/ports.ts'
 import type { RunSettings } from './contract.ts'
 import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
-import { jobOf } from './records.ts'
 
 /** Before a run is tried again whose log or record could not be written. */
 const RETRY_MS = 5_000
@@ -26,8 +25,7 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
 	const { run_id, uid } = lease.job.body as unknown as IndexEntry & { run_id: string }
 	try {
-		const next = await execute(ctx, uid, run_id)
-		if (next) await ctx.queue.enqueue(jobOf(next))
+		await execute(ctx, uid, run_id)
 		await lease.ack()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // goes on after the next start

@@ -1,6 +1,7 @@
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText } from '../../core/plugin.ts'
-import type { RunLimits, Usage } from '../../core/protocol.ts'
+import type { NewEvent, RunLimits, Usage } from '../../core/protocol.ts'
+import type { Op } from '../../core/store/ports.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -12,17 +13,31 @@ export interface RunRecord {
 	/** Runs of one conversation go one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, later a channel, webhook, heartbeat or sub-agent. */
+	/** What started it: `api`, `heartbeat`, `subagent`, `compaction`; later a channel or webhook. */
 	trigger: string
 	prompt: string
+	/** In place of the agent's own, where the run has one. */
+	persona?: string
+	/** The run that started this one, and how deep below a run of a person's it stands: 1 for a sub-agent. */
+	parent?: { run_id: string; depth: number }
+	/** The run at the top, where runs were started below it: they share its limit of tokens. Its own id there. */
+	family?: string
+	/** Runs that this one started. They do not outlive it where it is stopped or fails. */
+	children?: string[]
+	/** Paused runs that wait for the end of this one. */
+	waited_by?: string[]
+	/** `none`: the model is offered no tools. */
+	tools?: 'none'
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
 	answer: string | null
 	usage: Usage
 	error: WireError | null
-	/** Open while the run is paused. */
+	/** Open while the run is paused, unless it waits for another run. */
 	question: (QuestionText & { question_id: string }) | null
+	/** The run for whose end it is paused. */
+	waits_for?: string
 	/** Time for which it was active before it was paused last. */
 	active_ms: number
 }
@@ -35,6 +50,10 @@ export interface Question extends QuestionText {
 	asked_at: string
 	answer: string | null
 	answered_at: string | null
+	/** Asked in the middle of a call that stays in flight. */
+	live?: true
+	/** Why nobody waits for the answer any more, though none was given. */
+	closed?: 'expired' | 'withdrawn'
 }
 
 export interface Message {
@@ -48,8 +67,22 @@ export interface StartRequest {
 	trigger: string
 	/** Default: the agent's current session. */
 	conversation?: string
-	/** Within 24 h the same key means the same run; with another prompt it throws `idempotency_mismatch`. */
+	/** Within 24 h the same key means the same run; with another request it throws `idempotency_mismatch`. */
 	idempotency_key?: string
+	/** In place of the agent's own. */
+	persona?: string
+	/**
+	 * The run that starts this one. Throws `stopped` where it was stopped or has failed. A run with a parent is taken in
+	 * however many wait in its conversation.
+	 */
+	parent?: { run_id: string; depth: number }
+	/** `none`: the model is offered no tools. */
+	tools?: 'none'
+	/**
+	 * Writes that become durable together with the run, or not at all: at most 90, in the agent's scope. Asked again where
+	 * somebody was faster. What it throws refuses the run.
+	 */
+	also?(run_id: string): Promise<Op[]>
 }
 
 export interface Runs {
@@ -59,17 +92,21 @@ export interface Runs {
 	get(run_id: string): Promise<RunRecord>
 	/** Newest first, those behind `before` where that is given. Fewer than `limit` where they are large: 8 Mi characters together. */
 	list(agent: AgentRef, options: { limit: number; before?: string; status?: RunStatus }): Promise<RunRecord[]>
-	/** Throws `conflict` where the run has ended already. True when it settles: nothing of the run goes on. */
+	/** Throws `conflict` where the run has ended already. True when it settles: nothing of it, or of what it started, goes on. */
 	cancel(run_id: string): Promise<RunRecord>
 	/** Cancels every run of the agent that has not ended. */
 	stopAgent(agent: AgentRef): Promise<void>
 	/** The same, and forgets what is kept of them outside the agent's own records. */
 	forgetAgent(agent: AgentRef): Promise<void>
 	questions(agent: AgentRef): Promise<Question[]>
-	/** Throws `not_found`, or `already_answered`. */
+	/** Throws `not_found`, `already_answered`, or `conflict` where nobody waits for the answer any more. */
 	answer(agent: AgentRef, question_id: string, answer: string): Promise<void>
+	/** Appends events to a run, in order with its own. False where it has ended: then nothing is written. */
+	tell(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/** False also for a run that nobody knows. */
 	isActive(run_id: string): Promise<boolean>
+	/** Is a run of the agent at work, or waiting for its turn? One that is paused is not. */
+	isBusy(agent: AgentRef): Promise<boolean>
 	/** Messages of a conversation, oldest first; of the current session where none is named. */
 	history(agent: AgentRef, conversation?: string): Promise<Message[]>
 	/** The current session of the API's runs. */

@@ -1,10 +1,13 @@
 /** What time does to runs: questions expire, ended runs and used keys are forgotten. */
 import { now } from '../../core/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import type { Store } from '../../core/store/ports.ts'
+import { close } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
+import { end } from './ending.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
-import { endRun, isEnded, jobOf } from './records.ts'
+import { isEnded } from './records.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
 import type { IdempotencyRecord } from './start.ts'
 import { withRun } from './turns.ts'
@@ -32,7 +35,8 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 		}
 		for await (const { key, value } of store.list<Question>(keys.questions(uid))) {
 			const asked = Date.parse(value.asked_at)
-			if (value.answer === null && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
+			const isOpen = value.answer === null && value.closed === undefined
+			if (isOpen && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
 			if (asked < at - config.retention_days * DAY_MS && !(await store.get(keys.run(uid, value.run_id))))
 				await store.delete(key)
 		}
@@ -47,12 +51,22 @@ async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<vo
 		if (signal.aborted || millisecondsOf(run_id) >= before) return
 		const entry = await store.get<RunRecord>(keys.run(value.uid, run_id))
 		if (entry && (!isEnded(entry.value.status) || Date.parse(entry.value.ended_at ?? now()) >= before)) continue
+		if (entry && (await hasOpenChild(store, entry.value))) continue // the result will ask for it
 		if (entry) {
+			await store.delete(keys.family(value.uid, run_id))
 			await store.delete(keys.turn(value.uid, entry.value.conversation, run_id))
 			await store.delete(entry.key)
 		}
 		await store.delete(key)
 	}
+}
+
+async function hasOpenChild(store: Store, { agent_uid, children = [] }: RunRecord): Promise<boolean> {
+	for (const child of children) {
+		const entry = await store.get<RunRecord>(keys.run(agent_uid, child))
+		if (entry && !isEnded(entry.value.status)) return true
+	}
+	return false
 }
 
 /** The time in a UUIDv7. */
@@ -61,6 +75,8 @@ function millisecondsOf(id: string): number {
 }
 
 async function expire(ctx: Context<RunSettings>, uid: string, question: Question): Promise<void> {
+	// Its call is in flight, and is told.
+	if (question.live) return void (await close(ctx.store, uid, question.question_id, 'expired'))
 	await withRun(question.run_id, async (turn) => {
 		const entry = await ctx.store.get<RunRecord>(keys.run(uid, question.run_id))
 		if (entry?.value.status !== 'paused') return
@@ -74,7 +90,6 @@ async function expire(ctx: Context<RunSettings>, uid: string, question: Question
 			{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage: entry.value.usage } },
 		])
 		log.close()
-		const next = await endRun(ctx.store, uid, question.run_id, { status: 'failed', error }, now())
-		if (next) await ctx.queue.enqueue(jobOf(next))
+		await end(ctx, entry.value, { status: 'failed', error }, now())
 	})
 }

@@ -4,7 +4,8 @@ import type { RunSettings } from './contract.ts'
 import { keepHouse } from './housekeeping.ts'
 import { addPrimitives } from './primitives.ts'
 import { routes } from './routes.ts'
-import { requeue, runsOf } from './runs.ts'
+import { requeue } from './requeue.ts'
+import { runsOf } from './runs.ts'
 
 /** Runs: from a prompt to its answer, one conversation after another, and the questions in between. */
 export default definePlugin<RunSettings>({

@@ -1,8 +1,10 @@
 /** Reading a run's journal, and telling of what goes into it. */
+import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { JournalStep, RunLog } from '../../core/run-log.ts'
+import type { RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
 /** What clients hear of a model's answer. */
@@ -39,6 +41,20 @@ export function endIn(log: RunLog): Ended | null {
 		default:
 			return null
 	}
+}
+
+/** What a run hears when one that it waited for has ended: nothing, unless that was a sub-agent. */
+export function eventOfChild({ run_id, trigger, status, error }: RunRecord): NewEvent[] {
+	if (trigger !== 'subagent') return []
+	if (status === 'completed') return [{ event_type: 'subagent.completed', payload: { run_id } }]
+	return [{ event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }]
+}
+
+/** What the call gets that waited for an ended run. */
+export function resultOfRun({ run_id, status, answer, error }: RunRecord): unknown {
+	if (status === 'completed') return { run_id, status, answer }
+	const why = error ? `failed: ${error.message} (${error.code})` : 'was stopped'
+	return new Fault('subagent_failed', `run ${run_id} ${why}`)
 }
 
 /** The call of that id, where the model asked for it in its latest answer. */

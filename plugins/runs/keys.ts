@@ -17,6 +17,8 @@ export const keys = {
 	lanes: (uid: Uid): Key => [scopeOf(uid), 'lane'],
 	question: (uid: Uid, question: string): Key => [scopeOf(uid), 'question', question],
 	questions: (uid: Uid): Key => [scopeOf(uid), 'question'],
+	/** The tokens of a family of runs, by the run at its top. */
+	family: (uid: Uid, top: string): Key => [scopeOf(uid), 'family', top],
 	idempotency: (uid: Uid, hash: string): Key => [scopeOf(uid), 'idempotency', hash],
 	idempotencies: (uid: Uid): Key => [scopeOf(uid), 'idempotency'],
 	session: (uid: Uid): Key => [scopeOf(uid), 'session'],

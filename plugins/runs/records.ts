@@ -14,9 +14,10 @@ export function isEnded(status: RunStatus): boolean {
 	return status === 'completed' || status === 'failed' || status === 'stopped'
 }
 
-export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, question_id?: string): Job {
-	// An answer makes a job of its own: the one that led to the question may not be acknowledged yet.
-	const id = question_id === undefined ? run.run_id : `${run.run_id}:${question_id}`
+/** `after`: the question that was answered, or the run that ended. */
+export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, after?: string): Job {
+	// Going on makes a job of its own: the one that led to the pause may not be acknowledged yet.
+	const id = after === undefined ? run.run_id : `${run.run_id}:${after}`
 	return { id, body: { run_id: run.run_id, agent: run.agent, uid: run.agent_uid } }
 }
 
@@ -39,32 +40,37 @@ export async function change<T>(
 }
 
 /**
- * Ends a run and lets the next of its conversation become the active one. Answers with that next one, to be enqueued.
- * Does nothing where the run has ended already.
+ * Ends a run, lets the next of its conversation become the active one, and wakes those that wait for its end. Answers
+ * with the jobs of all that go on now, to be enqueued. Does nothing where the run has ended already.
  */
-export async function endRun(
-	store: Store,
-	uid: string,
-	run_id: string,
-	ended: Ended,
-	at: string,
-): Promise<RunRecord | null> {
-	return change<RunRecord | null>(store, uid, async () => {
+export async function endRun(store: Store, uid: string, run_id: string, ended: Ended, at: string): Promise<Job[]> {
+	return change<Job[]>(store, uid, async () => {
 		const entry = await store.get<RunRecord>(keys.run(uid, run_id))
-		if (!entry || isEnded(entry.value.status)) return { ops: null, result: null }
-		const run: RunRecord = { ...entry.value, ...ended, question: null, ended_at: at }
+		if (!entry || isEnded(entry.value.status)) return { ops: null, result: [] }
+		const { waits_for: _over, ...before } = entry.value
+		const run: RunRecord = { ...before, ...ended, question: null, ended_at: at }
 		const ops: Op[] = [{ key: entry.key, value: run, expect: entry.rev }]
+		const jobs: Job[] = []
+
+		for (const id of run.waited_by ?? []) {
+			const waiting = await store.get<RunRecord>(keys.run(uid, id))
+			if (!waiting || isEnded(waiting.value.status)) continue
+			// Written also where it is about to be paused only: whoever does that looks again.
+			const { waits_for: _done, ...rest } = waiting.value
+			ops.push({ key: waiting.key, value: { ...rest, status: 'started' } satisfies RunRecord, expect: waiting.rev })
+			jobs.push(jobOf(rest, run_id))
+		}
 
 		const lane = await store.get<Lane>(keys.lane(uid, run.conversation))
-		if (!lane) return { ops, result: null }
+		if (!lane) return { ops, result: jobs }
 		const rest = lane.value.runs.filter((id) => id !== run_id)
 		ops.push({ key: lane.key, value: rest.length > 0 ? { runs: rest } : undefined, expect: lane.rev })
 		const wasActive = lane.value.runs[0] === run_id
 		const next = wasActive && rest[0] !== undefined ? await store.get<RunRecord>(keys.run(uid, rest[0])) : undefined
-		if (!next) return { ops, result: null }
+		if (!next) return { ops, result: jobs }
 		const promoted: RunRecord = { ...next.value, status: 'started', started_at: at }
 		ops.push({ key: next.key, value: promoted, expect: next.rev })
-		return { ops, result: promoted }
+		return { ops, result: [jobOf(promoted), ...jobs] }
 	})
 }
 

@@ -34,6 +34,8 @@ const run = Joi.object({
 		.allow(null)
 		.required(),
 	question: Joi.object(asked).allow(null).required(),
+	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
+	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
 }).id('Run')
 const started = Joi.object({
 	run_id: Joi.string().required(),
@@ -122,7 +124,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/runs/{run_id}/cancel',
 		options: {
-			description: 'Cancel one run',
+			description: 'Cancel one run, and the sub-agents that it started',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
@@ -222,12 +224,26 @@ function emptyBody(): Joi.Schema {
 	return Joi.object({}).allow(null)
 }
 
-function view({
-	agent_uid: _uid,
-	active_ms: _active,
-	...shown
-}: RunRecord): Omit<RunRecord, 'agent_uid' | 'active_ms'> {
-	return shown
+function view(record: RunRecord): Record<string, unknown> {
+	const { run_id, agent, status, trigger, conversation, prompt, answer } = record
+	const { created_at, started_at, ended_at, usage, error, question, waits_for = null, parent } = record
+	return {
+		run_id,
+		agent,
+		status,
+		trigger,
+		conversation,
+		prompt,
+		answer,
+		created_at,
+		started_at,
+		ended_at,
+		usage,
+		error,
+		question,
+		waits_for,
+		parent_run_id: parent?.run_id ?? null,
+	}
 }
 
 function viewQuestion({ question_id, question, options, run_id, asked_at }: Question): Partial<Question> {

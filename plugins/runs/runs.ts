@@ -2,27 +2,19 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Job } from '../../core/store/ports.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
 import type { Question, RunRecord, Runs, RunSettings } from './contract.ts'
+import { enqueue, stop } from './ending.ts'
 import { endIn } from './journal.ts'
 import { keys } from './keys.ts'
-import type { IndexEntry, Lane } from './keys.ts'
-import { change, endRun, getRun, isEnded, jobOf } from './records.ts'
+import type { Lane } from './keys.ts'
+import { change, getRun, isEnded, jobOf } from './records.ts'
 import { takeIn } from './start.ts'
-import { settled, withFreeRun, withRun } from './turns.ts'
-import type { Turn } from './turns.ts'
+import { settled, tellHolder, withFreeRun, withRun } from './turns.ts'
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
-	const { store, queue, config } = ctx
-
-	/** The lane in the store is what counts; a job is only a hint, and the next start makes one that got lost. */
-	const enqueue = (run: RunRecord, question_id?: string): void => {
-		queue
-			.enqueue(jobOf(run, question_id))
-			.catch((error: unknown) =>
-				ctx.log.error({ err: error, run_id: run.run_id }, 'a run could not be queued; it goes on after the next start'),
-			)
-	}
+	const { store, config } = ctx
 
 	/** Unless its turn has come already. */
 	const tellQueued = ({ run_id, agent, conversation }: RunRecord): Promise<void> =>
@@ -32,27 +24,13 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			log.close()
 		})
 
-	/** Ends it as stopped, whoever has it. Settles when nothing of it goes on. */
-	const stop = (run_id: string, uid: string): Promise<void> => {
-		const end = async (turn: Turn): Promise<void> => {
-			const entry = await store.get<RunRecord>(keys.run(uid, run_id))
-			if (!entry || isEnded(entry.value.status)) return
-			const log = await ctx.events.openRun({ run_id, agent_id: entry.value.agent })
-			turn.settling()
-			// It may have ended in its log just before a crash, and nobody has taken it up since.
-			const ended = endIn(log)
-			if (!ended) await log.append([{ event_type: 'run.stopped', payload: {} }])
-			log.close()
-			const next = await endRun(store, uid, run_id, ended ?? { status: 'stopped' }, now())
-			if (next) enqueue(next)
-		}
-		return withRun(run_id, end, 'stopped')
-	}
-
 	const stopAll = async (agent: AgentRef): Promise<void> => {
-		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
+		const lanes: string[][] = []
+		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) lanes.push(value.runs)
+		// Ids sort by time: a run before those that it started, so that none goes on just because another was stopped.
+		for (const runs of lanes.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
 			// From the back, so that none becomes active just to be stopped.
-			for (const run_id of value.runs.toReversed()) await stop(run_id, agent.uid)
+			for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
 		}
 	}
 
@@ -63,11 +41,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			// The agent's record lies in another scope. One that is marked by now may have been swept already; one that is
 			// marked later finds this run.
 			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
-				await stop(run.run_id, agent.uid)
+				await stop(ctx, agent.uid, run.run_id)
 				await store.delete(keys.index(run.run_id))
 				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
 			}
-			if (isNew && run.status === 'started') enqueue(run)
+			if (isNew && run.status === 'started') enqueue(ctx, jobOf(run))
 			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
 		},
@@ -93,7 +71,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async cancel(run_id) {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)
-			await stop(run_id, run.agent_uid)
+			await stop(ctx, run.agent_uid, run_id)
 			return getRun(store, run_id)
 		},
 		stopAgent: stopAll,
@@ -104,12 +82,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async questions(agent) {
 			const open: Question[] = []
 			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {
-				if (value.answer === null && (await isOpen(value, agent.uid))) open.push(value)
+				if (await isOpen(value, agent.uid)) open.push(value)
 			}
 			return open.toSorted((a, b) => (a.asked_at < b.asked_at ? -1 : 1))
 		},
 		async answer(agent, question_id, answer) {
-			const run = await change(store, agent.uid, async () => {
+			const job = await change<Job | null>(store, agent.uid, async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)
 					throw new Fault(
@@ -118,6 +96,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 					)
 				if (question.value.answer !== null)
 					throw new Fault('already_answered', `question "${question_id}" was answered at ${question.value.answered_at}`)
+				if (question.value.closed)
+					throw new Fault('conflict', `question "${question_id}" was ${closings[question.value.closed]}`)
 				const entry = await store.get<RunRecord>(keys.run(agent.uid, question.value.run_id))
 				if (!entry || isEnded(entry.value.status)) {
 					throw new Fault(
@@ -134,9 +114,25 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 					},
 					{ key: entry.key, value: next, expect: entry.rev },
 				]
-				return { ops, result: next }
+				// Whoever asked in the middle of a call is there still, and watches the question.
+				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
 			})
-			enqueue(run, question_id)
+			if (job) enqueue(ctx, job)
+		},
+		async tell({ run_id, agent_uid }, events) {
+			if (await tellHolder(run_id, events)) return true
+			return withRun(run_id, async () => {
+				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+				if (!run || isEnded(run.status)) return false
+				const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
+				try {
+					if (endIn(log)) return false
+					await log.append(events)
+					return true
+				} finally {
+					log.close()
+				}
+			})
 		},
 		async isActive(run_id) {
 			try {
@@ -145,6 +141,16 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (isFault(error, 'not_found')) return false
 				throw error
 			}
+		},
+		async isBusy(agent) {
+			for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
+				for (const run_id of value.runs) {
+					await settled(run_id)
+					const run = await store.get<RunRecord>(keys.run(agent.uid, run_id))
+					if (run && (run.value.status === 'started' || run.value.status === 'queued')) return true
+				}
+			}
+			return false
 		},
 		async history(agent, conversation) {
 			const name = conversation ?? (await currentSession(store, agent))
@@ -161,29 +167,14 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	}
 
 	async function isOpen(question: Question, uid: string): Promise<boolean> {
+		if (question.answer !== null || question.closed) return false
 		const run = await store.get<RunRecord>(keys.run(uid, question.run_id))
 		return run !== undefined && !isEnded(run.value.status)
 	}
 }
 
-/** Makes a job for every run that is active by its lane, in case one got lost with a crash. Jobs that are there stay as they are. */
-export async function requeue(ctx: Context<RunSettings>): Promise<void> {
-	const { store, queue } = ctx
-	const counts = { interrupted: 0, paused: 0 }
-	for await (const agent of ctx.use('agents').list()) {
-		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
-			const active = value.runs[0]
-			const entry = active === undefined ? undefined : await store.get<RunRecord>(keys.run(agent.uid, active))
-			if (!entry) continue
-			if (entry.value.status === 'paused') {
-				counts.paused++
-				continue
-			}
-			counts.interrupted++
-			await store.put(keys.index(entry.value.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)
-			await queue.enqueue(jobOf(entry.value))
-		}
-	}
-	if (counts.interrupted + counts.paused > 0)
-		ctx.log.info(counts, 'runs go on: interrupted ones now, paused ones once they are answered')
+/** Why nobody waits for an answer any more, for people. */
+const closings = {
+	expired: 'not answered in time (runs.question_ttl_days)',
+	withdrawn: 'taken back with the call that asked it; where that is made again, so is the question',
 }

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord, StartRequest } from './contract.ts'
+import { adopt } from './family.ts'
 import { keys } from './keys.ts'
 import type { Lane } from './keys.ts'
 import { change } from './records.ts'
@@ -37,26 +38,43 @@ export async function takeIn(
 		if (earlier) return { ops: null, result: { run: earlier, isNew: false } }
 		const lane = await store.get<Lane>(keys.lane(uid, request.conversation))
 		const ahead = lane?.value.runs ?? []
-		if (ahead.length > maxWaiting) {
+		// Runs that runs start are bounded by whoever lets them; a result that is due must not get lost.
+		if (ahead.length > maxWaiting && !request.parent) {
 			throw new Fault(
 				'queue_full',
 				`${ahead.length - 1} runs wait in this conversation already; wait for one to end, or stop the agent`,
 				{ headers: { 'retry-after': '5' } },
 			)
 		}
-		const run = makeRecord(run_id, agent, request, ahead.length > 0)
+		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
+		const adopted = parent && adopt(parent, run_id)
+		const run: RunRecord = {
+			...makeRecord(run_id, agent, request, ahead.length > 0),
+			...(adopted && { family: adopted.family }),
+		}
 		const ops: Op[] = [
+			...(adopted?.ops ?? []),
 			{ key: keys.run(uid, run_id), value: run, expect: null },
 			{ key: keys.turn(uid, run.conversation, run_id), value: {}, expect: null },
 			{ key: keys.lane(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: lane?.rev ?? null },
 		]
 		if (repeated) ops.push(await repeated.op(run_id))
+		if (request.also) ops.push(...(await request.also(run_id)))
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
 		indexed.catch(() => {}) // awaited below, unless the commit fails first
 		return { ops, result: { run, isNew: true } }
 	})
 	await indexed
 	return taken
+}
+
+/** One that was stopped, or failed, takes all that it started with it: nothing may be added. */
+async function parentOf(store: Store, uid: string, run_id: string): Promise<Entry<RunRecord>> {
+	const entry = await store.get<RunRecord>(keys.run(uid, run_id))
+	if (!entry) throw new Fault('not_found', `there is no run "${run_id}" of this agent`)
+	if (entry.value.status === 'stopped' || entry.value.status === 'failed')
+		throw new Fault('stopped', `run ${run_id} has ended (${entry.value.status}); it starts no further runs`)
+	return entry
 }
 
 function makeRecord(
@@ -74,6 +92,9 @@ function makeRecord(
 		status: waits ? 'queued' : 'started',
 		trigger: request.trigger,
 		prompt: request.prompt,
+		...(request.persona !== undefined && { persona: request.persona }),
+		...(request.parent && { parent: request.parent }),
+		...(request.tools && { tools: request.tools }),
 		created_at: at,
 		started_at: waits ? null : at,
 		ended_at: null,
@@ -87,7 +108,8 @@ function makeRecord(
 
 function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash(key))
-	const body = hash(JSON.stringify([request.prompt, request.trigger]))
+	const { prompt, trigger, persona, parent, tools } = request
+	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { Fault } from '../../core/errors.ts'
 import type { ModelAnswer, NewEvent, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
@@ -100,10 +101,8 @@ void t.test(
 	async (t) => {
 		const world = makeWorld([call('a', 'ask', 'b'), say('Done.')])
 		world.onTool = (id) =>
-			Promise.resolve(
-				id === 'ask' ? { status: 'paused', question_id: 'q1' } : { status: 'done', ok: true, content: id },
-			)
-		t.strictSame(await world.run(), { status: 'paused', question_id: 'q1' })
+			Promise.resolve(id === 'ask' ? { status: 'paused', waits_for: 'q1' } : { status: 'done', ok: true, content: id })
+		t.strictSame(await world.run(), { status: 'paused', waits_for: 'q1' })
 		world.journal.push({ kind: 'tool', call_id: 'ask', ok: true, content: '{"answer":"yes"}' })
 		t.match(await world.run(), { status: 'completed' })
 		t.strictSame(world.calls, ['model', 'tool a', 'tool ask', 'tool b'])
@@ -175,6 +174,29 @@ void t.test('limits', async (t) => {
 		const outcome = await world.run({ remaining_ms: 20, limits: { steps: 5, tokens: 100, wall_time_s: 7 } })
 		t.match(outcome, { status: 'failed', error: { code: 'limit_wall_time' } })
 		t.match(message(outcome), /limit of 7 s; raise config\.limits\.wall_time_s/)
+	})
+
+	void t.test('time for which a tool waited for a person does not count', async (t) => {
+		const world = makeWorld([call('a'), say('Done.')])
+		world.onTool = async () => {
+			await pause(40)
+			return { status: 'done', ok: true, content: '', waited_ms: 10_000 }
+		}
+		t.match(await world.run({ remaining_ms: 20 }), { status: 'completed' })
+		const late = makeWorld([call('a'), say('Never said.')])
+		late.onTool = async () => {
+			await pause(40)
+			return { status: 'done', ok: true, content: '', waited_ms: 1 }
+		}
+		t.match(await late.run({ remaining_ms: 20 }), { status: 'failed', error: { code: 'limit_wall_time' } })
+	})
+
+	void t.test('tokens of others count where the order says so', async (t) => {
+		const world = makeWorld([call('a'), say('Never said.')])
+		const limits = { steps: 50, tokens: 30, wall_time_s: 60 }
+		const outcome = await world.run({ limits, tokens_elsewhere: 20 })
+		t.match(message(outcome), /the run and its sub-agents used 35 tokens, its limit is 30/)
+		t.match(outcome, { error: { code: 'limit_tokens' }, usage: { input_tokens: 10, output_tokens: 5 } })
 	})
 
 	void t.test('no wall time left means no call at all', async (t) => {

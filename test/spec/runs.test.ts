@@ -83,6 +83,8 @@ void t.test('a run can be read: what it is, what came of it, and when', async (t
 		prompt: 'Hello.',
 		error: null,
 		question: null,
+		waits_for: null,
+		parent_run_id: null,
 	})
 	for (const time of [created_at, started_at, ended_at]) t.match(time, ISO)
 	t.ok(created_at <= started_at && started_at <= ended_at)

@@ -1,0 +1,53 @@
+/** What the gateway finds of runs when it starts: which go on, which wait on, which must not go on. */
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { close } from './asks.ts'
+import type { Question, RunRecord, RunSettings } from './contract.ts'
+import { isOrphan, stop } from './ending.ts'
+import { keys } from './keys.ts'
+import type { IndexEntry, Lane } from './keys.ts'
+import { jobOf } from './records.ts'
+import { withFreeRun } from './turns.ts'
+
+/**
+ * Makes a job for every run that is active by its lane, in case one got lost with a crash. Jobs that are there stay as
+ * they are. An answered question, or the end of a run that others wait for, has made its runs active in the same write.
+ */
+export async function requeue(ctx: Context<RunSettings>): Promise<void> {
+	const { store, queue } = ctx
+	const counts = { interrupted: 0, paused: 0 }
+	for await (const agent of ctx.use('agents').list()) {
+		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
+			const active = value.runs[0]
+			const entry = active === undefined ? undefined : await store.get<RunRecord>(keys.run(agent.uid, active))
+			if (!entry) continue
+			const run = entry.value
+			if (await isOrphan(store, run)) {
+				await stop(ctx, agent.uid, run.run_id)
+			} else if (run.status === 'paused' && !(await takenBack(ctx, agent, run))) {
+				counts.paused++
+			} else {
+				counts.interrupted++
+				await store.put(keys.index(run.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)
+				await queue.enqueue(jobOf(run))
+			}
+		}
+	}
+	if (counts.interrupted + counts.paused > 0)
+		ctx.log.info(counts, 'runs go on: interrupted ones now, paused ones once what they wait for has come')
+}
+
+/**
+ * A question in the middle of a call went with the process that had the call; where this process has it still, this is no
+ * start but a reload.
+ */
+async function takenBack({ store }: Context, { uid }: AgentRef, { run_id, question }: RunRecord): Promise<boolean> {
+	if (!question) return false
+	const asked = await store.get<Question>(keys.question(uid, question.question_id))
+	if (!asked?.value.live) return false
+	let isOurs = true
+	await withFreeRun(run_id, async () => {
+		isOurs = false
+		await close(store, uid, question.question_id, 'withdrawn')
+	})
+	return !isOurs
+}

@@ -1,0 +1,64 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { isFault } from '../../core/errors.ts'
+import { definePlugin } from '../../core/plugin.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import type {} from '../agents/contract.ts'
+import type { SubagentSettings } from './contract.ts'
+import { callOf, keys } from './keys.ts'
+import { settle, settleAll } from './settle.ts'
+import { spawnTool } from './spawn.ts'
+
+/** Sub-agents: runs that an agent starts of itself, and what becomes of their results. */
+export default definePlugin<SubagentSettings>({
+	name: 'subagents',
+	needs: ['auth', 'agents', 'runs'],
+	config: (joi) =>
+		joi.object<SubagentSettings>({ max_per_run: joi.number().required(), max_depth: joi.number().required() }),
+	start(ctx) {
+		ctx.primitive(spawnTool(ctx))
+		for (const type of ['run.completed', 'run.failed', 'run.stopped'])
+			ctx.on(type, (event) => again(ctx, () => runEnded(ctx, event)))
+		again(ctx, () => catchUp(ctx)).catch((error: unknown) =>
+			ctx.log.error({ err: error }, 'results of sub-agents are not delivered; they are after the next start'),
+		)
+	},
+})
+
+/** A run may be a sub-agent, and may have started some. */
+async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: EventEnvelope): Promise<void> {
+	if (run_id === null || agent_id === null) return
+	const run = await ctx
+		.use('runs')
+		.get(run_id)
+		.catch((error: unknown) => {
+			if (!isFault(error, 'not_found')) throw error
+		})
+	if (!run) return // deleted with its agent
+	const agent = { name: run.agent, uid: run.agent_uid }
+	const call = callOf(run.conversation)
+	if (run.parent && call) await settle(ctx, agent, keys.spawned(agent.uid, run.parent.run_id, call))
+	if (run.children) await settleAll(ctx, agent, keys.family(agent.uid, run_id))
+}
+
+/** What ended just before the gateway did, or while another instance gave way to this one. */
+async function catchUp(ctx: Context<SubagentSettings>): Promise<void> {
+	await ctx.serving
+	for await (const agent of ctx.use('agents').list()) await settleAll(ctx, agent, keys.all(agent.uid))
+}
+
+/** Milliseconds before further attempts where the store did not take it, such as on a full disk. */
+const DELAYS = [1_000, 5_000, 30_000, 120_000]
+
+async function again(ctx: Context<SubagentSettings>, work: () => Promise<void>): Promise<void> {
+	for (const delay of DELAYS) {
+		try {
+			return await work()
+		} catch (error) {
+			if (ctx.signal.aborted || ctx.gateway.state() === 'draining') return
+			ctx.log.warn({ err: error }, `what a sub-agent ended with could not be passed on; next try in ${delay / 1000} s`)
+			await pause(delay, undefined, { signal: ctx.signal, ref: false }).catch(() => {})
+		}
+	}
+	await work()
+}

@@ -1,0 +1,116 @@
+/**
+ * What is owed for a sub-agent once it has ended: an event that tells of it and, where nobody waited, a run that brings
+ * its result to the conversation from which it was started. Each exactly once, wherever the gateway died before.
+ */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import type { Entry, Key, LogFilter } from '../../core/store/ports.ts'
+import type { RunRecord } from '../runs/contract.ts'
+import type { Spawned, SubagentSettings } from './contract.ts'
+import { oneAtATime } from './one-at-a-time.ts'
+import { promptOf } from './result.ts'
+
+type Place = Context<SubagentSettings>
+
+/** Does what is due for the sub-agent at that key; nothing where it goes on, or nothing is owed. May be called any number of times. */
+export function settle(ctx: Place, agent: AgentRef, place: Key): Promise<void> {
+	return oneAtATime(place.join(' '), async () => {
+		const entry = await ctx.store.get<Spawned>(place)
+		if (!entry) return
+		const child = await find(ctx, entry.value.run_id)
+		if (child && !isOver(child)) return
+		const parent = await find(ctx, entry.value.parent_run_id)
+		const goesOn = parent !== undefined && !isOver(parent)
+		// A parent that waits tells of the end itself, in one write with the result of its call.
+		if (entry.value.wait && goesOn) return
+		if (child && entry.value.end !== 'told') await tell(ctx, entry, child, parent)
+		if (child && parent && isDue(entry.value, child, parent)) await deliver(ctx, agent, place, child, parent)
+		// Until its parent is over, the call that started it may be repeated, and counts.
+		if (!goesOn) await ctx.store.delete(place)
+	})
+}
+
+/** For all sub-agents of an agent, or those of one run. */
+export async function settleAll(ctx: Place, agent: AgentRef, prefix: Key): Promise<void> {
+	for await (const { key } of ctx.store.list(prefix)) {
+		if (ctx.signal.aborted) return
+		await settle(ctx, agent, key)
+	}
+}
+
+async function tell(ctx: Place, entry: Entry<Spawned>, child: RunRecord, parent: RunRecord | undefined): Promise<void> {
+	const { key, value } = entry
+	let { rev } = entry
+	// Its parent may have waited for it, or the gateway died in the middle of the telling.
+	const mayBeTold = value.wait || value.end === 'telling'
+	if (!(mayBeTold && (await isTold(ctx, child, value)))) {
+		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
+		const event = eventOf(child)
+		if (!parent || !(await ctx.use('runs').tell(parent, [event]))) await ctx.emit(event, child.agent)
+	}
+	await ctx.store.update(key, { ...value, end: 'told' } satisfies Spawned, rev)
+}
+
+function eventOf({ run_id, status, error }: RunRecord): NewEvent {
+	if (status === 'completed') return { event_type: 'subagent.completed', payload: { run_id } }
+	return { event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }
+}
+
+/** In the run that started it, or at the agent. */
+async function isTold({ events }: Place, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
+	const types = ['subagent.completed', 'subagent.failed']
+	const places: LogFilter[] = [
+		{ run_id: parent_run_id, types },
+		{ agent_id: child.agent, types, since: child.created_at },
+	]
+	for (const filter of places) {
+		let after: string | null = null
+		do {
+			const page = await events.read(filter, after, 100, true)
+			if (page.entries.some(({ event }) => event.payload.run_id === child.run_id)) return true
+			after = page.next
+		} while (after !== null)
+	}
+	return false
+}
+
+/** Who stopped a sub-agent, or what started it, wants no run to come of it. */
+function isDue({ wait, delivered }: Spawned, child: RunRecord, parent: RunRecord): boolean {
+	const isWanted = parent.status !== 'stopped' && parent.status !== 'failed'
+	return !wait && delivered === undefined && child.status !== 'stopped' && isWanted
+}
+
+async function deliver(ctx: Place, agent: AgentRef, place: Key, child: RunRecord, parent: RunRecord): Promise<void> {
+	try {
+		await ctx.use('runs').start(agent, {
+			prompt: promptOf(child),
+			trigger: 'subagent',
+			conversation: parent.conversation,
+			...(parent.persona !== undefined && { persona: parent.persona }),
+			// As deep as the sub-agent itself: a chain of results that start sub-agents comes to an end.
+			parent: { run_id: parent.run_id, depth: (parent.parent?.depth ?? 0) + 1 },
+			also: async (run_id) => {
+				const entry = await ctx.store.get<Spawned>(place)
+				if (!entry) throw new Fault('not_found', 'the sub-agent was removed meanwhile')
+				return [{ key: place, value: { ...entry.value, delivered: run_id } satisfies Spawned, expect: entry.rev }]
+			},
+		})
+	} catch (error) {
+		// The parent was stopped meanwhile, or the agent deleted.
+		if (!isFault(error, 'stopped', 'not_found')) throw error
+	}
+}
+
+async function find(ctx: Place, run_id: string): Promise<RunRecord | undefined> {
+	try {
+		return await ctx.use('runs').get(run_id)
+	} catch (error) {
+		if (isFault(error, 'not_found')) return undefined
+		throw error
+	}
+}
+
+function isOver({ ended_at }: RunRecord): boolean {
+	return ended_at !== null
+}

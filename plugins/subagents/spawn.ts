@@ -1,0 +1,114 @@
+import Joi from 'joi'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import type { StartRequest } from '../runs/contract.ts'
+import type { Spawned, SubagentSettings } from './contract.ts'
+import { callId, conversationOf, keys } from './keys.ts'
+
+const PROMPT_LIMIT_BYTES = 100 * 1024
+const PERSONA_LIMIT_BYTES = 10 * 1024
+/** Characters of the prompt that the event carries. */
+const SHOWN_LIMIT = 1_000
+
+interface Arguments {
+	prompt: string
+	persona?: string
+	wait: boolean
+}
+
+/** The primitive `subagent.spawn`. A call that is repeated finds the sub-agent that it started before. */
+export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
+	return {
+		name: 'subagent.spawn',
+		description:
+			'Gives a task to a sub-agent: a run of yours with an empty conversation of its own, which knows nothing but the prompt. ' +
+			'Answers with its result; with "wait": false at once, and the result comes as a later message.',
+		parameters: Joi.object({
+			prompt: Joi.string()
+				.min(1)
+				.max(PROMPT_LIMIT_BYTES, 'utf8')
+				.required()
+				.description('The task, with all that it takes to do it.'),
+			persona: Joi.string()
+				.min(1)
+				.max(PERSONA_LIMIT_BYTES, 'utf8')
+				.description('Who the sub-agent shall be, instead of you.'),
+			wait: Joi.boolean().default(true).description('Whether to wait for the result. Default true.'),
+		}),
+		async run(args, call) {
+			const { wait, ...task } = args as unknown as Arguments
+			const place = keys.spawned(call.agent.uid, call.run_id, callId(call.key))
+			const earlier = await ctx.store.get<Spawned>(place)
+			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait)
+			if (!earlier || !(await isTold(ctx, call.run_id, run_id)))
+				call.emit({ event_type: 'subagent.spawned', payload: { run_id, prompt: cut(task.prompt), wait } })
+			return wait ? waitFor(ctx, call, run_id) : { run_id, status: 'started' }
+		},
+	}
+}
+
+/** Answers with the sub-agent's run. It, its place under the limits and what is owed for it become durable together. */
+async function start(
+	ctx: Context<SubagentSettings>,
+	call: ToolCall,
+	task: Pick<StartRequest, 'prompt' | 'persona'>,
+	wait: boolean,
+): Promise<string> {
+	const { max_per_run, max_depth } = ctx.config
+	const { uid } = call.agent
+	const id = callId(call.key)
+	const depth = ((await ctx.use('runs').get(call.run_id)).parent?.depth ?? 0) + 1
+	if (depth > max_depth)
+		throw new Fault(
+			'subagent_limit',
+			`sub-agents may stand ${max_depth} deep (subagents.max_depth), this one would be at depth ${depth}; do the task yourself`,
+		)
+	const { run_id } = await ctx.use('runs').start(call.agent, {
+		...task,
+		trigger: 'subagent',
+		conversation: conversationOf(id),
+		parent: { run_id: call.run_id, depth },
+		// The parent's record changes with each of them, so that two which start at once are counted one after the other.
+		also: async (run) => {
+			const count = (await Array.fromAsync(ctx.store.list(keys.family(uid, call.run_id)))).length
+			if (count >= max_per_run)
+				throw new Fault(
+					'subagent_limit',
+					`this run started ${count} sub-agents, at most ${max_per_run} are allowed (subagents.max_per_run); do the task yourself`,
+				)
+			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait }
+			return [{ key: keys.spawned(uid, call.run_id, id), value, expect: null }]
+		},
+	})
+	return run_id
+}
+
+/** Within a skill's call nobody can wait: what was started for that is stopped again. */
+async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: string): Promise<unknown> {
+	try {
+		return call.waitFor(run_id)
+	} catch (error) {
+		await ctx
+			.use('runs')
+			.cancel(run_id)
+			.catch((ended: unknown) => {
+				if (!isFault(ended, 'conflict', 'not_found')) throw ended
+			})
+		throw error
+	}
+}
+
+/** Only after a crash in the middle of the call: what became durable of it is in the log. */
+async function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
+	let after: string | null = null
+	do {
+		const page = await events.read({ run_id: parent, types: ['subagent.spawned'] }, after, 100)
+		if (page.entries.some(({ event }) => event.payload.run_id === run_id)) return true
+		after = page.next
+	} while (after !== null)
+	return false
+}
+
+function cut(text: string): string {
+	return text.length <= SHOWN_LIMIT ? text : `${text.slice(0, SHOWN_LIMIT)}…`
+}
