@@ -1,4 +1,4 @@
-/** The gateway's process: 1 settings of the process · 2 boot · 3 greeting · 4 signals. */
+/** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 greeting. */
 import { enableCompileCache } from 'node:module'
 import type { Config } from '../config/types.ts'
 import type { Logger } from './log.ts'
@@ -34,20 +34,6 @@ const running = await boot({ home, env: process.env }).catch((error: unknown) =>
 
 const { gateway } = running
 own.log = running.log
-const url = gateway.status.url('main')
-const legacyUrl = gateway.status.url('legacy')
-process.stdout.write(`
-The gateway listens at ${url}${legacyUrl ? ` (older chat surface: ${legacyUrl})` : ''}
-Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
-${modelLine(running.config)}
-
-Try:
-  curl -s ${url}/v1/agents -H 'content-type: application/json' -d '{"name": "ada"}'
-  curl -s ${url}/v1/agents/ada/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
-  curl -N ${url}/v1/events/stream
-
-`)
-
 let stopping = 0
 const end = (signal: string): void => {
 	// A terminal's Ctrl-C comes twice, from it and by whoever started us; a person's second one comes later.
@@ -72,6 +58,21 @@ process.on('SIGHUP', () => (process.stdin.isTTY ? end('SIGHUP') : void gateway.r
 // Started by core/launch.mjs, and that was killed.
 process.on('disconnect', () => end('the launcher is gone'))
 process.channel?.unref()
+
+// Behind the signals: whoever reads it may end the gateway at once.
+const url = gateway.status.url('main')
+const legacyUrl = gateway.status.url('legacy')
+process.stdout.write(`
+The gateway listens at ${url}${legacyUrl ? ` (older chat surface: ${legacyUrl})` : ''}
+Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
+${modelLine(running.config)}
+
+Try:
+  curl -s ${url}/v1/agents -H 'content-type: application/json' -d '{"name": "ada"}'
+  curl -s ${url}/v1/agents/ada/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
+  curl -N ${url}/v1/events/stream
+
+`)
 
 function modelLine({ providers, default_provider }: Config): string {
 	const provider = providers[default_provider]
