@@ -93,9 +93,11 @@ export function isAnswer(error: unknown): error is McpError {
 /** The addresses that a person must visit before the call can succeed, where the server says so. */
 export function requiredVisits(error: unknown): { message: string; url: string }[] {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.UrlElicitationRequired) return []
-	const { elicitations } = (error.data ?? {}) as { elicitations?: { message?: unknown; url?: unknown }[] }
+	const { elicitations } = (error.data ?? {}) as { elicitations?: unknown }
 	if (!Array.isArray(elicitations)) return []
-	return elicitations.map(({ message, url }) => ({ message: String(message), url: String(url) }))
+	return elicitations.flatMap((one: { message?: unknown; url?: unknown } | null) =>
+		one ? { message: String(one.message), url: String(one.url) } : [],
+	)
 }
 
 async function connect(

@@ -7,8 +7,13 @@ import { openThrottle } from './throttle.ts'
 
 /** Requests of one connection that are under way, streams of events included. */
 const OPEN_LIMIT = 64
+/** Of a list of messages, which may be of two bytes each: the SDK takes all of them at once, on the main thread. */
+const LIST_LIMIT_BYTES = 64 * 1024
 const NEWLINE = 0x0a
 const RETURN = 0x0d
+const BRACKET = 0x5b
+/** What may stand before JSON: blanks and the byte order mark. */
+const LEADING = new Set([0x09, NEWLINE, RETURN, 0x20, 0xef, 0xbb, 0xbf])
 
 /** `headers` win over those that the transport sets. */
 export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, string>): FetchLike {
@@ -49,6 +54,8 @@ function bound(body: ReadableStream<Uint8Array>, isStream: boolean, ended: () =>
 	const throttle = openThrottle()
 	let size = 0
 	let last = 0
+	let endsLine = false
+	let first: number | undefined
 	let over = false
 	const end = (): void => {
 		if (!over) ended()
@@ -66,12 +73,19 @@ function bound(body: ReadableStream<Uint8Array>, isStream: boolean, ended: () =>
 				let wait = 0
 				for (const byte of value) {
 					size++
-					if (byte === RETURN) continue
-					if (isStream && byte === NEWLINE && last === NEWLINE) {
+					const isSecondHalf = byte === NEWLINE && last === RETURN
+					last = byte
+					if (isSecondHalf) continue
+					const endedLine = endsLine
+					endsLine = byte === NEWLINE || byte === RETURN
+					if (isStream && endsLine && endedLine) {
 						wait = Math.max(wait, throttle.take(size))
 						size = 0
 					}
-					last = byte
+				}
+				if (!isStream) first ??= value.find((byte) => !LEADING.has(byte))
+				if (first === BRACKET && size > LIST_LIMIT_BYTES) {
+					throw new Fault('fetch_too_large', `it sent a list of messages of more than ${LIST_LIMIT_BYTES} bytes`)
 				}
 				if (size > FRAME_LIMIT_BYTES) {
 					throw new Fault('fetch_too_large', `it sent a message of more than ${FRAME_LIMIT_BYTES} bytes`)

@@ -8,6 +8,8 @@ import { openThrottle } from './throttle.ts'
 
 /** The longest message that is taken, or sent to a server that does not read. */
 export const FRAME_LIMIT_BYTES = 4 * 1024 * 1024
+/** Messages of one list: a message may be of two bytes, and each takes time on the gateway's main thread. */
+const LIST_LIMIT = 100
 const UNREAD_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
 const LAST_WORDS_MS = 250
 const NEWLINE = 0x0a
@@ -68,8 +70,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 					pieces = []
 					size = 0
 					from = at + 1
-					take(line.toString('utf8'))
-					const wait = throttle.take(line.length)
+					const wait = throttle.take(line.length, take(line.toString('utf8')))
 					if (wait > 0) await pause(wait)
 					if (closed) return
 				}
@@ -85,19 +86,26 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		}
 	}
 
-	function take(line: string): void {
-		if (line.trim() === '') return
+	/** Answers how many messages there were, at least one. */
+	function take(line: string): number {
+		if (line.trim() === '') return 1
 		let parsed: unknown
 		try {
 			parsed = JSON.parse(line)
 		} catch {
 			said.push(`[on its output, where only messages belong] ${line.slice(0, 2_000)}\n`)
-			return
+			return 1
 		}
 		// Revision 2025-03-26 knows lists of messages.
-		for (const message of Array.isArray(parsed) ? parsed : [parsed]) {
+		const messages: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+		if (messages.length > LIST_LIMIT) {
+			fail(new Error(`it sent a list of more than ${LIST_LIMIT} messages`))
+			return 1
+		}
+		for (const message of messages) {
 			if (typeof message === 'object' && message !== null) transport.onmessage?.(message as JSONRPCMessage)
 		}
+		return messages.length
 	}
 
 	function fail(error: Error): void {

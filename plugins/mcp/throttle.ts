@@ -8,8 +8,8 @@ const FRAMES = 100
 const BYTES = 1024 * 1024
 
 export interface Throttle {
-	/** Counts one frame. Answers how many milliseconds to wait before the next one; 0 nearly always. */
-	take(bytes: number): number
+	/** Counts one frame, or as many as came in one. Answers how many milliseconds to wait before the next one; 0 nearly always. */
+	take(bytes: number, frames?: number): number
 }
 
 export function openThrottle(now: () => number = () => performance.now()): Throttle {
@@ -17,14 +17,14 @@ export function openThrottle(now: () => number = () => performance.now()): Throt
 	let frames = 0
 	let bytes = 0
 	return {
-		take(size) {
+		take(size, count = 1) {
 			const at = now()
 			if (at >= until) {
 				until = at + WINDOW_MS
 				frames = 0
 				bytes = 0
 			}
-			frames++
+			frames += count
 			bytes += size
 			return frames >= FRAMES || bytes >= BYTES ? until - at : 0
 		},

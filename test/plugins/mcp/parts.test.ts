@@ -326,6 +326,8 @@ void t.test('a throttle waits for the rest of its window; a tail keeps the end',
 	now = 20
 	t.equal(throttle.take(10), 0)
 	t.equal(throttle.take(5 * 1024 * 1024), 20)
+	now = 40
+	t.equal(throttle.take(10, 100), 20)
 
 	const tail = openTail(10)
 	tail.push('one\n')

@@ -165,6 +165,9 @@ void t.test('odd servers: noise on the output, long results, a failed tool', asy
 
 	const run_id = await ida.complete('/tool mcp__own__long {"size": 1000000}')
 	t.match((await ida.heard(run_id, 'mcp.result')).payload.result, /^x+… \[cut: \d+ more characters\]$/)
+	t.equal((await callTool(ida, 'mcp__own__list', { count: 100 })).result, 'made a list')
+	const flood = await callTool(ida, 'mcp__own__list', { count: 50_000 })
+	t.match(flood.message, /a list of more than 100 messages/)
 	const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
 	t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
 	const mended = await until(gateway, 'ida', id, ({ status }) => status === 'connected')

@@ -115,6 +115,39 @@ void t.test('a stream that floods the gateway with notices leaves it responsive'
 	await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)
 })
 
+void t.test('the events of a stream end with any line end, and only one that is too long is too long', async (t) => {
+	const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'x'.repeat(64 * 1024) } }
+	const url = await serve(t, ({ id, method, params }, _request, response) => {
+		if (method !== 'tools/call') return
+		const end = String(params.arguments.end).repeat(2)
+		response.writeHead(200, { 'content-type': 'text/event-stream' })
+		for (let n = 0; n < 80; n++) response.write(`data: ${JSON.stringify(notice)}${end}`)
+		const result = { content: [{ type: 'text', text: 'done' }] }
+		// With a comment behind it, since a \r is a line end for sure only once something else than \n has followed.
+		response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}${end}: over\n`)
+	})
+	const gil = await follow(t, gateway, 'gil')
+	await add(gil, { name: 'web', transport: 'http', url })
+	for (const end of ['\n', '\r\n', '\r']) {
+		t.equal((await callTool(gil, 'mcp__web__do', { end })).result, 'done', JSON.stringify(end))
+	}
+})
+
+void t.test('a list of messages is taken, and one that would hold everything else up is not', async (t) => {
+	const notice = { jsonrpc: '2.0', method: 'notifications/message', params: {} }
+	const url = await serve(t, ({ id, method, params }, _request, response) => {
+		if (method !== 'tools/call') return
+		const result = { content: [{ type: 'text', text: 'done' }] }
+		const list = [...Array.from({ length: params.arguments.notices }, () => notice), { jsonrpc: '2.0', id, result }]
+		response.writeHead(200, { 'content-type': 'application/json' }).end(` ${JSON.stringify(list)}`)
+	})
+	const fay = await follow(t, gateway, 'fay')
+	await add(fay, { name: 'web', transport: 'http', url })
+	t.equal((await callTool(fay, 'mcp__web__do', { notices: 100 })).result, 'done')
+	const flood = await callTool(fay, 'mcp__web__do', { notices: 50_000 })
+	t.match([flood.event_type, flood.message], ['mcp.failed', /a list of messages of more than 65536 bytes/])
+})
+
 void t.test('a server that answers nothing keeps nobody waiting', async (t) => {
 	const url = await serve(t, () => MUTE)
 	const emma = await follow(t, gateway, 'emma')
