@@ -122,8 +122,9 @@ function* passedOn(code: string): Generator<number> {
 	if (parameter && !isNamed) yield lineOf(code, parameter.at)
 	for (const { index } of code.matchAll(/\bsvc\b(?!\s{0,8}\??\.\s{0,8}(?:primitive|fetch|secret|log)\b)/g)) {
 		if (parameter && index >= parameter.at && index < parameter.at + parameter.text.length) continue
-		const before = code.slice(code.lastIndexOf('\n', index) + 1, index).slice(-500)
-		if (!before.includes('//')) yield lineOf(code, index)
+		// No farther back: the line may be as long as the program.
+		const before = code.slice(Math.max(0, index - 500), index)
+		if (!before.includes('//', before.lastIndexOf('\n') + 1)) yield lineOf(code, index)
 	}
 }
 

@@ -19,5 +19,9 @@ export function toolNameFor(name: string, isTaken: (tool: string) => boolean): s
 	const tool = `skill_${slug}`
 	if (slug !== '' && !isTaken(tool)) return tool
 	const hash = createHash('sha256').update(name).digest('hex')
-	return `skill_${slug === '' ? '' : `${slug}_`}${hash.slice(0, 8)}`
+	// Anybody finds two names whose hashes begin alike within a second: then the next piece of it tells them apart.
+	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${hash.slice(8 * n, 8 * n + 8)}`
+	let piece = 0
+	while (piece < 7 && isTaken(withPiece(piece))) piece++
+	return withPiece(piece)
 }

@@ -62,8 +62,9 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 
 	function htmlComments(all: string): void {
 		const lineAt = lineCounter(all)
-		for (let at = all.indexOf('<!--'); at >= 0; at = all.indexOf('<!--', at + 4)) {
-			const end = all.indexOf('-->', at)
+		// Behind the end, as comments do not nest: a search for the end of each begin would take quadratic time.
+		for (let at = all.indexOf('<!--'), end = 0; at >= 0; at = all.indexOf('<!--', end + 3)) {
+			end = all.indexOf('-->', at)
 			const comment = all.slice(at, end < 0 ? undefined : end + 3)
 			add('html-comment', 'medium', lineAt(at), comment, 'A comment that shows nowhere and that a model reads.')
 			if (end < 0) return
@@ -104,23 +105,27 @@ function hiddenByEscapes(text: string, document: SkillDocument): { value: string
 
 /** For places in rising order. */
 function lineCounter(text: string): (at: number) => number {
+	const first = text.indexOf('\n')
 	let line = 1
 	let from = 0
+	let next = first
 	return (at) => {
-		if (at < from) [line, from] = [1, 0]
-		for (let next = text.indexOf('\n', from); next >= 0 && next < at; next = text.indexOf('\n', from)) {
+		if (at < from) [line, from, next] = [1, 0, first]
+		while (next >= 0 && next < at) {
 			line++
 			from = next + 1
+			next = text.indexOf('\n', from)
 		}
 		return line
 	}
 }
 
-/** The match with what stands before and behind it on its lines. */
+/** The match with what stands before and behind it on its lines, which may be as long as the text: it looks no farther. */
 function around(text: string, at: number, length: number): string {
-	const from = Math.max(at - 20, text.lastIndexOf('\n', at - 1) + 1)
-	const end = text.indexOf('\n', at + Math.max(0, length - 1))
-	return text.slice(from, Math.min(end < 0 ? text.length : end, at + EXCERPT_LIMIT))
+	const before = text.slice(Math.max(0, at - 20), at)
+	const last = at + Math.max(0, length - 1)
+	const end = text.slice(last, at + EXCERPT_LIMIT).indexOf('\n')
+	return before.slice(before.lastIndexOf('\n') + 1) + text.slice(at, end < 0 ? at + EXCERPT_LIMIT : last + end)
 }
 
 function excerptOf(text: string): string {

@@ -187,6 +187,12 @@ void t.test("a tool's name is made from any name, and is never another's", async
 	t.equal(toolNameFor('pdf-processing', free), 'skill_pdf-processing')
 	t.equal(toolNameFor('Über Größe & Co.', free), 'skill_uber-gro-e-co')
 	t.match(toolNameFor('技能', free), /^skill_[0-9a-f]{8}$/)
+	// Their hashes begin alike: 6840fcce.
+	const taken = new Set<string>()
+	for (const name of ['a b c d e f g', 'a?b.c,d_e f g', 'a@b,c(d.e f g']) {
+		taken.add(toolNameFor(name, (tool) => taken.has(tool)))
+	}
+	t.equal(taken.size, 3)
 	t.match(
 		toolNameFor('a b', (tool) => tool === 'skill_a-b'),
 		/^skill_a-b_[0-9a-f]{8}$/,

@@ -227,7 +227,8 @@ void t.test('the time that a scan takes grows with the text and no faster', asyn
 		return (user + system) / 1000
 	}
 	const time = (seed: string, length: number): number => {
-		const text = skillText('x', `\`\`\`js\n${seed.repeat(length / seed.length)}\n\`\`\``, 'runtime: javascript')
+		const pieces = Array.from({ length: length / seed.length }, (_, at) => seed.replace('#', at.toString(36)))
+		const text = skillText('x', `\`\`\`js\n${pieces.join('').slice(0, length)}-->\n\`\`\``, 'runtime: javascript')
 		return Math.min(run(text), run(text), run(text))
 	}
 	const seeds = [
@@ -245,6 +246,8 @@ void t.test('the time that a scan takes grows with the text and no faster', asyn
 		'a',
 		'<system ',
 		'svc ',
+		'// svc ',
+		'www.a#.net ',
 		'export default (',
 	]
 	for (const seed of seeds) {
