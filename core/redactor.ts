@@ -34,6 +34,11 @@ export interface Redactor {
 	add(secret: Secret): boolean
 	/** No value of this id is looked for any more. */
 	remove(id: string): void
+	/**
+	 * It is gone, and is looked for on, since whoever has read it may still tell of it: until another secret has its value,
+	 * or a hundred others went after it.
+	 */
+	retire(id: string): void
 	/** False while nothing is looked for: then all the rest costs nothing. */
 	readonly active: boolean
 	/** `except`: ids of secrets that may show here. Text that went through once is not changed again. */
@@ -85,6 +90,7 @@ function viewOf(known: KnownSecrets, tell: (found: Redaction) => void, onRedacte
 	return {
 		add: (secret) => known.add(secret),
 		remove: (id) => known.remove(id),
+		retire: (id) => known.retire(id),
 		get active() {
 			return known.any
 		},

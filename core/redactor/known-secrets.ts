@@ -8,6 +8,8 @@ export type Counts = Map<string, number>
 
 /** Values under one id, the newest; a secret that is rotated every hour must not fill the memory. */
 const VALUES = 16
+/** Secrets that are gone and still looked for. */
+const RETIRED = 100
 /**
  * Taking out a secret can bring together what is another one, where its value looks like our own mark. Each time around
  * leaves less of the text.
@@ -27,6 +29,8 @@ interface Known {
 /** Which secrets are looked for, and what stands in their place. */
 export class KnownSecrets {
 	readonly #secrets = new Map<string, Known>()
+	/** Those of them that are gone, oldest first. */
+	readonly #retired = new Set<string>()
 	#matcher = new Matcher()
 	#version = 0
 
@@ -46,6 +50,7 @@ export class KnownSecrets {
 		const values = before?.values ?? []
 		const isNew = !values.includes(wanted)
 		if (!isNew && before?.name === name) return true
+		if (isNew) this.#passOn(wanted, id)
 		this.#secrets.set(id, { name, values: [...values, ...(isNew ? [wanted] : [])].slice(-VALUES) })
 		if (isNew && values.length === VALUES) this.#rebuild()
 		else if (isNew) this.#lookFor(wanted, id)
@@ -55,8 +60,17 @@ export class KnownSecrets {
 
 	remove(id: string): void {
 		if (!this.#secrets.delete(id)) return
+		this.#retired.delete(id)
 		this.#rebuild()
 		this.#version++
+	}
+
+	/** See `Redactor.retire`. */
+	retire(id: string): void {
+		if (!this.#secrets.has(id)) return
+		this.#retired.add(id)
+		const [oldest = id] = this.#retired
+		if (this.#retired.size > RETIRED) this.remove(oldest)
 	}
 
 	/** The text without secrets; what was taken out is added to `found`. */
@@ -86,6 +100,12 @@ export class KnownSecrets {
 			at = end
 		}
 		return clean + text.slice(at)
+	}
+
+	/** One that is gone must not hide its value from whoever may see it as another secret's. */
+	#passOn(value: string, id: string): void {
+		for (const gone of this.#retired)
+			if (gone !== id && this.#secrets.get(gone)?.values.includes(value)) this.remove(gone)
 	}
 
 	#lookFor(value: string, id: string): void {

@@ -136,6 +136,7 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/v1/vault/secrets/{id}',
 		options: {
 			description: 'Delete a secret with its grants',
+			notes: 'Where it was read, its value is still redacted until the gateway ends, or a hundred more are deleted.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [LOCKED] } },

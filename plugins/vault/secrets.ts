@@ -100,7 +100,7 @@ export function secretsOf(
 					// A record that was changed from outside may name another one's place.
 					...(pointer?.value.id === id ? [{ key: pointer.key, value: undefined }] : []),
 				])
-				redactor.remove(id)
+				redactor.retire(id)
 				// From here on they are void; a crash leaves them to the next start.
 				return { secret_id: id, name, grants: await removeGrants(id) }
 			})

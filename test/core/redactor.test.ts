@@ -329,6 +329,24 @@ void t.test('secrets come, get other values, and go', async (t) => {
 	t.equal(show('rotated-value-3-x rotated-value-4-x rotated-value-19-x'), `rotated-value-3-x ${mark} ${mark}`)
 })
 
+void t.test('one that is gone is looked for on, until another has its value, or very many went after it', async (t) => {
+	const redactor = knowing('hunter2hunter2', 'swordfish-42')
+	const show = (text: string): string => redactor.text(text, 'event')
+	redactor.retire('id-1')
+	redactor.retire('unknown')
+	t.equal(show('hunter2hunter2 swordfish-42'), `${mark} [redacted:KEY2]`)
+	redactor.add({ id: 'id-3', name: 'KEY3', value: 'hunter2hunter2' })
+	t.equal(show('hunter2hunter2'), '[redacted:KEY3]')
+	t.equal(redactor.text('hunter2hunter2', 'model', new Set(['id-3'])), 'hunter2hunter2', 'whoever may see the new one')
+	redactor.retire('id-2')
+	for (let n = 0; n < 100; n++) {
+		t.equal(show('swordfish-42'), '[redacted:KEY2]')
+		redactor.add({ id: `more-${n}`, name: 'MORE', value: `another-value-${n}-x` })
+		redactor.retire(`more-${n}`)
+	}
+	t.equal(show('swordfish-42 another-value-0-x'), 'swordfish-42 [redacted:MORE]')
+})
+
 void t.test('a text that is made to be slow is not: were its time quadratic, it would take half an hour', async (t) => {
 	const repeated = 'a'.repeat(64 * 1024)
 	const redactor = knowing(repeated, `${'ab'.repeat(40)}c`, '-----BEGIN PRIVATE KEY-----\nMIIEvQ==')
