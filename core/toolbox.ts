@@ -39,6 +39,8 @@ const RESULT_LIMIT = 64 * 1024
 /** Characters of arguments or results that an event carries. */
 const EVENT_LIMIT = 16 * 1024
 const DESCRIPTION_LIMIT = 4096
+/** Characters of arguments of which all mistakes are told; a hundred thousand mistakes would take a second to tell of. */
+const ALL_MISTAKES_LIMIT = 16 * 1024
 
 const primitiveEvents = { called: 'primitive.called', result: 'primitive.result', failed: 'primitive.failed' }
 
@@ -273,7 +275,7 @@ function parseArguments(tool: ToolDefinition, text: string): Record<string, unkn
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object`)
 	}
 	if (!Joi.isSchema(tool.parameters)) return value as Record<string, unknown>
-	const checked = tool.parameters.validate(value, { abortEarly: false, convert: false })
+	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_MISTAKES_LIMIT, convert: false })
 	if (checked.error)
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} are wrong: ${checked.error.message}`)
 	return checked.value as Record<string, unknown>

@@ -366,6 +366,17 @@ void t.test('a tool is found by its name, by the name that a model sees, and by 
 	t.equal(findTool(tools, 'weather'), undefined)
 })
 
+void t.test('arguments with very many mistakes are refused for the first of them', async (t) => {
+	const run = await openRun()
+	const list: ToolDefinition = { ...echo, parameters: Joi.object({ texts: Joi.array().items(Joi.string()) }) }
+	const messageOf = async (count: number): Promise<string> => {
+		const result = await run.call([list], { arguments: JSON.stringify({ texts: Array(count).fill(1) }) })
+		return (contentOf(result) as { error: { message: string } }).error.message
+	}
+	t.match(await messageOf(2), /"texts\[0\]" must be a string. "texts\[1\]" must be a string$/)
+	t.match(await messageOf(50_000), /are wrong: "texts\[0\]" must be a string$/)
+})
+
 void t.test('a model is told of a tool by a JSON Schema that takes no unknown keys', async (t) => {
 	t.match(specOf(echo), {
 		name: 'test.echo',

@@ -418,6 +418,15 @@ void t.test('deep JSON is refused with the depth that is allowed, or kept whole'
 	refused(t, await call('POST', '/v1/agents', wide), { status: 400, code: 'invalid_request', says: /values|bytes/ })
 })
 
+void t.test('all mistakes of a body are named, but where they may be very many only the first', async (t) => {
+	const keys = (count: number): Record<string, number> =>
+		Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]))
+	const few = await call('POST', '/v1/agents', { name: 'ada lovelace', ...keys(3) })
+	t.equal(few.body.errors.length, 4)
+	const many = await call('POST', '/v1/agents', { name: 'many', ...keys(50_000) })
+	refused(t, many, { status: 400, code: 'invalid_request', says: /^k0 is not allowed$/ })
+})
+
 void t.test('keys named like parts of a prototype do no harm', async (t) => {
 	for (const [method, path] of [
 		['POST', '/v1/agents'],
