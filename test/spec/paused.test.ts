@@ -1,4 +1,8 @@
-/** Two thousand runs that wait for an answer: they cost next to no memory, no thread and no processor time, and survive a restart. */
+/**
+ * Many runs that wait for an answer: they cost next to no memory, no thread and no processor time, and survive a restart.
+ *
+ * SVC_TEST_PAUSED sets how many (1,000).
+ */
 import { readFileSync, rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -8,7 +12,7 @@ import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 
-const RUNS = 2_000
+const RUNS = Number(process.env.SVC_TEST_PAUSED ?? 1_000)
 const CLIENTS = 64
 const WARM_UP_AGENTS = 10
 const WARM_UP_RUNS = 200
