@@ -27,7 +27,7 @@ const plugin = Joi.object({
 	last_error: Joi.string()
 		.allow(null)
 		.required()
-		.description('Why it does not run, or does not run as its files now are.'),
+		.description('Why it does not run, or not as its files now are, or what it says is wrong with it.'),
 	generation: Joi.number()
 		.integer()
 		.allow(null)

@@ -87,7 +87,18 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 	t.equal(requests.length, 3)
 	t.match(requests[0], { model: 'main-model', max_tokens: 99, messages: [{ role: 'system' }, { role: 'user' }] })
 	const names = requests[0]?.tools?.map((tool) => tool.function.name)
-	t.strictSame(names?.toSorted(), ['ask', 'memory_stm_read', 'memory_stm_write'])
+	t.strictSame(names?.toSorted(), [
+		'ask',
+		'heartbeat_create',
+		'heartbeat_delete',
+		'memory_forget',
+		'memory_recall',
+		'memory_stm_read',
+		'memory_stm_write',
+		'memory_store',
+		'subagent_spawn',
+		'vault_read',
+	])
 	t.match(requests[2]?.messages.slice(2), [
 		{ role: 'assistant', tool_calls: [{ id: 'c1' }] },
 		{ role: 'tool', tool_call_id: 'c1', content: '{"key":"colour","notes":1}' },
@@ -281,7 +292,7 @@ void t.test('the next provider of the agent answers where the first one fails', 
 
 	model.on('anybody', { status: 401, message: 'none of you' })
 	const last = await ada.complete('anybody')
-	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 2)
+	t.equal(ada.typesOf(last).filter((type) => type === 'model.fallback').length, 4, 'for each of its two calls')
 	t.match((await ada.heard(last, 'model.response')).payload, { provider: 'offline' })
 })
 
@@ -318,14 +329,15 @@ void t.test('where no provider is set up at all, the offline one answers for any
 })
 
 void t.test('limits of gateway.yaml hold for agents that set none', async (t) => {
-	const own = await startGateway({ config: 'runs:\n  limits:\n    steps: 1\n' })
+	const own = await startGateway({ config: 'runs:\n  limits:\n    steps: 2\n' })
 	t.teardown(() => own.stop())
 	const ada = await follow(t, own, 'ada')
 	await ada.complete('Hello.')
-	const run_id = await ada.start('/tool memory.stm_read {}')
+	const twice = '/tool memory.stm_read {}\n/tool memory.stm_read {}'
+	const run_id = await ada.start(twice)
 	t.match((await ada.ended(run_id)).payload, { code: 'limit_steps' })
-	const bob = await follow(t, own, 'bob', { config: { limits: { steps: 2 } } })
-	await bob.complete('/tool memory.stm_read {}')
+	const bob = await follow(t, own, 'bob', { config: { limits: { steps: 3 } } })
+	await bob.complete(twice)
 })
 
 /** One on which nobody listens. */

@@ -19,15 +19,15 @@ const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
 	model.retry model.fallback
-	skill.installed skill.approved skill.removed skill.failed
+	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed
-	memory.forgotten memory.compaction_started memory.compacted
-	vault.secret_created vault.secret_deleted vault.granted vault.revoked
+	memory.forgotten memory.compaction_started memory.compacted memory.compaction_undone
+	vault.secret_created vault.secret_updated vault.secret_deleted vault.granted vault.revoked vault.key_rotated
 	heartbeat.skipped heartbeat.deleted
 	subagent.failed
 	channel.created channel.deleted channel.connected channel.disconnected channel.paired channel.error
 	webhook.registered webhook.rotated webhook.deleted webhook.accepted webhook.rejected
-	mcp.connected mcp.disconnected mcp.called mcp.result mcp.failed
+	mcp.added mcp.removed mcp.accepted mcp.connected mcp.disconnected mcp.called mcp.result mcp.failed
 	agent.created agent.updated agent.deleted agent.reset
 	token.created token.revoked
 	plugin.started plugin.stopped plugin.reloaded plugin.failed

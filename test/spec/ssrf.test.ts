@@ -1,0 +1,181 @@
+/**
+ * Addresses in requests, over HTTP: whoever has not the scope `*` gets the gateway to connect to nothing but public
+ * addresses, neither by installing a skill nor by adding an MCP server; and nobody at all by a redirect.
+ *
+ * SVC_TEST_SSRF=all takes every address of the corpus (every fourth; guarded-fetch.test.ts has them all).
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
+import { isProper, refused } from '../support/refused.ts'
+import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
+
+const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
+const SIDE_BY_SIDE = 8
+const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 4
+/** Another share each time, so that all of them get their turn. */
+const OFFSET = Math.floor(Math.random() * SHARE)
+
+const someUrls = (port: number): string[] => hostileUrls(port).filter((_, n) => n % SHARE === OFFSET)
+
+interface Caller {
+	install(url: string): Promise<Reply<Answer>>
+	addServer(url: string, transport?: 'http' | 'sse'): Promise<Reply<Answer>>
+}
+
+async function callersOf(gateway: TestGateway): Promise<{ writer: Caller; anything: Caller }> {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	let servers = 0
+	const callerWith = async (scope: string): Promise<Caller> => {
+		const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })
+		const post = (path: string, payload: object): Promise<Reply<Answer>> =>
+			gateway.request('POST', `/v1/agents/ada/${path}`, { token: body.token, body: payload })
+		return {
+			install: (url) => post('skills/install', { url }),
+			addServer: (url, transport = 'http') => post('mcp', { name: `s${servers++}`, transport, url }),
+		}
+	}
+	return { writer: await callerWith('agents:write'), anything: await callerWith('*') }
+}
+
+async function each<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+	const left = items.values()
+	const worker = async (): Promise<void> => {
+		for (const item of left) await work(item)
+	}
+	await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker))
+}
+
+/** Counts the events of refused attempts in the audit log. */
+async function violations(gateway: TestGateway): Promise<number> {
+	let count = 0
+	for (let cursor: string | null = ''; cursor !== null;) {
+		const query: string = `event_type=security.violation&limit=500${cursor && `&cursor=${cursor}`}`
+		const { body }: Reply<Answer> = await gateway.request('GET', `/v1/audit?${query}`)
+		count += body.events.length
+		cursor = body.next_cursor
+	}
+	return count
+}
+
+/** A server on 127.0.0.1 that redirects `/?to=…` there, and has a skill at `/skill.md`. */
+async function startFront(t: Test): Promise<{ host: string; redirect(target: string, status?: number): string }> {
+	const server = createServer((request, response) => {
+		const { pathname, searchParams } = new URL(request.url ?? '', 'http://front')
+		const to = searchParams.get('to')
+		if (to !== null) response.writeHead(Number(searchParams.get('status')), { location: to }).end()
+		else if (pathname === '/skill.md') response.writeHead(200, { 'content-type': 'text/markdown' }).end(SKILL)
+		else response.writeHead(404).end()
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.close()
+		server.closeAllConnections()
+	})
+	const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+	return {
+		host,
+		redirect: (target, status = 302) =>
+			`http://${host}/?${new URLSearchParams({ to: target, status: String(status) })}`,
+	}
+}
+
+void t.test('no address that is not public gets a skill installed, and each attempt is told of', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const canary = await startCanary(t)
+	const { writer } = await callersOf(gateway)
+	let attempts = 0
+	await each(someUrls(canary.port), async (url) => {
+		const reply = await writer.install(url)
+		if (reply.body.code === 'address_refused') attempts++
+		if (reply.status !== 400 || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
+	})
+	t.ok(attempts > 760 / SHARE, `${attempts} were refused as addresses`)
+	t.equal(await violations(gateway), attempts)
+	await each(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
+	t.equal(canary.touched(), 0, 'nobody connected')
+	t.strictSame((await gateway.request('GET', '/v1/agents/ada/skills')).body, [])
+	refused(t, await writer.install(`http://127.0.0.1:${canary.port}/`), {
+		status: 400,
+		code: 'address_refused',
+		path: 'url',
+		says: /127\.0\.0\.1 is not a public address.*skills\.allow_private_urls/,
+	})
+})
+
+void t.test('no address that is not public gets to be an MCP server', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const canary = await startCanary(t)
+	const { writer } = await callersOf(gateway)
+	let odd = 0
+	await each(someUrls(canary.port), async (url) => {
+		const reply = await writer.addServer(url, odd++ % 2 === 0 ? 'http' : 'sse')
+		const isRefused = reply.status === 400 || reply.status === 403
+		if (!isRefused || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
+	})
+	t.ok((await violations(gateway)) > 760 / SHARE)
+	t.strictSame((await gateway.request('GET', '/v1/agents/ada/mcp')).body, [])
+	for (const url of ownNames(canary.port)) await writer.addServer(url) // one that has no address yet is taken
+	t.equal(canary.touched(), 0, 'nobody connected')
+	refused(t, await writer.addServer(`http://127.0.0.1:${canary.port}/`), {
+		status: 403,
+		code: 'forbidden',
+		says: /127\.0\.0\.1 is not a public address.*mcp\.allowed_hosts/,
+	})
+})
+
+void t.test('a redirect to such an address is followed for nobody', async (t) => {
+	const front = await startFront(t)
+	const gateway = await startGateway({
+		config: `skills:\n  allow_private_urls: true\nmcp:\n  allowed_hosts: ['${front.host}']\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const canary = await startCanary(t)
+	const { writer, anything } = await callersOf(gateway)
+	const targets = hostileTargets(canary.port)
+	for (const caller of [writer, anything]) {
+		await each(
+			[301, 302, 303, 307, 308].flatMap((status) => targets.map((target) => [target, status] as const)),
+			async ([target, status]) => {
+				const reply = await caller.install(front.redirect(target, status))
+				if (reply.status !== 400 || reply.body.code !== 'address_refused')
+					t.fail(`${status} to ${target}: ${JSON.stringify(reply.body)}`)
+			},
+		)
+		for (const [n, target] of [
+			`http://127.0.0.1:${canary.port}/`,
+			`//localhost:${canary.port}/`,
+			`http://[::1]:${canary.port}/`,
+		].entries()) {
+			const reply = await caller.addServer(front.redirect(target, 307), n % 2 === 0 ? 'http' : 'sse')
+			t.equal(reply.status, 201)
+			t.not(reply.body.status, 'connected')
+			await gateway.request('DELETE', `/v1/agents/ada/mcp/${reply.body.id}`)
+		}
+	}
+	t.equal(canary.touched(), 0, 'nobody connected')
+})
+
+void t.test('who may name such an address reaches it', async (t) => {
+	const front = await startFront(t)
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const canary = await startCanary(t)
+	const { writer, anything } = await callersOf(gateway)
+	const installed = await anything.install(`http://${front.host}/skill.md`)
+	t.equal(installed.status, 201, JSON.stringify(installed.body))
+	t.equal((await writer.install(`http://${front.host}/skill.md`)).status, 400)
+	t.equal((await anything.install(`http://127.0.0.1:${canary.port}/`)).status, 400, 'which is no skill')
+	t.equal(canary.touched(), 1)
+	t.equal((await anything.addServer(`http://127.0.0.1:${canary.port}/`)).status, 201)
+	t.ok(canary.touched() > 1)
+	for (const url of ['http://169.254.169.254/latest/', 'http://0.0.0.0/', 'http://[fe80::1]/', 'file:///etc/passwd']) {
+		t.equal((await anything.install(url)).status, 400, url)
+		t.equal((await anything.addServer(url)).status, 400, url)
+	}
+})
