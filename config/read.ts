@@ -9,6 +9,7 @@ import { hint } from './hint.ts'
 import { refusal } from './problems.ts'
 import type { Problem } from './problems.ts'
 import { checkProviders } from './providers.ts'
+import { checkRelations } from './relations.ts'
 import { referenceReader } from './references.ts'
 import { configSchema } from './schema.ts'
 import type { Settings } from './schema.ts'
@@ -52,15 +53,8 @@ export function readConfig({ home, env, mustSay = false }: ReadRequest): Config 
 		...schemaProblems(error, tree, overlay),
 		...checkProviders(overlay.value, (path) => place(path, 'value', tree, overlay)),
 	]
-	if (!error && value.server.port !== 0 && value.server.port === value.legacy.port) {
-		// They are equal, so at least one is not its default: that one was set, and can be pointed at.
-		const path = value.server.port === 3000 ? 'legacy.port' : 'server.port'
-		problems.push({
-			path,
-			message: 'server.port and legacy.port must differ',
-			where: place(path, 'value', tree, overlay),
-		})
-	}
+	for (const { path, message } of error ? [] : checkRelations(value))
+		problems.push({ path, message, where: place(path, 'value', tree, overlay) })
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	// Several providers without a default have been refused above.

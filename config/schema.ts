@@ -172,7 +172,7 @@ export const configSchema: ObjectSchema<Settings> = joi
 				.description('Command lines that callers without the scope * may start as a stdio server. Default none.'),
 			allowed_hosts: joi
 				.array()
-				.items(joi.string().max(300).description('A host, or host:port.'))
+				.items(joi.string().max(300).custom(hostAndPort).description('A host, or host:port.'))
 				.max(256)
 				.unique()
 				.empty(null)
@@ -289,6 +289,15 @@ function flag(fallback: boolean, description: string): joi.BooleanSchema {
 
 function host(): StringSchema {
 	return joi.string().max(253).custom(hostName)
+}
+
+function hostAndPort(text: string, helpers: CustomHelpers): unknown {
+	if (isIP(text) !== 0) return text
+	const url = URL.parse(`http://${text}/`)
+	if (url && url.pathname === '/' && !url.username && !url.search && !/[/?#@\\]/.test(text)) return text
+	return helpers.message({
+		custom: 'must be a host name or address, with or without a port, such as 10.0.0.5 or wiki.lan:8080',
+	})
 }
 
 /** Lower case, an IPv6 address without brackets: as a `Host` header is compared. */

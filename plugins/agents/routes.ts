@@ -149,6 +149,8 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/v1/agents/{name}',
 		options: {
 			description: 'Delete an agent with all that is its own',
+			notes:
+				'Stops its runs, and removes its conversation, memories, skills, MCP servers, heartbeats and grants. Its events stay in the audit log until events.retention_days.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params },

@@ -31,7 +31,14 @@ const MAX_STRAYS = programLimits.calls + programLimits.log_lines
 const crashed = (how: string): Outcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
 export function startHost({ file, args, env, cwd, program }: HostCommand): Host {
-	const child = spawn(file, args, { stdio: ['pipe', 'ignore', 'ignore', 'pipe'], env, cwd, windowsHide: true })
+	const child = spawn(file, args, {
+		stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
+		env,
+		cwd,
+		windowsHide: true,
+		// A terminal sends Ctrl-C to the whole group, and a call may end in peace while the gateway stops.
+		detached: process.platform !== 'win32',
+	})
 	const pipe = child.stdio[3] as Duplex
 	child.stdin?.on('error', () => {}) // its exit says more
 	child.stdin?.end(program)

@@ -61,10 +61,10 @@ export interface Vault {
 export interface Secrets {
 	/** Throws `already_exists`, and `conflict` at 10,000 secrets. */
 	create(secret: { name: string; value: string; policy_label?: string }): Promise<Secret>
-	/** Another value; grants stay. Throws `not_found`, and `store_damaged` where its record cannot be read. */
-	replace(id: string, value: string): Promise<Secret>
-	/** With its grants. Throws `not_found`. */
-	remove(id: string): Promise<void>
+	/** Another value for the secret of this id or name; grants stay. Throws `not_found`, and `store_damaged` where its record cannot be read. */
+	replace(ref: string, value: string): Promise<Secret>
+	/** The secret of this id or name, with its grants. Throws `not_found`. */
+	remove(ref: string): Promise<void>
 	/** Oldest first. */
 	list(): Promise<Secret[]>
 }

@@ -116,7 +116,7 @@ export function routes(server: Server, ctx: Context): void {
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [LOCKED] } },
 			validate: {
-				params: Joi.object({ id: id.required().description('Id of the secret.') }),
+				params: Joi.object({ id: id.required().description('Id of the secret, or its name.') }),
 				payload: Joi.object({ value: value.required() }).required().prefs({ convert: false }),
 			},
 			response: { status: { 200: storedSecret } },
@@ -140,7 +140,7 @@ export function routes(server: Server, ctx: Context): void {
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [LOCKED] } },
-			validate: { params: Joi.object({ id: id.required().description('Id of the secret.') }) },
+			validate: { params: Joi.object({ id: id.required().description('Id of the secret, or its name.') }) },
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {

@@ -29,6 +29,10 @@ export function secretsOf(
 		return entry
 	}
 
+	/** The id of the secret that has this id or this name. Whatever else is given is answered as it is. */
+	const idOf = async (ref: string): Promise<string> =>
+		(await entryOf(ref)) ? ref : ((await pointerOf(ref))?.value.id ?? ref)
+
 	/** A commit that holds while the vault is encrypted as it was when `make` sealed what is in it. */
 	const write = async <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> => {
 		for (;;) {
@@ -71,7 +75,8 @@ export function secretsOf(
 			await tell('vault.secret_created', { secret_id: id, ...labels(about) })
 			return created
 		},
-		async replace(id, value) {
+		async replace(ref, value) {
+			const id = await idOf(ref)
 			const { about, version } = await inTurn(() =>
 				write(async (key_id) => {
 					const entry = await mustFind(id)
@@ -89,7 +94,8 @@ export function secretsOf(
 			await tell('vault.secret_updated', { secret_id: id, ...labels(about), version })
 			return view(id, about)
 		},
-		async remove(id) {
+		async remove(ref) {
+			const id = await idOf(ref)
 			const gone = await inTurn(async () => {
 				const { key, value } = await mustFind(id)
 				const name = nameIn(id, value)

@@ -147,6 +147,27 @@ void t.test('host names carry no scheme, port or path', (t) => {
 	t.end()
 })
 
+void t.test('limits that do not go together are told where they were set', (t) => {
+	t.same(problems('skills: { memory_mib: 512 }'), [
+		'1:23: skills.memory_mib: skills.process_mib (256) must be at least 64 above skills.memory_mib (512)',
+	])
+	t.same(problems('mcp: { max_call_s: 30 }'), [
+		'1:20: mcp.max_call_s: mcp.call_timeout_s (60) must be at most mcp.max_call_s (30)',
+	])
+	t.throws(() => problems('skills: { memory_mib: 512, process_mib: 1024 }'), /was taken/)
+	t.end()
+})
+
+void t.test('mcp.allowed_hosts takes hosts, not addresses with a scheme, path or range', (t) => {
+	for (const host of ['http://10.0.0.1', '10.0.0.0/8', 'a@b', 'wiki.lan/x', ''])
+		t.match(problems(`mcp: { allowed_hosts: [${JSON.stringify(host)}] }`)[0], /allowed_hosts/, host)
+	t.throws(
+		() => problems('mcp: { allowed_hosts: [10.0.0.5, "wiki.lan:8080", "fd00::1", "[fd00::1]:80"] }'),
+		/was taken/,
+	)
+	t.end()
+})
+
 void t.test('the two ports must differ', (t) => {
 	t.same(problems('legacy: { port: 3000 }'), ['1:17: legacy.port: server.port and legacy.port must differ'])
 	t.same(problems('server: { port: 17890 }'), ['1:17: server.port: server.port and legacy.port must differ'])

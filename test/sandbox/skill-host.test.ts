@@ -1,7 +1,7 @@
 /** The pool of skill hosts with real processes: what programs get, how they fail, and what is left when they have ended. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -309,6 +309,30 @@ void t.test('a process serves so many calls, then another takes its place', asyn
 })
 
 const needsProc = existsSync('/proc/self/stat') ? false : 'needs /proc'
+/** The fields of /proc/PID/stat behind the name: state, parent, process group … */
+function statOf(pid: number): string[] {
+	return readFileSync(`/proc/${pid}/stat`, 'utf8')
+		.replace(/^.*\) /s, '')
+		.split(' ')
+}
+
+void t.test(
+	'a Ctrl-C at the terminal, which goes to a whole group of processes, ends no call',
+	{ skip: needsProc },
+	async (t) => {
+		const own = statOf(process.pid)[2]
+		let groups: unknown[] = []
+		const called = async (): Promise<null> => {
+			const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').trim().split(' ')
+			groups = children.map((pid) => statOf(Number(pid))[2])
+			return null
+		}
+		await call(open(t), 'return svc.primitive("a")', { called })
+		t.ok(groups.length > 0)
+		t.notOk(groups.includes(own))
+	},
+)
+
 void t.test('when the gateway dies, a host dies with it, whatever its program does', { skip: needsProc }, async (t) => {
 	const parent = spawn(
 		process.execPath,

@@ -202,7 +202,7 @@ void t.test('names are taken once, also at the same time', async (t) => {
 
 void t.test('a secret that is not there is 404', async (t) => {
 	const nowhere = '01890000-0000-7000-8000-000000000000'
-	for (const id of [nowhere, 'FIRST', '%F0%9F%98%80', '..%2fstate', '__proto__', 'a'.repeat(128)]) {
+	for (const id of [nowhere, 'NO_SUCH', '%F0%9F%98%80', '..%2fstate', 'toString', 'b'.repeat(128)]) {
 		refused(t, await call('DELETE', `secrets/${id}`), { status: 404, code: 'not_found' }, id)
 		refused(t, await call('PUT', `secrets/${id}`, { value: 'x' }), { status: 404, code: 'not_found' }, id)
 		refused(t, await call('DELETE', `grants/${id}`), { status: 404, code: 'not_found' }, id)
@@ -341,6 +341,16 @@ void t.test('wrong arguments of vault.read are told to the model', async (t) => 
 		const run_id = await ada.complete(`/tool vault.read ${args}`)
 		t.match((await ada.heard(run_id, 'primitive.failed')).payload, { code: 'invalid_arguments' }, args)
 	}
+})
+
+void t.test('a secret is replaced and deleted by its name as well', async (t) => {
+	const made = await store('BY_NAME', 'the first value')
+	const reply = await call('PUT', 'secrets/BY_NAME', { value: 'the second value' })
+	t.equal(reply.status, 200)
+	t.strictSame(reply.body, made)
+	t.equal((await call('DELETE', 'secrets/BY_NAME')).status, 204)
+	t.equal(await listed('BY_NAME'), undefined)
+	t.equal((await call('DELETE', 'secrets/BY_NAME')).status, 404)
 })
 
 void t.test('another value takes the place of the old one, under the same grants', async (t) => {
