@@ -52,7 +52,7 @@ globalThis.start = inside.start
 return inside`
 const entryCode = 'import run from "program"; import { start } from "keeper"; start(run)'
 const keeperCode = 'export const start = globalThis.start; delete globalThis.start'
-const memoryLine = (mib: number): string => `it needs more than ${mib} MiB of memory`
+export const memoryLine = (mib: number): string => `it needs more than ${mib} MiB of memory (skills.memory_mib)`
 
 /** `onFatal`: V8 has lost the isolate, and with it the process; the last that will be heard of it. */
 export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsolate {
@@ -95,7 +95,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 				outcome = { ok: true, value: text }
 				return
 			case 'failed':
-				outcome = { ok: false, code: 'skill_failed', message: text }
+				outcome = { ok: false, code: 'skill_failed', message: explained(text) }
 				return
 			case 'invalid':
 				outcome = { ok: false, code: 'skill_invalid', message: text }
@@ -141,7 +141,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 		else if (!outcome) {
 			if (open > 0 || timers.size > 0) return
 			const why = uncaught || 'it waits for something that never comes: a promise that nothing settles'
-			outcome = { ok: false, code: 'skill_failed', message: why.slice(0, programLimits.message_length) }
+			outcome = { ok: false, code: 'skill_failed', message: explained(why) }
 		}
 		const { ended } = surroundings
 		surroundings = undefined
@@ -191,6 +191,13 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 
 function never(): never {
 	throw new Error('there is nothing to import')
+}
+
+/** What people try who know programs from elsewhere. */
+function explained(text: string): string {
+	return text
+		.replace(/\brequire is not defined\b/, '$& (a program has no modules, only svc)')
+		.slice(0, programLimits.message_length)
 }
 
 /** V8's message with the place: isolated-vm appends it as `[skill.js:3:14]`. */

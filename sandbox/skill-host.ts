@@ -7,7 +7,7 @@
 import { Socket } from 'node:net'
 import { fromLines, toLine } from '../core/host-protocol.ts'
 import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ToHost } from '../core/host-protocol.ts'
-import { openIsolate, Refusal } from './isolate.ts'
+import { memoryLine, openIsolate, Refusal } from './isolate.ts'
 import type { FreshIsolate, Outcome } from './isolate.ts'
 import { strip } from './strip.ts'
 import { watchMyself } from './watch-myself.ts'
@@ -92,7 +92,7 @@ function refused(error: unknown): Outcome {
 
 function fresh(): FreshIsolate {
 	return openIsolate(settings.memory_mib, () => {
-		const message = `it needs more than ${settings.memory_mib} MiB of memory`
+		const message = memoryLine(settings.memory_mib)
 		send({ kind: 'done', id: current, ok: false, code: 'sandbox_memory', message })
 	})
 }

@@ -18,7 +18,12 @@ export function strip(code: string, language: 'javascript' | 'typescript'): stri
 		}
 		// Node says the line at the head of the stack only.
 		const line = /^:(\d+)\n/.exec(stack)?.[1]
-		const text = message.trim().slice(0, programLimits.message_length)
+		const text = plainly(message.trim()).slice(0, programLimits.message_length)
 		throw new Refusal('skill_invalid', line ? `line ${line}: ${text}` : text)
 	}
+}
+
+function plainly(message: string): string {
+	const what = /^(?:TypeScript )?(.{1,100}?) (?:is|are) not supported in strip-only mode$/.exec(message)?.[1]
+	return what === undefined ? message : `${what} cannot be used here: types are only removed, nothing is compiled`
 }

@@ -14,9 +14,9 @@ export function watchMyself(settings: HostSettings, exceeded: (outcome: Outcome)
 	const timer = setInterval(() => {
 		const { user, system } = process.cpuUsage(before)
 		if ((user + system) / 1000 > settings.cpu_ms) {
-			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s`)
+			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s (skills.cpu_s)`)
 		} else if (process.memoryUsage.rss() > settings.process_mib * 1024 * 1024) {
-			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory`)
+			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory (skills.process_mib)`)
 		}
 	}, EVERY_MS)
 	return { [Symbol.dispose]: () => clearInterval(timer) }

@@ -15,8 +15,17 @@ export function errorOf(error: unknown, { host }: URL, maxBytes: number): Fault 
 	if (chain.some((one) => one instanceof Error && one.message === 'bad port'))
 		return new Fault('address_refused', `the port of ${host} belongs to another protocol than HTTP`, { cause: error })
 	const last = chain.at(-1)
-	const why = codes.findLast((code) => code !== undefined) ?? (last instanceof Error ? last.message : 'no reason given')
+	const code = codes.findLast((one) => one !== undefined)
+	const why = code === undefined ? (last instanceof Error ? last.message : 'no reason given') : inWords(code)
 	return new Fault('fetch_failed', `${host} could not be fetched: ${why}`, { cause: error })
+}
+
+/** The codes that people meet most, with what they mean. */
+function inWords(code: string): string {
+	if (code === 'ENOTFOUND') return `its name is not known here (${code})`
+	if (code === 'EAI_AGAIN') return `the name server did not answer (${code})`
+	if (code === 'ECONNREFUSED') return `nothing answers at its port (${code})`
+	return code
 }
 
 /** An error and what caused it, outermost first. */

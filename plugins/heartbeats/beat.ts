@@ -37,7 +37,10 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
 		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
 		const event = eventOf(record, run, next)
-		if (!record.begun || !(await wasTold(ctx, agent, record, begun))) await ctx.emit(event, agent.name)
+		if (!record.begun || !(await wasTold(ctx, agent, record, begun))) {
+			await ctx.emit(event, agent.name)
+			if (typeof run === 'string') ctx.log.info({ agent_id: agent.name, ...event.payload }, 'a heartbeat was skipped')
+		}
 		const last_at = typeof run === 'string' ? record.last_at : run.created_at
 		await store.update(key, { ...record, begun: null, last_at, next_at: new Date(next).toISOString() }, rev)
 		return next

@@ -9,8 +9,8 @@ const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Throws `invalid_request`, saying what is wrong with which field. */
 export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
-	if ((cron === undefined) === (every === undefined))
-		throw invalid(cron === undefined ? '' : 'every', 'give either cron or every: one of them, not both')
+	if (cron === undefined && every === undefined) throw invalid('', 'give cron or every')
+	if (cron !== undefined && every !== undefined) throw invalid('every', 'give cron or every, not both')
 	if (every !== undefined) {
 		if (timezone !== undefined) throw invalid('timezone', 'a timezone goes with cron only; every counts from now')
 		checkEvery(every)
@@ -32,8 +32,9 @@ export function nextBeat(schedule: Schedule, due: number, now: number): number {
 
 function checkEvery(every: string): void {
 	const distance = millisecondsOf(every)
-	if (!(distance >= SHORTEST_MS))
-		throw invalid('every', 'every must be at least one minute, such as 90s, 30m, 12h or 7d')
+	if (!(distance >= SHORTEST_MS)) {
+		throw invalid('every', 'every must be a whole number with s, m, h or d, such as 30m, and at least one minute')
+	}
 	if (distance > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
 }
 

@@ -118,7 +118,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
 				const engine = await loadEngine()
 				if (engine.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
-				const why = whyLost() || message
+				const why = whyLost() || message.replace(/^MCP error -?\d+: /, '')
 				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
 			} finally {
 				patience.end()

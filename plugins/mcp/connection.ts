@@ -81,6 +81,8 @@ export class Connection {
 	#isGone = false
 	/** It rested in error, and nothing but the hope of a run has woken it up. */
 	#isDoubtful = false
+	/** What the log was last told of, so that it is not told again at every attempt. */
+	#logged = ''
 
 	/** `pins`: what was accepted before, so that its tools are known before it is connected. */
 	constructor(record: McpRecord, agent: AgentRef, pins: Pins | undefined, services: ConnectionServices) {
@@ -234,7 +236,10 @@ export class Connection {
 			this.#connectedAt = now()
 			this.#turn('connected')
 			const { protocol_version } = link.session
-			this.#tell('mcp.connected', { protocol_version, tools: offered(this.#pins).length })
+			const tools = offered(this.#pins).length
+			this.#tell('mcp.connected', { protocol_version, tools })
+			this.#logged = ''
+			this.#services.log.info({ agent: this.agent.name, server: this.record.name, tools }, 'an MCP server is connected')
 			return link
 		} finally {
 			giveBack()
@@ -262,7 +267,16 @@ export class Connection {
 		this.#lastError = { at: now(), message }
 		const status = lasting || this.#failures >= FAILURES ? 'error' : 'reconnecting'
 		this.#turn(status)
+		this.#logFailure(status, message)
 		if (wasConnected || status === 'error') this.#tell('mcp.disconnected', { status, reason: message })
+	}
+
+	#logFailure(status: McpStatus, message: string): void {
+		const failure = `${status} ${message}`
+		if (failure === this.#logged) return
+		this.#logged = failure
+		const about = { agent: this.agent.name, server: this.record.name, status }
+		this.#services.log.warn(about, `an MCP server is not connected: ${message}`)
 	}
 
 	/** The connection, as soon as there is one. */

@@ -18,6 +18,9 @@ export interface McpServer {
 	status: McpStatus
 }
 
+/** A server that was just added; with words on its connection where that is not there yet. */
+export type AddedMcpServer = McpServer & Partial<Pick<McpServerDetails, 'status_detail'>>
+
 /** A value of `env` or `headers`: text, in which `{{secret:NAME}}` stands for a secret, or a whole secret. */
 export type McpValue = string | { secret: string }
 
@@ -102,7 +105,7 @@ export interface McpServers {
 	 * reach any address. Throws `forbidden` (naming the setting) where that is needed, `already_exists`, `conflict` (too
 	 * many), `invalid_request`.
 	 */
-	add(agent: AgentRef, wanted: NewMcpServer, trusted: boolean): Promise<McpServer>
+	add(agent: AgentRef, wanted: NewMcpServer, trusted: boolean): Promise<AddedMcpServer>
 	/** Its process or session is gone when this settles. Throws `not_found`. */
 	remove(agent: AgentRef, id: string): Promise<void>
 	/** Switches it on or off. Throws `not_found`. */

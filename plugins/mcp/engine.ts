@@ -5,7 +5,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
 	ElicitRequestSchema,
 	ErrorCode,
@@ -14,7 +14,9 @@ import {
 	ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
+import { messageOf } from '../../core/errors.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
+import type { BoundedFetch } from './http.ts'
 import { stdioTransport } from './stdio.ts'
 import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
@@ -22,7 +24,7 @@ import type { Tail } from './tail.ts'
 export type Target =
 	| { kind: 'stdio'; process: ServerProcess; said: Tail }
 	/** `sse` tries Streamable HTTP first, and where the server does not know it the older way. */
-	| { kind: 'http' | 'sse'; url: URL; fetch: FetchLike }
+	| { kind: 'http' | 'sse'; url: URL; fetch: BoundedFetch }
 
 export interface Hooks {
 	toolsChanged(): void
@@ -58,6 +60,7 @@ const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }
 const LIST_LIMIT_MS = 20_000
 const PING_LIMIT_MS = 10_000
 const END_SESSION_LIMIT_MS = 1_000
+const MESSAGE_LIMIT = 1_000
 /** The longest that a timer of the SDK may take; calls bring deadlines of their own. */
 const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
@@ -70,6 +73,13 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 	const { url, fetch } = target
 	try {
 		const transport = new StreamableHTTPClientTransport(url, { fetch })
+		// The SDK tells of a stream that broke, and lets the request that it was to answer wait.
+		fetch.onbroken = (body, error) => {
+			const id = idOfRequest(body)
+			if (id === undefined) return
+			const message = messageOf(error).slice(0, MESSAGE_LIMIT)
+			transport.onmessage?.({ jsonrpc: '2.0', id, error: { code: ErrorCode.ConnectionClosed, message } })
+		}
 		return await connect(transport as Transport, target.kind, 'Streamable HTTP', hooks, signal)
 	} catch (error) {
 		if (target.kind === 'http' || signal.aborted || !knowsNoStreamableHttp(error)) throw error
@@ -143,7 +153,7 @@ async function connect(
 	} catch (error) {
 		await client.close()
 		await transport.close() // where it never came to be the client's
-		throw error
+		throw isLate(error, CONNECT_LIMIT_MS[kind]) ? new Error(noAnswer(kind), { cause: error }) : error
 	} finally {
 		signal.removeEventListener('abort', abort)
 	}
@@ -220,6 +230,24 @@ async function endSession(transport: StreamableHTTPClientTransport): Promise<voi
 function knowsNoStreamableHttp(error: unknown): boolean {
 	const status = statusOfError(error) ?? 0
 	return status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status)
+}
+
+function noAnswer(kind: Target['kind']): string {
+	const late = `it did not answer within ${CONNECT_LIMIT_MS[kind] / 1000} s`
+	if (kind !== 'stdio') return late
+	return `${late}; GET …/mcp/{mcp_id} shows what it wrote to its standard error`
+}
+
+/** The SDK's own timer, which says so in its data; an abort has the same code. */
+function isLate(error: unknown, limitMs: number): boolean {
+	if (!(error instanceof McpError) || error.code !== ErrorCode.RequestTimeout) return false
+	return (error.data as { timeout?: unknown } | undefined)?.timeout === limitMs
+}
+
+function idOfRequest(body: unknown): string | number | undefined {
+	if (typeof body !== 'string') return undefined // a stream that was opened by GET answers no request
+	const { id } = JSON.parse(body) as { id?: string | number }
+	return id
 }
 
 function short(text: string): string {

@@ -1,6 +1,6 @@
 /** The requests of an http or sse server's transport: bounded in size, in rate and in number. */
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { Fault } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
 import type { GuardedFetcher, GuardedInit } from '../../core/guarded-fetch.ts'
 import { FRAME_LIMIT_BYTES } from './stdio.ts'
 import { openThrottle } from './throttle.ts'
@@ -12,13 +12,23 @@ const LIST_LIMIT_BYTES = 64 * 1024
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 const BRACKET = 0x5b
+/** Of the fields of an event only `id` begins with it. */
+const LETTER_I = 0x69
 /** What may stand before JSON: blanks and the byte order mark. */
 const LEADING = new Set([0x09, NEWLINE, RETURN, 0x20, 0xef, 0xbb, 0xbf])
 
+export type BoundedFetch = FetchLike & {
+	/**
+	 * Hears of a stream of events that broke before its end and is not taken up again, with the body of the request that it
+	 * answers: what is still missing in it never comes.
+	 */
+	onbroken?(body: unknown, error: unknown): void
+}
+
 /** `headers` win over those that the transport sets. */
-export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, string>): FetchLike {
+export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, string>): BoundedFetch {
 	let open = 0
-	return async (url, init = {}) => {
+	const bounded: BoundedFetch = async (url, init = {}) => {
 		if (open >= OPEN_LIMIT)
 			throw new Fault('mcp_unavailable', `it has ${open} requests under way that it does not answer`)
 		const { method, body, signal, redirect } = init as GuardedInit
@@ -39,27 +49,40 @@ export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, st
 			}
 			const { status, statusText } = response
 			const isStream = (response.headers.get('content-type') ?? '').includes('text/event-stream')
-			const bounded = bound(response.body, isStream, () => open--)
-			return new Response(bounded, { status, statusText, headers: response.headers })
+			const limited = bound(response.body, isStream, (broken) => {
+				open--
+				if (broken && isStream && !signal?.aborted) bounded.onbroken?.(body, broken.error)
+			})
+			return new Response(limited, { status, statusText, headers: response.headers })
 		} catch (error) {
 			open--
 			throw error
 		}
 	}
+	return bounded
 }
 
-/** A stream may go on for ever, but none of its events; anything else is bounded as a whole. */
-function bound(body: ReadableStream<Uint8Array>, isStream: boolean, ended: () => void): ReadableStream<Uint8Array> {
+/**
+ * A stream may go on for ever, but none of its events; anything else is bounded as a whole. `ended` is called once, with the
+ * error where it broke for good: events with ids can be asked for again, unless they are what breaks it.
+ */
+function bound(
+	body: ReadableStream<Uint8Array>,
+	isStream: boolean,
+	ended: (broken?: { error: unknown }) => void,
+): ReadableStream<Uint8Array> {
 	const reader = body.getReader()
 	const throttle = openThrottle()
 	let size = 0
 	let last = 0
 	let endsLine = false
 	let first: number | undefined
+	let hasIds = false
 	let over = false
-	const end = (): void => {
-		if (!over) ended()
+	const end = (broken?: { error: unknown }): void => {
+		if (over) return
 		over = true
+		ended(broken)
 	}
 	return new ReadableStream<Uint8Array>({
 		async pull(controller) {
@@ -77,6 +100,7 @@ function bound(body: ReadableStream<Uint8Array>, isStream: boolean, ended: () =>
 					last = byte
 					if (isSecondHalf) continue
 					const endedLine = endsLine
+					hasIds ||= byte === LETTER_I && (endedLine || size === 1)
 					endsLine = byte === NEWLINE || byte === RETURN
 					if (isStream && endsLine && endedLine) {
 						wait = Math.max(wait, throttle.take(size))
@@ -93,7 +117,7 @@ function bound(body: ReadableStream<Uint8Array>, isStream: boolean, ended: () =>
 				if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
 				controller.enqueue(value)
 			} catch (error) {
-				end()
+				end(isFault(error, 'fetch_too_large') || !hasIds ? { error } : undefined)
 				void reader.cancel(error).catch(() => {})
 				controller.error(error)
 			}

@@ -6,7 +6,7 @@ import { scoped } from '../../core/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
-import { details, newServer, params, paramsOfServer, view } from './schemas.ts'
+import { added, details, newServer, params, paramsOfServer, view } from './schemas.ts'
 
 interface Named {
 	id: string
@@ -37,14 +37,14 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		options: {
 			description: 'Give an agent an MCP server',
 			notes: [
-				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on.',
+				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on. Where it is not `connected`, `status_detail` says why.',
 				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
 			],
 			tags,
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [404, 409, 503] } },
 			validate: { params, payload: newServer.required().prefs({ convert: false }) },
-			response: { status: { 201: view } },
+			response: { status: { 201: added } },
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params)
@@ -92,6 +92,10 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		path: '/v1/agents/{id}/mcp/{mcp_id}/restart',
 		options: {
 			description: 'Connect an MCP server anew',
+			notes: [
+				'Ends its process or session, where there is one, with the calls that are under way, and waits up to 5 s for the new connection. What failed before is forgotten.',
+				'Use it where the status is `error` and the reason was mended. A server that is switched off answers 409.',
+			],
 			tags,
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [404, 409] } },

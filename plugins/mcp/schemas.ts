@@ -90,8 +90,26 @@ const transport = (...names: string[]): Joi.StringSchema =>
 		.required()
 		.description('`stdio` starts a program; `sse` is Streamable HTTP or the older SSE; `http` is Streamable HTTP only.')
 
-const forStdio = Joi.object({ ...common, transport: transport('stdio'), command: command.required(), args, env })
-const forWeb = Joi.object({ ...common, transport: transport('sse', 'http'), url: url.required(), headers })
+/** What is said of a field that only another transport has; joi's words of any other. */
+const belongs = (fields: readonly string[], where: string): Joi.LanguageMessages => {
+	const isOne = fields.map((field) => `#child == "${field}"`).join(' || ')
+	return { 'object.unknown': `{#label} {if(${isOne}, "goes with ${where}", "is not allowed")}` }
+}
+const needed = { 'any.required': 'transport {transport} needs {#label}' }
+
+const forStdio = Joi.object({
+	...common,
+	transport: transport('stdio'),
+	command: command.required().messages(needed),
+	args,
+	env,
+}).messages(belongs(['url', 'headers'], 'sse or http'))
+const forWeb = Joi.object({
+	...common,
+	transport: transport('sse', 'http'),
+	url: url.required().messages(needed),
+	headers,
+}).messages(belongs(['command', 'args', 'env'], 'stdio'))
 /** Judges the transport alone, so that an unknown one is not followed by complaints about its fields. */
 const unknownTransport = Joi.object({ ...common, transport: transport('stdio', 'sse', 'http') }).unknown()
 
@@ -109,9 +127,17 @@ const shown = {
 	id: Joi.string().required(),
 	name: serverName.required(),
 	transport: Joi.valid('stdio', 'sse', 'http').required(),
-	status: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled').required(),
+	status: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
+		.required()
+		.description(
+			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is tried again by itself; `error`: not tried again until it is restarted, its secrets change or a run wants it; `disabled`: switched off.',
+		),
 }
+const statusDetail = Joi.string().description(
+	'One sentence on the connection as it is, with the last error where there is one.',
+)
 export const view = Joi.object(shown).id('McpServer')
+export const added = Joi.object({ ...shown, status_detail: statusDetail }).id('McpServerAdded')
 
 const names = Joi.object()
 	.pattern(Joi.string(), secret.allow(null))
@@ -127,7 +153,11 @@ const tool = Joi.object({
 	input_schema: anything.required(),
 	annotations: anything.required(),
 	digest: text.required().description('sha256 over the definition.'),
-	held: Joi.boolean().required().description('Its definition has changed: agents do not get it until it is accepted.'),
+	held: Joi.boolean()
+		.required()
+		.description(
+			'Its definition is another one than the one accepted before: agents do not get it until POST …/accept names it or all.',
+		),
 	accepted: Joi.object({
 		description: text.required(),
 		input_schema: anything.required(),
@@ -142,8 +172,13 @@ export const details = Joi.object({
 	url: text,
 	env: names,
 	headers: names,
-	status_detail: text.required(),
-	last_error: Joi.object({ at: iso.required(), message: text.required() }).allow(null).required(),
+	status_detail: statusDetail.required(),
+	last_error: Joi.object({ at: iso.required(), message: text.required() })
+		.allow(null)
+		.required()
+		.description(
+			'The last attempt or connection that failed: when, and what to change. It stays after the connection is there again; null where nothing has failed.',
+		),
 	failures: Joi.number().integer().required().description('In a row.'),
 	server: Joi.object({ name: text.required(), version: text.required(), title: text }).allow(null).required(),
 	protocol_version: text.allow(null).required(),

@@ -89,7 +89,8 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)
 			connection.start(true)
 			await connection.settled(FIRST_CONNECTION_MS)
-			return view(connection)
+			const { status, status_detail } = connection.state()
+			return { ...view(connection), ...(status !== 'connected' && { status_detail }) }
 		},
 		async remove(agent, id) {
 			const connection = await find(agent, id)

@@ -81,7 +81,7 @@ const head = Joi.object({
 		.default([])
 		.messages({ 'array.unique': 'there is another parameter of this name; rename one' }),
 	runtime: Joi.valid('javascript').messages({
-		'any.only': '{#label} must be javascript; leave it out for instructions',
+		'any.only': '{#label} must be javascript, also for a block marked ts; leave it out for instructions',
 	}),
 	permissions: Joi.object({
 		primitives: list(

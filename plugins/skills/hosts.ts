@@ -11,6 +11,7 @@ import { openHostQueue } from './host-queue.ts'
 import { readJson } from './json.ts'
 import type { ProgramHosts } from './program.ts'
 import { watch } from './watchdog.ts'
+import type { WallTime } from './watchdog.ts'
 
 export interface HostOptions {
 	settings: Pick<SkillSettings, 'processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'>
@@ -20,22 +21,23 @@ export interface HostOptions {
 }
 
 /** Compiling is short; what takes longer is meant to. */
-const CHECK_WITHIN_S = 10
+const CHECK_WITHIN: WallTime = { s: 10 }
 
 /** Nothing is started yet. */
 export function openHosts({ settings, log, orders_per_process = 500 }: HostOptions): ProgramHosts {
 	const limits = { memory_mib: settings.memory_mib, process_mib: settings.process_mib, cpu_ms: settings.cpu_s * 1000 }
 	const queue = openHostQueue({ makeCommand: () => hostCommand(limits), ...settings, orders_per_process, log })
+	const runWithin: WallTime = { s: settings.wall_time_s, setting: 'skills.wall_time_s' }
 	let orders = 0
 
 	/** Has one host work on one order, watched. After trouble nothing of it is left when this settles. */
 	async function work(
 		host: Host,
 		order: ProgramOrder | CheckOrder,
-		wall_s: number,
+		wall: WallTime,
 		asked: Parameters<Host['work']>[1],
 	): Promise<Outcome> {
-		using _watch = watch(host.pid, { ...limits, wall_ms: wall_s * 1000 }, host.end)
+		using _watch = watch(host.pid, { ...limits, wall }, host.end)
 		const outcome = await host.work(order, asked)
 		if (outcome.ok || !outcome.code.startsWith('sandbox_')) return outcome
 		host.end()
@@ -53,7 +55,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			try {
 				signal.throwIfAborted()
 				const order: ProgramOrder = { kind: 'run', id, ...program, args: JSON.stringify(args) }
-				const outcome = await work(host, order, settings.wall_time_s, calls.take)
+				const outcome = await work(host, order, runWithin, calls.take)
 				signal.throwIfAborted()
 				return valueOf(outcome)
 			} finally {
@@ -65,7 +67,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 		async check(program) {
 			const host = await queue.take()
 			try {
-				const outcome = await work(host, { kind: 'check', id: ++orders, ...program }, CHECK_WITHIN_S, () => false)
+				const outcome = await work(host, { kind: 'check', id: ++orders, ...program }, CHECK_WITHIN, () => false)
 				// A program that breaks its compiler, or keeps it busy, does not compile.
 				if (!outcome.ok) throw new Fault('skill_invalid', outcome.message)
 			} finally {

@@ -15,7 +15,11 @@ const skill = {
 	id: Joi.string().required(),
 	name: Joi.string().required(),
 	description: Joi.string().required(),
-	status: Joi.valid('active', 'quarantined').required(),
+	status: Joi.valid('active', 'quarantined')
+		.required()
+		.description(
+			'`quarantined`: waits for its approval, and no run can use it; `active`: approved, runs have it as a tool.',
+		),
 	installed_at: iso.required(),
 }
 const names = Joi.array().items(Joi.string()).required()

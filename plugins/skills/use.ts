@@ -1,4 +1,5 @@
 /** One call of an approved skill: an instruction to read, or a program to run. */
+import { isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { SkillDocument } from './document.ts'
 import { powersOf } from './powers.ts'
@@ -56,6 +57,12 @@ async function runProgram(ctx: Place, hosts: ProgramHosts, use: Use): Promise<un
 				lines.push(logged > LOGGED_LIMIT ? '… [more stands in the log of the gateway, at level debug]' : text)
 			},
 		})
+	} catch (error) {
+		if (isFault(error) && error.code.startsWith('sandbox_')) {
+			const about = { agent: agent.name, skill: name, code: error.code, run_id }
+			ctx.log.warn(about, `a call of a skill failed: ${error.message}`)
+		}
+		throw error
 	} finally {
 		if (lines.length > 0) emit({ event_type: 'skill.logged', payload: { skill: name, skill_id, lines } })
 	}

@@ -13,12 +13,19 @@ const PAGE_BYTES = 4096
 /** The host's own verdict on computing comes first, since it says so in time. */
 const CPU_GRACE = 1.5
 
+/** `setting`: the one that an operator may raise. */
+export interface WallTime {
+	s: number
+	setting?: string
+}
+
 /** Watches the process of `pid` until it is disposed. `exceeded` is called once at most. */
 export function watch(
 	pid: number,
-	settings: HostSettings & { wall_ms: number },
+	settings: HostSettings & { wall: WallTime },
 	exceeded: (outcome: Outcome) => void,
 ): Disposable {
+	const { s: wall_s, setting } = settings.wall
 	const file = openStat(pid)
 	const began = file === undefined ? 0 : (readStat(file)?.cpu_ms ?? 0)
 	const stop = (code: 'sandbox_timeout' | 'sandbox_memory', message: string): void => {
@@ -26,16 +33,16 @@ export function watch(
 		exceeded({ ok: false, code, message })
 	}
 	const wall = setTimeout(
-		() => stop('sandbox_timeout', `it took longer than ${settings.wall_ms / 1000} s`),
-		settings.wall_ms,
+		() => stop('sandbox_timeout', `it took longer than ${wall_s} s${setting === undefined ? '' : ` (${setting})`}`),
+		wall_s * 1000,
 	)
 	const look = (): void => {
 		const used = file === undefined ? undefined : readStat(file)
 		if (!used) return
 		if (used.bytes > settings.process_mib * 1024 * 1024) {
-			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory`)
+			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory (skills.process_mib)`)
 		} else if (used.cpu_ms - began > settings.cpu_ms * CPU_GRACE + TICK_MS) {
-			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s`)
+			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s (skills.cpu_s)`)
 		}
 	}
 	const regular = file === undefined ? undefined : setInterval(look, EVERY_MS)

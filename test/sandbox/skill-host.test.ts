@@ -228,6 +228,9 @@ void t.test('a failure says where and why', async (t) => {
 		message: "TypeError: Cannot read properties of undefined (reading 'b') (line 3)",
 	})
 	await fails('throw new Error("no such city")', { code: 'skill_failed', message: 'no such city (line 1)' })
+	const noModules = /^(ReferenceError: )?require is not defined \(a program has no modules, only svc\)/
+	await fails('return require("fs")', { code: 'skill_failed', message: noModules })
+	await fails('const fs = require("fs")\nexport default () => fs', { code: 'skill_failed', message: noModules })
 	await fails('throw "text"', { code: 'skill_failed', message: 'text' })
 	await fails('throw { message: 5 }', { code: 'skill_failed', message: 'it threw something without a message' })
 	await fails('throw new Error("y".repeat(5000))', { code: 'skill_failed', message: /^y{980,1000} \(line 1\)$/ })
@@ -256,7 +259,16 @@ void t.test('a check finds what does not compile, and runs nothing', async (t) =
 	await wrong('export default async () => {', /^line 1, column \d+: Unexpected end of input$/)
 	await wrong('const run = 1', /no default export/)
 	await wrong('import fs from "node:fs"\nexport default () => 1', 'it imports "node:fs"; a program imports nothing')
-	await wrong('export default () => 1\nenum A { x }', /^line 2: .*enum/, 'typescript')
+	await wrong(
+		'export default () => 1\nenum A { x }',
+		'line 2: enum cannot be used here: types are only removed, nothing is compiled',
+		'typescript',
+	)
+	await wrong(
+		'class A { constructor(public a: string) {} }',
+		/^line 1: parameter property cannot be used here/,
+		'typescript',
+	)
 	await wrong('\n\nconst a: = 1', /^line 3: /, 'typescript')
 	await wrong(`type A = ${'['.repeat(20_000)}\nexport default () => 1`, /compiler/, 'typescript')
 	await hosts.check({ code: 'export default (a: string): string => a', language: 'typescript' })

@@ -101,10 +101,11 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 void t.test('a schedule that is none is refused, saying what is wrong', async (t) => {
 	const picky = await agentOf(shared, 'picky')
 	for (const [fields, path, says] of [
-		[{}, '', /either cron or every/],
-		[{ cron: '0 9 * * *', every: '1h' }, 'every', /either cron or every/],
+		[{}, '', /^give cron or every$/],
+		[{ cron: '0 9 * * *', every: '1h' }, 'every', /not both/],
 		[{ every: '59s' }, 'every', /at least one minute/],
-		[{ every: '1' }, 'every', /such as 90s, 30m, 12h or 7d/],
+		[{ every: '1' }, 'every', /at least one minute/],
+		[{ every: '1 hour' }, 'every', /whole number with s, m, h or d, such as 30m, and at least one minute/],
 		[{ every: '-5m' }, 'every', /at least one minute/],
 		[{ every: '1.5h' }, 'every', /at least one minute/],
 		[{ every: '0d' }, 'every', /at least one minute/],

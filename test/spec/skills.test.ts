@@ -242,7 +242,10 @@ void t.test('a document that is no skill is refused, with the line and what to c
 		[head(`name: a\ndescription: ${'['.repeat(10_000)}`), /line 3: nested/],
 		[head(`name: a\ndescription: ${'- '.repeat(5_000)}`), /line 3: nested/],
 		[head(`name: a\ndescription: b\nx: "${'x'.repeat(17_000)}"`), /front matter/],
-		[head('name: a\ndescription: b\nruntime: python'), /line 4: runtime must be javascript/],
+		[
+			head('name: a\ndescription: b\nruntime: python'),
+			/line 4: runtime must be javascript, also for a block marked ts/,
+		],
 		[head('name: a\ndescription: b\nruntime: javascript'), /needs a program/],
 		[head('name: a\ndescription: b\npermissions: {hosts: [10.0.0.1]}'), /line 4: permissions.hosts/],
 		[head('name: a\ndescription: b\npermissions: {hosts: ["*.example.com"]}'), /line 4: permissions.hosts/],

@@ -16,6 +16,7 @@ function start(t: Test, { started }: { started: (id: string) => unknown }) {
 	const serving = Promise.withResolvers<void>()
 	const handlers = new Map<string, (event: unknown) => unknown>()
 	const told: string[] = []
+	const logged: object[] = []
 	const services = {
 		agents: {
 			find: async (name: string) => (name === ada.name ? ada : undefined),
@@ -34,7 +35,10 @@ function start(t: Test, { started }: { started: (id: string) => unknown }) {
 	keepTime({
 		store,
 		config: { max_per_agent: 32, missed_grace_s: 3600 },
-		log: { error: (fields: unknown) => t.fail(JSON.stringify(fields)) },
+		log: {
+			error: (fields: unknown) => t.fail(JSON.stringify(fields)),
+			info: (fields: object, message: string) => void logged.push({ ...fields, message }),
+		},
 		signal: scope.signal,
 		serving: serving.promise,
 		use: (name: keyof typeof services) => services[name],
@@ -44,6 +48,7 @@ function start(t: Test, { started }: { started: (id: string) => unknown }) {
 	} as never)
 	return {
 		told,
+		logged,
 		serve: () => serving.resolve(),
 		stop: () => scope.release(1_000),
 		hear: (event_type: string, payload: object) => handlers.get(event_type)?.({ agent_id: ada.name, payload }),
@@ -90,6 +95,18 @@ void t.test('one that was there and one that came meanwhile fire, those that wen
 		fired.map(() => 'heartbeat.fired'),
 	)
 	for (const id of fired) t.match(await keeper.get(id), { begun: null, last_at: /T/ }, 'a stop waits for its record')
+})
+
+void t.test('a beat that is skipped stands in the log, with why', async (t) => {
+	const keeper = start(t, { started: (id) => t.fail(id) })
+	await keeper.put('old', -2 * 3_600_000)
+	keeper.serve()
+	await until(() => keeper.logged.length > 0)
+	await keeper.stop()
+	t.match(keeper.logged, [
+		{ agent_id: 'ada', heartbeat_id: 'old', reason: 'missed', message: 'a heartbeat was skipped' },
+	])
+	t.strictSame([keeper.logged.length, keeper.told], [1, ['heartbeat.skipped']])
 })
 
 void t.test('those of a deleted agent go', async (t) => {

@@ -16,12 +16,16 @@ type Handle = (message: Answer, request: IncomingMessage, response: ServerRespon
 
 const MUTE = Symbol('no answer at all')
 
-/** A server that answers each message with what `handle` gives; where that is undefined, as a good one does. */
-async function serve(t: Test, handle: Handle): Promise<string> {
+/**
+ * A server that answers each message with what `handle` gives; where that is undefined, as a good one does. `resume`: what it
+ * does where a stream is asked for that broke.
+ */
+async function serve(t: Test, handle: Handle, resume?: (response: ServerResponse) => void): Promise<string> {
 	const server = createServer((request, response) => {
 		void (async () => {
 			let text = ''
 			for await (const part of request.setEncoding('utf8')) text += String(part)
+			if (request.headers['last-event-id'] !== undefined && resume) return resume(response)
 			if (request.method !== 'POST') return void response.writeHead(request.method === 'GET' ? 405 : 200).end()
 			const message = JSON.parse(text) as Answer
 			const result = handle(message, request, response) ?? basics(message)
@@ -74,6 +78,57 @@ void t.test('an answer that is too large ends the attempt', async (t) => {
 	const { id, status } = await add(bea, { name: 'web', transport: 'http', url })
 	t.equal(status, 'reconnecting')
 	t.match((await bea.call(`mcp/${id}`)).body.last_error.message, /more than 4194304 bytes/)
+})
+
+void t.test('a call whose stream of events breaks fails at once, saying why, and the connection stays', async (t) => {
+	const url = await serve(t, ({ id, method, params }, _request, response) => {
+		if (method !== 'tools/call') return
+		const { how } = params.arguments
+		response.writeHead(200, { 'content-type': 'text/event-stream' })
+		const event = (text: string): string => {
+			const result = { content: [{ type: 'text', text }] }
+			return `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`
+		}
+		response.write('event: message\n')
+		if (how === 'large') response.end(event('x'.repeat(5 * 1024 * 1024)))
+		else response.write(': a comment\n', () => response.destroy())
+	})
+	const hedy = await follow(t, gateway, 'hedy')
+	const { id } = await add(hedy, { name: 'web', transport: 'http', url })
+	const large = await callTool(hedy, 'mcp__web__do', { how: 'large' })
+	t.match(large, {
+		event_type: 'mcp.failed',
+		code: 'mcp_failed',
+		message: /interrupted \(it sent a message of more than 4194304 bytes\); its outcome is unknown/,
+	})
+	const broken = await callTool(hedy, 'mcp__web__do', { how: 'breaks' })
+	t.match(broken, {
+		event_type: 'mcp.failed',
+		code: 'mcp_failed',
+		message: /interrupted \(.+\); its outcome is unknown/,
+	})
+	t.match((await hedy.call(`mcp/${id}`)).body, { status: 'connected', failures: 0 })
+})
+
+void t.test('a stream whose events have ids is taken up again where it broke', async (t) => {
+	let asked: unknown
+	const url = await serve(
+		t,
+		({ id, method }, _request, response) => {
+			if (method !== 'tools/call') return
+			asked = id
+			response.writeHead(200, { 'content-type': 'text/event-stream' })
+			response.write('retry: 10\nid: 1\ndata:\n\n', () => response.destroy())
+		},
+		(response) => {
+			const result = { content: [{ type: 'text', text: 'done after all' }] }
+			response.writeHead(200, { 'content-type': 'text/event-stream' })
+			response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: asked, result })}\n\n`)
+		},
+	)
+	const iris = await follow(t, gateway, 'iris')
+	await add(iris, { name: 'web', transport: 'http', url })
+	t.match(await callTool(iris, 'mcp__web__do'), { result: 'done after all' })
 })
 
 void t.test('a server that wants a login, or speaks another protocol, is not tried again', async (t) => {
