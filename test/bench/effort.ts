@@ -13,6 +13,8 @@ export interface Effort {
 	/** Events of a round of the fan-out. */
 	events: number
 	starts: number
+	/** Memories of the one agent whose memory is searched. */
+	memories: number
 	/** Runs until the heaps have found their size, and runs over which memory is watched then. */
 	memoryWarmUp: number
 	memoryRuns: number
@@ -29,6 +31,7 @@ export const efforts: Record<Level, Effort> = {
 		requests: 2_000,
 		events: 200,
 		starts: 1,
+		memories: 5_000,
 		memoryWarmUp: 500,
 		memoryRuns: 500,
 	},
@@ -40,6 +43,7 @@ export const efforts: Record<Level, Effort> = {
 		requests: 5_000,
 		events: 500,
 		starts: 3,
+		memories: 20_000,
 		memoryWarmUp: 2_000,
 		memoryRuns: 1_000,
 	},
@@ -51,6 +55,7 @@ export const efforts: Record<Level, Effort> = {
 		requests: 20_000,
 		events: 2_000,
 		starts: 9,
+		memories: 100_000,
 		memoryWarmUp: 2_000,
 		memoryRuns: 10_000,
 	},

@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest skill start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest skill memory-search start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -12,6 +12,7 @@ import type { Effort, Level } from './effort.ts'
 import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
 import { memory } from './memory.ts'
+import { memorySearch } from './memory-search.ts'
 import { rest } from './rest.ts'
 import { skillCall } from './skill-call.ts'
 import { start } from './start.ts'
@@ -25,6 +26,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	'fan-out': fanOut,
 	rest,
 	skill: skillCall,
+	'memory-search': memorySearch,
 	start,
 	memory,
 }

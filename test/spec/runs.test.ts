@@ -29,6 +29,11 @@ void t.test('a run tells of itself from run.started to run.completed', async (t)
 		'message.user',
 		'model.request',
 		'model.response',
+		'primitive.called',
+		'memory.recalled',
+		'primitive.result',
+		'model.request',
+		'model.response',
 		'message.assistant',
 		'run.completed',
 	])
@@ -36,8 +41,9 @@ void t.test('a run tells of itself from run.started to run.completed', async (t)
 	t.match(events[0], { payload: { trigger: 'api' } })
 	t.match(events[1], { payload: { content: 'Hello.' } })
 	t.match(events[2], { payload: { provider: 'offline', step: 1 } })
-	t.match(events[4], { payload: { content: /Hello\./ } })
-	t.match(events[5], { payload: { usage: { input_tokens: Number, output_tokens: Number } } })
+	t.match(events[4], { payload: { primitive: 'memory.recall' } })
+	t.match(events[9], { payload: { content: /Hello\./ } })
+	t.match(events[10], { payload: { usage: { input_tokens: Number, output_tokens: Number } } })
 	for (const event of events) {
 		t.match(event, { agent_id: 'story', run_id, event_id: UUID, timestamp: ISO })
 		t.strictSame(Object.keys(event).length, 7)
@@ -51,7 +57,7 @@ void t.test('a run tells of itself from run.started to run.completed', async (t)
 	)
 	const pieces = all.filter((event) => event.event_type === 'model.stream').map((event) => event.payload.content)
 	t.ok(pieces.length > 0)
-	t.equal(pieces.join(''), events[4]?.payload.content, 'the pieces are the answer')
+	t.equal(pieces.join(''), events[9]?.payload.content, 'the pieces are the answer')
 	t.equal(new Set(all.map((event) => event.event_id)).size, all.length)
 })
 
