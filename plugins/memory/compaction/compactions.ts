@@ -1,0 +1,242 @@
+/**
+ * Compactions of agents' memories: planned first, which changes nothing; then, once the plan is durable, brought to their
+ * end whatever happens. Undoing goes the same way back.
+ */
+import { Fault, messageOf } from '../../../core/errors.ts'
+import { newId, now } from '../../../core/ids.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Op } from '../../../core/store/ports.ts'
+import type { Compaction, LongTermMemory, MemorySettings } from '../contract.ts'
+import { countAll } from '../counts.ts'
+import type { Counts } from '../counts.ts'
+import { embedderOf } from '../embedder.ts'
+import type { Embeddings } from '../embeddings.ts'
+import type { MemoryIndex } from '../memory-index.ts'
+import { keys, scopeOf } from '../records.ts'
+import type { CompactionRecord, GroupRecord } from '../records.ts'
+import { applyGroup, undoGroup } from './groups.ts'
+import { modelOf } from './model.ts'
+import { planOf } from './plan.ts'
+
+export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactions' | 'undo'> {
+	/** Brings to an end what a crash has left under way. */
+	resume(): Promise<void>
+	/** Ends what is under way for an agent that was deleted, and takes away what it has written since. */
+	forget(uid: string): Promise<void>
+}
+
+const SHOWN = 100
+const underWay = ['planning', 'applying', 'undoing']
+
+export function compactionsOf(
+	ctx: Context<MemorySettings>,
+	{ counts, index, embeddings }: { counts: Counts; index: MemoryIndex; embeddings: Embeddings },
+): Compactions {
+	const { store, log } = ctx
+	const askOf = modelOf(ctx)
+	/** What this process works on, by agent. `isEnding`: all but told, so the next one waits instead of being refused. */
+	const working = new Map<string, { done: Promise<unknown>; isEnding: boolean }>()
+
+	const exclusively = async <T>(agent: AgentRef, work: () => Promise<T>): Promise<T> => {
+		for (let other = working.get(agent.uid); other; other = working.get(agent.uid)) {
+			if (!other.isEnding) throw busy(agent)
+			await other.done.catch(() => {})
+		}
+		const done = work().finally(() => working.delete(agent.uid))
+		working.set(agent.uid, { done, isEnding: false })
+		return done
+	}
+
+	/** The last record of a work: whoever reads it may begin the next one. */
+	const writeLast = (uid: string, record: CompactionRecord): Promise<unknown> => {
+		const own = working.get(uid)
+		if (own) own.isEnding = true
+		return write(uid, record)
+	}
+
+	const write = (uid: string, record: CompactionRecord): Promise<unknown> =>
+		store.put(keys.compaction(uid, record.compaction_id), record)
+
+	const listed = async (uid: string): Promise<CompactionRecord[]> => {
+		const records: CompactionRecord[] = []
+		for await (const { value } of store.list<CompactionRecord>(keys.compactions(uid), { reverse: true })) {
+			records.push(value)
+		}
+		return records
+	}
+
+	const plan = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
+		const { compaction_id } = record
+		const ask = await askOf(agent, compaction_id)
+		const groups = await planOf(ctx, agent, compaction_id, { index, ask })
+		const ops = groups.map((group): Op => ({
+			key: keys.group(agent.uid, compaction_id, group.made.made_by?.group ?? ''),
+			value: group,
+		}))
+		for (let from = 0; from < ops.length; from += 20) {
+			await store.commit(scopeOf(agent.uid), ops.slice(from, from + 20))
+		}
+		await write(agent.uid, { ...record, status: 'applying' })
+	}
+
+	const apply = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
+		const { uid } = agent
+		await counts.settled(uid)
+		const embedder = await embedderOf(ctx, agent)
+		let merged = 0
+		let gone = 0
+		for await (const { value: group } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {
+			if (!(await applyGroup(ctx, agent, group))) continue
+			merged++
+			gone += group.ids.length - 1
+			counts.add(uid, 1 - group.ids.length)
+			await index.removed(agent, group.ids)
+			await index.added(agent, [group.made])
+			await embeddings.make(agent, embedder, [group.made.id])
+		}
+		const memories_after = record.memories_before - gone
+		return { ...record, status: 'completed', ended_at: now(), merged, memories_after }
+	}
+
+	const end = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
+		await writeLast(agent.uid, record)
+		const { compaction_id, status, memories_before, memories_after, merged, error } = record
+		const payload = { compaction_id, status, memories_before, memories_after, merged, ...(error !== null && { error }) }
+		await ctx.emit({ event_type: 'memory.compacted', payload }, agent.name)
+	}
+
+	const fail = async (agent: AgentRef, record: CompactionRecord, why: string): Promise<void> => {
+		for await (const { key } of store.list(keys.groups(agent.uid, record.compaction_id))) await store.delete(key)
+		await end(agent, { ...record, status: 'failed', ended_at: now(), error: why })
+	}
+
+	const carryOut = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
+		try {
+			await plan(agent, record)
+		} catch (error) {
+			if (ctx.signal.aborted) return // the next start tells of it
+			log.warn({ agent: agent.name }, `long-term memory was not compacted: ${messageOf(error)}`)
+			return fail(agent, record, messageOf(error))
+		}
+		await end(agent, await apply(agent, record))
+	}
+
+	const bringBack = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
+		await counts.settled(agent.uid)
+		for await (const entry of store.list<GroupRecord>(keys.groups(agent.uid, record.compaction_id))) {
+			await undoGroup(ctx, agent, entry)
+		}
+		counts.forget(agent.uid)
+		await index.drop(agent.uid, false) // they come back to their old places, between others
+		const undone: CompactionRecord = { ...record, status: 'undone' }
+		await writeLast(agent.uid, undone)
+		const { compaction_id } = record
+		await ctx.emit({ event_type: 'memory.compaction_undone', payload: { compaction_id } }, agent.name)
+		return undone
+	}
+
+	return {
+		async compact(agent) {
+			const begun = Promise.withResolvers<CompactionRecord>()
+			let isBegun = false
+			const work = async (): Promise<void> => {
+				const earlier = await listed(agent.uid)
+				if (earlier.some(({ status }) => underWay.includes(status))) throw busy(agent)
+				const record: CompactionRecord = {
+					compaction_id: newId(),
+					agent: agent.name,
+					status: 'planning',
+					started_at: now(),
+					ended_at: null,
+					memories_before: await countAll(store, agent.uid),
+					memories_after: null,
+					merged: 0,
+					error: null,
+				}
+				await write(agent.uid, record)
+				await forgetOld(agent.uid, earlier)
+				const { compaction_id, memories_before } = record
+				await ctx.emit(
+					{ event_type: 'memory.compaction_started', payload: { compaction_id, memories_before } },
+					agent.name,
+				)
+				begun.resolve(record)
+				isBegun = true
+				await carryOut(agent, record)
+			}
+			exclusively(agent, work).catch((error: unknown) => {
+				if (!isBegun) return begun.reject(error as Error)
+				log.error(
+					{ err: error, agent: agent.name },
+					'a compaction stopped half way; the next start brings it to its end',
+				)
+			})
+			return view(await begun.promise)
+		},
+		compactions: async ({ uid }) => (await listed(uid)).slice(0, SHOWN).map(view),
+		undo: (agent, compaction_id) =>
+			exclusively(agent, async () => {
+				const all = await listed(agent.uid)
+				if (all.some(({ status }) => underWay.includes(status))) throw busy(agent)
+				const record = all.find((one) => one.compaction_id === compaction_id)
+				if (!record)
+					throw new Fault(
+						'not_found',
+						`agent "${agent.name}" has no compaction "${compaction_id}"; GET /v1/agents/${agent.name}/memory/compactions lists them`,
+					)
+				if (record.status !== 'completed') {
+					throw new Fault('conflict', `compaction "${compaction_id}" cannot be undone: it is ${record.status}`)
+				}
+				const latest = all.find(({ status }) => status === 'completed') ?? record
+				if (latest.compaction_id !== compaction_id) {
+					throw new Fault('conflict', `compaction "${latest.compaction_id}" came later; undo that one first`)
+				}
+				const undoing: CompactionRecord = { ...record, status: 'undoing' }
+				await write(agent.uid, undoing)
+				return view(await bringBack(agent, undoing))
+			}),
+		async resume() {
+			for await (const agent of ctx.use('agents').list()) {
+				for (const record of await listed(agent.uid)) {
+					if (ctx.signal.aborted) return
+					if (!underWay.includes(record.status) || working.has(agent.uid)) continue
+					await exclusively(agent, async () => {
+						if (record.status === 'planning') await fail(agent, record, 'the gateway was stopped meanwhile')
+						else if (record.status === 'applying') await end(agent, await apply(agent, record))
+						else await bringBack(agent, record)
+					})
+				}
+			}
+		},
+		async forget(uid) {
+			await working.get(uid)?.done.catch(() => {})
+			for (const prefix of [
+				'memory',
+				'memory-call',
+				'memory-vector',
+				'memory-compaction',
+				'memory-group',
+				'memory-archive',
+			]) {
+				for await (const { key } of store.list([scopeOf(uid), prefix])) await store.delete(key)
+			}
+		},
+	}
+
+	/** Those that stand are kept, since they can be undone. */
+	async function forgetOld(uid: string, records: readonly CompactionRecord[]): Promise<void> {
+		for (const { compaction_id, status } of records.slice(SHOWN)) {
+			if (status === 'failed' || status === 'undone') await store.delete(keys.compaction(uid, compaction_id))
+		}
+	}
+}
+
+function busy({ name }: AgentRef): Fault {
+	return new Fault('conflict', `a compaction of agent "${name}" is under way; wait for the event memory.compacted`)
+}
+
+function view(record: CompactionRecord): Compaction {
+	const { compaction_id, status, started_at, ended_at, memories_before, memories_after, merged, error } = record
+	const shown = status === 'planning' || status === 'applying' || status === 'undoing' ? 'running' : status
+	return { compaction_id, status: shown, started_at, ended_at, memories_before, memories_after, merged, error }
+}

@@ -1,0 +1,55 @@
+/** What a compaction changes: one group of memories after another, each in one commit, there and back. */
+import { isFault } from '../../../core/errors.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Entry, Op } from '../../../core/store/ports.ts'
+import { keys, scopeOf } from '../records.ts'
+import type { GroupRecord, MemoryRecord } from '../records.ts'
+
+/** Originals of one group: a commit has 100 operations, an original takes two. */
+export const GROUP_LIMIT = 40
+
+type Stores = Pick<Context, 'store'>
+
+/**
+ * Puts what was made in the place of its originals, which go to the archive. May be repeated. False, and nothing done,
+ * where one of them was forgotten meanwhile.
+ */
+export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: GroupRecord): Promise<boolean> {
+	const { compaction, group: number } = group.made.made_by ?? { compaction: '', group: '' }
+	const first = group.ids[0] ?? ''
+	if (await store.get(keys.archived(uid, compaction, number, first))) return true // before a restart
+	const ops: Op[] = [{ key: keys.memory(uid, group.made.id), value: group.made, expect: null }]
+	for (const id of group.ids) {
+		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+		if (!entry) return dropGroup(store, uid, compaction, number)
+		ops.push({ key: entry.key, value: undefined, expect: entry.rev })
+		ops.push({ key: keys.archived(uid, compaction, number, id), value: entry.value })
+	}
+	try {
+		await store.commit(scopeOf(uid), ops)
+		return true
+	} catch (error) {
+		if (!isFault(error, 'conflict')) throw error
+		return dropGroup(store, uid, compaction, number)
+	}
+}
+
+/** Brings the originals back. May be repeated. */
+export async function undoGroup({ store }: Stores, { uid }: AgentRef, entry: Entry<GroupRecord>): Promise<void> {
+	const { made } = entry.value
+	const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
+	const ops: Op[] = [
+		{ key: entry.key, value: undefined, expect: entry.rev },
+		{ key: keys.memory(uid, made.id), value: undefined },
+		{ key: keys.vector(uid, made.id), value: undefined },
+	]
+	for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
+		ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
+	}
+	await store.commit(scopeOf(uid), ops)
+}
+
+async function dropGroup(store: Context['store'], uid: string, compaction: string, group: string): Promise<false> {
+	await store.delete(keys.group(uid, compaction, group))
+	return false
+}

@@ -1,0 +1,101 @@
+/** Which memories become one, and what they become. Changes nothing. */
+import { newId } from '../../../core/ids.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { embedderOf } from '../embedder.ts'
+import type { MemoryIndex } from '../memory-index.ts'
+import { keys } from '../records.ts'
+import type { GroupRecord, MemoryRecord } from '../records.ts'
+import { HASHING } from '../hashing.ts'
+import { consolidatedIn, persona, promptOf } from './consolidation.ts'
+import type { Consolidated, Note } from './consolidation.ts'
+import { GROUP_LIMIT } from './groups.ts'
+import { repetitions, saidIn } from './repetitions.ts'
+import type { Said } from './repetitions.ts'
+
+/** Asks the agent's model in a run of its own. Throws where it fails. */
+export type AskModel = (prompt: string, persona: string) => Promise<string>
+
+/** The newest ones are left as they are: they may belong to what the agent is busy with. */
+const RECENT = 10
+/** What a model is asked at a time, and how often in one compaction. */
+const NOTES = 40
+const NOTE_CHARACTERS = 16_000
+const MOST_QUESTIONS = 20
+/** Memories in a group of related ones, and how near they are. */
+const RELATED = 12
+const NEAR = { built_in: 0.45, model: 0.6 }
+
+type Tools = Pick<Context, 'store' | 'use' | 'find' | 'log' | 'signal'>
+
+export async function planOf(
+	ctx: Tools,
+	agent: AgentRef,
+	compaction: string,
+	{ index, ask }: { index: MemoryIndex; ask: AskModel | undefined },
+): Promise<GroupRecord[]> {
+	const said: Said[] = []
+	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
+		said.push(saidIn(value.id, value.content))
+	}
+	const groups: GroupRecord[] = []
+	const add = async (ids: string[], content?: string): Promise<void> => {
+		const records = await recordsOf(ctx, agent, ids)
+		const newest = records.at(-1)
+		if (!newest || records.length !== ids.length) return // forgotten meanwhile
+		const made: MemoryRecord = {
+			id: newId(),
+			content: content ?? newest.content,
+			tags: [...new Set(records.flatMap(({ tags }) => tags))],
+			created_at: newest.created_at,
+			made_by: { compaction, group: String(groups.length).padStart(6, '0') },
+		}
+		groups.push({ ids, made })
+	}
+
+	const grouped = new Set<string>()
+	for (const ids of repetitions(said, GROUP_LIMIT)) {
+		await add(ids)
+		for (const id of ids) grouped.add(id)
+	}
+	if (!ask) return groups
+	const older = said.slice(0, Math.max(0, said.length - RECENT)).map(({ id }) => id)
+	const single = older.filter((id) => !grouped.has(id))
+	for (const { ids, content } of await writtenTogether(ctx, agent, single, index, ask)) await add(ids, content)
+	return groups
+}
+
+async function writtenTogether(
+	ctx: Tools,
+	agent: AgentRef,
+	ids: string[],
+	index: MemoryIndex,
+	ask: AskModel,
+): Promise<Consolidated[]> {
+	if (ids.length < 2) return []
+	const embedder = await embedderOf(ctx, agent)
+	const near = embedder.id === HASHING ? NEAR.built_in : NEAR.model
+	const related = await index.groups(agent, embedder, ids, near, RELATED)
+	const found: Consolidated[] = []
+	let notes: Note[] = []
+	let questions = 0
+	const flush = async (): Promise<void> => {
+		if (notes.length < 2 || questions === MOST_QUESTIONS) return
+		questions++
+		found.push(...consolidatedIn(await ask(promptOf(notes), persona), notes))
+		notes = []
+	}
+	for (const group of related) {
+		const records = await recordsOf(ctx, agent, group)
+		const characters = [...notes, ...records].reduce((sum, { content }) => sum + content.length, 0)
+		if (notes.length + records.length > NOTES || characters > NOTE_CHARACTERS) await flush()
+		if (questions === MOST_QUESTIONS) break
+		if (records.reduce((sum, { content }) => sum + content.length, 0) <= NOTE_CHARACTERS) notes.push(...records)
+	}
+	await flush()
+	return found
+}
+
+async function recordsOf({ store }: Tools, { uid }: AgentRef, ids: readonly string[]): Promise<MemoryRecord[]> {
+	const entries = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(uid, id))))
+	return entries.flatMap((entry) => entry?.value ?? []).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}

@@ -1,0 +1,69 @@
+/** Which embedder an agent has, and the one that is a server: asking it, within bounds. */
+import OpenAI from 'openai'
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { EmbeddingOrder } from '../models/contract.ts'
+import type {} from '../agents/contract.ts'
+import { HASHING, normalise } from './hashing.ts'
+
+export interface Embedder {
+	/** Vectors of two embedders with different ids cannot be compared. */
+	id: string
+	/** Absent: the built-in one. */
+	order?: EmbeddingOrder
+}
+
+/** Texts of one request, and what of each text is sent: more than models take would fail the whole request. */
+export const BATCH = 64
+const TEXT_CHARACTERS = 8_000
+const MOST_DIMENSIONS = 8_192
+const MOST_TIMEOUT_MS = 60_000
+
+/** The built-in one where the agent's provider has none, or is not set up right. */
+export async function embedderOf(ctx: Pick<Context, 'use' | 'find' | 'log'>, agent: AgentRef): Promise<Embedder> {
+	try {
+		const record = await ctx.use('agents').find(agent.name)
+		const order = record && (await ctx.find('models')?.embedder(record.config))
+		return order ? { id: `${order.base_url} ${order.model}`, order } : { id: HASHING }
+	} catch (error) {
+		ctx.log.warn({ agent: agent.name }, `the built-in embedder is used: ${messageOf(error)}`)
+		return { id: HASHING }
+	}
+}
+
+/** Vectors of length 1, one for each text. Throws `embedding_failed`. */
+export async function embed(
+	order: EmbeddingOrder,
+	texts: readonly string[],
+	signal: AbortSignal,
+): Promise<Float32Array[]> {
+	const { base_url, api_key, model, timeout_ms } = order
+	const timeout = Math.min(timeout_ms, MOST_TIMEOUT_MS)
+	// The client insists on a key; servers that need none do not look at it.
+	const client = new OpenAI({ baseURL: base_url, apiKey: api_key ?? 'none', timeout, maxRetries: 0 })
+	try {
+		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS))
+		const { data } = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
+		return vectorsOf(data, texts.length)
+	} catch (error) {
+		throw new Fault('embedding_failed', `provider ${order.provider} made no embeddings: ${messageOf(error)}`, {
+			cause: error,
+		})
+	}
+}
+
+function vectorsOf(data: unknown, count: number): Float32Array[] {
+	if (!Array.isArray(data) || data.length !== count) throw new Error(`it did not answer with ${count} vectors`)
+	const vectors: Float32Array[] = []
+	for (const [at, item] of (data as { index?: number; embedding?: unknown }[]).entries()) {
+		const { index = at, embedding } = item ?? {}
+		if (!Array.isArray(embedding) || !embedding.every((value) => Number.isFinite(value))) {
+			throw new Error('it answered with something that is no vector')
+		}
+		vectors[index] = normalise(Float32Array.from(embedding as number[]))
+	}
+	const dimensions = vectors[0]?.length ?? 0
+	const isWhole = vectors.length === count && vectors.every((vector) => vector?.length === dimensions)
+	if (!isWhole || dimensions === 0 || dimensions > MOST_DIMENSIONS) throw new Error('its vectors do not fit together')
+	return vectors
+}

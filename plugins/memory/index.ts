@@ -1,0 +1,69 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { definePlugin } from '../../core/plugin.ts'
+import type { Context } from '../../core/plugin.ts'
+import { compactionsOf } from './compaction/compactions.ts'
+import type { LongTermMemory, MemorySettings } from './contract.ts'
+import { countsOf } from './counts.ts'
+import { embeddingsOf } from './embeddings.ts'
+import { indexThread } from './search/thread.ts'
+import { memoriesOf } from './memories.ts'
+import { memoryIndex } from './memory-index.ts'
+import type { MemoryIndex } from './memory-index.ts'
+import { addPrimitives } from './primitives.ts'
+import { routes } from './routes.ts'
+
+/** Long-term memory: facts that an agent keeps, found again by meaning and by keywords. */
+export default definePlugin<MemorySettings>({
+	name: 'memory',
+	needs: ['auth', 'agents'],
+	config: (joi) =>
+		joi.object<MemorySettings>({ max_per_agent: joi.number().required(), index_mib: joi.number().required() }),
+	start(ctx): LongTermMemory {
+		const folder = join(ctx.gateway.home, 'data', 'index')
+		const failed = (error: unknown): void => ctx.log.error({ err: error }, 'the search index failed; it is made anew')
+		const thread = ctx.own(indexThread({ folder, index_mib: ctx.config.index_mib }, failed), 'index thread')
+		const embeddings = embeddingsOf(ctx, () => index)
+		const index: MemoryIndex = memoryIndex(
+			ctx,
+			thread,
+			(agent, embedder, ids) => void embeddings.make(agent, embedder, ids),
+		)
+		const counts = countsOf(ctx.store)
+		const compactions = compactionsOf(ctx, { counts, index, embeddings })
+		const { compact, compactions: list, undo } = compactions
+		const memories: LongTermMemory = {
+			...memoriesOf(ctx, { counts, index, embeddings }),
+			compact,
+			compactions: list,
+			undo,
+		}
+		addPrimitives(ctx, memories)
+		ctx.on('agent.deleted', async ({ payload }) => {
+			const uid = String(payload.uid)
+			embeddings.forget(uid)
+			counts.forget(uid)
+			await index.drop(uid, true)
+			await compactions.forget(uid)
+		})
+		const afterwards = async (): Promise<void> => {
+			await ctx.serving
+			await removeLeftFiles(ctx, folder)
+			await compactions.resume()
+		}
+		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'long-term memory was not tidied up'))
+		return memories
+	},
+	http: (server, ctx) => routes(server, ctx),
+})
+
+/** Those of agents that were deleted while this was not running. */
+async function removeLeftFiles(ctx: Context, folder: string): Promise<void> {
+	const files = await readdir(folder).catch(() => [])
+	if (files.length === 0) return
+	const living = new Set<string>()
+	for await (const { uid } of ctx.use('agents').list()) living.add(uid)
+	for (const file of files) {
+		if (!living.has(file.split('.')[0] ?? '')) await rm(join(folder, file), { force: true })
+	}
+}

@@ -1,0 +1,163 @@
+/**
+ * The search indexes of agents, seen from the main thread: filled from the store when they are first needed, kept in step
+ * with every write, filled again when the index thread has let go of them.
+ */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Entry } from '../../core/store/ports.ts'
+import type { Embedder } from './embedder.ts'
+import type { Hit, IndexStatus, Question, Row } from './search/protocol.ts'
+import type { IndexThread } from './search/thread.ts'
+import { keys, vectorOf } from './records.ts'
+import type { MemoryRecord, VectorRecord } from './records.ts'
+import { HASHING } from './hashing.ts'
+
+export interface MemoryIndex {
+	/** False where the agent's index would have to be filled first. */
+	isOpen(agent: AgentRef): boolean
+	/** After the write is durable. */
+	added(agent: AgentRef, records: MemoryRecord[]): Promise<void>
+	removed(agent: AgentRef, ids: string[]): Promise<void>
+	embedded(agent: AgentRef, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void>
+	search(agent: AgentRef, embedder: Embedder, question: Question): Promise<Hit[]>
+	groups(agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]>
+	/** By the built-in embedder: for what has no vector yet. */
+	similarity(text: string, contents: string[]): Promise<number[]>
+	status(agent: AgentRef): Promise<IndexStatus | null>
+	/** Filled again when it is needed next; `gone`: its file goes as well. */
+	drop(uid: string, gone: boolean): Promise<void>
+}
+
+/** Rows of one message, and characters of their contents. */
+const ROWS = 256
+const CHARACTERS = 1024 * 1024
+const ATTEMPTS = 3
+
+interface State {
+	embedder: string
+	/** Written meanwhile; what is filled from the store may lack it, or have it still. */
+	late: ({ add: Row } | { remove: string })[]
+	isReady: boolean
+	ready: Promise<void>
+}
+
+/** `lacking`: hears which memories of an agent have no vector by its embedder. */
+export function memoryIndex(
+	{ store, signal }: Pick<Context, 'store' | 'signal'>,
+	thread: IndexThread,
+	lacking: (agent: AgentRef, embedder: Embedder, ids: string[]) => void,
+): MemoryIndex {
+	const states = new Map<string, State>()
+	thread.onLost((uid) => {
+		if (uid === 'all') states.clear()
+		else states.delete(uid)
+	})
+
+	const open = (agent: AgentRef, embedder: Embedder): Promise<void> => {
+		const known = states.get(agent.uid)
+		if (known?.embedder === embedder.id) return known.ready
+		const state: State = { embedder: embedder.id, late: [], isReady: false, ready: Promise.resolve() }
+		states.set(agent.uid, state)
+		state.ready = fill(agent, embedder, state).catch((error: unknown) => {
+			if (states.get(agent.uid) === state) states.delete(agent.uid)
+			throw error
+		})
+		return state.ready
+	}
+
+	const fill = async ({ name, uid }: AgentRef, embedder: Embedder, state: State): Promise<void> => {
+		const without: string[] = []
+		await thread.ask('begin', { uid, embedder: embedder.id })
+		let entries: Entry<MemoryRecord>[] = []
+		let characters = 0
+		const flush = async (): Promise<void> => {
+			const rows = await Promise.all(entries.map(({ value }) => rowOf(uid, value, embedder)))
+			entries = []
+			characters = 0
+			if (embedder.order) without.push(...rows.filter(({ vector }) => !vector).map(({ id }) => id))
+			await thread.ask('fill', { uid, rows })
+		}
+		for await (const entry of store.list<MemoryRecord>(keys.memories(uid))) {
+			if (signal.aborted || states.get(uid) !== state) throw replaced()
+			entries.push(entry)
+			characters += entry.value.content.length
+			if (entries.length === ROWS || characters >= CHARACTERS) await flush()
+		}
+		await flush()
+		if (states.get(uid) !== state) throw replaced()
+		// From here on writes go to the thread by themselves, behind these in its queue.
+		state.isReady = true
+		const late = state.late.map(async (one) =>
+			'add' in one ? thread.ask('add', { uid, rows: [one.add] }) : thread.ask('remove', { uid, ids: [one.remove] }),
+		)
+		await Promise.all([...late, thread.ask('ready', { uid })])
+		if (without.length > 0) lacking({ name, uid }, embedder, without)
+	}
+
+	const rowOf = async (uid: string, record: MemoryRecord, embedder?: Embedder): Promise<Row> => {
+		const { id, content, tags, created_at } = record
+		const row: Row = { id, content, tags, at: Date.parse(created_at) }
+		if (!embedder || embedder.id === HASHING) return row
+		const entry = await store.get<VectorRecord>(keys.vector(uid, id))
+		return entry?.value.embedder === embedder.id ? { ...row, vector: vectorOf(entry.value.bytes) } : row
+	}
+
+	/** Asks the thread for something of an index that must be there; fills it where it is not. */
+	const withIndex = async <R>(agent: AgentRef, embedder: Embedder, ask: () => Promise<R | null>): Promise<R> => {
+		for (let attempt = 1; ; attempt++) {
+			try {
+				await open(agent, embedder)
+				const answer = await ask()
+				if (answer !== null) return answer
+				states.delete(agent.uid)
+			} catch (error) {
+				if (!isFault(error, 'unavailable') || signal.aborted || attempt === ATTEMPTS) throw error
+				continue
+			}
+			if (attempt === ATTEMPTS)
+				throw new Fault('unavailable', 'memory is searched by too many agents at once; try again')
+		}
+	}
+
+	/** The write is in the store already: an index that fails to hear of it is filled again before it is searched. */
+	const tell = async (uid: string, asked: Promise<unknown>): Promise<void> => {
+		await asked.catch(() => states.delete(uid))
+	}
+
+	return {
+		isOpen: ({ uid }) => states.has(uid),
+		async added({ uid }, records) {
+			const state = states.get(uid)
+			if (!state) return // it is filled from the store before it is searched
+			const rows = await Promise.all(records.map((record) => rowOf(uid, record)))
+			if (state.isReady) await tell(uid, thread.ask('add', { uid, rows }))
+			else {
+				state.late.push(...rows.map((add) => ({ add })))
+				await tell(uid, state.ready)
+			}
+		},
+		async removed({ uid }, ids) {
+			const state = states.get(uid)
+			if (!state) return
+			if (state.isReady) await tell(uid, thread.ask('remove', { uid, ids }))
+			else state.late.push(...ids.map((remove) => ({ remove })))
+		},
+		async embedded({ uid }, embedder, vectors) {
+			if (states.get(uid)?.embedder === embedder) await tell(uid, thread.ask('vectors', { uid, embedder, vectors }))
+		},
+		search: (agent, embedder, question) =>
+			withIndex(agent, embedder, () => thread.ask('search', { uid: agent.uid, question })),
+		groups: (agent, embedder, ids, floor, most) =>
+			withIndex(agent, embedder, () => thread.ask('groups', { uid: agent.uid, ids, floor, most })),
+		similarity: (text, contents) => thread.ask('similarity', { text, contents }),
+		status: ({ uid }) => thread.ask('status', { uid }),
+		async drop(uid, gone) {
+			states.delete(uid)
+			await tell(uid, thread.ask('drop', { uid, file: gone }))
+		},
+	}
+}
+
+function replaced(): Fault {
+	return new Fault('unavailable', 'the search index was replaced; try again')
+}

@@ -1,0 +1,86 @@
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { LongTermMemory } from './contract.ts'
+
+const CONTENT_CHARACTERS = 32_000
+export const QUERY_CHARACTERS = 4_000
+export const MOST_RESULTS = 100
+export const DEFAULT_RESULTS = 10
+
+export const content = Joi.string()
+	.min(1)
+	.max(CONTENT_CHARACTERS)
+	.pattern(/\S/)
+	.message('{#label} must hold more than spaces')
+	.description('What to keep, in words that make sense by themselves; at most 32,000 characters.')
+export const tags = Joi.array()
+	.items(Joi.string().min(1).max(64))
+	.max(16)
+	.unique()
+	.description('Labels to search by, at most 16.')
+export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('How many at most; default 10.')
+
+/** Characters of all contents together that a model is shown; longer ones are cut. */
+const SHOWN_CHARACTERS = 40_000
+
+/** `memory.store`, `memory.recall`, `memory.forget`. */
+export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTermMemory): void {
+	ctx.primitive({
+		name: 'memory.store',
+		description:
+			'Stores a fact in long-term memory, where it outlives this conversation. Use it for what will matter later: names, dates, wishes, decisions.',
+		parameters: Joi.object({ content: content.required(), tags }),
+		async run(args, { agent, key, emit }) {
+			const wanted = args as { content: string; tags?: string[] }
+			const { id, created_at, tags: kept } = await memories.store(agent, { ...wanted, key })
+			emit({ event_type: 'memory.stored', payload: { memory_id: id, tags: kept } })
+			return { id, created_at }
+		},
+	})
+	ctx.primitive({
+		name: 'memory.recall',
+		description:
+			'Searches long-term memory, by meaning and by keywords. Use it whenever what you know from earlier may help.',
+		parameters: Joi.object({
+			query: Joi.string().min(1).max(QUERY_CHARACTERS).required().description('What you want to know.'),
+			limit,
+			tags: tags.description('Only memories that have all of these tags.'),
+		}),
+		async run(args, { agent, emit }) {
+			const { query, limit: most = DEFAULT_RESULTS, tags: wanted } = args as unknown as Recall
+			const found = await memories.search(agent, query, most, wanted)
+			emit({
+				event_type: 'memory.recalled',
+				payload: { count: found.length, memory_ids: found.map(({ id }) => id) },
+			})
+			const share = Math.floor(SHOWN_CHARACTERS / Math.max(1, found.length))
+			return { memories: found.map((memory) => ({ ...memory, content: cut(memory.content, share) })) }
+		},
+	})
+	ctx.primitive({
+		name: 'memory.forget',
+		description: 'Removes one memory from long-term memory for good. Its id comes from memory.recall or memory.store.',
+		parameters: Joi.object({ id: Joi.string().min(1).max(64).required().description('The id of the memory.') }),
+		async run(args, { agent, emit }) {
+			const id = args.id as string
+			if (!(await memories.forget(agent, id)))
+				throw new Fault(
+					'not_found',
+					`there is no memory "${id}"; memory.recall answers with the ids of those there are`,
+				)
+			emit({ event_type: 'memory.forgotten', payload: { memory_id: id } })
+			return { id, forgotten: true }
+		},
+	})
+}
+
+interface Recall {
+	query: string
+	limit?: number
+	tags?: string[]
+}
+
+function cut(text: string, most: number): string {
+	return text.length <= most ? text : `${text.slice(0, most)}… [cut: ${text.length - most} more characters]`
+}

@@ -1,0 +1,194 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import type { LongTermMemory, MemorySettings } from './contract.ts'
+import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, tags } from './primitives.ts'
+
+const strict = { convert: false } as const
+const iso = Joi.string().isoDate()
+const id = Joi.string().max(64).required().description('Name of the agent.')
+const memoryId = Joi.string().max(64).required().description('Id of the memory.')
+const compactionId = Joi.string().max(64).required().description('Id of the compaction.')
+const memory = Joi.object({
+	id: Joi.string().required(),
+	content: Joi.string().allow('').required(),
+	tags: Joi.array().items(Joi.string().allow('')).required(),
+	created_at: iso.required(),
+}).id('Memory')
+const found = Joi.object({
+	id: Joi.string().required(),
+	content: Joi.string().allow('').required(),
+	similarity: Joi.number().min(0).max(1).required().description('Cosine of question and content.'),
+	created_at: iso.required(),
+}).id('MemorySearchResult')
+const page = Joi.object({
+	memories: Joi.array().items(memory).required(),
+	next_cursor: Joi.string().allow(null).required().description('For the next page; null at the end.'),
+}).id('MemoryPage')
+const compaction = Joi.object({
+	compaction_id: Joi.string().required(),
+	status: Joi.valid('running', 'completed', 'failed', 'undone').required(),
+	started_at: iso.required(),
+	ended_at: iso.allow(null).required(),
+	memories_before: Joi.number().integer().required(),
+	memories_after: Joi.number().integer().allow(null).required(),
+	merged: Joi.number().integer().required().description('Groups of memories that became one each.'),
+	error: Joi.string().allow(null).required(),
+}).id('Compaction')
+const compactionStarted = Joi.object({
+	agent_id: Joi.string().required(),
+	status: Joi.valid('compaction_started').required(),
+	memories_before: Joi.number().integer().required(),
+	compaction_id: Joi.string().required(),
+})
+const missing = { openapi: { errors: [404] } }
+const contested = { openapi: { errors: [404, 409] } }
+const agentOnly = Joi.object({ id })
+
+interface Params {
+	id: string
+}
+
+export function routes(server: Server, ctx: Context<MemorySettings>): void {
+	const memories = (): LongTermMemory => ctx.use('memory')
+	const agentOf = (name: string): Promise<AgentRef> => ctx.use('agents').get(name)
+
+	server.route<{ Params: Params; Query: { q: string; limit?: number } }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/memory/search',
+		options: {
+			description: 'Search long-term memory',
+			notes:
+				'By meaning and by keywords, best first. What is stored right before and after a match counts a little, too.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:read'),
+			validate: {
+				params: agentOnly,
+				query: Joi.object({
+					q: Joi.string().min(1).max(QUERY_CHARACTERS).required().description('What to search for.'),
+					limit: limit.default(DEFAULT_RESULTS),
+				}),
+			},
+			response: { status: { 200: Joi.array().items(found) } },
+			plugins: missing,
+		},
+		handler: async ({ params, query }) => {
+			const results = await memories().search(await agentOf(params.id), query.q, query.limit ?? DEFAULT_RESULTS)
+			return results.map(({ id, content, similarity, created_at }) => ({ id, content, similarity, created_at }))
+		},
+	})
+	server.route<{ Params: Params; Query: { limit?: number; cursor?: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/memory',
+		options: {
+			description: 'List long-term memory, newest first',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:read'),
+			validate: {
+				params: agentOnly,
+				query: Joi.object({
+					limit: limit.default(50).description('How many at most; default 50. A page of long memories holds fewer.'),
+					cursor: Joi.string().max(64).description('The next_cursor of the page before.'),
+				}),
+			},
+			response: { status: { 200: page } },
+			plugins: missing,
+		},
+		handler: async ({ params, query }) => {
+			const { limit: most = 50, cursor } = query
+			return memories().list(await agentOf(params.id), { limit: most, ...(cursor !== undefined && { cursor }) })
+		},
+	})
+	server.route<{ Params: Params; Payload: { content: string; tags?: string[] } }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/memory',
+		options: {
+			description: 'Store a memory',
+			notes: 'As the agent does by `memory.store`.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: {
+				params: agentOnly,
+				payload: Joi.object({ content: content.required(), tags }).required().prefs(strict),
+			},
+			response: { status: { 201: memory } },
+			plugins: contested,
+		},
+		handler: async ({ params, payload }, h) => {
+			const stored = await memories().store(await agentOf(params.id), payload)
+			await ctx.emit({ event_type: 'memory.stored', payload: { memory_id: stored.id, tags: stored.tags } }, params.id)
+			return h.response(stored).code(201)
+		},
+	})
+	server.route<{ Params: Params & { memory_id: string } }>({
+		method: 'DELETE',
+		path: '/v1/agents/{id}/memory/{memory_id}',
+		options: {
+			description: 'Forget a memory',
+			notes: 'For good: what a compaction made it of is removed as well.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: { params: Joi.object({ id, memory_id: memoryId }) },
+			response: { emptyStatusCode: 204 },
+			plugins: missing,
+		},
+		handler: async ({ params }, h) => {
+			const { memory_id } = params
+			if (!(await memories().forget(await agentOf(params.id), memory_id)))
+				throw new Fault(
+					'not_found',
+					`agent "${params.id}" has no memory "${memory_id}"; GET /v1/agents/${params.id}/memory lists them`,
+				)
+			await ctx.emit({ event_type: 'memory.forgotten', payload: { memory_id } }, params.id)
+			return h.response().code(204)
+		},
+	})
+	server.route<{ Params: Params }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/memory/compact',
+		options: {
+			description: 'Compact long-term memory',
+			notes:
+				'Merges what is stored twice, and has the model write related older memories together, in the background. Originals are kept aside, so it can be undone.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: { params: agentOnly },
+			response: { status: { 200: compactionStarted } },
+			plugins: contested,
+		},
+		handler: async ({ params }) => {
+			const { compaction_id, memories_before } = await memories().compact(await agentOf(params.id))
+			return { agent_id: params.id, status: 'compaction_started' as const, memories_before, compaction_id }
+		},
+	})
+	server.route<{ Params: Params }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/memory/compactions',
+		options: {
+			description: 'List compactions of long-term memory, newest first',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:read'),
+			validate: { params: agentOnly },
+			response: { status: { 200: Joi.array().items(compaction).max(MOST_RESULTS) } },
+			plugins: missing,
+		},
+		handler: async ({ params }) => memories().compactions(await agentOf(params.id)),
+	})
+	server.route<{ Params: Params & { compaction_id: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/memory/compactions/{compaction_id}/undo',
+		options: {
+			description: 'Undo a compaction of long-term memory',
+			notes: 'Brings the originals back and removes what was made of them. The latest one that stands is undone first.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: { params: Joi.object({ id, compaction_id: compactionId }) },
+			response: { status: { 200: compaction } },
+			plugins: contested,
+		},
+		handler: async ({ params }) => memories().undo(await agentOf(params.id), params.compaction_id),
+	})
+}

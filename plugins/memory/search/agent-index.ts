@@ -1,0 +1,258 @@
+/** All that is searched of one agent: both legs, and how their answers become one. */
+import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
+import type { Language } from '../languages.ts'
+import { questionOf, termsOf } from '../words.ts'
+import type { Scored } from './best.ts'
+import { filesOf, readManifest, saveGraph } from './files.ts'
+import { Graph } from './graph.ts'
+import { KeywordIndex } from './keywords.ts'
+import type { Hit, IndexStatus, Question, Row } from './protocol.ts'
+import { Vectors } from './vectors.ts'
+
+/** From so many vectors on a graph is made; fewer are faster looked at one by one. */
+const GRAPH_FROM = 4_096
+/** Changes after which the file of a graph is written again without waiting for the end. */
+const SAVE_AFTER = 4_096
+/** Candidates of each leg, unless more results are asked for. */
+const CANDIDATES = { words: 100, vectors: 40 }
+
+/** Of the graph for each place in a group, since some of them are in other groups already. */
+const GROUP_CANDIDATES = 4
+
+/** A memory at rank r (from 1) counts weight / (FUSION + r) in each leg. */
+const FUSION = 20
+/** What the built-in embedder earns beside the keywords: little, and more the more words of the question are unknown. */
+const HASHING_WEIGHT = { least: 0.05, unknown: 0.3 }
+/** Below this cosine the built-in embedder has found nothing. */
+const HASHING_FLOOR = 0.2
+
+/** Unknown terms of a question for which similar ones are looked up. */
+const MOST_UNKNOWN = 4
+
+export class AgentIndex {
+	readonly uid: string
+	readonly embedder: string
+	readonly #folder: string
+	readonly #keywords = new KeywordIndex()
+	#vectors: Vectors | undefined
+	#graph: Graph | undefined
+	#isFromFile = false
+	#isReady = false
+	readonly #ids: string[] = []
+	readonly #ordinals = new Map<string, number>()
+	readonly #tags = new Map<string, Set<number>>()
+	readonly #languages = new Map<Language, number>()
+
+	constructor(uid: string, embedder: string, folder: string) {
+		this.uid = uid
+		this.embedder = embedder
+		this.#folder = folder
+		if (embedder === HASHING) this.#vectors = new Vectors(HASHING_DIMENSIONS)
+	}
+
+	get isReady(): boolean {
+		return this.#isReady
+	}
+
+	/** About what it takes in memory. */
+	get bytes(): number {
+		return this.#keywords.bytes + (this.#vectors?.bytes ?? 0) + (this.#graph?.bytes ?? 0) + this.#ids.length * 180
+	}
+
+	get status(): IndexStatus {
+		return {
+			memories: this.#ordinals.size,
+			vectors: this.#vectors?.count ?? 0,
+			in_graph: this.#graph?.size ?? 0,
+			from_file: this.#isFromFile,
+		}
+	}
+
+	/** A row that is there already stays as it is. */
+	add(row: Row): void {
+		if (this.#ordinals.has(row.id)) return
+		const { terms, language } = termsOf(row.content, this.#usual())
+		this.#languages.set(language, (this.#languages.get(language) ?? 0) + 1)
+		const ordinal = this.#keywords.add(terms, row.at)
+		this.#ids[ordinal] = row.id
+		this.#ordinals.set(row.id, ordinal)
+		for (const tag of row.tags) {
+			let tagged = this.#tags.get(tag)
+			if (!tagged) this.#tags.set(tag, (tagged = new Set()))
+			tagged.add(ordinal)
+		}
+		if (this.embedder === HASHING) this.#setVector(ordinal, hashTerms(terms))
+		else if (row.vector) this.#setVector(ordinal, row.vector)
+	}
+
+	/** Nothing happens where there is no such memory (any more). */
+	setVector(id: string, vector: Float32Array): void {
+		const ordinal = this.#ordinals.get(id)
+		if (ordinal !== undefined) this.#setVector(ordinal, vector)
+	}
+
+	remove(id: string): void {
+		const ordinal = this.#ordinals.get(id)
+		if (ordinal === undefined) return
+		this.#ordinals.delete(id)
+		this.#ids[ordinal] = ''
+		this.#keywords.remove(ordinal)
+		this.#vectors?.remove(ordinal)
+		this.#graph?.remove(ordinal)
+		for (const [tag, tagged] of this.#tags) {
+			tagged.delete(ordinal)
+			if (tagged.size === 0) this.#tags.delete(tag)
+		}
+	}
+
+	/** All its rows are there: takes the graph from its file, or begins to make one. */
+	ready(): void {
+		this.#isReady = true
+		this.#openGraph()
+	}
+
+	/** Goes on with the graph for about so long. True where there is more to do. */
+	work(milliseconds: number): boolean {
+		if (!this.#isReady || !this.#graph) return false
+		if (this.#graph.work(milliseconds)) return true
+		if (this.#graph.changes >= SAVE_AFTER) this.save()
+		return false
+	}
+
+	/** Where the graph has changed since it was saved last. */
+	save(): void {
+		if (!this.#graph || this.#graph.changes === 0 || this.#graph.size < GRAPH_FROM / 2) return
+		const ids = this.#graph.labels.map((ordinal) => this.#ids[ordinal] ?? '')
+		saveGraph(this.#folder, this.uid, this.#graph, {
+			embedder: this.embedder,
+			dimensions: this.#vectors?.dimensions ?? 0,
+			ids,
+		})
+		this.#graph.changes = 0
+	}
+
+	search({ text, limit, vector, tags }: Question): Hit[] {
+		const allowed = tags.length === 0 ? undefined : this.#having(tags)
+		const terms = questionOf(text, [...this.#languages.keys()], this.#usual())
+		const isBuiltIn = this.embedder === HASHING
+		const most = (least: number): number => Math.max(limit, least)
+		const spelt = this.#withSlips(terms)
+		const byWord = this.#keywords.search(spelt, most(CANDIDATES.words), allowed && ((ordinal) => allowed.has(ordinal)))
+
+		const forms = terms.flat()
+		const near = isBuiltIn ? hashTerms(forms, (term) => this.#keywords.weightOf(term)) : vector
+		const byVector = near ? this.#nearest(near, most(CANDIDATES.vectors), isBuiltIn ? HASHING_FLOOR : 0, allowed) : []
+
+		const weight = isBuiltIn ? this.#hashingWeight(terms) : 1
+		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
+		return fuse(byWord, byVector, weight, limit).map((ordinal) => ({
+			id: this.#ids[ordinal] as string,
+			similarity: plain ? this.#similarity(ordinal, plain) : null,
+		}))
+	}
+
+	/**
+	 * Groups of memories that are at least as near as `floor` to the oldest of their group, 2 to `most` in each. `ids` are
+	 * the ones to look at. Yields between two of them, since it takes long.
+	 */
+	*groups(ids: readonly string[], floor: number, most: number): Generator<undefined, string[][]> {
+		const free = new Set(ids.flatMap((id) => this.#ordinals.get(id) ?? []))
+		const groups: string[][] = []
+		for (const seed of [...free].toSorted((a, b) => a - b)) {
+			yield
+			const vectors = this.#vectors
+			if (!free.has(seed) || !vectors?.has(seed)) continue
+			const scale = 1 / Math.sqrt(vectors.codes(seed).reduce((sum, code) => sum + code * code, 0))
+			const query = Float32Array.from(vectors.codes(seed), (code) => code * scale)
+			const around = this.#graph?.near(query, most * GROUP_CANDIDATES).filter((ordinal) => free.has(ordinal)) ?? free
+			const alike = vectors.scan(query, most, floor, around).map(({ ordinal }) => ordinal)
+			if (alike.length < 2) continue
+			for (const ordinal of alike) free.delete(ordinal)
+			groups.push(alike.toSorted((a, b) => a - b).map((ordinal) => this.#ids[ordinal] as string))
+		}
+		return groups
+	}
+
+	#nearest(query: Float32Array, most: number, floor: number, allowed?: ReadonlySet<number>): Scored[] {
+		if (!this.#vectors || query.length !== this.#vectors.dimensions) return []
+		if (!this.#graph) return this.#vectors.scan(query, most, floor, allowed)
+		// Few of many would hide behind all the others in the graph.
+		if (allowed) return this.#vectors.scan(query, most, floor, allowed)
+		return this.#vectors.scan(query, most, floor, this.#graph.near(query, most))
+	}
+
+	#setVector(ordinal: number, vector: Float32Array): void {
+		this.#vectors ??= new Vectors(vector.length)
+		if (vector.length !== this.#vectors.dimensions) return
+		this.#vectors.set(ordinal, vector)
+		if (!this.#isReady) return
+		if (this.#graph) this.#graph.add(ordinal)
+		else this.#openGraph()
+	}
+
+	#openGraph(): void {
+		const vectors = this.#vectors
+		if (!vectors || vectors.count < GRAPH_FROM) return
+		const manifest = readManifest(this.#folder, this.uid, { embedder: this.embedder, dimensions: vectors.dimensions })
+		if (manifest) {
+			const ordinals = manifest.ids.map((id) => this.#ordinals.get(id) ?? -1)
+			const live = ordinals.filter((ordinal) => ordinal >= 0).length
+			// What was removed stays in the graph's way; one that is mostly that is better made anew.
+			if (live * 2 > ordinals.length) this.#graph = Graph.load(vectors, filesOf(this.#folder, this.uid).graph, ordinals)
+		}
+		this.#isFromFile = this.#graph !== undefined
+		this.#graph ??= new Graph(vectors)
+		for (let ordinal = 0; ordinal < this.#ids.length; ordinal++) if (vectors.has(ordinal)) this.#graph.add(ordinal)
+	}
+
+	#similarity(ordinal: number, query: Float32Array): number | null {
+		if (!this.#vectors?.has(ordinal) || query.length !== this.#vectors.dimensions) return null
+		return Math.round(Math.min(1, Math.max(0, this.#vectors.cosine(ordinal, query))) * 10_000) / 10_000
+	}
+
+	/** A term that no memory has may be misspelt. Looking through all of them takes time, so only for a few. */
+	#withSlips(terms: readonly string[][]): string[][] {
+		let unknown = 0
+		return terms.map((forms) => {
+			if (forms.some((form) => this.#keywords.has(form)) || ++unknown > MOST_UNKNOWN) return forms
+			return [...new Set(forms.flatMap((form) => this.#keywords.alike(form)))]
+		})
+	}
+
+	#hashingWeight(terms: readonly string[][]): number {
+		let all = 0
+		let unknown = 0
+		for (const forms of terms) {
+			const weight = Math.max(...forms.map((form) => this.#keywords.weightOf(form)))
+			all += weight
+			if (!forms.some((form) => this.#keywords.has(form))) unknown += weight
+		}
+		return HASHING_WEIGHT.least + HASHING_WEIGHT.unknown * (all === 0 ? 1 : unknown / all)
+	}
+
+	#having(tags: readonly string[]): Set<number> {
+		const [first = new Set<number>(), ...others] = tags.map((tag) => this.#tags.get(tag) ?? new Set<number>())
+		return others.reduce((both, one) => both.intersection(one), first)
+	}
+
+	/** The language that most of its memories are in. */
+	#usual(): Language | undefined {
+		let usual: Language | undefined
+		let most = 0
+		for (const [language, count] of this.#languages) if (count > most) [usual, most] = [language, count]
+		return usual
+	}
+}
+
+/** Ordinals, best first. By ranks, since the scores of the two legs have nothing in common. */
+function fuse(byWord: readonly Scored[], byVector: readonly Scored[], weight: number, limit: number): number[] {
+	const scores = new Map<number, number>()
+	for (const [rank, { ordinal }] of byWord.entries()) scores.set(ordinal, 1 / (FUSION + rank + 1))
+	for (const [rank, { ordinal }] of byVector.entries()) {
+		scores.set(ordinal, (scores.get(ordinal) ?? 0) + weight / (FUSION + rank + 1))
+	}
+	return [...scores]
+		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])
+		.slice(0, limit)
+		.map(([ordinal]) => ordinal)
+}

@@ -1,0 +1,105 @@
+/**
+ * Graphs kept in files, since making one of 100,000 vectors takes half a minute. A file is a cache: it is read only where
+ * its manifest fits it to the byte (a damaged one can crash the loader), and whatever does not fit is made anew.
+ */
+import { createHash } from 'node:crypto'
+import {
+	closeSync,
+	fsyncSync,
+	mkdirSync,
+	openSync,
+	readFileSync,
+	readSync,
+	renameSync,
+	rmSync,
+	writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import type { Graph } from './graph.ts'
+
+const FORMAT = 1
+const CHUNK_BYTES = 1024 * 1024
+
+export interface Manifest {
+	format: number
+	embedder: string
+	dimensions: number
+	/** The memory of each label of the graph; empty where it is gone. */
+	ids: string[]
+	/** Of the graph's file. */
+	sha256: string
+}
+
+/** Both names of an agent's files begin with its uid, which is a UUID. */
+export function filesOf(folder: string, uid: string): { graph: string; manifest: string } {
+	return { graph: join(folder, `${uid}.usearch`), manifest: join(folder, `${uid}.json`) }
+}
+
+/** Whole or not at all: where it is cut off half way, manifest and file do not fit and are left aside. */
+export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit<Manifest, 'format' | 'sha256'>): void {
+	mkdirSync(folder, { recursive: true, mode: 0o700 })
+	const files = filesOf(folder, uid)
+	const made = `${files.graph}.${process.pid}.tmp`
+	const manifest = `${files.manifest}.${process.pid}.tmp`
+	try {
+		closeSync(openSync(made, 'w', 0o600)) // usearch would make it readable for everybody
+		graph.save(made)
+		sync(made)
+		const body: Manifest = { format: FORMAT, ...about, sha256: digestOf(made) }
+		const text = JSON.stringify(body)
+		const handle = openSync(manifest, 'w', 0o600)
+		writeSync(handle, `${createHash('sha256').update(text).digest('hex')}\n${text}`)
+		fsyncSync(handle)
+		closeSync(handle)
+		renameSync(made, files.graph)
+		renameSync(manifest, files.manifest)
+	} finally {
+		rmSync(made, { force: true })
+		rmSync(manifest, { force: true })
+	}
+}
+
+/** Undefined where there is none, or one that does not fit; then both files are gone. */
+export function readManifest(folder: string, uid: string, wanted: Pick<Manifest, 'embedder' | 'dimensions'>) {
+	const files = filesOf(folder, uid)
+	try {
+		const text = readFileSync(files.manifest, 'utf8')
+		const end = text.indexOf('\n')
+		const body = text.slice(end + 1)
+		if (createHash('sha256').update(body).digest('hex') !== text.slice(0, end)) throw new Error('damaged')
+		const manifest = JSON.parse(body) as Manifest
+		if (manifest.format !== FORMAT || manifest.embedder !== wanted.embedder) throw new Error('of another kind')
+		if (manifest.dimensions !== wanted.dimensions) throw new Error('of another kind')
+		if (digestOf(files.graph) !== manifest.sha256) throw new Error('damaged')
+		return manifest
+	} catch {
+		removeFiles(folder, uid)
+		return undefined
+	}
+}
+
+export function removeFiles(folder: string, uid: string): void {
+	const { graph, manifest } = filesOf(folder, uid)
+	rmSync(graph, { force: true })
+	rmSync(manifest, { force: true })
+}
+
+function digestOf(file: string): string {
+	const hash = createHash('sha256')
+	const chunk = Buffer.alloc(CHUNK_BYTES)
+	const handle = openSync(file, 'r')
+	try {
+		for (let read = readSync(handle, chunk); read > 0; read = readSync(handle, chunk)) {
+			hash.update(chunk.subarray(0, read))
+		}
+	} finally {
+		closeSync(handle)
+	}
+	return hash.digest('hex')
+}
+
+function sync(file: string): void {
+	const handle = openSync(file, 'r+')
+	fsyncSync(handle)
+	closeSync(handle)
+}

@@ -1,0 +1,201 @@
+/**
+ * The keyword leg: BM25 over the terms of memories, in the order in which they were stored. What stands next to a memory
+ * counts for it too, more lightly: an answer often follows its question. That is worked out while searching, so nothing
+ * has to be written anew when a neighbour comes or goes.
+ */
+import { Best } from './best.ts'
+import type { Scored } from './best.ts'
+import { grown } from './grown.ts'
+import { isSlip } from './spelling.ts'
+
+/** Where k1 and b come from, and the rest: measured on conversations and on the labelled set of the tests; all are flat there. */
+const K1 = 0.7
+const B = 0.4
+/** What a term in the first, second … neighbour on either side counts for. */
+const NEAR = [0.5, 0.4, 0.3, 0.2]
+/** A pause after which what is stored has nothing to do with what was stored before. */
+const NEAR_MS = 3_600_000
+/** A term of more memories than this tells nothing of neighbours, and only adds to what rarer terms have found. */
+const COMMON = 512
+/** Postings after which the terms that are left, the most common ones, are not looked at any more. */
+const MOST_POSTINGS = 32_768
+
+/** A shorter term is one slip away from too many others. */
+const SLIP_CHARACTERS = 5
+const SLIPS = 3
+
+/** A posting is `ordinal * COUNTS + count`: a small integer, which V8 keeps without an object of its own. */
+const COUNT_BITS = 6
+const COUNTS = 1 << COUNT_BITS
+
+export class KeywordIndex {
+	readonly #postings = new Map<string, number[]>()
+	#lengths = new Uint32Array(256)
+	/** How many memories right before one are its neighbours. */
+	#back = new Uint8Array(256)
+	#lastAt = 0
+	#removed = new Uint8Array(256)
+	#count = 0
+	#live = 0
+	#postingCount = 0
+	#liveLength = 0
+	/** Kept between searches, all zeros. */
+	#scores = new Float32Array(256)
+	#near = new Float32Array(256)
+
+	/** Ordinals given so far, removed ones too. */
+	get count(): number {
+		return this.#count
+	}
+
+	/** About what it takes in memory. */
+	get bytes(): number {
+		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 14
+	}
+
+	/** Answers with the ordinal. `at`: when it was stored, in milliseconds. */
+	add(terms: readonly string[], at: number): number {
+		const ordinal = this.#count++
+		this.#grow()
+		const counts = new Map<string, number>()
+		for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1)
+		for (const [term, count] of counts) {
+			const posting = ordinal * COUNTS + Math.min(count, COUNTS - 1)
+			const list = this.#postings.get(term)
+			if (list) list.push(posting)
+			else this.#postings.set(term, [posting])
+		}
+		this.#postingCount += counts.size
+		this.#lengths[ordinal] = terms.length
+		const isNear = ordinal > 0 && at - this.#lastAt <= NEAR_MS
+		this.#back[ordinal] = isNear ? Math.min(NEAR.length, (this.#back[ordinal - 1] as number) + 1) : 0
+		this.#lastAt = at
+		this.#liveLength += terms.length
+		this.#live++
+		return ordinal
+	}
+
+	remove(ordinal: number): void {
+		if (this.#removed[ordinal] === 1) return
+		this.#removed[ordinal] = 1
+		this.#live--
+		this.#liveLength -= this.#lengths[ordinal] as number
+	}
+
+	/** How telling a term is: above 0, and 1 for one that only a single memory has. */
+	weightOf(term: string): number {
+		return Math.min(1, this.#idf(this.#postings.get(term)?.length ?? 0) / this.#idf(1))
+	}
+
+	has(term: string): boolean {
+		return this.#postings.has(term)
+	}
+
+	/** Terms that a misspelt one may stand for, those of most memories first. */
+	alike(term: string): string[] {
+		if (term.length < SLIP_CHARACTERS || /^\d/.test(term)) return []
+		const found: { other: string; count: number }[] = []
+		for (const [other, list] of this.#postings) {
+			if (other[0] === term[0] && isSlip(term, other)) found.push({ other, count: list.length })
+		}
+		return found
+			.toSorted((a, b) => b.count - a.count)
+			.slice(0, SLIPS)
+			.map(({ other }) => other)
+	}
+
+	/** The best of them, best first. `terms`: for each its spellings, as `questionOf` answers. `allowed`: which may show. */
+	search(terms: readonly string[][], limit: number, allowed?: (ordinal: number) => boolean): Scored[] {
+		const found = terms
+			.map((forms) => {
+				const lists = forms.map((form) => this.#postings.get(form) ?? []).filter((list) => list.length > 0)
+				return lists.length === 1 ? (lists[0] as number[]) : lists.flat()
+			})
+			.filter((list) => list.length > 0)
+			.toSorted((a, b) => a.length - b.length)
+		const touched: number[] = []
+		let looked = 0
+		for (const [rank, list] of found.entries()) {
+			if (rank > 0 && looked + list.length > MOST_POSTINGS) break
+			looked += list.length
+			if (list.length <= COMMON) this.#open(list, touched)
+			else this.#add(list, rank === 0 ? touched : undefined)
+		}
+
+		const best = new Best(limit)
+		for (const ordinal of touched) {
+			const score = this.#scores[ordinal] as number
+			this.#scores[ordinal] = 0
+			if (this.#removed[ordinal] === 0 && (!allowed || allowed(ordinal))) best.offer(ordinal, score)
+		}
+		return best.take()
+	}
+
+	/** Gives a score to every memory that has the term, and to those near to it. */
+	#open(list: readonly number[], touched: number[]): void {
+		const [scores, near, removed, lengths, back] = [this.#scores, this.#near, this.#removed, this.#lengths, this.#back]
+		const idf = this.#idf(list.length)
+		const nearness = Math.sqrt(idf / this.#idf(1))
+		const perTerm = B / this.#averageLength
+		const seen: number[] = []
+		for (const posting of list) {
+			const ordinal = posting >>> COUNT_BITS
+			if (removed[ordinal] === 1) continue
+			const amount = (posting & (COUNTS - 1)) / (1 - B + perTerm * (lengths[ordinal] as number))
+			if (near[ordinal] === 0) seen.push(ordinal)
+			near[ordinal] = (near[ordinal] as number) + amount
+			const light = amount * nearness
+			for (let distance = back[ordinal] as number; distance > 0; distance--) {
+				const other = ordinal - distance
+				if (near[other] === 0) seen.push(other)
+				near[other] = (near[other] as number) + light * (NEAR[distance - 1] as number)
+			}
+			for (let distance = 1; distance <= NEAR.length; distance++) {
+				const other = ordinal + distance
+				if (other >= this.#count || (back[other] as number) < distance) break
+				if (near[other] === 0) seen.push(other)
+				near[other] = (near[other] as number) + light * (NEAR[distance - 1] as number)
+			}
+		}
+		for (const ordinal of seen) {
+			const amount = near[ordinal] as number
+			near[ordinal] = 0
+			if (scores[ordinal] === 0) touched.push(ordinal)
+			scores[ordinal] = (scores[ordinal] as number) + (idf * amount * (K1 + 1)) / (amount + K1)
+		}
+	}
+
+	/** Adds to the scores that there are, and where `touched` is given also gives new ones. */
+	#add(list: readonly number[], touched?: number[]): void {
+		const [scores, lengths, removed] = [this.#scores, this.#lengths, this.#removed]
+		const idf = this.#idf(list.length) * (K1 + 1)
+		const perTerm = B / this.#averageLength
+		for (const posting of list) {
+			const ordinal = posting >>> COUNT_BITS
+			const score = scores[ordinal] as number
+			if (score === 0) {
+				if (!touched || removed[ordinal] === 1) continue
+				touched.push(ordinal)
+			}
+			const amount = (posting & (COUNTS - 1)) / (1 - B + perTerm * (lengths[ordinal] as number))
+			scores[ordinal] = score + (idf * amount) / (amount + K1)
+		}
+	}
+
+	get #averageLength(): number {
+		return Math.max(1, this.#liveLength / Math.max(1, this.#live))
+	}
+
+	#idf(documents: number): number {
+		const all = Math.max(this.#live, documents)
+		return Math.log(1 + (all - documents + 0.5) / (documents + 0.5))
+	}
+
+	#grow(): void {
+		this.#lengths = grown(this.#lengths, this.#count)
+		this.#back = grown(this.#back, this.#count)
+		this.#removed = grown(this.#removed, this.#count)
+		this.#scores = grown(this.#scores, this.#count)
+		this.#near = grown(this.#near, this.#count)
+	}
+}

@@ -1,0 +1,78 @@
+/** The main thread's side of the index thread: starts it when it is needed, asks it, and outlives it. */
+import { Worker } from 'node:worker_threads'
+import { Fault } from '../../../core/errors.ts'
+import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
+
+/** Beyond the indexes themselves. */
+const HEAP_MIB = 512
+const MAX_WAITING = 10_000
+
+export interface IndexThread extends AsyncDisposable {
+	/** Throws `unavailable` where the thread ended meanwhile; asking again starts another one. */
+	ask<C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>>
+	/** Hears of indexes that the thread let go of; `all` where it ended. Called before anything else is asked. */
+	onLost(heard: (uid: string) => void): void
+}
+
+interface Waiting {
+	resolve: (result: never) => void
+	reject: (error: Error) => void
+}
+
+export function indexThread(settings: IndexSettings, failed: (error: unknown) => void): IndexThread {
+	let worker: Worker | undefined
+	let lost: (uid: string) => void = () => {}
+	let last = 0
+	const waiting = new Map<number, Waiting>()
+
+	const start = (): Worker => {
+		const made = new Worker(new URL('./worker.ts', import.meta.url), {
+			workerData: settings,
+			env: {},
+			execArgv: [], // what the process was started with is not meant for this thread
+			resourceLimits: { maxOldGenerationSizeMb: settings.index_mib + HEAP_MIB },
+		})
+		made.unref()
+		made.on('message', (reply: IndexReply) => {
+			if ('evicted' in reply) return lost(reply.evicted)
+			const one = waiting.get(reply.id)
+			waiting.delete(reply.id)
+			if ('error' in reply) one?.reject(new Error(`the index thread: ${reply.error}`))
+			else one?.resolve(reply.result as never)
+		})
+		made.on('error', failed)
+		made.on('exit', () => {
+			if (worker === made) worker = undefined
+			lost('all')
+			const fault = new Fault('unavailable', 'the search index was restarted; try again')
+			for (const one of waiting.values()) one.reject(fault)
+			waiting.clear()
+		})
+		return made
+	}
+
+	const ask = <C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>> => {
+		if (waiting.size >= MAX_WAITING) {
+			throw new Fault('queue_full', `${MAX_WAITING} requests wait for the search index already; try again later`, {
+				headers: { 'retry-after': '1' },
+			})
+		}
+		worker ??= start()
+		const id = ++last
+		return new Promise<Result<C>>((resolve, reject) => {
+			waiting.set(id, { resolve, reject })
+			worker?.postMessage({ id, call, params } satisfies IndexRequest)
+		})
+	}
+
+	return {
+		ask: async (call, params) => ask(call, params),
+		onLost: (heard) => void (lost = heard),
+		async [Symbol.asyncDispose]() {
+			if (!worker) return
+			const ending = worker
+			await ask('close', null).catch(failed)
+			await ending.terminate()
+		},
+	}
+}

@@ -1,0 +1,89 @@
+/**
+ * The vectors of one agent, a byte a dimension: small enough to look at each of them, exactly, where that is fast or the
+ * graph is not there yet.
+ */
+import { Best } from './best.ts'
+import type { Scored } from './best.ts'
+import { grown } from './grown.ts'
+
+const START = 256
+
+export class Vectors {
+	readonly dimensions: number
+	#codes: Int8Array
+	/** What a code counts for; 0 where there is no vector. */
+	#scales = new Float32Array(START)
+	#count = 0
+
+	constructor(dimensions: number) {
+		this.dimensions = dimensions
+		this.#codes = new Int8Array(START * dimensions)
+	}
+
+	/** How many there are. */
+	get count(): number {
+		return this.#count
+	}
+
+	get bytes(): number {
+		return this.#codes.length + this.#scales.length * 4
+	}
+
+	/** `vector`: of length 1. All zeros are no vector. */
+	set(ordinal: number, vector: Float32Array): void {
+		this.#scales = grown(this.#scales, ordinal + 1)
+		this.#codes = grown(this.#codes, (ordinal + 1) * this.dimensions)
+		const had = this.has(ordinal)
+		const codes = this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
+		this.#scales[ordinal] = encode(vector, codes)
+		this.#count += Number(this.has(ordinal)) - Number(had)
+	}
+
+	has(ordinal: number): boolean {
+		return (this.#scales[ordinal] ?? 0) !== 0
+	}
+
+	remove(ordinal: number): void {
+		if (!this.has(ordinal)) return
+		this.#scales[ordinal] = 0
+		this.#count--
+	}
+
+	/** A view of it; changes with the next `set`. */
+	codes(ordinal: number): Int8Array {
+		return this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
+	}
+
+	/** -1 to 1; 0 where there is no vector. */
+	cosine(ordinal: number, query: Float32Array): number {
+		const codes = this.#codes
+		let sum = 0
+		for (let at = 0, from = ordinal * this.dimensions; at < this.dimensions; at++) {
+			sum += (query[at] as number) * (codes[from + at] as number)
+		}
+		return sum * (this.#scales[ordinal] ?? 0)
+	}
+
+	/** The nearest of `ordinals`, all where it is absent, that are at least as near as `floor`; nearest first. */
+	scan(query: Float32Array, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
+		const best = new Best(limit)
+		const look = (ordinal: number): void => {
+			if (!this.has(ordinal)) return
+			const score = this.cosine(ordinal, query)
+			if (score >= floor) best.offer(ordinal, score)
+		}
+		if (ordinals) for (const ordinal of ordinals) look(ordinal)
+		else for (let ordinal = 0; ordinal < this.#scales.length; ordinal++) look(ordinal)
+		return best.take()
+	}
+}
+
+/** Answers with what a code counts for. */
+export function encode(vector: Float32Array, codes: Int8Array): number {
+	let most = 0
+	for (const value of vector) most = Math.max(most, Math.abs(value))
+	if (most === 0) return 0
+	const factor = 127 / most
+	for (let at = 0; at < codes.length; at++) codes[at] = Math.round((vector[at] as number) * factor)
+	return most / 127
+}

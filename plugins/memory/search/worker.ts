@@ -1,0 +1,147 @@
+/**
+ * The thread that indexes and searches, so that the main thread never waits for it. It holds nothing that the store does
+ * not have: it may be ended at any time, and an index that it let go of is filled again.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import { AgentIndex } from './agent-index.ts'
+import { removeFiles } from './files.ts'
+import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
+import { hashTerms } from '../hashing.ts'
+import { termsOf } from '../words.ts'
+
+/** For how long calls may have to wait for work that nobody asked for. */
+const SLICE_MS = 4
+
+const port = parentPort
+if (!port) throw new Error('this file is a thread of plugins/memory')
+const { folder, index_mib } = workerData as IndexSettings
+/** The one that was used longest ago comes first. */
+const indexes = new Map<string, AgentIndex>()
+let isWorking = false
+
+type Handlers = { [C in IndexCall]: (params: Params<C>) => Result<C> | Promise<Result<C>> }
+
+const handlers: Handlers = {
+	begin: ({ uid, embedder }) => void indexes.set(uid, new AgentIndex(uid, embedder, folder)),
+	fill({ uid, rows }) {
+		const index = indexes.get(uid)
+		for (const row of rows) index?.add(row)
+	},
+	ready({ uid }) {
+		use(uid)?.ready()
+		makeRoom(uid)
+	},
+	add({ uid, rows }) {
+		const index = use(uid)
+		for (const row of rows) index?.add(row)
+		if (index) makeRoom(uid)
+		return index !== undefined
+	},
+	vectors({ uid, embedder, vectors }) {
+		const index = use(uid)
+		if (index?.embedder !== embedder) return false
+		for (const { id, vector } of vectors) index.setVector(id, vector)
+		makeRoom(uid)
+		return true
+	},
+	remove({ uid, ids }) {
+		const index = use(uid)
+		for (const id of ids) index?.remove(id)
+		return index !== undefined
+	},
+	search: ({ uid, question }) => use(uid)?.search(question) ?? null,
+	async groups({ uid, ids, floor, most }) {
+		const index = use(uid)
+		if (!index) return null
+		const steps = index.groups(ids, floor, most)
+		for (let until = performance.now() + SLICE_MS; ;) {
+			const { done, value } = steps.next()
+			if (done) return value
+			if (performance.now() < until) continue
+			await turn()
+			until = performance.now() + SLICE_MS
+		}
+	},
+	similarity({ text, contents }) {
+		const question = hashTerms(termsOf(text).terms)
+		return contents.map((content) => {
+			const vector = hashTerms(termsOf(content).terms)
+			const cosine = question.reduce((sum, value, at) => sum + value * (vector[at] as number), 0)
+			return Math.round(Math.min(1, Math.max(0, cosine)) * 10_000) / 10_000
+		})
+	},
+	status: ({ uid }) => indexes.get(uid)?.status ?? null,
+	drop({ uid, file }) {
+		indexes.delete(uid)
+		if (file) removeFiles(folder, uid)
+	},
+	close() {
+		for (const index of indexes.values()) save(index)
+		port.unref()
+	},
+}
+
+port.on('message', (request: IndexRequest) => {
+	void answer(request)
+	work()
+})
+
+async function answer({ id, call, params }: IndexRequest): Promise<void> {
+	const handler = handlers[call] as (params: unknown) => unknown
+	try {
+		send({ id, result: await handler(params) })
+	} catch (error) {
+		send({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+	}
+}
+
+function send(reply: IndexReply): void {
+	port?.postMessage(reply)
+}
+
+function use(uid: string): AgentIndex | undefined {
+	const index = indexes.get(uid)
+	if (!index) return undefined
+	indexes.delete(uid)
+	indexes.set(uid, index)
+	return index
+}
+
+/** Lets go of the indexes that were used longest ago, but never of the one in use. */
+function makeRoom(inUse: string): void {
+	let bytes = 0
+	for (const index of indexes.values()) bytes += index.bytes
+	for (const [uid, index] of indexes) {
+		if (bytes <= index_mib * 1024 * 1024) return
+		if (uid === inUse || !index.isReady) continue
+		bytes -= index.bytes
+		save(index)
+		indexes.delete(uid)
+		send({ evicted: uid })
+	}
+}
+
+/** A file that cannot be written costs time at the next start, nothing else. */
+function save(index: AgentIndex): void {
+	try {
+		index.save()
+	} catch (error) {
+		process.emitWarning(`the graph of ${index.uid} was not saved: ${String(error)}`)
+	}
+}
+
+/** Goes on with graphs while there is any to make, with a turn for messages in between. */
+function work(): void {
+	if (isWorking) return
+	const busy = indexes.values().find((index) => index.work(SLICE_MS))
+	if (!busy) return
+	isWorking = true
+	setImmediate(() => {
+		isWorking = false
+		work()
+	})
+}
+
+function turn(): Promise<void> {
+	return new Promise((resolve) => setImmediate(resolve))
+}

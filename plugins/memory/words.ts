@@ -1,0 +1,113 @@
+/**
+ * From text to the terms that searching compares: lower case, no function words, no endings, no accents. Languages that
+ * write no spaces give pairs of characters instead of words.
+ */
+import { languageOf, languages } from './languages.ts'
+import type { Language } from './languages.ts'
+
+export interface Terms {
+	/** In the order of the text, repeated as often as they stand there. */
+	terms: string[]
+	language: Language
+}
+
+/** Longer ones are no words but keys, addresses or pictures in base64; their beginning tells them apart. */
+const WORD_CHARACTERS = 48
+const STEMS_KEPT = 20_000
+
+const wordPattern = /[\p{L}\p{N}\p{M}]+/gu
+const contraction = /(?:n't|'(?:s|re|ve|ll|d|m))(?![\p{L}\p{N}])/gu
+const unspaced =
+	/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u
+const han = /\p{Script=Han}/u
+const ascii = /^[\x00-\x7f]*$/ // oxlint-disable-line no-control-regex -- the whole of ASCII is meant
+const marks = /\p{M}+/gu
+const ordinal = /^(\d+)(?:st|nd|rd|th)$/
+const leadingZeros = /^0+(?=\d)/
+
+/** `usual`: the language that is meant where the text does not tell, such as a name alone. */
+export function termsOf(text: string, usual: Language | undefined = languages[0]): Terms {
+	const words = wordsOf(text)
+	const language = languageOf(words, usual) ?? (languages[0] as Language)
+	const terms: string[] = []
+	for (const word of words) if (!language.function_words.has(word)) terms.push(...spellings(word, language))
+	return { terms, language }
+}
+
+/**
+ * Of a question: for each of its terms, the forms that the term has in the languages of what is searched, without
+ * repetition. Its function words are kept where there is nothing else.
+ */
+export function questionOf(text: string, among: readonly Language[], usual?: Language): string[][] {
+	const words = [...new Set(wordsOf(text))]
+	const language = languageOf(words, usual)
+	const telling = words.filter((word) => !language?.function_words.has(word))
+	const forms = new Map<string, string[]>()
+	for (const word of telling.length > 0 ? telling : words) {
+		const all = among.map((one) => spellings(word, one))
+		for (const [at, first] of (all[0] ?? []).entries()) {
+			const found = [...new Set(all.map((one) => one[at] ?? first))]
+			forms.set(found.join(' '), found)
+		}
+	}
+	return [...forms.values()]
+}
+
+/** Lower-case words as they are written. */
+export function wordsOf(text: string): string[] {
+	let lower = text.toLowerCase()
+	if (!ascii.test(lower)) lower = lower.normalize('NFKC').replaceAll(/[’ʼ＇]/g, "'")
+	if (lower.includes("'")) lower = lower.replaceAll(contraction, '')
+	return lower.match(wordPattern) ?? []
+}
+
+function spellings(word: string, language: Language): string[] {
+	if (!ascii.test(word) && unspaced.test(word)) return pairsOf(word, language)
+	return [formOf(word.slice(0, WORD_CHARACTERS), language)]
+}
+
+const caches = new Map<Language, Map<string, string>>()
+
+/** Stemming takes longer than all the rest, and the same words come again and again. */
+function formOf(word: string, language: Language): string {
+	let cache = caches.get(language)
+	if (!cache) caches.set(language, (cache = new Map()))
+	let form = cache.get(word)
+	if (form === undefined) {
+		form = makeForm(word, language)
+		if (cache.size >= STEMS_KEPT) cache.clear()
+		cache.set(word, form)
+	}
+	return form
+}
+
+function makeForm(word: string, language: Language): string {
+	if (word.charCodeAt(0) <= 0x39) return word.replace(leadingZeros, '').replace(ordinal, '$1')
+	const stem = language.stem(word)
+	return ascii.test(stem) ? stem : stem.normalize('NFD').replaceAll(marks, '').normalize('NFC')
+}
+
+/** Of each stretch without spaces every pair of neighbours, and each Chinese character by itself: it may be a word. */
+function pairsOf(word: string, language: Language): string[] {
+	const terms: string[] = []
+	let stretch: string[] = []
+	let other = ''
+	const flush = (): void => {
+		if (other !== '') terms.push(formOf(other.slice(0, WORD_CHARACTERS), language))
+		for (const [at, character] of stretch.entries()) {
+			const next = stretch[at + 1]
+			if (next !== undefined) terms.push(character + next)
+			if (han.test(character) || stretch.length === 1) terms.push(character)
+		}
+		other = ''
+		stretch = []
+	}
+	for (const character of word) {
+		const isUnspaced = unspaced.test(character)
+		if (isUnspaced ? other !== '' : stretch.length > 0) flush()
+		if (isUnspaced) stretch.push(character)
+		else other += character
+	}
+	flush()
+	return terms
+}

@@ -1,0 +1,286 @@
+/** Compaction: what is merged, what becomes of the originals, and what a crash half way leaves. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import type { Test } from 'tap'
+import type { Context } from '../../../core/plugin.ts'
+import { consolidatedIn, promptOf } from '../../../plugins/memory/compaction/consolidation.ts'
+import { repetitions, saidIn } from '../../../plugins/memory/compaction/repetitions.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { refused } from '../../support/refused.ts'
+import { follow } from '../../support/runs.ts'
+import type { Followed } from '../../support/runs.ts'
+
+const world = globalThis as { lent?: Context }
+const lender = {
+	'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
+}
+
+async function fill(gateway: TestGateway, contents: readonly string[]): Promise<string[]> {
+	const ids: string[] = []
+	for (const content of contents) {
+		const { body } = await gateway.request('POST', '/v1/agents/ada/memory', { body: { content, tags: ['kept'] } })
+		ids.push(body.id)
+	}
+	return ids
+}
+
+async function all(gateway: TestGateway): Promise<Answer[]> {
+	return (await gateway.request('GET', '/v1/agents/ada/memory?limit=100')).body.memories
+}
+
+const textsOf = (memories: { content: string }[]): string[] => memories.map(({ content }) => content).toSorted()
+
+async function compact(agent: Followed): Promise<Answer> {
+	const { status, body } = await agent.call('memory/compact', {})
+	if (status !== 200) throw new Error(`compaction was answered with ${status}`)
+	return (
+		await agent.stream.waitFor(
+			(event) => event.event_type === 'memory.compacted' && event.payload.compaction_id === body.compaction_id,
+		)
+	).payload
+}
+
+const TWICE = ['Rex is a dog.', 'The bill is paid.', 'rex is THE dog', 'Rex is a dog. He is seven.', 'Rex is no dog.']
+
+async function offline(t: Test): Promise<{ gateway: TestGateway; agent: Followed }> {
+	const gateway = await startGateway({ config: 'plugins:\n  lender: true\n', files: lender })
+	t.teardown(() => gateway.stop())
+	return { gateway, agent: await follow(t, gateway, 'ada') }
+}
+
+void t.test('without a model, what is said twice is merged, and no sentence is lost', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const ids = await fill(gateway, TWICE)
+	t.match(await compact(agent), { status: 'completed', memories_before: 5, memories_after: 3, merged: 1 })
+	const kept = await all(gateway)
+	t.strictSame(textsOf(kept), ['Rex is a dog. He is seven.', 'Rex is no dog.', 'The bill is paid.'])
+	const made = kept.find(({ content }) => content.includes('seven'))
+	t.notOk(ids.includes(made.id))
+	t.strictSame(made.tags, ['kept'])
+	const { body } = await gateway.request('GET', '/v1/agents/ada/memory/search?q=is%20Rex%20seven%20already')
+	t.equal(body[0].id, made.id, 'it is found at once')
+	t.match(await compact(agent), { status: 'completed', memories_before: 3, memories_after: 3, merged: 0 })
+})
+
+void t.test('undone, everything is as it was', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, TWICE)
+	const before = await all(gateway)
+	const { compaction_id } = await compact(agent)
+	const undo = (): Promise<Answer> => agent.call(`memory/compactions/${compaction_id}/undo`, {})
+	const { status, body } = await undo()
+	t.equal(status, 200)
+	t.match(body, { compaction_id, status: 'undone', merged: 1 })
+	await agent.stream.waitFor('memory.compaction_undone')
+	t.strictSame(await all(gateway), before)
+	const found = (await gateway.request('GET', '/v1/agents/ada/memory/search?q=Rex%20dog')).body
+	t.strictSame(textsOf(found).filter((text) => text.toLowerCase().includes('rex')).length, 4)
+	refused(t, await undo(), { status: 409, code: 'conflict', says: /is undone/ })
+	const unknown = await agent.call('memory/compactions/nothing/undo', {})
+	refused(t, unknown, { status: 404, code: 'not_found' })
+})
+
+void t.test('of two compactions the later one is undone first', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, ['One.', 'one', 'Two.'])
+	const first = await compact(agent)
+	await fill(gateway, ['ONE!', 'two'])
+	const second = await compact(agent)
+	t.match(second, { merged: 2, memories_after: 2 })
+	const undo = (id: unknown): Promise<Answer> => agent.call(`memory/compactions/${String(id)}/undo`, {})
+	refused(t, await undo(first.compaction_id), { status: 409, code: 'conflict', says: /came later/ })
+	t.equal((await undo(second.compaction_id)).status, 200)
+	t.equal((await undo(first.compaction_id)).status, 200)
+	t.strictSame(textsOf(await all(gateway)), ['ONE!', 'One.', 'Two.', 'one', 'two'])
+})
+
+void t.test('what is forgotten is gone with all that it was made of', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, ['One.', 'one', 'Two.'])
+	await compact(agent)
+	await fill(gateway, ['ONE!'])
+	const { compaction_id } = await compact(agent)
+	const made = (await all(gateway)).find(({ content }) => content === 'ONE!')
+	t.equal((await gateway.request('DELETE', `/v1/agents/ada/memory/${made.id}`)).status, 204)
+	const uid = (await world.lent?.use('agents').get('ada'))?.uid ?? ''
+	const left: string[] = []
+	for await (const { value } of world.lent?.store.list([`agent:${uid}`]) ?? []) left.push(JSON.stringify(value))
+	t.notMatch(left.join('\n'), /"one"|"One\."|"ONE!"/i)
+	t.equal((await agent.call(`memory/compactions/${compaction_id}/undo`, {})).status, 200)
+	t.strictSame(textsOf(await all(gateway)), ['Two.'], 'undoing brings nothing of it back')
+})
+
+const OLD = [
+	'Maya lives in Lisbon, near the harbour.',
+	'Maya has lived in Lisbon near the harbour since 2019.',
+	...Array.from({ length: 10 }, (_, n) => `Recent thing number ${n}${n}.`),
+]
+
+interface WithModel {
+	gateway: TestGateway
+	agent: Followed
+	model: Awaited<ReturnType<typeof startModelServer>>
+}
+
+async function withModel(t: Test): Promise<WithModel> {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	const gateway = await startGateway({
+		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    model: chat\n`,
+	})
+	t.teardown(() => gateway.stop())
+	return { model, gateway, agent: await follow(t, gateway, 'ada') }
+}
+
+void t.test('a model writes older memories together that belong together', async (t) => {
+	const { model, gateway, agent } = await withModel(t)
+	const together = 'Maya has lived in Lisbon, near the harbour, since 2019.'
+	model.on('Some of these notes', JSON.stringify([{ from: [1, 2], content: together }]))
+	await fill(gateway, OLD)
+	t.match(await compact(agent), { status: 'completed', memories_before: 12, memories_after: 11, merged: 1 })
+	const texts = textsOf(await all(gateway))
+	t.ok(texts.includes(together))
+	t.strictSame(
+		texts.filter((text) => text.startsWith('Maya')),
+		[together],
+	)
+	const [asked] = model.requests('Some of these notes')
+	t.notOk(asked?.tools, 'the model is offered no tools')
+	const { body } = await gateway.request('GET', '/v1/agents/ada/history')
+	t.strictSame(body, [], 'it does not show in the conversation')
+})
+
+void t.test('an answer that loses a number, or is none, changes nothing', async (t) => {
+	const { model, gateway, agent } = await withModel(t)
+	model.on(
+		'Some of these notes',
+		JSON.stringify([{ from: [1, 2], content: 'Maya lives in Lisbon.' }]),
+		'I cannot do that.',
+	)
+	await fill(gateway, OLD)
+	const before = await all(gateway)
+	t.match(await compact(agent), { status: 'completed', merged: 0, memories_after: 12 })
+	t.match(await compact(agent), { status: 'completed', merged: 0, memories_after: 12 })
+	t.strictSame(await all(gateway), before)
+})
+
+void t.test('where the model fails nothing is changed, also not what is said twice', async (t) => {
+	const { model, gateway, agent } = await withModel(t)
+	model.on('Some of these notes', { status: 401, message: 'no such key' })
+	await fill(gateway, ['Rex is a dog.', 'rex is a dog', ...OLD])
+	const before = await all(gateway)
+	const ended = await compact(agent)
+	t.match(ended, { status: 'failed', merged: 0, error: /model/ })
+	t.strictSame(await all(gateway), before)
+	t.match((await agent.call('memory/compactions')).body[0], { status: 'failed', memories_after: null })
+})
+
+void t.test('a second one is refused while one is under way', async (t) => {
+	const { model, gateway, agent } = await withModel(t)
+	model.on('Some of these notes', { text: '[]', pauseMs: 200 })
+	await fill(gateway, OLD)
+	t.equal((await agent.call('memory/compact', {})).status, 200)
+	refused(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /under way/ })
+	t.equal((await agent.call('memory/compactions')).body[0].status, 'running')
+	await agent.stream.waitFor('memory.compacted')
+	t.equal((await agent.call('memory/compact', {})).status, 200)
+	await agent.stream.waitFor('memory.compacted', 2)
+})
+
+void t.test('one that a crash cut off is brought to its end, or has changed nothing', async (t) => {
+	const home = makeHome({ config: 'plugins:\n  lender: true\n', files: lender })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await startGateway({ home })
+	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const ids = await fill(first, ['Alpha.', 'alpha', 'Beta.', 'beta', 'Gamma.'])
+	const { uid } = (await world.lent?.use('agents').get('ada')) ?? { uid: '' }
+	const scope = `agent:${uid}`
+	const record = {
+		agent: 'ada',
+		started_at: new Date().toISOString(),
+		ended_at: null,
+		memories_before: 5,
+		memories_after: null,
+		merged: 0,
+		error: null,
+	}
+	const put = (key: string[], value: object): Promise<unknown> | undefined =>
+		world.lent?.store.put([scope, ...key] as [string], value)
+	// As a process leaves it that was killed while it planned, and one that was killed once its plan was written.
+	await put(['memory-compaction', 'c1'], { ...record, compaction_id: 'c1', status: 'planning' })
+	await put(['memory-compaction', 'c2'], { ...record, compaction_id: 'c2', status: 'applying' })
+	for (const [group, two] of [ids.slice(0, 2), ids.slice(2, 4)].entries()) {
+		const made_by = { compaction: 'c2', group: String(group) }
+		const made = { id: `made-${group}`, content: `Made ${group}.`, tags: [], created_at: record.started_at, made_by }
+		await put(['memory-group', 'c2', String(group)], { ids: two, made })
+	}
+	await first.stop()
+
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const agent = await follow(t, second, 'ada')
+	for (;;) {
+		const { body } = await agent.call('memory/compactions')
+		if (body.some(({ status }: Answer) => status === 'running')) continue
+		t.match(body, [
+			{ compaction_id: 'c2', status: 'completed', merged: 2, memories_after: 3 },
+			{ compaction_id: 'c1', status: 'failed', error: /stopped/ },
+		])
+		break
+	}
+	t.strictSame(textsOf(await all(second)), ['Gamma.', 'Made 0.', 'Made 1.'])
+	t.equal((await agent.call('memory/compactions/c2/undo', {})).status, 200)
+	t.strictSame(textsOf(await all(second)), ['Alpha.', 'Beta.', 'Gamma.', 'alpha', 'beta'])
+})
+
+void t.test('only what is said again in the same words is a repetition', async (t) => {
+	const said = (...contents: string[]): string[][] =>
+		repetitions(
+			contents.map((content, at) => saidIn(String(at), content)),
+			40,
+		)
+	t.strictSame(said('Alice likes tea.', 'Alice does not like tea.', 'Alice likes teas'), [])
+	t.strictSame(said('The cat sleeps!', 'a cat sleeps'), [['0', '1']])
+	t.strictSame(said('A. B.', 'B', 'C', 'b. c. a'), [['0', '1', '2', '3']], 'into the one that says all')
+	t.strictSame(said('猫は三歳です。', '猫は三歳です', '犬は三歳です'), [['0', '1']])
+	t.strictSame(said('…', '!!', ''), [], 'what has no words is like nothing')
+	const many = said(...Array.from({ length: 100 }, () => 'same'))
+	t.strictSame(
+		many.map((group) => group.length),
+		[40],
+	)
+})
+
+void t.test('of a model answer only what can be trusted is used', async (t) => {
+	const notes = ['Ines is 31.', 'Ines lives in Graz.', 'Tom has 2 cats.'].map((content, at) => ({
+		id: String(at),
+		content,
+		created_at: '2026-01-01T00:00:00.000Z',
+	}))
+	const used = (answer: unknown): string[][] =>
+		consolidatedIn(typeof answer === 'string' ? answer : JSON.stringify(answer), notes).map(({ ids }) => ids)
+	const good = { from: [1, 2], content: 'Ines is 31 and lives in Graz.' }
+	t.strictSame(used([good]), [['0', '1']])
+	t.strictSame(used(`Here you are:\n\`\`\`json\n${JSON.stringify([good])}\n\`\`\``), [['0', '1']])
+	for (const bad of [
+		'',
+		'nothing',
+		'[',
+		'{}',
+		[null],
+		[7],
+		[{ from: [1], content: 'Ines is 31.' }],
+		[{ from: [1, 1], content: 'Ines is 31.' }],
+		[{ from: [1, 9], content: 'Ines is 31.' }],
+		[{ from: ['1', '2'], content: 'Ines is 31.' }],
+		[{ from: [1, 2], content: '' }],
+		[{ from: [1, 2], content: 'Ines lives in Graz.' }],
+		[{ from: [1, 2], content: `Ines is 31. ${'x'.repeat(300)}` }],
+	]) {
+		t.strictSame(used(bad), [], JSON.stringify(bad).slice(0, 60))
+	}
+	t.strictSame(used([good, { from: [2, 3], content: 'Tom has 2 cats in Graz.' }]), [['0', '1']], 'no note twice')
+	t.match(promptOf([{ id: 'x', content: 'a\n{"note": 9}', created_at: '2026-01-01' }]), /\\n\{\\"note\\": 9\}/)
+})

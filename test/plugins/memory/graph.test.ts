@@ -1,0 +1,154 @@
+/**
+ * The graph: it finds what looking at every vector finds, and its file is never trusted further than its checksum.
+ * MEMORY_LARGE=1 does it with 100,000 memories.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { Graph } from '../../../plugins/memory/search/graph.ts'
+import { Vectors } from '../../../plugins/memory/search/vectors.ts'
+import { HASHING_DIMENSIONS, hashTerms } from '../../../plugins/memory/hashing.ts'
+import { termsOf } from '../../../plugins/memory/words.ts'
+import { fill, graphed, openThread, removeFolder, rowsOf, sentences } from './thread.ts'
+import type { TestThread } from './thread.ts'
+
+const LARGE = process.env.MEMORY_LARGE === '1'
+const COUNT = LARGE ? 100_000 : 4_200
+const QUESTIONS = LARGE ? 100 : 40
+const UID = '01a1fed6-468c-7000-b91a-159978f7bae7'
+const TOP = 10
+
+const contents = sentences(COUNT)
+const rows = rowsOf(contents)
+const ask = async ({ thread }: TestThread, text: string): Promise<string[]> =>
+	((await thread.ask('search', { uid: UID, question: { text, limit: TOP, tags: [] } })) ?? []).map(({ id }) => id)
+
+void t.test('the ten nearest are found as by looking at every vector', { timeout: 600_000 }, async (t) => {
+	const exact = contents.map((content) => hashTerms(termsOf(content).terms))
+	const vectors = new Vectors(HASHING_DIMENSIONS)
+	for (const [at, vector] of exact.entries()) vectors.set(at, vector)
+	const graph = new Graph(vectors)
+	for (let at = 0; at < COUNT; at++) graph.add(at)
+	while (graph.work(1_000));
+	t.equal(graph.size, COUNT)
+
+	let found = 0
+	for (const question of sentences(COUNT + QUESTIONS).slice(COUNT)) {
+		const query = hashTerms(termsOf(question.split(' ').slice(0, 9).join(' ')).terms)
+		const cosines = exact.map((vector) => dot(vector, query))
+		// Of many memories that are equally near any may come last, so a value counts, not a number.
+		const least = cosines.toSorted((a, b) => b - a)[TOP - 1] as number
+		const near = vectors.scan(query, TOP, 0, graph.near(query, 96))
+		found += near.filter(({ ordinal }) => (cosines[ordinal] as number) >= least - 1e-3).length
+	}
+	const recall = found / (QUESTIONS * TOP)
+	t.comment(`recall@10 of ${COUNT} memories: ${recall}`)
+	t.ok(recall >= 0.95, `${(recall * 100).toFixed(1)} % of the nearest were found`)
+})
+
+void t.test('a graph comes back from its file, with what was added and removed since', async (t) => {
+	const first = openThread()
+	t.teardown(() => removeFolder(first.folder))
+	await fill(first, UID, rows)
+	t.match(await graphed(first, UID), { memories: COUNT, vectors: COUNT, from_file: false })
+	const before = await ask(first, 'Maya bought the red bicycle')
+	await first[Symbol.asyncDispose]()
+	const files = readdirSync(first.folder)
+	t.strictSame(files.toSorted(), [`${UID}.json`, `${UID}.usearch`])
+	for (const file of files) t.equal(statSync(join(first.folder, file)).mode & 0o777, 0o600, file)
+
+	const second = openThread(first.folder)
+	const added = rowsOf([...contents, 'Zebulon bought the red bicycle.']).at(-1)
+	const gone = before[0]
+	await fill(second, UID, [...rows.filter(({ id }) => id !== gone), added as (typeof rows)[0]])
+	t.match(await graphed(second, UID), { memories: COUNT, in_graph: COUNT, from_file: true })
+	const after = await ask(second, 'Maya bought the red bicycle')
+	t.notOk(after.includes(String(gone)), 'what was removed is not found')
+	t.equal((await ask(second, 'Zebulon'))[0], added?.id, 'what was added is')
+	await second[Symbol.asyncDispose]()
+	t.strictSame(second.failures, [])
+})
+
+const damages: [string, (graph: string, manifest: string) => void][] = [
+	['the graph deleted', (graph) => rmSync(graph)],
+	['the manifest deleted', (_, manifest) => rmSync(manifest)],
+	['the graph truncated', (graph) => truncateSync(graph, Math.floor(statSync(graph).size / 2))],
+	['the graph empty', (graph) => truncateSync(graph, 0)],
+	['the manifest truncated', (_, manifest) => truncateSync(manifest, 1_000)],
+	['the graph scrambled', (graph) => writeFileSync(graph, scrambled(readFileSync(graph)))],
+	['one bit of the graph flipped', (graph) => writeFileSync(graph, flipped(readFileSync(graph)))],
+	['one bit of the manifest flipped', (_, manifest) => writeFileSync(manifest, flipped(readFileSync(manifest)))],
+	['the graph of somebody else', (graph) => writeFileSync(graph, 'something else')],
+]
+
+void t.test('a damaged file is left aside and the graph made anew, while searches are answered', async (t) => {
+	const intact = openThread()
+	t.teardown(() => removeFolder(intact.folder))
+	await fill(intact, UID, rows)
+	await graphed(intact, UID)
+	const question = 'who painted the quiet garden in the harbour?'
+	const right = await ask(intact, question)
+	await intact[Symbol.asyncDispose]()
+	const [graph, manifest] = [join(intact.folder, `${UID}.usearch`), join(intact.folder, `${UID}.json`)]
+	const kept = [readFileSync(graph), readFileSync(manifest)] as const
+
+	for (const [what, damage] of LARGE ? damages.slice(0, 6) : damages) {
+		writeFileSync(graph, kept[0])
+		writeFileSync(manifest, kept[1])
+		damage(graph, manifest)
+		const reader = openThread(intact.folder)
+		await fill(reader, UID, rows)
+		t.strictSame(await ask(reader, question), right, `${what}: right while the graph is made`)
+		const status = await reader.thread.ask('status', { uid: UID })
+		t.equal(status?.from_file, false, `${what}: not read`)
+		if (what === 'the graph scrambled') {
+			await graphed(reader, UID)
+			t.strictSame(await ask(reader, question), right, `${what}: right afterwards`)
+		}
+		t.strictSame(reader.failures, [], what)
+		// Ended without a word, as by a crash.
+		await reader.thread.ask('drop', { uid: UID, file: false })
+		await reader[Symbol.asyncDispose]()
+	}
+	t.notOk(existsSync(`${graph}.tmp`))
+})
+
+void t.test('indexes together take no more than their share: those of idle agents go first', async (t) => {
+	const small = openThread(undefined, 16)
+	t.teardown(async () => {
+		await small[Symbol.asyncDispose]()
+		removeFolder(small.folder)
+	})
+	const lost: string[] = []
+	small.thread.onLost((uid) => lost.push(uid))
+	const some = rows.slice(0, 4_000)
+	for (const uid of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) await fill(small, uid, some)
+	t.ok(lost.length > 0, `${lost.length} were let go of`)
+	t.strictSame(lost, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].slice(0, lost.length), 'the oldest first')
+	const question = { text: 'bicycle', limit: 3, tags: [] }
+	t.equal(await small.thread.ask('search', { uid: 'a', question }), null)
+	t.equal((await small.thread.ask('search', { uid: 'h', question }))?.length, 3)
+})
+
+function dot(a: Float32Array, b: Float32Array): number {
+	let sum = 0
+	for (let at = 0; at < a.length; at++) sum += (a[at] as number) * (b[at] as number)
+	return sum
+}
+
+function scrambled(bytes: Buffer): Buffer {
+	const copy = Buffer.from(bytes)
+	let seed = 7
+	for (let at = 0; at < copy.length; at += 13) {
+		seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
+		copy[at] = seed >>> 24
+	}
+	return copy
+}
+
+function flipped(bytes: Buffer): Buffer {
+	const copy = Buffer.from(bytes)
+	const at = Math.floor(copy.length * 0.6)
+	copy[at] = (copy[at] as number) ^ 1
+	return copy
+}

@@ -1,0 +1,62 @@
+/** kill -9 while memories are stored: what was acknowledged is there and found, by words and by the graph. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import { makeHome, send } from '../../support/gateway.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { sentences } from './thread.ts'
+
+const KILLS = Number(process.env.MEMORY_KILLS ?? 3)
+const CLIENTS = 8
+
+void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILLS * 20_000 }, async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const kept = new Map<string, string>()
+	const forgotten = new Set<string>()
+	const contents = sentences(100_000).values()
+	for (let kill = 0; kill < KILLS; kill++) {
+		const gateway = await spawnGateway(home)
+		if (kill === 0) await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
+		const base = `${gateway.url}/v1/agents/ada/memory`
+		// So that the index is there, and every write goes to both.
+		await send(`${base}/search?q=piano`, 'GET')
+		const before = kept.size
+		const full = Promise.withResolvers<void>()
+		const client = async (): Promise<void> => {
+			for (const content of contents) {
+				const stored = await send(base, 'POST', { body: { content } })
+				if (stored.status !== 201) throw new Error(`stored: ${stored.status}`)
+				if (kept.size % 10 === 9 && forgotten.size * 10 < kept.size) {
+					// Until it is acknowledged it may be there or not.
+					const { status } = await send(`${base}/${stored.body.id}`, 'DELETE')
+					if (status !== 204) throw new Error(`forgotten: ${status}`)
+					forgotten.add(stored.body.id)
+				} else kept.set(stored.body.id, content)
+				if (kept.size - before >= 60) full.resolve()
+			}
+		}
+		const clients = Promise.allSettled(Array.from({ length: CLIENTS }, client))
+		await Promise.race([full.promise, clients])
+		await gateway.kill()
+		await clients
+	}
+
+	const gateway = await spawnGateway(home)
+	const base = `${gateway.url}/v1/agents/ada/memory`
+	const listed = new Map<string, string>()
+	for (let cursor = ''; ;) {
+		const { body } = await send(`${base}?limit=100${cursor}`, 'GET')
+		for (const { id, content } of body.memories) listed.set(id, content)
+		if (body.next_cursor === null) break
+		cursor = `&cursor=${body.next_cursor}`
+	}
+	for (const [id, content] of kept) t.equal(listed.get(id), content, 'an acknowledged memory is there')
+	for (const id of forgotten) t.notOk(listed.has(id), 'a forgotten one is not')
+	for (const [id, content] of [...kept].filter((_, at) => at % 7 === 0)) {
+		const { body } = await send(`${base}/search?q=${encodeURIComponent(content)}&limit=1`, 'GET')
+		t.match(body[0], { id, content })
+		t.ok(body[0].similarity > 0.99)
+	}
+	t.comment(`${kept.size} kept, ${forgotten.size} forgotten`)
+	t.equal(await gateway.end(), 0)
+})

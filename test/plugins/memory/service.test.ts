@@ -1,0 +1,111 @@
+/** The service that other plugins use, and what must hold whatever happens around it. */
+import { once } from 'node:events'
+import type { Worker } from 'node:worker_threads'
+import t from 'tap'
+import type { Test } from 'tap'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { LongTermMemory } from '../../../plugins/memory/contract.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+
+const world = globalThis as { lent?: Context }
+
+async function open(t: Test): Promise<{ gateway: TestGateway; ctx: Context; memory: LongTermMemory; ada: AgentRef }> {
+	const gateway = await startGateway({
+		config: 'plugins:\n  lender: true\n',
+		files: {
+			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
+		},
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const ctx = world.lent as Context
+	return { gateway, ctx, memory: ctx.use('memory'), ada: await ctx.use('agents').get('ada') }
+}
+
+async function keysOf(ctx: Context, { uid }: AgentRef): Promise<string[]> {
+	const found: string[] = []
+	for await (const { key } of ctx.store.list([`agent:${uid}`])) found.push(key.join(' '))
+	return found
+}
+
+void t.test('a call that is made again stores nothing again, also at the same time', async (t) => {
+	const { memory, ada } = await open(t)
+	const wanted = { content: 'The gate is green.', tags: ['gate'], key: 'run-1:call-1' }
+	const first = await memory.store(ada, wanted)
+	t.strictSame(await memory.store(ada, wanted), first)
+	const many = await Promise.all(
+		Array.from({ length: 20 }, () => memory.store(ada, { ...wanted, key: 'run-2:call-1' })),
+	)
+	t.equal(new Set(many.map(({ id }) => id)).size, 1)
+	t.equal(await memory.count(ada), 2)
+	t.equal(await memory.forget(ada, first.id), true)
+	t.equal(await memory.forget(ada, first.id), false)
+	t.equal(await memory.count(ada), 1)
+})
+
+void t.test('many forget the same memory, and one of them has', async (t) => {
+	const { memory, ada } = await open(t)
+	const { id } = await memory.store(ada, { content: 'Only once.' })
+	const done = await Promise.all(Array.from({ length: 10 }, () => memory.forget(ada, id)))
+	t.equal(done.filter(Boolean).length, 1)
+	t.equal(await memory.count(ada), 0)
+})
+
+void t.test('an agent that is deleted while it stores leaves nothing behind', async (t) => {
+	const { gateway, ctx, memory, ada } = await open(t)
+	await memory.search(ada, 'anything', 1)
+	const deleted = Promise.withResolvers<void>()
+	const client = async (lane: number): Promise<void> => {
+		for (let n = 0; ; n++) {
+			await memory.store(ada, { content: `Fact ${lane} ${n}.`, key: `${lane} ${n}` })
+			if (n === 5) deleted.resolve()
+		}
+	}
+	const clients = Promise.allSettled(Array.from({ length: 8 }, (_, lane) => client(lane)))
+	await deleted.promise
+	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
+	for (const one of await clients) t.match(one, { reason: { code: 'not_found' } })
+	t.strictSame(await keysOf(ctx, ada), [])
+})
+
+void t.test('the index thread may end at any time: searches are answered, and nothing is lost', async (t) => {
+	const workers: Worker[] = []
+	const heard = (worker: Worker): void => void workers.push(worker)
+	process.on('worker', heard)
+	t.teardown(() => process.off('worker', heard))
+	const { memory, ada } = await open(t)
+	const before = workers.length
+	await memory.store(ada, { content: 'The harbour is closed on Mondays.' })
+	t.match(await memory.search(ada, 'harbour', 1), [{ content: 'The harbour is closed on Mondays.' }])
+	const [thread] = workers.slice(before)
+	t.ok(thread, 'it is started with the first search')
+
+	const during = Promise.all(Array.from({ length: 20 }, () => memory.search(ada, 'when is the harbour closed?', 1)))
+	const stored = memory.store(ada, { content: 'The market is closed on Fridays.' })
+	const ended = once(thread as Worker, 'exit')
+	void thread?.terminate()
+	for (const found of await during) t.match(found, [{ content: 'The harbour is closed on Mondays.' }])
+	await stored
+	await ended
+	t.match(await memory.search(ada, 'market', 1), [{ content: 'The market is closed on Fridays.' }])
+	t.equal(await memory.count(ada), 2)
+})
+
+void t.test('what is secret is kept out of memory', async (t) => {
+	const { ctx, memory, ada } = await open(t)
+	ctx.redactor.add({ id: 's1', name: 'GATE', value: 'correct-horse-battery' })
+	t.teardown(() => ctx.redactor.remove('s1'))
+	const { content } = await memory.store(ada, { content: 'The code of the gate is correct-horse-battery.' })
+	t.equal(content, 'The code of the gate is [redacted:GATE].')
+	t.match(await memory.search(ada, 'correct-horse-battery gate', 1), [{ content }])
+})
+
+void t.test('memories with all of the tags are found among many others', async (t) => {
+	const { memory, ada } = await open(t)
+	await Promise.all(Array.from({ length: 40 }, (_, n) => memory.store(ada, { content: `Boat ${n}`, tags: ['boat'] })))
+	const { id } = await memory.store(ada, { content: 'Boat of the mayor', tags: ['boat', 'mayor'] })
+	t.match(await memory.search(ada, 'boat', 10, ['boat', 'mayor']), [{ id, tags: ['boat', 'mayor'] }])
+	t.equal((await memory.search(ada, 'boat', 100, ['boat'])).length, 41)
+	t.strictSame(await memory.search(ada, 'boat', 10, ['boat', 'nothing']), [])
+})

@@ -1,0 +1,300 @@
+/** Long-term memory over HTTP: the spec's rows, what a run's primitives do, and what belongs to whom. */
+import fc from 'fast-check'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { Answer, Reply } from '../support/gateway.ts'
+import { isProper, refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+import type { Followed } from '../support/runs.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+async function make(name: string, contents: string[] = []): Promise<string[]> {
+	const { status } = await gateway.request('POST', '/v1/agents', { body: { name } })
+	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
+	const ids: string[] = []
+	for (const content of contents) ids.push((await store(name, { content })).body.id)
+	return ids
+}
+
+function store(name: string, body: unknown): Promise<Reply<Answer>> {
+	return gateway.request('POST', `/v1/agents/${name}/memory`, { body })
+}
+
+function search(name: string, q: string, more = ''): Promise<Reply<Answer>> {
+	return gateway.request('GET', `/v1/agents/${name}/memory/search?q=${encodeURIComponent(q)}${more}`)
+}
+
+/** Runs one tool call and answers with its result, or its error. */
+async function use(agent: Followed, tool: string, args: object): Promise<Answer> {
+	const run_id = await agent.complete(`/tool ${tool} ${JSON.stringify(args)}`)
+	const event = agent.eventsOf(run_id).find((one) => /^primitive\.(result|failed)$/.test(one.event_type))
+	return event?.event_type === 'primitive.result' ? JSON.parse(String(event.payload.result)) : event?.payload
+}
+
+void t.test('searching answers with id, content, similarity and created_at, best first', async (t) => {
+	const [berlin, rex] = await make('finds', ['The user lives in Berlin.', 'Alice has a dog called Rex.'])
+	const { status, body } = await search('finds', 'in which city does the user live')
+	t.equal(status, 200)
+	t.strictSame(Object.keys(body[0]).toSorted(), ['content', 'created_at', 'id', 'similarity'])
+	t.match(body[0], { id: berlin, content: 'The user lives in Berlin.', created_at: ISO })
+	for (const { similarity } of body) t.ok(similarity >= 0 && similarity <= 1, `similarity ${similarity}`)
+	t.match((await search('finds', 'Which dogs are there?')).body[0], { id: rex })
+
+	const same = (await search('finds', 'Alice has a dog called Rex.')).body[0]
+	t.ok(same.similarity > 0.99, `of the very same text: ${same.similarity}`)
+})
+
+void t.test('a misspelt word is found, too, and a word that nothing is like is not', async (t) => {
+	const [id] = await make('misspelt', ['Backups of the database run every night.'])
+	t.match((await search('misspelt', 'databsae')).body[0], { id })
+	t.strictSame((await search('misspelt', 'xylophone')).body, [])
+})
+
+void t.test('limit is 10 by default and 1 to 100', async (t) => {
+	await make(
+		'many',
+		Array.from({ length: 12 }, (_, n) => `Note ${n} tells of the garden.`),
+	)
+	t.equal((await search('many', 'garden')).body.length, 10)
+	t.equal((await search('many', 'garden', '&limit=3')).body.length, 3)
+	t.equal((await search('many', 'garden', '&limit=100')).body.length, 12)
+	for (const limit of ['0', '101', '-1', '1.5', 'x', '']) {
+		refused(t, await search('many', 'garden', `&limit=${limit}`), {
+			status: 400,
+			code: 'invalid_request',
+			path: 'limit',
+		})
+	}
+})
+
+void t.test('what is missing or too long in a search is refused', async (t) => {
+	await make('strict')
+	const bad = { status: 400, code: 'invalid_request', path: 'q' }
+	refused(t, await gateway.request('GET', '/v1/agents/strict/memory/search'), bad, 'no q')
+	refused(t, await search('strict', ''), bad, 'an empty q')
+	refused(t, await search('strict', 'x'.repeat(4_001)), bad, 'a long q')
+	refused(t, await search('strict', 'a', '&q=b'), bad, 'two of them')
+	refused(t, await search('strict', 'a', '&colour=red'), { ...bad, path: 'colour' }, 'an unknown parameter')
+	t.strictSame((await search('strict', 'x'.repeat(4_000))).body, [])
+	for (const q of ['?', '  ', '"', 'AND OR NOT', '*', '\u0000', '😀', "';--", '%', '`${x}`', '中']) {
+		t.equal((await search('strict', q)).status, 200, JSON.stringify(q))
+	}
+})
+
+void t.test('an operator stores, lists, pages and deletes', async (t) => {
+	await make('owner')
+	const first = await store('owner', { content: 'The office is in Mill House.', tags: ['office', 'place'] })
+	t.equal(first.status, 201)
+	t.match(first.body, { content: 'The office is in Mill House.', tags: ['office', 'place'], created_at: ISO })
+	t.match(first.body.id, UUID)
+	const ids = [first.body.id]
+	for (const n of [2, 3, 4, 5]) ids.unshift((await store('owner', { content: `Fact number ${n}.` })).body.id)
+
+	const read = async (query: string): Promise<Answer> =>
+		(await gateway.request('GET', `/v1/agents/owner/memory${query}`)).body
+	t.strictSame(
+		(await read('')).memories.map(({ id }: { id: string }) => id),
+		ids,
+		'newest first',
+	)
+	const seen: string[] = []
+	for (let query = '?limit=2'; ;) {
+		const { memories, next_cursor } = await read(query)
+		seen.push(...memories.map(({ id }: { id: string }) => id))
+		if (next_cursor === null) break
+		query = `?limit=2&cursor=${next_cursor}`
+	}
+	t.strictSame(seen, ids, 'page by page')
+	t.strictSame((await read('')).memories.at(-1), first.body)
+
+	const path = `/v1/agents/owner/memory/${first.body.id}`
+	t.equal((await gateway.request('DELETE', path)).status, 204)
+	refused(t, await gateway.request('DELETE', path), { status: 404, code: 'not_found', says: /has no memory/ })
+	t.equal((await read('')).memories.length, 4)
+	t.notOk((await search('owner', 'Mill House')).body.some(({ id }: { id: string }) => id === first.body.id))
+})
+
+void t.test('content of up to 32,000 characters is kept as it is, anything else is refused', async (t) => {
+	await make('picky')
+	const bad = { status: 400, code: 'invalid_request' }
+	for (const content of ['', '   ', '\n', 'x'.repeat(32_001), 7, null, ['a'], { a: 1 }]) {
+		refused(t, await store('picky', { content }), { ...bad, path: 'content' }, JSON.stringify(content).slice(0, 40))
+	}
+	refused(t, await store('picky', {}), { ...bad, path: 'content' })
+	refused(t, await store('picky', { content: 'a', colour: 'red' }), { ...bad, path: 'colour' })
+	refused(t, await store('picky', { content: 'a', tags: 'x' }), { ...bad, path: 'tags' })
+	refused(t, await store('picky', { content: 'a', tags: [''] }), { ...bad, path: 'tags.0' })
+	refused(t, await store('picky', { content: 'a', tags: ['x', 'x'] }), { ...bad, path: 'tags.1' })
+	refused(t, await store('picky', { content: 'a', tags: Array.from({ length: 17 }, (_, n) => `t${n}`) }), {
+		...bad,
+		path: 'tags',
+	})
+	t.strictSame((await gateway.request('GET', '/v1/agents/picky/memory')).body.memories, [], 'nothing was kept')
+
+	const longest = `${'word '.repeat(6_399)}zebra`
+	t.equal(longest.length, 32_000)
+	t.equal((await store('picky', { content: longest })).body.content, longest)
+	t.equal((await search('picky', 'zebra')).body[0].content, longest)
+	for (const content of [
+		'\u0000\u001f',
+		'\u2028 naïve 😀 \u202e',
+		'"\\/\b\f',
+		'{{secret:A}} ${x}',
+		'__proto__ constructor',
+	]) {
+		const { body } = await store('picky', { content })
+		t.equal(body.content, content)
+	}
+})
+
+void t.test('whatever is stored is answered properly, and can be read back', async (t) => {
+	await make('fuzzed')
+	await fc.assert(
+		fc.asyncProperty(
+			fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 100 })),
+			async (content) => {
+				const reply = await store('fuzzed', { content })
+				if (reply.status !== 201) return isProper(reply)
+				const found = await search('fuzzed', content.slice(0, 300) || 'x')
+				return isProper(found) && reply.body.content === content.toWellFormed()
+			},
+		),
+		{ numRuns: 25 },
+	)
+	t.pass('25 contents')
+})
+
+void t.test('a run stores, recalls and forgets, and its events tell of it', async (t) => {
+	const agent = await follow(t, gateway, 'mindful')
+	const stored = await use(agent, 'memory.store', { content: 'Priya signs all large invoices.', tags: ['finance'] })
+	t.match(stored, { id: UUID, created_at: ISO })
+	t.match((await agent.stream.waitFor('memory.stored')).payload, { memory_id: stored.id, tags: ['finance'] })
+
+	const recalled = await use(agent, 'memory.recall', { query: 'who has to sign an invoice?', limit: 5 })
+	t.match(recalled.memories[0], { id: stored.id, content: 'Priya signs all large invoices.', tags: ['finance'] })
+	t.match((await agent.stream.waitFor('memory.recalled')).payload, { count: 1, memory_ids: [stored.id] })
+
+	await use(agent, 'memory.store', { content: 'Invoices are archived for ten years.', tags: ['finance', 'law'] })
+	const byTag = await use(agent, 'memory.recall', { query: 'invoices', tags: ['law', 'finance'] })
+	t.strictSame(
+		byTag.memories.map(({ content }: { content: string }) => content),
+		['Invoices are archived for ten years.'],
+	)
+	t.strictSame((await use(agent, 'memory.recall', { query: 'invoices', tags: ['other'] })).memories, [])
+
+	t.match(await use(agent, 'memory.forget', { id: stored.id }), { id: stored.id, forgotten: true })
+	t.match((await agent.stream.waitFor('memory.forgotten')).payload, { memory_id: stored.id })
+	t.match(await use(agent, 'memory.forget', { id: stored.id }), { code: 'not_found', message: /memory\.recall/ })
+	t.notOk(JSON.stringify((await search('mindful', 'Priya')).body).includes('Priya'))
+})
+
+void t.test('arguments that are wrong are told to the model', async (t) => {
+	const agent = await follow(t, gateway, 'careless')
+	for (const [tool, args] of [
+		['memory.store', {}],
+		['memory.store', { content: '' }],
+		['memory.store', { content: 'a', more: 1 }],
+		['memory.recall', { query: '' }],
+		['memory.recall', { query: 'a', limit: 0 }],
+		['memory.recall', { query: 'a', limit: '5' }],
+		['memory.forget', { id: 7 }],
+	] as const) {
+		const failed = await use(agent, tool, args)
+		t.match(failed, { code: 'invalid_arguments' }, `${tool} ${JSON.stringify(args)}`)
+	}
+})
+
+void t.test('what memory holds answers a question where no model does, also in another session', async (t) => {
+	const agent = await follow(t, gateway, 'elephant')
+	await agent.complete('/tool memory.store {"content": "The gate code is 4711."}')
+	await agent.call('reset', {})
+	const run_id = await agent.complete('What is the gate code?')
+	t.match((await agent.read(run_id)).answer, /The gate code is 4711\./)
+	const other = await follow(t, gateway, 'goldfish')
+	const echo = await other.complete('What is the gate code?')
+	t.notMatch((await other.read(echo)).answer, /4711/, 'another agent knows nothing of it')
+})
+
+void t.test('an agent finds only its own, and one made anew under a name nothing of the old one', async (t) => {
+	await make('one', ['The secret garden opens at noon.'])
+	await make('two', ['The public garden opens at dawn.'])
+	t.notMatch(JSON.stringify((await search('two', 'garden opens')).body), /secret/)
+	const [id] = (await search('one', 'garden')).body.map((found: { id: string }) => found.id)
+	refused(t, await gateway.request('DELETE', `/v1/agents/two/memory/${id}`), { status: 404, code: 'not_found' })
+
+	t.equal((await gateway.request('DELETE', '/v1/agents/one')).status, 204)
+	for (const path of ['memory', 'memory/search?q=garden', 'memory/compactions']) {
+		refused(t, await gateway.request('GET', `/v1/agents/one/${path}`), { status: 404, code: 'not_found' }, path)
+	}
+	await make('one')
+	t.strictSame((await search('one', 'garden')).body, [])
+	t.strictSame((await gateway.request('GET', '/v1/agents/one/memory')).body.memories, [])
+})
+
+void t.test('each row asks for the scope that it names', async (t) => {
+	const [id] = await make('guarded', ['Something.'])
+	const token = async (scopes: string[]): Promise<string> =>
+		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
+	const read = await token(['agents:read'])
+	const write = await token(['agents:write'])
+	for (const [method, path, scope, body] of [
+		['GET', 'memory', 'agents:read'],
+		['GET', 'memory/search?q=a', 'agents:read'],
+		['GET', 'memory/compactions', 'agents:read'],
+		['POST', 'memory', 'agents:write', { content: 'Else.' }],
+		['POST', 'memory/compact', 'agents:write', {}],
+		['DELETE', `memory/${id}`, 'agents:write'],
+	] as const) {
+		const [right, wrong] = scope === 'agents:read' ? [read, write] : [write, read]
+		const ask = (bearer: string): Promise<Reply<Answer>> =>
+			gateway.request(method, `/v1/agents/guarded/${path}`, { token: bearer, ...(body && { body }) })
+		refused(t, await ask(wrong), { status: 403, code: 'forbidden', says: new RegExp(scope) }, `${method} ${path}`)
+		t.ok((await ask(right)).status < 300, `${method} ${path} with ${scope}`)
+	}
+})
+
+void t.test('no agent keeps more than memory.max_per_agent, also when many are stored at once', async (t) => {
+	const small = await startGateway({ config: 'memory:\n  max_per_agent: 3\n' })
+	t.teardown(() => small.stop())
+	await small.request('POST', '/v1/agents', { body: { name: 'full' } })
+	const stored = await Promise.all(
+		Array.from({ length: 10 }, (_, n) =>
+			small.request('POST', '/v1/agents/full/memory', { body: { content: `Fact ${n}.` } }),
+		),
+	)
+	t.equal(stored.filter(({ status }) => status === 201).length, 3)
+	const over = stored.find(({ status }) => status !== 201) as Reply<Answer>
+	refused(t, over, { status: 409, code: 'conflict', says: /memory\.max_per_agent is 3/ })
+	const id = stored.find(({ status }) => status === 201)?.body.id
+	t.equal((await small.request('DELETE', `/v1/agents/full/memory/${id}`)).status, 204)
+	const room = await small.request('POST', '/v1/agents/full/memory', { body: { content: 'There is room again.' } })
+	t.equal(room.status, 201)
+})
+
+void t.test('compaction says what it began with, and what became of it', async (t: Test) => {
+	const agent = await follow(t, gateway, 'tidy')
+	for (const content of ['Rex is a dog.', 'The bill is paid.', 'rex is the dog', 'A third thing.']) {
+		await store('tidy', { content })
+	}
+	const { status, body } = await agent.call('memory/compact', {})
+	t.equal(status, 200)
+	t.match(body, { agent_id: 'tidy', status: 'compaction_started', memories_before: 4, compaction_id: UUID })
+	const { compaction_id } = body
+	t.match((await agent.stream.waitFor('memory.compaction_started')).payload, { compaction_id, memories_before: 4 })
+	t.match((await agent.stream.waitFor('memory.compacted')).payload, {
+		compaction_id,
+		status: 'completed',
+		memories_before: 4,
+		memories_after: 3,
+		merged: 1,
+	})
+	const [shown] = (await agent.call('memory/compactions')).body
+	t.match(shown, { compaction_id, status: 'completed', started_at: ISO, ended_at: ISO, error: null })
+	refused(t, await gateway.request('POST', '/v1/agents/nobody/memory/compact'), { status: 404, code: 'not_found' })
+})
