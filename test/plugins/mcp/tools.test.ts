@@ -151,7 +151,9 @@ void t.test('stopping a run cancels its call at the server', async (t) => {
 })
 
 void t.test('odd servers: noise on the output, long results, a failed tool', async (t) => {
-	const ida = await follow(t, gateway, 'ida')
+	const patient = await startGateway()
+	t.teardown(() => patient.stop())
+	const ida = await follow(t, patient, 'ida')
 	const { id } = await add(ida, stdio('own', servers.fixture))
 	t.equal((await callTool(ida, 'mcp__own__noise')).result, 'made noise')
 	const { body } = await ida.call(`mcp/${id}`)
@@ -170,6 +172,6 @@ void t.test('odd servers: noise on the output, long results, a failed tool', asy
 	t.match(flood.message, /a list of more than 100 messages/)
 	const fatal = await callTool(ida, 'mcp__own__long', { size: 5_000_000 })
 	t.match(fatal, { event_type: 'mcp.failed', code: 'mcp_failed', message: /interrupted.*more than 4194304 bytes/ })
-	const mended = await until(gateway, 'ida', id, ({ status }) => status === 'connected')
+	const mended = await until(patient, 'ida', id, ({ status }) => status === 'connected')
 	t.match(mended.last_error.message, /more than 4194304 bytes/)
 })
