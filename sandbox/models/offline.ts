@@ -99,7 +99,10 @@ function echo(prompt: string): string {
 	)
 }
 
-/** A result is a list of memories, or an object that holds one; each has `content`. */
+/**
+ * What memory found, without what only stands beside it: a search may end with memories that match far less than the best
+ * one. A result is a list of memories, or an object that holds one; each has `content` and may have `similarity`.
+ */
 function memoriesIn(result: string): string[] {
 	let value: unknown
 	try {
@@ -110,11 +113,16 @@ function memoriesIn(result: string): string[] {
 	if (typeof value !== 'object' || value === null) return []
 	const list: unknown = Array.isArray(value) ? value : Object.values(value).find(Array.isArray)
 	if (!Array.isArray(list)) return []
-	return list.flatMap((one: unknown) =>
-		typeof one === 'object' && one !== null && 'content' in one && typeof one.content === 'string' ? [one.content] : [],
-	)
+	const memories = list.filter(isMemory)
+	const best = Math.max(...memories.map(({ similarity = 0 }) => similarity))
+	return memories.filter(({ similarity = best }) => similarity >= best / 2).map(({ content }) => content)
 }
 
 function cut(text: string, limit: number): string {
 	return text.length <= limit ? text : `${text.slice(0, limit)}…`
+}
+
+function isMemory(value: unknown): value is { content: string; similarity?: number } {
+	const { content, similarity = 0 } = Object(value) as { content?: unknown; similarity?: unknown }
+	return typeof content === 'string' && typeof similarity === 'number'
 }

@@ -86,6 +86,22 @@ void t.test('a plain prompt is answered from memory where it can be searched', a
 	t.equal(second.content, 'From memory:\n- The cat is called Murr.')
 })
 
+void t.test('what only stands beside the best memory is no answer', async (t) => {
+	const found = (content: string, similarity: number) => ({ content, similarity })
+	const memories = [
+		found('The cat is Murr.', 0.7),
+		found('The dog is Rex.', 0.4),
+		found('It rains.', 0.1),
+		found('No.', 0),
+	]
+	const turns: Turn[] = [
+		{ role: 'assistant', content: '', tool_calls: [{ id: 'offline_1', name: 'memory.recall', arguments: '{}' }] },
+		result(JSON.stringify({ memories })),
+	]
+	const { content } = await ask('What is my cat called?', [tool('memory.recall')], turns)
+	t.equal(content, 'From memory:\n- The cat is Murr.\n- The dog is Rex.')
+})
+
 void t.test('a prompt that memory knows nothing of is echoed', async (t) => {
 	const tools = [tool('memory.recall')]
 	for (const found of [
