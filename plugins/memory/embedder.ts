@@ -1,5 +1,4 @@
 /** Which embedder an agent has, and the one that is a server: asking it, within bounds. */
-import OpenAI from 'openai'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { EmbeddingOrder } from '../models/contract.ts'
@@ -39,6 +38,7 @@ export async function embed(
 ): Promise<Float32Array[]> {
 	const { base_url, api_key, model, timeout_ms } = order
 	const timeout = Math.min(timeout_ms, MOST_TIMEOUT_MS)
+	const { OpenAI } = await import('openai') // heavy, and not needed by who has no such provider
 	// The client insists on a key; servers that need none do not look at it.
 	const client = new OpenAI({ baseURL: base_url, apiKey: api_key ?? 'none', timeout, maxRetries: 0 })
 	try {

@@ -1,6 +1,5 @@
 /** A skill's document from an address that somebody named. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { guardedFetch } from '../../core/guarded-fetch.ts'
 import type { Source } from './contract.ts'
 
 export interface Downloaded {
@@ -28,6 +27,7 @@ export async function download(url: string, allowPrivate: boolean): Promise<Down
 	}
 	active++
 	try {
+		const { guardedFetch } = await import('../../core/guarded-fetch.ts') // heavy, and seldom needed
 		const response = await guardedFetch(
 			url,
 			{ headers: { accept: 'text/markdown, text/plain;q=0.9' } },

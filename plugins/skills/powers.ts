@@ -3,7 +3,7 @@
  * the main thread, against the declaration that was approved and the agent's grants; the program's side is not believed.
  */
 import { Fault, isFault } from '../../core/errors.ts'
-import { guardedFetch } from '../../core/guarded-fetch.ts'
+import type { guardedFetch } from '../../core/guarded-fetch.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { callNested } from '../../core/toolbox.ts'
 import type { Reading } from '../vault/contract.ts'
@@ -25,11 +25,15 @@ const FETCH_MS = 30_000
 /** Events of one call about what it may not do. */
 const VIOLATIONS_LIMIT = 20
 
+/** Loads the client with the first request: it is heavy, and not needed by who has no such skill. */
+const fetchLater: typeof guardedFetch = async (...args) =>
+	(await import('../../core/guarded-fetch.ts')).guardedFetch(...args)
+
 /** `send`: the HTTP client; tests put one there that reaches their own server. */
 export function powersOf(
 	ctx: Pick<Context, 'find' | 'use' | 'toolbox'>,
 	{ skill, skill_id, permissions, call }: Holder,
-	send: typeof guardedFetch = guardedFetch,
+	send: typeof guardedFetch = fetchLater,
 ): ProgramCall['called'] {
 	const reading: Reading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
 

@@ -12,7 +12,6 @@ import { toolNameFor } from './names.ts'
 import type { ProgramHosts } from './program.ts'
 import { changeIndex, erasing, findEntry, indexOf, keys, readSkill } from './records.ts'
 import type { IndexEntry, SkillRecord } from './records.ts'
-import { reviewOf } from './review.ts'
 import type { UnderWay } from './under-way.ts'
 import { programOf } from './use.ts'
 
@@ -97,6 +96,7 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 		},
 
 		async review(agent, skill_id) {
+			const { reviewOf } = await import('./review.ts') // scan and diff are heavy, and seldom needed
 			const skills = (await indexOf(store, agent))?.value.skills ?? []
 			const entry = findEntry(skills, agent, skill_id)
 			const { record, text } = await readSkill(store, agent, entry)
