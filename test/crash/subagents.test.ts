@@ -2,7 +2,7 @@
  * kill -9 at random moments while runs wait for sub-agents and results are on their way. Afterwards: every run has come
  * to its end, each call started one sub-agent, and each of those was told and, where nobody waited, delivered once.
  *
- * SVC_TEST_KILLS sets the number of kills (5).
+ * SVC_TEST_KILLS sets the number of kills (2).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 3)
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 2)
 const CLIENTS = 4
 const WAIT_LIMIT_MS = 30_000
 

@@ -2,7 +2,7 @@
  * Lets programs that mean harm loose, each in a call of its own, beside calls that mean none. Whatever they do: this process
  * stays and goes on, only their own call fails, with a stable code, and none of the canaries is touched.
  *
- * `HOSTILE=<part of a name>` lets those alone loose.
+ * `HOSTILE=all` lets all of them loose, `HOSTILE=<part of a name>` those alone.
  */
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ import type { Hostile } from './program.ts'
 /** Small, so that all of them fit into a minute; a process of its own takes 60 MiB. */
 const settings = { processes: 3, max_waiting: 1000, memory_mib: 24, process_mib: 224, cpu_s: 0.1, wall_time_s: 2.5 }
 const benign = 'export default async ({ n }, svc) => ({ twice: n * 2, echo: await svc.primitive("echo", n) })'
-const only = process.env.HOSTILE ?? ''
+const only = process.env.HOSTILE
 
 interface Ended {
 	code: string
@@ -29,7 +29,12 @@ interface Ended {
 	text: string
 }
 
-export async function attack(t: Test, programs: readonly Hostile[]): Promise<void> {
+/** `every`: without HOSTILE only each second, third … of them, where each takes its whole limit of time. */
+export async function attack(
+	t: Test,
+	programs: readonly Hostile[],
+	{ every = 1, cpu_s = settings.cpu_s } = {},
+): Promise<void> {
 	const canary = `canary-${process.pid}-${Date.now()}`
 	const file = join(tmpdir(), canary)
 	writeFileSync(file, canary)
@@ -39,11 +44,13 @@ export async function attack(t: Test, programs: readonly Hostile[]): Promise<voi
 	await once(server, 'listening')
 	const { port } = server.address() as AddressInfo
 	const said: string[] = []
-	const hosts = openHosts({ settings, log: openLog({ level: 'silent', format: 'json' }) })
+	const hosts = openHosts({ settings: { ...settings, cpu_s }, log: openLog({ level: 'silent', format: 'json' }) })
 	const call = (code: string, args: Record<string, unknown>): Promise<Ended> => run(hosts, code, args, said)
 
 	/** Two lanes, so that hostile programs meet each other as well. */
-	const left = programs.filter(({ name }) => name.includes(only)).values()
+	const isChosen = ({ name }: Hostile, at: number): boolean =>
+		only === undefined ? at % every === 0 : only === 'all' || name.includes(only)
+	const left = programs.filter(isChosen).values()
 	let n = 0
 	const lane = async (): Promise<void> => {
 		for (const hostile of left) {
