@@ -382,11 +382,11 @@ void t.test('a run that fails takes its sub-agents with it; one limit of tokens 
 	t.match(payload, { code: 'limit_tokens', error: /the run and its sub-agents used \d+ tokens, its limit is/ })
 })
 
-void t.test('64 runs wait for their sub-agents at once, with a single thread that takes four', async (t) => {
+void t.test('16 runs wait for their sub-agents at once, with a single thread that takes four', async (t) => {
 	const gateway = await startOffline(t, 'workers:\n  threads: 1\n  runs_per_thread: 4\n')
 	const stream = await openStream(gateway.url, { query: { event_type: 'run.paused,question.asked,run.completed' } })
 	t.teardown(() => stream.close())
-	const names = Array.from({ length: 64 }, (_, n) => `agent-${n}`)
+	const names = Array.from({ length: 16 }, (_, n) => `agent-${n}`)
 	const runs = await Promise.all(
 		names.map(async (name): Promise<string> => {
 			await gateway.request('POST', '/v1/agents', { body: { name } })
