@@ -4,9 +4,11 @@ import type { RunQueue, Store } from './ports.ts'
 
 /**
  * What a record of the gateway's own says it belongs to. A secret that happens to be part of an agent's name must not cut
- * its runs off from it.
+ * its runs off from it. Such a record carries the agent's uid; without one these may be words of a model's, such as the keys
+ * of its notes.
  */
 const belonging = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run_id']
+const UID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 /** Values are cleaned, keys are not. What is read is what was written. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
@@ -27,6 +29,7 @@ export function redactingStore(store: Store, redactor: Redactor): Store {
 function withOwners<T>(cleaned: T, value: T): T {
 	if (cleaned === value || typeof cleaned !== 'object' || Array.isArray(cleaned)) return cleaned
 	const fields = value as Record<string, unknown>
+	if (!UID.test(String(fields.agent_uid ?? fields.uid))) return cleaned
 	const kept = belonging.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
 	return { ...cleaned, ...Object.fromEntries(kept) }
 }

@@ -292,9 +292,20 @@ void t.test('what a record belongs to stays whole, so that an agent named like a
 	const { know, redactor, engine } = open()
 	know()
 	const store = redactingStore(engine.store, redactor)
-	const owners = { agent: `${secret}-bot`, agent_uid: 'u1', conversation: `main:${secret}`, run_id: 'r1' }
+	const owners = {
+		agent: `${secret}-bot`,
+		agent_uid: '01890000-0000-7000-8000-000000000000',
+		conversation: `main:${secret}`,
+		run_id: 'r1',
+	}
 	await store.put(['a', 'run'], { ...owners, prompt: secret, nested: { agent: secret } })
 	t.strictSame((await engine.store.get(['a', 'run']))?.value, { ...owners, prompt: mark, nested: { agent: mark } })
+	await store.put(['a', 'notes'], { agent: secret, run_id: secret, uid: secret })
+	t.strictSame(
+		(await engine.store.get(['a', 'notes']))?.value,
+		{ agent: mark, run_id: mark, uid: mark },
+		'notes of a model',
+	)
 	await store.put(['a', 'text'], `a ${secret}`)
 	t.equal((await engine.store.get(['a', 'text']))?.value, `a ${mark}`)
 })
