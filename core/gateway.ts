@@ -114,6 +114,7 @@ export class Gateway {
 			toolbox: { list: async (agent) => (await generations.current?.tools(agent)) ?? [] },
 			gateway: this.status,
 			lookup: (name, asker) => generations.lookup(name, asker),
+			extensions: (point) => generations.current?.extensions(point) ?? [],
 		}
 		this.#bus.subscribe({}, ({ event }) => generations.current?.handle(event))
 	}

@@ -62,6 +62,7 @@ export class Generation {
 			legacy: hasLegacy ? makeServer('http://legacy.invalid', options) : null,
 		}
 		try {
+			for (const instance of instances) guardServers(instance, servers)
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, servers))
 			// With autoListen off, this listens nowhere. Only initialized, hapi would end the connection after every answer.
@@ -102,6 +103,13 @@ export class Generation {
 			}
 		}
 		return false
+	}
+
+	/** In dependency order of the plugins that add them. */
+	extensions(point: string): { plugin: string; value: unknown }[] {
+		return [...this.instances.values()].flatMap(({ name, contributions }) =>
+			contributions.extensions.filter((one) => one.point === point).map(({ value }) => ({ plugin: name, value })),
+		)
 	}
 
 	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
@@ -157,6 +165,16 @@ export class Generation {
 			await this.#drained.promise
 		}
 		await stopServers(this.servers)
+	}
+}
+
+function guardServers({ name, definition, context }: Instance, { main, legacy }: Generation['servers']): void {
+	try {
+		for (const server of [main, legacy]) if (server) definition.plugin.guard?.(server, context)
+	} catch (error) {
+		throw new Fault('plugin_failed', `plugin "${name}" could not guard a server: ${messageOf(error)}`, {
+			cause: error,
+		})
 	}
 }
 

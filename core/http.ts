@@ -44,7 +44,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			state: { parse: false, failAction: 'ignore' },
 		},
 	})
-	server.ext('onRequest', refuseUntypedBody)
+	server.ext('onPreAuth', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
 		const answer = shapeError(request, h, log)
@@ -69,6 +69,8 @@ function refuse(_request: Request, _h: ResponseToolkit, error?: Error): never {
 /** A body without a type is one that a foreign web page can post without being asked first. */
 function refuseUntypedBody(request: Request, h: ResponseToolkit): symbol {
 	const { headers } = request
+	// Whoever takes the bytes as they come judges them by itself.
+	if (request.route.settings.payload?.parse === false) return h.continue
 	const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 	if (hasBody && headers['content-type'] === undefined) {
 		throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')

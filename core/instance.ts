@@ -7,6 +7,8 @@ import type {
 	AgentRef,
 	Collection,
 	Context,
+	Extension,
+	Extensions,
 	Plugin,
 	Services,
 	ToolDefinition,
@@ -32,6 +34,7 @@ export interface Contributions {
 	providers: ((agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[])[]
 	handlers: { type: string; handle: (event: EventEnvelope) => unknown }[]
 	upgrades: { address: Address; prefix: string; handle: UpgradeHandler }[]
+	extensions: { point: string; value: unknown }[]
 }
 
 /** What the gateway lends to every instance. */
@@ -42,6 +45,8 @@ export interface Host extends Pick<
 	log: Logger
 	/** The instance that `asker` reaches by a plugin's name. */
 	lookup(name: string, asker: Instance): { service: unknown } | undefined
+	/** What the instances of the current generation add at an extension point. */
+	extensions(point: string): { plugin: string; value: unknown }[]
 }
 
 /** How long `start` may take, and how long each thing may take to be given back. */
@@ -50,7 +55,7 @@ const RELEASE_DEADLINE_MS = 10_000
 
 export class Instance {
 	readonly definition: Definition
-	readonly contributions: Contributions = { primitives: [], providers: [], handlers: [], upgrades: [] }
+	readonly contributions: Contributions = { primitives: [], providers: [], handlers: [], upgrades: [], extensions: [] }
 	readonly context: Context
 	readonly since: string = new Date().toISOString()
 	state: InstanceState = 'starting'
@@ -59,6 +64,7 @@ export class Instance {
 	service: unknown
 	readonly #scope = new Scope()
 	readonly #serving = Promise.withResolvers<void>()
+	readonly #onGeneration: (() => unknown)[] = []
 	readonly #log: Logger
 
 	constructor(definition: Definition, host: Host) {
@@ -91,6 +97,15 @@ export class Instance {
 	/** Called when a generation that has it became current. */
 	serve(): void {
 		this.#serving.resolve()
+		for (const handle of this.#onGeneration) {
+			const failed = (error: unknown): void =>
+				this.#log.error({ err: error }, 'a plugin failed to follow a new generation')
+			try {
+				Promise.resolve(handle()).catch(failed)
+			} catch (error) {
+				failed(error)
+			}
+		}
 	}
 
 	async stop(): Promise<void> {
@@ -101,7 +116,7 @@ export class Instance {
 
 	#contextFrom(host: Host): Context {
 		const scope = this.#scope
-		const { primitives, providers, handlers, upgrades } = this.contributions
+		const { primitives, providers, handlers, upgrades, extensions } = this.contributions
 		const find = <K extends keyof Services>(name: K): Services[K] | undefined =>
 			host.lookup(name, this)?.service as Services[K] | undefined
 		return {
@@ -112,6 +127,7 @@ export class Instance {
 			redactor: host.redactor,
 			signal: scope.signal,
 			serving: this.#serving.promise,
+			onGeneration: (handle) => void this.#onGeneration.push(handle),
 			store: host.store,
 			events: host.events,
 			queue: host.queue,
@@ -136,6 +152,8 @@ export class Instance {
 				primitives.push(definition)
 			},
 			tools: (provide) => void providers.push(provide),
+			extend: (point, value) => void extensions.push({ point, value }),
+			extensions: <K extends keyof Extensions>(point: K) => host.extensions(point) as unknown as Extension<K>[],
 			on: (type, handle) => void handlers.push({ type, handle }),
 			upgrade: (address, prefix, handle) => void upgrades.push({ address, prefix, handle }),
 			emit: (event, agent) => host.events.emit(event, agent),

@@ -80,6 +80,7 @@ const parts: ReadonlySet<string> = new Set([
 	'exclusive',
 	'config',
 	'start',
+	'guard',
 	'http',
 	'legacy',
 ] satisfies (keyof Plugin)[])
@@ -108,7 +109,7 @@ async function importPlugin(name: string, url: string): Promise<Plugin> {
 			`plugin "${name}": "${stranger}" is no part of a plugin; there are: ${[...parts].join(', ')}`,
 		)
 	}
-	for (const verb of ['config', 'start', 'http', 'legacy'] as const) {
+	for (const verb of ['config', 'start', 'guard', 'http', 'legacy'] as const) {
 		if (plugin[verb] !== undefined && typeof plugin[verb] !== 'function')
 			throw new Fault('plugin_invalid', `plugin "${name}": ${verb} must be a function`)
 	}

@@ -16,6 +16,7 @@
  * - generation  the immutable set of instances that serves at a time, with their routes, tools and handlers
  * - scope       what one instance acquired; given back in reverse order when it stops
  * - service     what `start` answers: what other plugins reach by `ctx.use(name)`
+ * - extension   what a plugin adds to another one's feature, such as a kind of channel
  * - tool        what an agent's model may call; a primitive is a tool of the gateway's own
  * - run         one prompt on its way to an answer
  * - event       something that happened, on the SSE stream and in the audit log
@@ -49,6 +50,15 @@ import type { Toolbox } from './toolbox.ts'
 // oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
 export interface Services {}
 
+/**
+ * What plugins add to the features of others, by extension point. The plugin that has the feature says in its `contract.ts`
+ * what it takes:
+ *
+ *     declare module '../../core/plugin.ts' { interface Extensions { channel: ChannelAdapter } }
+ */
+// oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
+export interface Extensions {}
+
 export interface Plugin<Config = unknown> {
 	/** The key under `plugins:` in gateway.yaml; letters, digits and `-`. */
 	name: string
@@ -62,6 +72,8 @@ export interface Plugin<Config = unknown> {
 	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
 	/** Acquires. What it answers is the service that `ctx.use(name)` gives to others. */
 	start?(ctx: Context<Config>): unknown
+	/** On every server of a generation that there is, before anybody's routes: what all of them must pass. */
+	guard?(server: Server, ctx: Context<Config>): void
 	/** An ordinary hapi plugin body in its own realm, run once for each generation: routes only, nothing acquired. */
 	http?(server: Server, ctx: Context<Config>): void | Promise<void>
 	/** The same on the legacy address, which listens only while some plugin has this. */
@@ -85,6 +97,11 @@ export interface Context<Config = unknown> {
 	readonly signal: AbortSignal
 	/** Settles once the instance's generation is current: work that needs the tools or routes of others waits for it. */
 	readonly serving: Promise<void>
+	/**
+	 * Called each time that a generation with this instance becomes current, the first time included: what the others
+	 * contribute may be other things by now. Must not take long; what it throws is logged.
+	 */
+	onGeneration(handle: () => unknown): void
 	readonly store: Store
 	readonly events: EventBus
 	readonly queue: RunQueue
@@ -110,6 +127,10 @@ export interface Context<Config = unknown> {
 	primitive(definition: ToolDefinition): void
 	/** Adds tools that depend on the agent; asked at the start of each run. A provider that throws gives none. */
 	tools(provide: (agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[]): void
+	/** Adds to another plugin's feature, from the moment in which this instance's generation is current. */
+	extend<K extends keyof Extensions>(point: K, extension: Extensions[K]): void
+	/** What the plugins of the current generation add at an extension point. Late bound: ask again after `onGeneration`. */
+	extensions<K extends keyof Extensions>(point: K): readonly Extension<K>[]
 	/** Hears persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. What it throws is logged. */
 	on(type: string, handle: (event: EventEnvelope) => unknown): void
 	/** Hears WebSocket upgrades whose path starts with `prefix`, on the address it names. Must answer or destroy the socket. */
@@ -118,6 +139,12 @@ export interface Context<Config = unknown> {
 	emit(event: NewEvent, agent?: string): Promise<void>
 	/** Says what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
 	trouble(message: string | null): void
+}
+
+export interface Extension<K extends keyof Extensions> {
+	/** Who adds it. */
+	plugin: string
+	value: Extensions[K]
 }
 
 export type Address = 'main' | 'legacy'

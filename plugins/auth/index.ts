@@ -30,10 +30,8 @@ export default definePlugin<AuthSettings>({
 		}
 		return { tokens, ...callersOf(ctx.config, tokens, setupCode) }
 	},
-	http(server, ctx) {
-		guard(server, () => ctx.use('auth'))
-		routes(server, ctx)
-	},
+	guard: (server, ctx) => guard(server, () => ctx.use('auth')),
+	http: (server, ctx) => routes(server, ctx),
 })
 
 function warnOfOpenAddress({ config, log }: Context<AuthSettings>): void {

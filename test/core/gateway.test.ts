@@ -213,3 +213,57 @@ void t.test('a hundred reloads leave one generation, and no instance behind', as
 	t.equal(diary.filter((line) => line.startsWith('start')).length, 101)
 	t.equal((await host.get('/a')).body, '1100')
 })
+
+void t.test('extensions belong to the generation, and those who use them hear of each', async (t) => {
+	const user = `
+export default {
+	name: 'user',
+	start(ctx) {
+		ctx.onGeneration(() => globalThis.diary.push(ctx.extensions('thing').map((one) => one.plugin + '=' + one.value).join()))
+		ctx.onGeneration(() => { throw new Error('nobody else shall suffer') })
+	},
+}`
+	const giver = (value: string): string => `
+export default {
+	name: 'giver',
+	config: (joi) => joi.object({ tag: joi.string().default('') }),
+	start: (ctx) => ctx.extend('thing', '${value}' + ctx.config.tag),
+}`
+	const host = await startHost(
+		t.testdir(),
+		{ 'user/index.js': user, 'giver/index.js': giver('1') },
+		{ user: {}, giver: {} },
+	)
+	t.teardown(() => host.stop())
+	host.want({ user: {}, giver: { tag: '!' } })
+	await host.gateway.reload()
+	host.want({ user: {} })
+	await host.gateway.reload()
+	t.strictSame(world.diary, ['giver=1', 'giver=1!', ''])
+})
+
+void t.test('a guard stands on every server that there is, before all routes', async (t) => {
+	const guard = `
+export default {
+	name: 'guard',
+	guard: (server) => server.ext('onPreHandler', (request, h) => h.response('stopped').code(418).takeover()),
+}`
+	const old = `
+export default {
+	name: 'old',
+	legacy: (server) => server.route({ method: 'GET', path: '/old', handler: () => 'through' }),
+}`
+	const host = await startHost(
+		t.testdir(),
+		{ 'old/index.js': old, 'a/index.js': plugin('a'), 'guard/index.js': guard },
+		{ old: {}, a: {} },
+	)
+	t.teardown(() => host.stop())
+	const legacy = async (): Promise<number> => (await fetch(`${host.gateway.status.url('legacy')}/old`)).status
+	t.equal((await host.get('/a')).status, 200)
+	t.equal(await legacy(), 200)
+	host.want({ old: {}, a: {}, guard: {} })
+	await host.gateway.reload()
+	t.equal((await host.get('/a')).status, 418)
+	t.equal(await legacy(), 418)
+})
