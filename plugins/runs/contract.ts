@@ -13,7 +13,7 @@ export interface RunRecord {
 	/** Runs of one conversation go one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `heartbeat`, `subagent`, `compaction`; later a channel or webhook. */
+	/** What started it: `api`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
 	trigger: string
 	prompt: string
 	/** In place of the agent's own, where the run has one. */
@@ -99,8 +99,11 @@ export interface Runs {
 	/** The same, and forgets what is kept of them outside the agent's own records. */
 	forgetAgent(agent: AgentRef): Promise<void>
 	questions(agent: AgentRef): Promise<Question[]>
-	/** Throws `not_found`, `already_answered`, or `conflict` where nobody waits for the answer any more. */
-	answer(agent: AgentRef, question_id: string, answer: string): Promise<void>
+	/**
+	 * Throws `not_found`, `already_answered`, or `conflict` where nobody waits for the answer any more. `also`: writes in the
+	 * agent's scope that become durable together with the answer, or not at all; at most 90.
+	 */
+	answer(agent: AgentRef, question_id: string, answer: string, also?: Op[]): Promise<void>
 	/** Appends events to a run, in order with its own. False where it has ended: then nothing is written. */
 	tell(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/** False also for a run that nobody knows. */

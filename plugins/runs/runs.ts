@@ -86,7 +86,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return open.toSorted((a, b) => (a.asked_at < b.asked_at ? -1 : 1))
 		},
-		async answer(agent, question_id, answer) {
+		async answer(agent, question_id, answer, also = []) {
 			const job = await change<Job | null>(store, agent.uid, async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)
@@ -113,6 +113,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						expect: question.rev,
 					},
 					{ key: entry.key, value: next, expect: entry.rev },
+					...also,
 				]
 				// Whoever asked in the middle of a call is there still, and watches the question.
 				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
