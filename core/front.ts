@@ -26,6 +26,8 @@ const listenerSettings: http.ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
+/** For a client to take a refusal on its bare socket, before that is cut. */
+const REFUSAL_MS = 1_000
 
 interface Listener {
 	at: ListenAt
@@ -36,6 +38,8 @@ export class Front {
 	/** Requests go here. Assigned by the gateway, in one step. */
 	current: Generation | null = null
 	readonly #listeners = new Map<Address, Listener>()
+	/** Node's server forgets them, and would wait for them without end. */
+	readonly #upgraded = new Set<Duplex>()
 	readonly #log: Logger
 
 	constructor(log: Logger) {
@@ -69,6 +73,7 @@ export class Front {
 		this.#listeners.clear()
 		const timer = setTimeout(() => {
 			for (const server of servers) server.closeAllConnections()
+			for (const socket of this.#upgraded) socket.destroy()
 		}, deadlineMs)
 		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
 		const idle = setInterval(() => {
@@ -105,6 +110,8 @@ export class Front {
 		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
 			// Node takes its own listener off here, and a client that just goes would end the process.
 			socket.on('error', () => socket.destroy())
+			this.#upgraded.add(socket)
+			socket.once('close', () => this.#upgraded.delete(socket))
 			try {
 				if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
 			} catch (error) {
@@ -148,6 +155,10 @@ function refuseSocket(socket: Duplex | Socket, status: number, text: string): vo
 	socket.end(
 		`HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
 	)
+	// Its client need not end it, and what it still sends is nothing to us.
+	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
+	socket.once('close', () => clearTimeout(cut))
+	socket.resume()
 }
 
 function closeGently(server: Server): void {

@@ -28,3 +28,19 @@ void t.test('an upgrade that no plugin takes is answered', async (t) => {
 	t.match(data.toString(), /^HTTP\/1\.1 404 Not Found\r\n.*"code":"not_found"/s)
 	socket.destroy()
 })
+
+void t.test('upgraded sockets whose clients stay do not hold up the end', async (t) => {
+	const taker = `export default { name: 'taker', start(ctx) {
+		ctx.upgrade('main', '/taken', (request, socket) => socket.write('taken'))
+	} }`
+	const host = await startHost(t.testdir(), { 'taker/index.js': taker }, { taker: {} })
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	for (const path of ['/x', '/taken']) {
+		const socket = net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+		t.teardown(() => socket.destroy())
+		socket.write(upgrade.replace('/x', path))
+		await once(socket, 'data')
+	}
+	await host.stop()
+	t.pass('it has come to its end')
+})
