@@ -1,7 +1,7 @@
 import type { Delivery, EventBus, LiveFilter } from '../../core/events.ts'
+import { chunk } from '../../core/sse.ts'
+import type { Connection } from '../../core/sse.ts'
 import type { Cursor } from '../../core/store/ports.ts'
-import type { Connection } from './connection.ts'
-import { chunk } from './frames.ts'
 
 /** Above this many bytes that wait for a live client, it hears no more and reads the log once it is ready again. */
 const BACKLOG_LIMIT = 256 * 1024

@@ -34,13 +34,3 @@ export function greeting(at: Cursor): string {
 export function heartbeat(at: Cursor): string {
 	return `: still here\nid: ${at}\n\n`
 }
-
-/** Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). */
-export function chunk(text: string): Buffer {
-	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
-}
-
-/** What is inside a chunk, for HTTP/1.0, which has no chunks. */
-export function unchunked(bytes: Buffer): Buffer {
-	return bytes.subarray(bytes.indexOf('\n') + 1, -2)
-}

@@ -1,7 +1,8 @@
 import type { EventBus } from '../../core/events.ts'
+import { chunk } from '../../core/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
 import type { Channel, Heard, Reader } from './channel.ts'
-import { chunk, frame } from './frames.ts'
+import { frame } from './frames.ts'
 
 /** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
 const READS_PER_TURN = 4

@@ -1,15 +1,15 @@
 /** The table of open streams: who may open one, what each of them does when, and how all of them end. */
+import { Callers } from '../../core/callers.ts'
 import { Fault } from '../../core/errors.ts'
 import type { LiveFilter } from '../../core/events.ts'
 import type { Context } from '../../core/plugin.ts'
+import { chunk, Connection, turnOf } from '../../core/sse.ts'
 import type { Cursor } from '../../core/store/ports.ts'
 import type { Credentials } from '../auth/contract.ts'
-import { Callers } from './callers.ts'
 import { Channel } from './channel.ts'
 import type { Reader } from './channel.ts'
-import { Connection, turnOf } from './connection.ts'
 import type { EventSettings, StreamRequest } from './contract.ts'
-import { chunk, frameMaker, greeting, heartbeat } from './frames.ts'
+import { frameMaker, greeting, heartbeat } from './frames.ts'
 import { Replay } from './replay.ts'
 
 /** Twice in the second within which the streams of a caller that is no longer good must end. */
@@ -27,7 +27,7 @@ interface Stream extends Reader {
 export class Streams {
 	readonly #ctx: Context<EventSettings>
 	readonly #channels = new Map<string, Channel>()
-	readonly #callers = new Callers<Stream>()
+	readonly #callers = new Callers<Credentials, Stream>()
 	readonly #replay: Replay
 	readonly #slots: Set<Stream>[]
 	readonly #textOf = frameMaker()

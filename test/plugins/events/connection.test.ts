@@ -5,8 +5,8 @@ import net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
-import { Connection, turnOf } from '../../../plugins/events/connection.ts'
-import { chunk, greeting } from '../../../plugins/events/frames.ts'
+import { chunk, Connection, turnOf } from '../../../core/sse.ts'
+import { greeting } from '../../../plugins/events/frames.ts'
 
 /** A server that hands over the responses of `/stream` and answers everything else itself, when told to. */
 async function serve(

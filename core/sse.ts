@@ -1,7 +1,7 @@
+/** The way to a client of Server-Sent Events. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { chunk, unchunked } from './frames.ts'
 
 /** What hapi gives every other answer; this one does not pass through hapi. */
 const headers = {
@@ -35,7 +35,7 @@ export class Connection {
 	#full = false
 	#drained: (() => void) | undefined
 
-	/** `response` must be the one whose turn it is on its socket; see `turnOf`. */
+	/** `response` must be the one whose turn it is on its socket; see `turnOf`. `first`: text of events, or a comment. */
 	constructor(response: ServerResponse, socket: Socket, first: string, { stallMs, closed }: ConnectionOptions) {
 		this.#response = response
 		this.#socket = socket
@@ -95,4 +95,14 @@ export class Connection {
 export async function turnOf(response: ServerResponse): Promise<Socket | null> {
 	if (!response.socket && !response.destroyed) await Promise.race([once(response, 'socket'), once(response, 'close')])
 	return response.destroyed ? null : response.socket
+}
+
+/** Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). */
+export function chunk(text: string): Buffer {
+	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
+}
+
+/** What is inside a chunk, for HTTP/1.0, which has no chunks. */
+function unchunked(bytes: Buffer): Buffer {
+	return bytes.subarray(bytes.indexOf('\n') + 1, -2)
 }
