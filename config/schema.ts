@@ -195,6 +195,35 @@ export const configSchema: ObjectSchema<Settings> = joi
 				'Seconds after its time for which a missed beat still fires, once; a later one is skipped.',
 			),
 		}),
+		webhooks: section('Addresses at which other services start runs.', {
+			public_url: joi
+				.string()
+				.max(2048)
+				.pattern(/^https?:\/\/\S+$/, 'an address such as https://gateway.example.com')
+				.allow(null)
+				.default(null)
+				.description('Address under which other services reach the gateway. Default where it listens.'),
+			max_per_agent: count(1, 1000, 32, 'Webhooks of one agent.'),
+			max_body_kib: count(1, 4096, 1024, 'Kibibytes of one delivery.'),
+			per_minute: count(1, 1_000_000, 600, 'Deliveries that one webhook takes in a minute.'),
+			max_concurrent: count(1, 1024, 64, 'Deliveries that are received at the same time.'),
+			max_concurrent_per_webhook: count(1, 1024, 16, 'Deliveries that one webhook receives at the same time.'),
+			retention_days: count(1, 3650, 30, 'Days that the log of deliveries is kept.'),
+		}),
+		channels: section('Chat platforms that agents are reached by.', {
+			allowed_api_roots: joi
+				.array()
+				.items(joi.string().max(300).custom(hostAndPort).description('A host, or host:port.'))
+				.max(256)
+				.unique()
+				.empty(null)
+				.default([])
+				.description('Hosts that callers without the scope * may name in config.api_root. Default none.'),
+			max_channels: count(1, 1000, 64, 'Channels that there may be.'),
+			max_bindings: count(1, 100_000, 10_000, 'Chats that may be bound in one channel.'),
+			retention_days: count(1, 365, 30, 'Days that the ids of messages are kept, to know one that comes twice.'),
+			retry_max_s: count(1, 3600, 60, 'Seconds that the delays between attempts to connect grow to.'),
+		}),
 		providers: joi
 			.object()
 			.pattern(

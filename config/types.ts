@@ -48,6 +48,26 @@ export interface Config {
 	}
 	subagents: { max_per_run: number; max_depth: number }
 	heartbeats: { max_per_agent: number; missed_grace_s: number }
+	webhooks: {
+		/** Null: where the gateway listens. */
+		public_url: string | null
+		max_per_agent: number
+		max_body_kib: number
+		/** Of one webhook. */
+		per_minute: number
+		max_concurrent: number
+		max_concurrent_per_webhook: number
+		retention_days: number
+	}
+	channels: {
+		/** `host` or `host:port`. */
+		allowed_api_roots: readonly string[]
+		max_channels: number
+		/** Of one channel. */
+		max_bindings: number
+		retention_days: number
+		retry_max_s: number
+	}
 	/** Never empty: with none set up it holds the built-in `offline`, and `openai` where OPENAI_API_KEY is set. */
 	providers: Readonly<Record<string, ProviderConfig>>
 	/** A key of `providers`. */

@@ -30,6 +30,11 @@ const builtIn: Record<string, boolean> = {
 	mcp: true,
 	subagents: true,
 	heartbeats: true,
+	webhooks: true,
+	channels: true,
+	'chat-a': true,
+	'chat-b': true,
+	'legacy-chat': true,
 }
 
 /** Without it nobody could be told from anybody. */
@@ -148,6 +153,8 @@ function sectionOf(config: Config, name: string): object {
 		case 'mcp':
 		case 'subagents':
 		case 'heartbeats':
+		case 'webhooks':
+		case 'channels':
 			return config[name]
 		default:
 			return {}

@@ -66,6 +66,9 @@ export const statusOf = {
 	mcp_timeout: 504,
 	subagent_limit: 409,
 	subagent_failed: 502,
+	channel_unavailable: 503,
+	pairing_invalid: 400,
+	signature_invalid: 401,
 
 	config_invalid: 400,
 	plugin_invalid: 400,

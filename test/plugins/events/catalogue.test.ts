@@ -25,7 +25,8 @@ const decided = `
 	vault.secret_created vault.secret_updated vault.secret_deleted vault.granted vault.revoked vault.key_rotated
 	heartbeat.skipped heartbeat.deleted
 	subagent.failed
-	channel.created channel.deleted channel.connected channel.disconnected channel.paired channel.error
+	channel.created channel.updated channel.deleted channel.connected channel.disconnected channel.paired channel.unpaired
+	channel.error
 	webhook.registered webhook.rotated webhook.deleted webhook.accepted webhook.rejected
 	mcp.added mcp.removed mcp.accepted mcp.connected mcp.disconnected mcp.called mcp.result mcp.failed
 	agent.created agent.updated agent.deleted agent.reset
