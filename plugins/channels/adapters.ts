@@ -1,0 +1,120 @@
+/** The adapters that running plugins add. They are foreign: each is looked at once, and one that is none is left out. */
+import Joi from 'joi'
+import type { FieldError } from '../../core/errors.ts'
+import { messageOf } from '../../core/errors.ts'
+import type { Extension } from '../../core/plugin.ts'
+import type { Abilities, ChannelAdapter } from './adapter.ts'
+import { commonConfig } from './schemas.ts'
+
+export interface Adapter {
+	readonly type: string
+	readonly label: string
+	readonly can: Abilities
+	/** The plugin's own object, to connect with. */
+	readonly adapter: ChannelAdapter
+	/** The config with defaults, or what is wrong with it. */
+	check(config: object): { config: Record<string, unknown> } | { errors: FieldError[] }
+}
+
+export interface Adapters {
+	/** By type or alias. */
+	find(type: string): Adapter | undefined
+	/** By type. */
+	readonly all: ReadonlyMap<string, Adapter>
+	/** One sentence for each that cannot be used. */
+	readonly problems: readonly string[]
+}
+
+const word = Joi.string().pattern(/^[a-z0-9_]{1,32}$/, '1 to 32 of a-z 0-9 _')
+const ms = Joi.number().min(0).max(86_400_000)
+const preview = Joi.valid('draft', 'edit')
+const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unknown }>({
+	type: word.required(),
+	aliases: Joi.array().items(word).max(16),
+	label: Joi.string().min(1).max(64).required(),
+	connect: Joi.function().required(),
+	config: Joi.function(),
+	can: Joi.object({
+		formats: Joi.array()
+			.items(
+				Joi.object({
+					markup: Joi.valid('markdown', 'html', 'plain').required(),
+					max_length: Joi.number().integer().min(16).max(1_000_000).required(),
+				}),
+			)
+			.min(1)
+			.max(8)
+			.required(),
+		typing_ms: ms.min(100),
+		preview: Joi.object({ private: preview, group: preview }),
+		pace: Joi.object({ chat_ms: ms, group_ms: ms, channel_ms: ms }),
+	}).required(),
+})
+	.required()
+	.prefs({ convert: false, errors: { label: 'path' } })
+
+const looked = new WeakMap<object, Adapter | string>()
+
+export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapters {
+	const all = new Map<string, Adapter>()
+	const problems: string[] = []
+	for (const { plugin, value } of extensions) {
+		const found = lookAt(value)
+		const problem = typeof found === 'string' ? found : undefined
+		if (problem !== undefined) problems.push(`plugin "${plugin}" adds a channel that cannot be used: ${problem}`)
+		else if (typeof found === 'object') {
+			if (all.has(found.type)) problems.push(`plugin "${plugin}" adds a second channel of the type ${found.type}`)
+			else all.set(found.type, found)
+		}
+	}
+	const aliases = new Map<string, Adapter>()
+	for (const one of all.values())
+		for (const alias of aliasesOf(one.adapter)) if (!aliases.has(alias)) aliases.set(alias, one)
+	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
+}
+
+/** The same object has the same answer: a connection is kept for as long as its adapter stays the same. */
+function lookAt(value: unknown): Adapter | string {
+	if (typeof value !== 'object' || value === null) return 'it is no object'
+	const known = looked.get(value)
+	if (known !== undefined) return known
+	const found = describe(value as ChannelAdapter)
+	looked.set(value, found)
+	return found
+}
+
+function describe(adapter: ChannelAdapter): Adapter | string {
+	try {
+		const { type, aliases, label, can, connect, config } = adapter
+		const { error, value } = adapterSchema.validate({ type, aliases, label, can, connect, config })
+		if (error) return error.message
+		const schema = commonConfig.concat((config?.call(adapter, Joi) ?? Joi.object()) as Joi.ObjectSchema).unknown()
+		return {
+			type,
+			label,
+			can: structuredClone(value.can),
+			adapter,
+			check: (wanted) => checkBy(schema, wanted),
+		}
+	} catch (error) {
+		return messageOf(error)
+	}
+}
+
+function checkBy(schema: Joi.ObjectSchema, config: object): ReturnType<Adapter['check']> {
+	try {
+		const { error, value } = schema.validate(config, { convert: false, abortEarly: false })
+		if (!error) return { config: value as Record<string, unknown> }
+		return { errors: error.details.map(({ path, message }) => ({ path: ['config', ...path].join('.'), message })) }
+	} catch (error) {
+		return { errors: [{ path: 'config', message: `the adapter cannot check it: ${messageOf(error)}` }] }
+	}
+}
+
+function aliasesOf(adapter: ChannelAdapter): readonly string[] {
+	try {
+		return [...(adapter.aliases ?? [])]
+	} catch {
+		return []
+	}
+}

@@ -1,0 +1,40 @@
+import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { Fault } from '../../core/errors.ts'
+
+/** Counts wrong codes: by caller, and in all, since a caller may have many tokens. */
+export interface Attempts {
+	/** Throws `rate_limited` once there were too many; then the right code is not looked at either. */
+	check(caller: string): Promise<void>
+	/** True where this one was the last that the caller may make for now. */
+	failed(caller: string): Promise<boolean>
+}
+
+const WINDOW_S = 60
+const OF_A_CALLER = 5
+const IN_ALL = 100
+const ALL = 'all'
+
+export function openAttempts(): Attempts {
+	// `check` refuses before these are full, so that no more callers than IN_ALL are ever counted.
+	const own = new RateLimiterMemory({ points: IN_ALL + 1, duration: WINDOW_S })
+	const all = new RateLimiterMemory({ points: IN_ALL + 1, duration: WINDOW_S })
+	return {
+		async check(caller) {
+			for (const [limiter, key, limit] of [
+				[own, caller, OF_A_CALLER],
+				[all, ALL, IN_ALL],
+			] as const) {
+				const count = await limiter.get(key)
+				if (!count || count.consumedPoints < limit) continue
+				const seconds = Math.max(1, Math.ceil(count.msBeforeNext / 1000))
+				throw new Fault('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, {
+					headers: { 'retry-after': String(seconds) },
+				})
+			}
+		},
+		async failed(caller) {
+			await all.consume(ALL)
+			return (await own.consume(caller)).consumedPoints === OF_A_CALLER
+		},
+	}
+}

@@ -1,0 +1,185 @@
+/** Which chat belongs to which agent. One whose agent is gone counts for nothing, until it is swept. */
+import { Fault } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Entry, Op } from '../../core/store/ports.ts'
+import type {} from '../agents/contract.ts'
+import { openAmong } from './codes.ts'
+import type { OpenCode } from './codes.ts'
+import type { Binding, ChannelSettings } from './contract.ts'
+import type { Decide } from './decisions.ts'
+import { noChannel } from './directory.ts'
+import type { Ledger } from './directory.ts'
+import { keys, scopeOf } from './keys.ts'
+import type { BoundChat } from './parts.ts'
+
+/** Kept under its chat, so that there is one for each; its id leads there. */
+export interface BindingRecord {
+	binding_id: string
+	agent_id: string
+	agent_uid: string
+	external_chat_id: string
+	session: string
+	created_at: string
+}
+
+export interface Bindings {
+	list(channel_id: string): Promise<Binding[]>
+	/** As `Registry.bound` says. */
+	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
+	/**
+	 * Binds the chat that `chatIn` picks, which is given the channel's open codes and may throw. Those of the chat are used up
+	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` where the channel has as many as it may.
+	 */
+	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => string): Promise<Binding>
+	/** Answers with what it was. Throws `not_found`. */
+	unbind(channel_id: string, binding_id: string): Promise<Binding>
+	/** Throws `not_found`. */
+	newSession(channel_id: string, binding_id: string): Promise<void>
+	/** Removes those of agents that are gone. */
+	sweep(channel_id: string): Promise<void>
+}
+
+type Parts = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
+
+/** Each takes two ops, and the ledger one. */
+const BATCH = 49
+/** Ids of a chat and of what it lies in. */
+const LOOKUP_LIMIT = 17
+const ID = /^[0-9a-f-]{36}$/
+
+export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindings {
+	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
+		(await use('agents').find(agent_id))?.uid === agent_uid
+
+	/** Asks for each agent once. */
+	const asking = (): typeof isThere => {
+		const answers = new Map<string, Promise<boolean>>()
+		return (record) => {
+			const answer = answers.get(record.agent_uid) ?? isThere(record)
+			answers.set(record.agent_uid, answer)
+			return answer
+		}
+	}
+	const ofChat = (channel_id: string, chat_id: string) => store.get<BindingRecord>(keys.chat(channel_id, chat_id))
+	const byId = async (channel_id: string, id: string): Promise<Entry<BindingRecord>> => {
+		const pointer = ID.test(id)
+			? await store.get<{ external_chat_id: string }>(keys.binding(channel_id, id))
+			: undefined
+		const entry = pointer && (await ofChat(channel_id, pointer.value.external_chat_id))
+		if (entry?.value.binding_id === id) return entry
+		const hint = `GET /v1/channels/${channel_id}/bindings lists them`
+		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"; ${hint}`)
+	}
+	/** Of a channel that is still there. */
+	const ledgerOf = async (channel_id: string): Promise<Entry<Ledger>> => {
+		const ledger = await store.get<Ledger>(keys.ledger(channel_id))
+		if (!ledger || ledger.value.closed) throw noChannel(channel_id)
+		return ledger
+	}
+	/** Takes away those that `find` answers with when it is asked; answers with them. */
+	const remove = (channel_id: string, find: () => Promise<Entry<BindingRecord>[]>): Promise<BindingRecord[]> =>
+		decide(scopeOf(channel_id), async () => {
+			const ledger = await ledgerOf(channel_id)
+			const gone = await find()
+			const ops = gone.flatMap(({ key, value, rev }): Op[] => [
+				{ key, value: undefined, expect: rev },
+				{ key: keys.binding(channel_id, value.binding_id), value: undefined },
+			])
+			if (gone.length > 0)
+				ops.push({
+					key: ledger.key,
+					value: { ...ledger.value, bindings: ledger.value.bindings - gone.length },
+					expect: ledger.rev,
+				})
+			return { ops, result: gone.map(({ value }) => value) }
+		})
+
+	return {
+		async list(channel_id) {
+			const found: BindingRecord[] = []
+			const isCurrent = asking()
+			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
+				if (await isCurrent(value)) found.push(value)
+			return found
+				.toSorted((a, b) => (a.binding_id < b.binding_id ? -1 : 1)) // ids sort by time
+				.map((record) => view(channel_id, record))
+		},
+		async bound(channel_id, chat_ids) {
+			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
+				const record = (await ofChat(channel_id, chat_id))?.value
+				if (!record || !(await isThere(record))) continue
+				const { binding_id, agent_id, agent_uid, external_chat_id, session, created_at } = record
+				return { binding_id, agent: { name: agent_id, uid: agent_uid }, external_chat_id, session, created_at }
+			}
+			return undefined
+		},
+		async bind(channel_id, agent, chatIn) {
+			const record = await decide(scopeOf(channel_id), async () => {
+				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
+				const open = openAmong(codes?.value ?? [], Date.now())
+				const chat_id = chatIn(open)
+				const before = await ofChat(channel_id, chat_id)
+				if (before && (await isThere(before.value))) {
+					const { agent_id, binding_id } = before.value
+					const hint = `DELETE /v1/channels/${channel_id}/bindings/${binding_id} takes it away`
+					throw new Fault('already_exists', `chat "${chat_id}" is bound to agent "${agent_id}" already; ${hint}`)
+				}
+				const { bindings } = ledger.value
+				if (!before && bindings >= config.max_bindings)
+					throw new Fault(
+						'conflict',
+						`this channel has ${bindings} bindings, as many as it may (channels.max_bindings); delete one first`,
+					)
+				const made = newRecord(agent, chat_id)
+				const ops: Op[] = [
+					{ key: keys.chat(channel_id, chat_id), value: made, expect: before?.rev ?? null },
+					{ key: keys.binding(channel_id, made.binding_id), value: { external_chat_id: chat_id }, expect: null },
+					{ key: ledger.key, value: { bindings: before ? bindings : bindings + 1 }, expect: ledger.rev },
+				]
+				if (before) ops.push({ key: keys.binding(channel_id, before.value.binding_id), value: undefined })
+				if (codes) {
+					const others = open.filter((code) => code.chat_id !== chat_id)
+					ops.push({ key: codes.key, value: others, expect: codes.rev })
+				}
+				return { ops, result: made }
+			})
+			// The agent lies in another scope. One that was deleted meanwhile may have been swept already.
+			if (await isThere(record)) return view(channel_id, record)
+			await remove(channel_id, async () => [await byId(channel_id, record.binding_id)])
+			throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+		},
+		async unbind(channel_id, binding_id) {
+			const [record] = await remove(channel_id, async () => [await byId(channel_id, binding_id)])
+			return view(channel_id, record as BindingRecord)
+		},
+		newSession: (channel_id, binding_id) =>
+			decide(scopeOf(channel_id), async () => {
+				const { key, value, rev } = await byId(channel_id, binding_id)
+				return { ops: [{ key, value: { ...value, session: newId() }, expect: rev }], result: undefined }
+			}),
+		async sweep(channel_id) {
+			const gone: string[] = []
+			const isCurrent = asking()
+			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
+				if (!(await isCurrent(value))) gone.push(value.external_chat_id)
+			for (let at = 0; at < gone.length; at += BATCH)
+				await remove(channel_id, async () => {
+					const entries = await Promise.all(gone.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
+					const found = entries.filter((entry) => entry !== undefined)
+					// Some may have been bound anew since.
+					const keep = await Promise.all(found.map(({ value }) => isThere(value)))
+					return found.filter((_, n) => !keep[n])
+				})
+		},
+	}
+}
+
+function newRecord({ name, uid }: AgentRef, external_chat_id: string): BindingRecord {
+	const created_at = now()
+	return { binding_id: newId(), agent_id: name, agent_uid: uid, external_chat_id, session: newId(), created_at }
+}
+
+function view(channel_id: string, { binding_id, agent_id, external_chat_id, created_at }: BindingRecord): Binding {
+	return { binding_id, agent_id, channel_id, external_chat_id, created_at }
+}

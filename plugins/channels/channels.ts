@@ -1,0 +1,170 @@
+/** The service: adding, showing, changing and deleting channels, and binding chats to agents. */
+import { Fault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
+import { newId, now } from '../../core/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type {} from '../vault/contract.ts'
+import { checkPowers } from './access.ts'
+import type { Bindings } from './bindings.ts'
+import type { Connections } from './connections.ts'
+import type { Binding, Channel, ChannelDetails, Channels, ChannelSettings } from './contract.ts'
+import type { ChannelRecord, Directory } from './directory.ts'
+import type { Pairing } from './pairing.ts'
+import type { Dialogue } from './parts.ts'
+import { commonConfig } from './schemas.ts'
+
+export interface ChannelParts {
+	directory: Directory
+	bindings: Bindings
+	pairing: Pairing
+	connections: Connections
+	dialogue: Dialogue
+}
+
+export interface RunningChannels extends Channels {
+	/** Brings deletions to their end that broke off. */
+	finishDeletions(): Promise<void>
+}
+
+type Services = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
+
+const CONFIG_LIMIT_BYTES = 64 * 1024
+/** Where nothing is sent to another place by a change of these. */
+const HARMLESS = new Set(['agent_id', 'answer', 'allowed_senders'])
+
+export function channelsOf({ use, config, emit, log }: Services, parts: ChannelParts): RunningChannels {
+	const { directory, bindings, pairing, connections, dialogue } = parts
+
+	const checkSecret = async (ref: string): Promise<void> => {
+		if (await use('vault').has(ref)) return
+		const message = `bot_token_ref must name a secret in the vault, and there is none "${ref}"; POST /v1/vault/secrets stores one`
+		throw wrong([{ path: 'bot_token_ref', message }])
+	}
+	const checkConfig = (type: string, wanted: Record<string, unknown>): void => {
+		const bytes = Buffer.byteLength(JSON.stringify(wanted))
+		if (bytes > CONFIG_LIMIT_BYTES) {
+			const message = `config is ${bytes} bytes as JSON; at most ${CONFIG_LIMIT_BYTES} are kept`
+			throw wrong([{ path: 'config', message }])
+		}
+		const adapter = connections.adapters().all.get(type)
+		const checked = adapter?.check(wanted)
+		if (checked && 'errors' in checked) throw wrong(checked.errors)
+		const { error } = commonConfig.unknown().validate(wanted, { convert: false })
+		if (error) throw wrong([{ path: 'config', message: error.message }])
+	}
+	const told = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
+		const { binding_id, channel_id, external_chat_id, agent_id } = binding
+		await emit({ event_type: 'channel.paired', payload: { channel_id, binding_id, external_chat_id, via } }, agent_id)
+		const live = connections.live(channel_id)
+		try {
+			if (live) dialogue.paired(live, { id: external_chat_id }, agent_id)
+		} catch (error) {
+			log.warn({ err: error, channel_id }, 'a chat could not be told that it is paired')
+		}
+		return binding
+	}
+	const finishDeletion = async (id: string, type: string | undefined): Promise<void> => {
+		await connections.drop(id)
+		await dialogue.forget(id)
+		await directory.sweep(id)
+		if (type !== undefined) await emit({ event_type: 'channel.deleted', payload: { channel_id: id, type } })
+		await directory.erase(id)
+	}
+	const detailed = async (record: ChannelRecord): Promise<ChannelDetails> => ({
+		...view(record),
+		bot_token_ref: record.bot_token_ref,
+		config: record.config,
+		...connections.standing(record),
+		bindings: await bindings.list(record.id),
+	})
+
+	return {
+		async create({ type, bot_token_ref, config: wanted }, caller) {
+			const adapters = connections.adapters()
+			const adapter = adapters.find(type)
+			if (!adapter) {
+				const known = [...adapters.all.keys()].join(', ') || 'none'
+				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}` }])
+			}
+			checkConfig(adapter.type, wanted)
+			await checkSecret(bot_token_ref)
+			const record: ChannelRecord = {
+				id: newId(),
+				type: adapter.type,
+				bot_token_ref,
+				config: wanted,
+				trusted: isTrusted(caller),
+				created_at: now(),
+			}
+			if (!record.trusted) await checkPowers(record, await use('vault').secrets.list(), config)
+			await directory.add(record, config.max_channels)
+			await emit({ event_type: 'channel.created', payload: { channel_id: record.id, type: record.type } })
+			await connections.look()
+			return view(record)
+		},
+		list: async () => (await directory.list()).map(view),
+		get: async (id) => detailed(await directory.get(id)),
+		async change(id, change, caller) {
+			let fields: string[] = []
+			const record = await directory.change(id, async (before) => {
+				const next = {
+					...before,
+					bot_token_ref: change.bot_token_ref ?? before.bot_token_ref,
+					config: merge(before.config, change.config ?? {}),
+				}
+				fields = changedFields(before, next)
+				if (fields.length === 0) return before
+				checkConfig(next.type, next.config)
+				if (next.bot_token_ref !== before.bot_token_ref) await checkSecret(next.bot_token_ref)
+				if (fields.every((field) => HARMLESS.has(field))) return next
+				const trusted = isTrusted(caller)
+				if (!trusted) await checkPowers(next, await use('vault').secrets.list(), config)
+				return { ...next, trusted }
+			})
+			if (fields.length > 0) await emit({ event_type: 'channel.updated', payload: { channel_id: id, fields } })
+			await connections.look((one) => one.id === id)
+			return detailed(record)
+		},
+		async remove(id) {
+			const { type } = await directory.close(id)
+			await finishDeletion(id, type)
+		},
+		async finishDeletions() {
+			for (const { id, record } of await directory.leftovers()) await finishDeletion(id, record?.type)
+		},
+		bindings: async (channel_id) => bindings.list((await directory.get(channel_id)).id),
+		async bind({ agent, channel_id, external_chat_id }) {
+			await directory.get(channel_id)
+			return told(await bindings.bind(channel_id, agent, () => external_chat_id), 'request')
+		},
+		pair: async (code, agent_id, caller) => told(await pairing.pair(code, agent_id, caller), 'code'),
+		async unbind(channel_id, binding_id) {
+			await directory.get(channel_id)
+			const { agent_id, external_chat_id } = await bindings.unbind(channel_id, binding_id)
+			await emit({ event_type: 'channel.unpaired', payload: { channel_id, binding_id, external_chat_id } }, agent_id)
+		},
+	}
+}
+
+function view({ id, type, created_at }: ChannelRecord): Channel {
+	return { id, type, status: 'active', created_at }
+}
+
+function isTrusted({ scope }: Credentials): boolean {
+	return scope.includes('*')
+}
+
+function wrong(errors: FieldError[]): Fault {
+	return new Fault('invalid_request', errors.map(({ message }) => message).join('; '), { errors })
+}
+
+function merge(config: Record<string, unknown>, change: Record<string, unknown>): Record<string, unknown> {
+	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
+}
+
+function changedFields(before: ChannelRecord, next: ChannelRecord): string[] {
+	const keys = new Set([...Object.keys(before.config), ...Object.keys(next.config)])
+	const fields = [...keys].filter((key) => JSON.stringify(before.config[key]) !== JSON.stringify(next.config[key]))
+	return before.bot_token_ref === next.bot_token_ref ? fields : ['bot_token_ref', ...fields]
+}

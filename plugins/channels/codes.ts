@@ -1,0 +1,47 @@
+/** Pairing codes: what they look like, and which of a channel's are open. */
+import { createHash, randomBytes } from 'node:crypto'
+
+/** As it is kept. */
+export interface OpenCode {
+	hash: string
+	chat_id: string
+	expires_at: string
+}
+
+/** Crockford's: without I, L, O and U. */
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const LENGTH = 8
+const FORM = /^[0-9A-HJKMNP-TV-Z]{8}$/
+const LIFE_MS = 10 * 60_000
+const PER_CHAT = 3
+/** Of one channel, so that strangers cannot fill the store. */
+const PER_CHANNEL = 1_000
+
+/** 40 random bits. */
+export function newCode(): string {
+	// 256 is a multiple of 32, so no letter is likelier than another.
+	return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')
+}
+
+/** As it was given out, however it was typed: small letters, spaces, dashes, O for 0, I or L for 1. Undefined for what is none. */
+export function readCode(text: string): string | undefined {
+	const code = text.toUpperCase().replaceAll(/[\s-]/g, '').replaceAll('O', '0').replaceAll(/[IL]/g, '1')
+	return FORM.test(code) ? code : undefined
+}
+
+/** Bound to its channel: a record that is copied into another channel's means nothing there. */
+export function hashOf(channel_id: string, code: string): string {
+	return createHash('sha256').update(`pairing\0${channel_id}\0${code}`).digest('base64url')
+}
+
+export function openAmong(codes: readonly OpenCode[], now: number): OpenCode[] {
+	return codes.filter(({ expires_at }) => Date.parse(expires_at) > now)
+}
+
+/** With one more, for which the oldest of its chat, or of the channel, makes room. */
+export function withCode(open: readonly OpenCode[], hash: string, chat_id: string, now: number): OpenCode[] {
+	const ofChat = open.filter((one) => one.chat_id === chat_id)
+	const over = new Set(ofChat.slice(0, Math.max(0, ofChat.length - PER_CHAT + 1)))
+	const added = { hash, chat_id, expires_at: new Date(now + LIFE_MS).toISOString() }
+	return [...open.filter((one) => !over.has(one)), added].slice(-PER_CHANNEL)
+}

@@ -1,0 +1,276 @@
+/** The connections of all channels: looks what there should be, and makes it so. */
+import { Fault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { adaptersOf } from './adapters.ts'
+import type { Adapter, Adapters } from './adapters.ts'
+import type { ChannelSettings, CommonConfig } from './contract.ts'
+import type { ChannelRecord, Directory } from './directory.ts'
+import { openLane } from './lane.ts'
+import type { Lane } from './lane.ts'
+import { openNews } from './news.ts'
+import type { Standing } from './news.ts'
+import type { Dialogue, LiveChannel } from './parts.ts'
+import { supervise } from './supervisor.ts'
+import type { Supervisor } from './supervisor.ts'
+import { wantedIn } from './wanted.ts'
+import type { Made, Wanted } from './wanted.ts'
+
+export interface Connections extends AsyncDisposable {
+	adapters(): Adapters
+	/**
+	 * Looks again what there should be. Settles once that was set going, and never throws. `again`: where the platform has
+	 * refused one of these channels, it is asked once more.
+	 */
+	look(again?: (channel: ChannelRecord) => boolean): Promise<void>
+	/** Undefined where it is not there, or no running plugin knows its type. */
+	live(id: string): LiveChannel | undefined
+	standing(channel: ChannelRecord): Standing
+	/** Ends the connection of a channel that is gone. Settles once it is closed. */
+	drop(id: string): Promise<void>
+	onConnected(heard: (channel: LiveChannel) => void): void
+}
+
+type Parts = Pick<Context<ChannelSettings>, 'use' | 'config' | 'log' | 'signal' | 'emit' | 'extensions' | 'trouble'>
+
+interface Entry {
+	record: ChannelRecord
+	made?: Made
+	supervisor?: Supervisor
+	/** That the supervisor before is gone. */
+	closed?: Promise<void>
+	live?: LiveChannel
+	/** Where it has no supervisor. */
+	standing: Standing
+	lane: Lane
+	news: (standing: Standing) => void
+}
+
+/** Messages of a channel that wait to be taken. */
+const WAITING_LIMIT = 1_000
+/** After a look that failed, such as while the disk is full. */
+const LOOK_AGAIN_MS = 5_000
+const TROUBLE_LIMIT = 1_000
+export function openConnections(ctx: Parts, directory: Directory, dialogue: () => Dialogue): Connections {
+	const { config, log, signal } = ctx
+	const table = new Map<string, Entry>()
+	/** Connections that are being closed, by type and token: nobody connects with those before. */
+	const closing = new Map<string, Promise<void>>()
+	/** Deleted while a look was under way. */
+	const dropped = new Set<string>()
+	const hearers: ((channel: LiveChannel) => void)[] = []
+
+	const entryFor = (record: ChannelRecord): Entry => {
+		const known = table.get(record.id)
+		if (known) return Object.assign(known, { record })
+		const { id: channel_id, type } = record
+		const entry: Entry = {
+			record,
+			standing: { connection: 'connecting', bot: null, last_error: null },
+			lane: openLane(
+				WAITING_LIMIT,
+				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel wait already`),
+			),
+			news: openNews(
+				(event_type, payload) =>
+					ctx
+						.emit({ event_type, payload: { channel_id, type, ...payload } })
+						.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be kept')),
+				signal,
+			),
+		}
+		table.set(channel_id, entry)
+		return entry
+	}
+	const stop = async (entry: Entry): Promise<void> => {
+		const { supervisor, made, record } = entry
+		delete entry.supervisor
+		delete entry.made
+		if (!supervisor || !made) return
+		const claim = claimOf(record.type, made.token)
+		const before = closing.get(claim)
+		const closed = Promise.all([before, supervisor.stop()]).then(() => {
+			if (closing.get(claim) === closed) closing.delete(claim)
+		})
+		closing.set(claim, closed)
+		entry.closed = closed
+		await closed
+	}
+	const rest = (entry: Entry, standing: Standing): void => {
+		void stop(entry)
+		entry.standing = standing
+		entry.news(standing)
+	}
+	const connected = (channel: LiveChannel): void => {
+		for (const heard of hearers) {
+			try {
+				heard(channel)
+			} catch (error) {
+				log.error({ err: error, channel_id: channel.id }, 'what waited for a channel could not be sent')
+			}
+		}
+	}
+
+	const connect = (entry: Entry, adapter: Adapter, token: string, live: LiveChannel, settings: string): void => {
+		const { record } = entry
+		entry.made = { adapter, token, settings }
+		entry.supervisor = supervise({
+			channel: live,
+			adapter,
+			token,
+			config: live.config as Record<string, unknown>,
+			log: log.child({ channel_id: record.id, type: record.type }),
+			dialogue: dialogue(),
+			lane: entry.lane,
+			retry_max_s: config.retry_max_s,
+			after: Promise.resolve(closing.get(claimOf(record.type, token))),
+			changed: (standing) => {
+				if (entry.live === live) entry.news(standing)
+			},
+			connected: () => {
+				if (entry.live === live) connected(live)
+			},
+		})
+		entry.news(entry.supervisor.standing)
+	}
+
+	const lookOnce = async (again: (channel: ChannelRecord) => boolean): Promise<void> => {
+		dropped.clear()
+		const adapters = adaptersOf(ctx.extensions('channel'))
+		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
+		const found: { record: ChannelRecord; wanted: Wanted | undefined }[] = []
+		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.made)
+		for (const record of await directory.list()) {
+			const wanted = await wantedOf(record)
+			if (wanted && 'blocked' in wanted && wanted.passing) lookLater()
+			found.push({ record, wanted })
+		}
+		if (signal.aborted) return
+
+		// From here on nothing is waited for, so that what was decided is still true when it is done.
+		const listed = new Set(found.map(({ record }) => record.id))
+		for (const id of table.keys()) if (!listed.has(id)) void drop(id)
+		const holders = new Map<string, string>()
+		const todo: (() => void)[] = []
+		const rows = found
+			.filter(({ record }) => !dropped.has(record.id))
+			.map(({ record, wanted }) => {
+				const settings = JSON.stringify(record.config)
+				const made = table.get(record.id)?.made
+				const isKept =
+					made !== undefined &&
+					wanted !== undefined &&
+					'token' in wanted &&
+					made.adapter === wanted.adapter &&
+					made.token === wanted.token &&
+					made.settings === settings
+				return { record, wanted, settings, isKept }
+			})
+		// Of two with one token, the one that is connected keeps it; otherwise the older one has it.
+		for (const { record, wanted, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
+			const entry = entryFor(record)
+			if (!wanted) {
+				delete entry.live
+				rest(entry, disabled(record.type))
+				continue
+			}
+			const { adapter } = wanted
+			if (isKept && 'token' in wanted) {
+				holders.set(claimOf(record.type, wanted.token), record.id)
+				if (again(record)) entry.supervisor?.again()
+				continue
+			}
+			void stop(entry)
+			const live = liveOf(entry, adapter, wanted.config)
+			entry.live = live
+			const claim = 'token' in wanted ? claimOf(record.type, wanted.token) : undefined
+			const holder = claim === undefined ? undefined : holders.get(claim)
+			if (claim === undefined || holder !== undefined || !('token' in wanted)) {
+				const reason =
+					'blocked' in wanted ? wanted.blocked : `channel ${holder} has the same bot token; delete one of the two`
+				rest(entry, { connection: 'error', bot: null, last_error: reason })
+				continue
+			}
+			holders.set(claim, record.id)
+			todo.push(() => connect(entry, adapter, wanted.token, live, settings))
+		}
+		for (const start of todo) start()
+	}
+
+	let isBusy = false
+	let asked: { again?: (channel: ChannelRecord) => boolean; done: () => void }[] = []
+	const lookWhileAsked = async (): Promise<void> => {
+		isBusy = true
+		while (asked.length > 0) {
+			const now = asked
+			asked = []
+			try {
+				if (!signal.aborted) await lookOnce((channel) => now.some(({ again }) => again?.(channel)))
+			} catch (error) {
+				if (!signal.aborted) log.error({ err: error }, 'the channels could not be looked through; that is tried again')
+				lookLater()
+			}
+			for (const { done } of now) done()
+		}
+		isBusy = false
+	}
+	const look = (again?: (channel: ChannelRecord) => boolean): Promise<void> =>
+		new Promise((done) => {
+			asked.push({ ...(again && { again }), done })
+			if (!isBusy) void lookWhileAsked()
+		})
+	/** For what no event tells of, such as a disk that is no longer full. */
+	function lookLater(): void {
+		clearTimeout(later)
+		later = setTimeout(() => void look(), LOOK_AGAIN_MS).unref()
+	}
+	let later: NodeJS.Timeout | undefined
+	const drop = async (id: string): Promise<void> => {
+		dropped.add(id)
+		const entry = table.get(id)
+		table.delete(id)
+		if (!entry) return
+		delete entry.live
+		await stop(entry)
+		await entry.closed
+		void look() // another one may have waited for its token
+	}
+
+	return {
+		adapters: () => adaptersOf(ctx.extensions('channel')),
+		look,
+		live: (id) => table.get(id)?.live,
+		standing(record) {
+			const entry = table.get(record.id)
+			if (entry) return entry.supervisor?.standing ?? entry.standing
+			const isKnown = this.adapters().all.has(record.type)
+			return isKnown ? { connection: 'connecting', bot: null, last_error: null } : disabled(record.type)
+		},
+		drop,
+		onConnected: (heard) => void hearers.push(heard),
+		async [Symbol.asyncDispose]() {
+			clearTimeout(later)
+			await Promise.all([...table.values()].map(stop))
+			await Promise.all(closing.values())
+		},
+	}
+}
+
+function liveOf(entry: Entry, { type, label, can }: Adapter, config: CommonConfig): LiveChannel {
+	const live: LiveChannel = {
+		id: entry.record.id,
+		type,
+		label,
+		can,
+		config,
+		connection: () => (entry.live === live ? entry.supervisor?.connection() : undefined),
+	}
+	return live
+}
+
+function claimOf(type: string, token: string): string {
+	return `${type}\n${token}`
+}
+
+function disabled(type: string): Standing {
+	return { connection: 'disabled', bot: null, last_error: `no plugin that runs has channels of the type ${type}` }
+}

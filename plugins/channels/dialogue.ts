@@ -1,0 +1,153 @@
+/** Talking with chats: takes what comes in, starts runs, and says what they owe. parts.ts says what the other half is. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import type { RunRecord } from '../runs/contract.ts'
+import type { ChannelSettings } from './contract.ts'
+import { deliver } from './dialogue/delivery.ts'
+import { followRuns, runOf } from './dialogue/followed.ts'
+import type { Followed } from './dialogue/followed.ts'
+import { receive, tellReceived } from './dialogue/intake.ts'
+import { openLanes } from './dialogue/lanes.ts'
+import { openLines } from './dialogue/lines.ts'
+import { openMarks } from './dialogue/marks.ts'
+import { openNotices } from './dialogue/notices.ts'
+import { openPace } from './dialogue/pace.ts'
+import { laneOf, showPresence } from './dialogue/presence.ts'
+import { keys } from './dialogue/records.ts'
+import type { Reply } from './dialogue/records.ts'
+import { followResults } from './dialogue/results.ts'
+import { texts } from './dialogue/texts.ts'
+import type { Dialogue, Registry } from './parts.ts'
+
+const DAY_MS = 24 * 3_600_000
+const PRUNE_MS = 6 * 3_600_000
+/**
+ * The runs are looked at again, soon after the start and now and then: of a run whose end was written just before a crash
+ * nobody tells once more.
+ */
+const FIRST_LOOK_MS = 250
+const LOOK_MS = 60_000
+/** Before what could not be said, such as since the store was away, is tried again. */
+const AGAIN_MS = 5_000
+
+export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry): Dialogue {
+	const { store, log, signal } = ctx
+	const lanes = ctx.own(openLanes(log), 'messages on their way to chats')
+	const pace = openPace()
+	const lines = openLines(registry, signal)
+	const way = { ctx, lines, pace }
+	const runs = followRuns(ctx, {
+		due: (run) => speak(run),
+		started: ({ reply }) => tellReceived(ctx, reply, reply.reply_to),
+		working: () => presence.wake(),
+	})
+	const presence = showPresence(way, lanes, runs)
+	const notices = openNotices(way, lanes)
+	const marks = openMarks(ctx, registry)
+
+	/** Says what is due, once everything before it in this chat was said. */
+	function speak(run: Followed): void {
+		if (run.queued || signal.aborted) return
+		run.queued = true
+		const { channel_id, chat, run_id } = run.reply
+		lanes.push(laneOf(channel_id, chat.id), async () => {
+			run.queued = false
+			if (signal.aborted) return
+			try {
+				if (await deliver(way, run)) runs.forget(run_id)
+			} catch (error) {
+				if (signal.aborted) return
+				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; that is tried again')
+				void sleep(AGAIN_MS, undefined, { signal, ref: false }).then(
+					() => speak(run),
+					() => {},
+				)
+			}
+		})
+	}
+
+	/** What is due of a run that may have gone on, or ended, while nobody heard. */
+	async function look(run: Followed): Promise<RunRecord | undefined> {
+		const record = await runOf(ctx, run.reply.run_id)
+		if (record?.question) run.question = record.question
+		if (!record || record.ended_at !== null || record.question) speak(run)
+		return record
+	}
+	/** One that is followed only now may be at work already. */
+	async function begin(run: Followed): Promise<void> {
+		if ((await look(run))?.status === 'started') run.resume()
+	}
+	async function lookAtAll(): Promise<void> {
+		for (const run of runs.all()) {
+			if (signal.aborted) return
+			if (!run.queued) await look(run)
+		}
+	}
+	async function load(): Promise<void> {
+		for await (const { uid } of ctx.use('agents').list()) {
+			for await (const { value } of store.list<Reply>(keys.replies(uid))) {
+				if (signal.aborted) return
+				await begin(runs.follow(value))
+			}
+		}
+	}
+	const failed = (error: unknown): void => {
+		if (!signal.aborted) log.error({ err: error }, 'the answers that are owed to chats could not be looked through')
+	}
+	async function loadAndWatch(): Promise<void> {
+		await ctx.serving
+		for (let isLoaded = false; !isLoaded;) {
+			isLoaded = await load().then(
+				() => true,
+				(error: unknown) => (failed(error), false),
+			)
+			if (!isLoaded) await sleep(AGAIN_MS, undefined, { signal, ref: false })
+		}
+		void watch().catch(() => {})
+	}
+	async function watch(): Promise<never> {
+		for (let delay = FIRST_LOOK_MS; ; delay = Math.min(delay * 2, LOOK_MS)) {
+			await sleep(delay, undefined, { signal, ref: false })
+			await lookAtAll().catch(failed)
+		}
+	}
+	// Messages wait for it: one may answer a question that was asked before the start.
+	const loaded = loadAndWatch()
+	loaded.catch(() => {})
+
+	followResults(ctx, runs, begin)
+
+	const prune = (): void =>
+		void marks
+			.prune(new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString())
+			.catch((error: unknown) => {
+				if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be forgotten')
+			})
+	const pruning = setInterval(prune, PRUNE_MS).unref()
+	ctx.defer(() => clearInterval(pruning), 'ids of old messages')
+
+	ctx.on('agent.deleted', async ({ payload }) => {
+		for (const { reply } of runs.all()) if (reply.agent_uid === payload.uid) runs.forget(reply.run_id)
+		await marks.keepCursors()
+	})
+
+	return {
+		async receive(channel, message) {
+			await loaded
+			await receive({ ctx, registry, marks, runs, notices }, channel, message)
+		},
+		cursor: (channel_id) => marks.cursor(channel_id),
+		chats: (channel_id) => marks.chats(channel_id),
+		paired(channel, chat, agent_id) {
+			void marks
+				.kindOf(channel.id, chat.id)
+				.then((kind) => notices.say(channel.id, { ...chat, kind }, texts.paired(agent_id)), failed)
+		},
+		async forget(channel_id) {
+			lines.forget(channel_id)
+			for (const { reply } of runs.all()) if (reply.channel_id === channel_id) runs.forget(reply.run_id)
+			await marks.forget(channel_id)
+		},
+	}
+}

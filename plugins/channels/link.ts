@@ -1,0 +1,96 @@
+/** What a connection is given: the way in, for as long as the connection lasts. */
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import type { ChannelError, ChannelErrorCode, Link, LinkStatus } from './adapter.ts'
+import type { Lane } from './lane.ts'
+import { readMessage } from './messages.ts'
+import type { Dialogue, LiveChannel } from './parts.ts'
+
+export interface LinkOptions {
+	channel: LiveChannel
+	token: string
+	/** Checked, with defaults. */
+	config: Record<string, unknown>
+	log: Logger
+	dialogue: Dialogue
+	/** Messages of one channel are taken one after another, whichever of its connections they came by. */
+	lane: Lane
+	status(status: LinkStatus, error: string | null): void
+	lost(error: unknown): void
+	/** A message came that is none, and was left out. */
+	dropped(why: string): void
+}
+
+export interface OpenLink {
+	link: Link
+	/** From now on it does nothing any more. */
+	end(): void
+}
+
+const codes: readonly ChannelErrorCode[] = ['format', 'limited', 'failed', 'refused']
+
+export function openLink(options: LinkOptions): OpenLink {
+	const { channel, dialogue, lane } = options
+	const ending = new AbortController()
+	const { signal } = ending
+	const check = (): void => {
+		if (signal.aborted)
+			throw new Fault('channel_unavailable', 'this connection is over: leave the message with the platform')
+	}
+	const receive = async (given: unknown): Promise<void> => {
+		check()
+		let message
+		try {
+			message = readMessage(given)
+		} catch (error) {
+			// Delivered again it would be the same: it must not hold up those behind it.
+			return options.dropped(messageOf(error))
+		}
+		await lane(async () => {
+			check()
+			await dialogue.receive(channel, message)
+		})
+	}
+
+	return {
+		link: {
+			channel_id: channel.id,
+			token: options.token,
+			config: options.config,
+			log: options.log,
+			signal,
+			async cursor() {
+				check()
+				return dialogue.cursor(channel.id)
+			},
+			async chats() {
+				check()
+				return dialogue.chats(channel.id)
+			},
+			receive(message) {
+				const taken = receive(message)
+				taken.catch(() => {}) // an adapter that does not look has lost nothing: the platform delivers it again
+				return taken
+			},
+			status(status, error) {
+				if (signal.aborted || (status !== 'connected' && status !== 'reconnecting')) return
+				options.status(status, error === undefined ? null : String(error))
+			},
+			lost(error) {
+				if (!signal.aborted) options.lost(error)
+			},
+			error: errorOf,
+		},
+		end: () => ending.abort(),
+	}
+}
+
+function errorOf(
+	code: ChannelErrorCode,
+	message: string,
+	{ cause, retry_after_ms }: { retry_after_ms?: number; cause?: unknown } = {},
+): ChannelError {
+	if (!codes.includes(code)) throw new TypeError(`an error's code must be one of ${codes.join(', ')}`)
+	const error = new Error(message, cause === undefined ? undefined : { cause })
+	return Object.assign(error, { code, ...(retry_after_ms !== undefined && { retry_after_ms }) })
+}

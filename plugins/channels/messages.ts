@@ -1,0 +1,63 @@
+import Joi from 'joi'
+import type { IncomingMessage } from './adapter.ts'
+
+/** As much as a prompt may have. */
+const TEXT_LIMIT_BYTES = 100 * 1024
+const WORDS_LIMIT = 256
+
+const externalId = Joi.string().pattern(/^[\x20-\x7e]{1,128}$/, '1 to 128 printable ASCII characters')
+const message = Joi.object<IncomingMessage>({
+	id: externalId.required(),
+	chat: Joi.object({
+		id: externalId.required(),
+		thread_id: externalId,
+		kind: Joi.valid('private', 'group').required(),
+		within: Joi.array().items(externalId).max(16),
+	}).required(),
+	sender: Joi.object({ id: externalId.required(), name: Joi.string().allow('') }).required(),
+	text: Joi.string().allow('').required(),
+	addressed: Joi.boolean().required(),
+	attachment: Joi.string().allow(''),
+	cursor: Joi.string().max(4_096),
+})
+	.required()
+	.prefs({
+		convert: false,
+		stripUnknown: true,
+		errors: { label: 'path' },
+		messages: { 'string.pattern.name': '{#label} must be {#name}' }, // joi's own repeats what was sent
+	})
+
+/**
+ * A message as an adapter gave it, as a plain copy of what is known of it: texts are well formed and cut to what is taken.
+ * Throws, saying what is wrong with it.
+ */
+export function readMessage(given: unknown): IncomingMessage {
+	const { error, value } = message.validate(given)
+	if (error) throw error
+	const { id, chat, sender, text, addressed, attachment, cursor } = value
+	const name = sender.name === undefined ? undefined : words(sender.name)
+	return {
+		id,
+		chat: { ...chat, ...(chat.within && { within: [...chat.within] }) },
+		sender: { id: sender.id, ...(name !== undefined && { name }) },
+		text: cutBytes(text.toWellFormed(), TEXT_LIMIT_BYTES),
+		addressed,
+		...(attachment !== undefined && { attachment: words(attachment) }),
+		...(cursor !== undefined && { cursor }),
+	}
+}
+
+function words(text: string): string {
+	return text.slice(0, WORDS_LIMIT).toWellFormed()
+}
+
+/** No character is cut in two. */
+function cutBytes(text: string, limit: number): string {
+	if (text.length * 3 <= limit) return text
+	const bytes = Buffer.from(text)
+	if (bytes.length <= limit) return text
+	let end = limit
+	while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--
+	return bytes.toString('utf8', 0, end)
+}

@@ -1,0 +1,74 @@
+/** Tells by events how a connection stands, and never floods the log. */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ConnectionState } from './contract.ts'
+
+export interface Standing {
+	connection: ConnectionState
+	bot: string | null
+	last_error: string | null
+}
+
+export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
+
+/** Events that may come at once; then one in a while. */
+const BURST = 30
+const REFILL_MS = 5_000
+/** Of more than this only the newest is told. */
+const WAITING_LIMIT = 32
+
+/**
+ * Takes each new standing. `connected` and its end are told, and errors; the same error again and again is told once. `emit`
+ * must not throw.
+ */
+export function openNews(
+	emit: (type: NewsType, payload: { bot?: string | null; error?: string | null }) => Promise<void>,
+	signal: AbortSignal,
+): (standing: Standing) => void {
+	let up = false
+	let error: string | null = null
+	let left = BURST
+	let refilled = performance.now()
+	let waiting: Standing[] = []
+	let busy = false
+
+	const turn = async (): Promise<void> => {
+		const refill = Math.floor((performance.now() - refilled) / REFILL_MS)
+		left = Math.min(BURST, left + refill)
+		refilled += refill * REFILL_MS
+		if (left === 0) await pause(REFILL_MS, undefined, { signal, ref: false })
+		else left--
+	}
+	const tell = async (next: Standing): Promise<void> => {
+		const isUp = next.connection === 'connected'
+		if (isUp && !up) {
+			await turn()
+			await emit('channel.connected', { bot: next.bot })
+			error = null
+		} else if (!isUp && up) {
+			await turn()
+			await emit('channel.disconnected', { error: next.last_error })
+			error = next.last_error
+		}
+		up = isUp
+		const isNew = next.last_error !== null && next.last_error !== error
+		if (!isNew) return
+		await turn()
+		await emit('channel.error', { error: next.last_error })
+		error = next.last_error
+	}
+	const tellAll = async (): Promise<void> => {
+		busy = true
+		try {
+			for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) await tell(next)
+		} catch {
+			// aborted while it waited
+		} finally {
+			busy = false
+		}
+	}
+	return (standing) => {
+		if (waiting.length >= WAITING_LIMIT) waiting = []
+		waiting.push(standing)
+		if (!busy) void tellAll()
+	}
+}

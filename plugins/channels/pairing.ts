@@ -1,0 +1,137 @@
+/** Pairing by code: a chat is given one, and whoever may change channels binds the chat with it. */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import type { Credentials } from '../auth/contract.ts'
+import { openAttempts } from './attempts.ts'
+import type { Bindings } from './bindings.ts'
+import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
+import type { OpenCode } from './codes.ts'
+import type { Binding } from './contract.ts'
+import type { Decide } from './decisions.ts'
+import type { ChannelRecord, Directory } from './directory.ts'
+import { noChannel } from './directory.ts'
+import { keys, scopeOf } from './keys.ts'
+import { openLane } from './lane.ts'
+
+export interface Pairing {
+	/** As `Registry.pairingCode` says. Throws `not_found` where the channel is gone. */
+	issue(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
+	/** As `Channels.pair` says. */
+	pair(code: string, agent_id: string | undefined, caller: Credentials): Promise<Binding>
+	/** Forgets the codes of a channel that have expired. */
+	sweep(channel_id: string): Promise<void>
+}
+
+type Parts = Pick<Context, 'store' | 'use' | 'emit'>
+
+const WAITING_LIMIT = 100
+
+export function pairingOf(
+	{ store, use, emit }: Parts,
+	directory: Directory,
+	bindings: Bindings,
+	decide: Decide,
+): Pairing {
+	const attempts = openAttempts()
+	// One after another: guesses at the same time are counted before the next is looked at.
+	const inTurn = openLane(
+		WAITING_LIMIT,
+		() => new Fault('rate_limited', 'too many pairings wait already; try again', { headers: { 'retry-after': '1' } }),
+	)
+
+	/** The channel in which this code is open. */
+	const channelOf = async (code: string): Promise<ChannelRecord | undefined> => {
+		for (const channel of await directory.list()) {
+			const codes = (await store.get<OpenCode[]>(keys.codes(channel.id)))?.value ?? []
+			const hash = hashOf(channel.id, code)
+			if (openAmong(codes, Date.now()).some((one) => one.hash === hash)) return channel
+		}
+		return undefined
+	}
+	const agentFor = async (named: AgentRef | undefined, { config }: ChannelRecord): Promise<AgentRef> => {
+		if (named) return named
+		if (typeof config.agent_id === 'string') {
+			const agent = await use('agents').find(config.agent_id)
+			if (agent) return agent
+			throw unclear(
+				`config.agent_id of the channel names "${config.agent_id}", and there is no such agent; give agent_id`,
+			)
+		}
+		const agents: AgentRef[] = []
+		for await (const agent of use('agents').list()) {
+			agents.push(agent)
+			if (agents.length > 1)
+				throw unclear('there are several agents; give agent_id, or set config.agent_id of the channel')
+		}
+		const [only] = agents
+		if (only) return only
+		throw unclear('there is no agent yet; POST /v1/agents creates one')
+	}
+	const bindByCode = async (text: string, named: AgentRef | undefined): Promise<Binding> => {
+		const code = readCode(text)
+		const channel = code === undefined ? undefined : await channelOf(code)
+		if (code === undefined || !channel) throw invalidCode()
+		const hash = hashOf(channel.id, code)
+		return bindings.bind(channel.id, await agentFor(named, channel), (open) => {
+			const found = open.find((one) => one.hash === hash)
+			if (found) return found.chat_id
+			throw invalidCode() // somebody else was faster
+		})
+	}
+
+	return {
+		issue: (channel_id, chat_id) =>
+			decide(scopeOf(channel_id), async () => {
+				const [ledger, codes] = await Promise.all([
+					store.get<{ closed?: true }>(keys.ledger(channel_id)),
+					store.get<OpenCode[]>(keys.codes(channel_id)),
+				])
+				if (!ledger || ledger.value.closed) throw noChannel(channel_id)
+				const now = Date.now()
+				const code = newCode()
+				const value = withCode(openAmong(codes?.value ?? [], now), hashOf(channel_id, code), chat_id, now)
+				return {
+					ops: [
+						{ key: keys.codes(channel_id), value, expect: codes?.rev ?? null },
+						// A deletion meanwhile must not leave codes behind.
+						{ key: ledger.key, value: ledger.value, expect: ledger.rev },
+					],
+					result: { code, expires_at: value.at(-1)?.expires_at ?? '' },
+				}
+			}),
+		pair: (code, agent_id, caller) =>
+			inTurn(async () => {
+				const who = caller.token_id ?? 'local'
+				await attempts.check(who)
+				const named = agent_id === undefined ? undefined : await use('agents').get(agent_id)
+				try {
+					return await bindByCode(code, named)
+				} catch (error) {
+					if (!isFault(error, 'pairing_invalid')) throw error
+					if (await attempts.failed(who)) {
+						const payload = { reason: 'pairing_codes', message: error.message, token_id: caller.token_id }
+						await emit({ event_type: 'security.violation', payload })
+					}
+					throw error
+				}
+			}),
+		sweep: (channel_id) =>
+			decide(scopeOf(channel_id), async () => {
+				const codes = await store.get<OpenCode[]>(keys.codes(channel_id))
+				const open = openAmong(codes?.value ?? [], Date.now())
+				if (!codes || open.length === codes.value.length) return { ops: [], result: undefined }
+				const value = open.length > 0 ? open : undefined
+				return { ops: [{ key: codes.key, value, expect: codes.rev }], result: undefined }
+			}),
+	}
+}
+
+/** The same for every reason, so that nobody learns from it. */
+function invalidCode(): Fault {
+	return new Fault('pairing_invalid', 'this pairing code is wrong, used or expired; the bot gives the chat a new one')
+}
+
+function unclear(message: string): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path: 'agent_id', message }] })
+}

@@ -1,0 +1,15 @@
+import type { Bindings } from './bindings.ts'
+import type { Connections } from './connections.ts'
+import type { Pairing } from './pairing.ts'
+import type { Registry } from './parts.ts'
+
+/** What the dialogue sees of this half. */
+export function registryOf(connections: Connections, bindings: Bindings, pairing: Pairing): Registry {
+	return {
+		channel: connections.live,
+		bound: bindings.bound,
+		newSession: bindings.newSession,
+		pairingCode: pairing.issue,
+		onConnected: connections.onConnected,
+	}
+}

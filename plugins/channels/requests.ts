@@ -1,0 +1,48 @@
+/** What joi cannot say of requests: forms of which exactly one is given. */
+import { Fault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
+
+export interface ChannelRequest {
+	bot_token_ref?: string
+	config?: Record<string, unknown>
+}
+
+export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'channel_id' | 'external_chat_id', string>>
+
+/** The reference, wherever it stands; the config is without it. */
+export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): ChannelRequest {
+	const { bot_token_secret_ref: nested, ...rest } = config ?? {}
+	if (ref !== undefined && nested !== undefined && nested !== ref)
+		throw wrong(
+			'config.bot_token_secret_ref',
+			'bot_token_ref and config.bot_token_secret_ref name two secrets; give one',
+		)
+	const bot_token_ref = ref ?? (nested as string | undefined)
+	return { ...(bot_token_ref !== undefined && { bot_token_ref }), ...(config && { config: rest }) }
+}
+
+export function pairingRequest({
+	pairing_code,
+	agent_id,
+	channel_id,
+	external_chat_id,
+}: PairingRequest):
+	| { pairing_code: string; agent_id: string | undefined }
+	| { agent_id: string; channel_id: string; external_chat_id: string } {
+	const both = 'give either pairing_code, or agent_id, channel_id and external_chat_id'
+	if (pairing_code !== undefined) {
+		if (channel_id !== undefined) throw wrong('channel_id', both)
+		if (external_chat_id !== undefined) throw wrong('external_chat_id', both)
+		return { pairing_code, agent_id }
+	}
+	if (agent_id === undefined && channel_id === undefined && external_chat_id === undefined) throw wrong('', both)
+	if (agent_id === undefined) throw wrong('agent_id', `agent_id is missing: ${both}`)
+	if (channel_id === undefined) throw wrong('channel_id', `channel_id is missing: ${both}`)
+	if (external_chat_id === undefined) throw wrong('external_chat_id', `external_chat_id is missing: ${both}`)
+	return { agent_id, channel_id, external_chat_id }
+}
+
+function wrong(path: string, message: string): Fault {
+	const errors: FieldError[] = [{ path, message }]
+	return new Fault('invalid_request', message, { errors })
+}

@@ -1,0 +1,193 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import type { Binding, Channels, ChannelSettings } from './contract.ts'
+import { pairingRequest, tokenRef } from './requests.ts'
+import type { ChannelRequest, PairingRequest } from './requests.ts'
+import {
+	bindingParams,
+	bindings,
+	channel,
+	channelChange,
+	channelDetails,
+	newChannel,
+	paired,
+	pairing,
+	params,
+} from './schemas.ts'
+
+interface Named {
+	id: string
+	binding_id: string
+}
+
+const tags = ['api', 'channels']
+const powers =
+	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml.'
+
+export function routes(server: Server, ctx: Context<ChannelSettings>): void {
+	const channels = (): Channels => ctx.use('channels')
+
+	server.route<{ Payload: ChannelRequest & { type: string } }>({
+		method: 'POST',
+		path: '/v1/channels',
+		options: {
+			description: 'Add a channel',
+			notes: [
+				'Connects on its own; GET /v1/channels/{id} shows how that goes. The token may also be named by `config.bot_token_secret_ref`.',
+				powers,
+			],
+			tags,
+			auth: scoped('channels:write'),
+			plugins: { openapi: { errors: [409, 503] } },
+			validate: { payload: newChannel },
+			response: { status: { 201: channel } },
+		},
+		handler: async (request, h) => {
+			const { type } = request.payload
+			const { bot_token_ref, config = {} } = tokenRef(request.payload)
+			if (bot_token_ref === undefined) {
+				const message = 'bot_token_ref is required: id or name of the secret that holds the bot token'
+				throw new Fault('invalid_request', message, { errors: [{ path: 'bot_token_ref', message }] })
+			}
+			const { credentials } = request.auth
+			const made = channels().create({ type, bot_token_ref, config }, credentials)
+			return h.response(await orTell(ctx, made, { type, secret: bot_token_ref })).code(201)
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/channels',
+		options: {
+			description: 'List channels, oldest first',
+			tags,
+			auth: scoped('channels:read'),
+			response: { status: { 200: Joi.object({ channels: Joi.array().items(channel).required() }) } },
+		},
+		handler: async () => ({ channels: await channels().list() }),
+	})
+	server.route<{ Payload: PairingRequest }>({
+		method: 'POST',
+		path: '/v1/channels/pair',
+		options: {
+			description: 'Bind a chat to an agent',
+			notes: [
+				'Either with the `pairing_code` that the bot gave to the chat, or with `agent_id`, `channel_id` and `external_chat_id`.',
+				'A code is bound to its chat, is used up by one pairing, and is good for 10 minutes. It binds the agent of `agent_id`, else that of `config.agent_id` of the channel, else the only agent there is.',
+				'After 5 wrong codes in a minute a caller has to wait, also with the right one.',
+			],
+			tags,
+			auth: scoped('channels:write'),
+			plugins: { openapi: { errors: [404, 409, 429] } },
+			validate: { payload: pairing },
+			response: { status: { 201: paired } },
+		},
+		handler: async (request, h) => {
+			const wanted = pairingRequest(request.payload)
+			const binding =
+				'pairing_code' in wanted
+					? await channels().pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials)
+					: await channels().bind({ ...wanted, agent: await ctx.use('agents').get(wanted.agent_id) })
+			return h.response(withoutTime(binding)).code(201)
+		},
+	})
+	server.route<{ Params: Named }>({
+		method: 'GET',
+		path: '/v1/channels/{id}',
+		options: {
+			description: 'Read a channel with its connection and its bindings',
+			notes: '`connection` and `last_error` say how it stands now.',
+			tags,
+			auth: scoped('channels:read'),
+			validate: { params },
+			response: { status: { 200: channelDetails } },
+		},
+		handler: (request) => channels().get(request.params.id),
+	})
+	server.route<{ Params: Named; Payload: ChannelRequest }>({
+		method: 'PATCH',
+		path: '/v1/channels/{id}',
+		options: {
+			description: 'Change a channel',
+			notes: ['Connects anew where something changed, and tries again where the connection stands in `error`.', powers],
+			tags,
+			auth: scoped('channels:write'),
+			plugins: { openapi: { errors: [404, 503] } },
+			validate: { params, payload: channelChange },
+			response: { status: { 200: channelDetails } },
+		},
+		handler: (request) => {
+			const change = tokenRef(request.payload)
+			const changed = channels().change(request.params.id, change, request.auth.credentials)
+			return orTell(ctx, changed, { channel_id: request.params.id, secret: change.bot_token_ref })
+		},
+	})
+	server.route<{ Params: Named }>({
+		method: 'DELETE',
+		path: '/v1/channels/{id}',
+		options: {
+			description: 'Delete a channel',
+			notes: 'With its bindings and codes. Its connection is closed when this answers.',
+			tags,
+			auth: scoped('channels:write'),
+			validate: { params },
+			response: {
+				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
+			},
+		},
+		handler: async (request) => {
+			await channels().remove(request.params.id)
+			return { id: request.params.id, status: 'deleted' }
+		},
+	})
+	server.route<{ Params: Named }>({
+		method: 'GET',
+		path: '/v1/channels/{id}/bindings',
+		options: {
+			description: 'List the chats of a channel that are bound, oldest first',
+			tags,
+			auth: scoped('channels:read'),
+			validate: { params },
+			response: { status: { 200: Joi.object({ bindings }) } },
+		},
+		handler: async (request) => ({ bindings: await channels().bindings(request.params.id) }),
+	})
+	server.route<{ Params: Named }>({
+		method: 'DELETE',
+		path: '/v1/channels/{id}/bindings/{binding_id}',
+		options: {
+			description: 'Take a chat from its agent',
+			notes: 'Runs that it started go on.',
+			tags,
+			auth: scoped('channels:write'),
+			validate: { params: bindingParams },
+			response: {
+				status: { 200: Joi.object({ binding_id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
+			},
+		},
+		handler: async (request) => {
+			const { id, binding_id } = request.params
+			await channels().unbind(id, binding_id)
+			return { binding_id, status: 'deleted' }
+		},
+	})
+}
+
+function withoutTime({ binding_id, agent_id, channel_id, external_chat_id }: Binding): Omit<Binding, 'created_at'> {
+	return { binding_id, agent_id, channel_id, external_chat_id }
+}
+
+async function orTell<T>(ctx: Context<ChannelSettings>, work: Promise<T>, about: Record<string, unknown>): Promise<T> {
+	try {
+		return await work
+	} catch (error) {
+		if (isFault(error, 'forbidden')) {
+			const payload = { reason: 'channel_refused', message: error.message, ...about }
+			await ctx.emit({ event_type: 'security.violation', payload })
+		}
+		throw error
+	}
+}

@@ -1,0 +1,174 @@
+/** Keeps one channel connected: connects, waits for the end, connects again; until it is stopped, or the platform refuses. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Late, within } from '../../core/deadline.ts'
+import { messageOf } from '../../core/errors.ts'
+import type { Connection } from './adapter.ts'
+import type { Adapter } from './adapters.ts'
+import { openBackoff } from './backoff.ts'
+import { failureOf } from './failure.ts'
+import type { Failure } from './failure.ts'
+import { openLink } from './link.ts'
+import type { LinkOptions } from './link.ts'
+import type { Standing } from './news.ts'
+
+export interface Supervisor {
+	readonly standing: Standing
+	/** Undefined while it is not connected. */
+	connection(): Connection | undefined
+	/** Tries once more where the platform has refused; otherwise it does nothing. */
+	again(): void
+	/** From now on the connection does nothing any more. Settles once it is closed, within 10 s. */
+	stop(): Promise<void>
+}
+
+export interface SupervisorOptions extends Pick<
+	LinkOptions,
+	'channel' | 'token' | 'config' | 'log' | 'dialogue' | 'lane'
+> {
+	adapter: Adapter
+	retry_max_s: number
+	/** What must be closed before this one connects. */
+	after: Promise<unknown>
+	/** Hears each new standing. */
+	changed(standing: Standing): void
+	/** Hears that it is connected, now or again. */
+	connected(): void
+}
+
+const CONNECT_MS = 60_000
+/** Less than what a plugin has to give something back. */
+const CLOSE_MS = 9_500
+const NAME_LIMIT = 128
+
+interface Ending extends Failure {
+	connected_ms: number
+}
+
+export function supervise(options: SupervisorOptions): Supervisor {
+	const { adapter, token, log } = options
+	const stopping = new AbortController()
+	const { signal } = stopping
+	let standing: Standing = { connection: 'connecting', bot: null, last_error: null }
+	let current: Connection | undefined
+	let wasConnected = false
+	let wake: (() => void) | undefined
+
+	const set = (change: Partial<Standing>): void => {
+		if (signal.aborted) return
+		standing = { ...standing, ...change }
+		options.changed(standing)
+	}
+
+	/** From connecting to the end of the connection, for whatever reason. */
+	const connectOnce = async (): Promise<Ending> => {
+		const over = Promise.withResolvers<never>()
+		over.promise.catch(() => {})
+		const stopped = (): void => over.reject(new Error('it is stopped'))
+		signal.addEventListener('abort', stopped, { once: true })
+		let isOpen = false
+		let since: number | undefined
+		const { link, end } = openLink({
+			...options,
+			status(status, error) {
+				if (!isOpen) return
+				const last_error = error === null ? null : failureOf(error, token).message
+				set({ connection: status, last_error })
+				if (status === 'connected') options.connected()
+			},
+			lost(error) {
+				isOpen = false
+				end()
+				over.reject(error)
+			},
+			dropped(why) {
+				log.warn(`a message was left out, since it is none: ${why}`)
+				set({ last_error: `the adapter gave a message that is none: ${why}`.slice(0, 500) })
+			},
+		})
+		const opening = Promise.try(() => adapter.adapter.connect(link)).then(checkConnection)
+		try {
+			const opened = await Promise.race([within(CONNECT_MS, 'the platform', opening), over.promise])
+			isOpen = true
+			wasConnected = true
+			since = performance.now()
+			current = opened
+			set({ connection: 'connected', bot: nameOf(opened), last_error: null })
+			options.connected()
+			return await over.promise
+		} catch (error) {
+			isOpen = false
+			const connected_ms = since === undefined ? 0 : performance.now() - since
+			return { ...failureOf(error, token), connected_ms }
+		} finally {
+			end()
+			current = undefined
+			signal.removeEventListener('abort', stopped)
+			// One that opens too late is closed too, and not left behind beside its successor.
+			await within(
+				CLOSE_MS,
+				'close()',
+				opening.then(closeOne, () => {}),
+			).catch((error: unknown) => {
+				if (error instanceof Late) log.warn('a connection was not closed in time, and is left behind')
+				else log.warn(`a connection failed to close: ${failureOf(error, token).message}`)
+			})
+		}
+	}
+
+	const run = async (): Promise<void> => {
+		await options.after
+		const backoff = openBackoff(options.retry_max_s * 1_000)
+		while (!signal.aborted) {
+			const { message, refused, retry_after_ms, connected_ms } = await connectOnce()
+			if (signal.aborted) return
+			if (refused) {
+				set({ connection: 'error', last_error: message })
+				await new Promise<void>((resolve) => (wake = resolve))
+				backoff.reset()
+				set({ connection: 'connecting' })
+			} else {
+				set({ connection: wasConnected ? 'reconnecting' : 'connecting', last_error: message })
+				const delay = backoff.next(connected_ms, retry_after_ms)
+				await pause(delay, undefined, { signal, ref: false }).catch(() => {})
+			}
+		}
+	}
+	const ended = run().catch((error: unknown) => {
+		log.error({ err: error }, 'a channel is no longer kept connected; change it, or restart the gateway')
+		set({ connection: 'error', last_error: messageOf(error) })
+	})
+
+	return {
+		get standing() {
+			return standing
+		},
+		connection: () => (standing.connection === 'connected' ? current : undefined),
+		again() {
+			if (standing.connection === 'error') wake?.()
+		},
+		stop() {
+			stopping.abort()
+			wake?.()
+			return ended
+		},
+	}
+}
+
+function checkConnection(connection: unknown): Connection {
+	const { send, close } = Object(connection) as Partial<Connection>
+	if (typeof send === 'function' && typeof close === 'function') return connection as Connection
+	throw new Error('the adapter gave no connection: it needs send() and close()')
+}
+
+async function closeOne(connection: Connection): Promise<void> {
+	await connection.close()
+}
+
+function nameOf(connection: Connection): string | null {
+	try {
+		const { name } = connection
+		return typeof name === 'string' ? name.slice(0, NAME_LIMIT).toWellFormed() : null
+	} catch {
+		return null
+	}
+}

@@ -1,0 +1,57 @@
+/** What a channel should have by now: its adapter, its checked config and its token, or the reason why it cannot connect. */
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Secret } from '../vault/contract.ts'
+import { checkPowers } from './access.ts'
+import type { Adapter, Adapters } from './adapters.ts'
+import type { ChannelSettings } from './contract.ts'
+import type { ChannelRecord } from './directory.ts'
+
+export type Wanted = { adapter: Adapter; config: Record<string, unknown> } & (
+	| { token: string }
+	/** `passing`: it may be over soon, and no event tells of that. */
+	| { blocked: string; passing: boolean }
+)
+
+/** What a connection was made of. */
+export interface Made {
+	adapter: Adapter
+	token: string
+	/** The config as JSON. */
+	settings: string
+}
+
+type Parts = Pick<Context<ChannelSettings>, 'use' | 'config'>
+
+/** What only a change can mend, and of that an event tells. */
+const lasting = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as const
+
+/** For one look at all channels; secrets are listed once. Answers undefined where no running plugin knows the type. */
+export function wantedIn(
+	{ use, config }: Parts,
+	adapters: Adapters,
+	madeOf: (channel_id: string) => Made | undefined,
+): (record: ChannelRecord) => Promise<Wanted | undefined> {
+	let listing: Promise<Secret[]> | undefined
+	return async (record) => {
+		const adapter = adapters.all.get(record.type)
+		if (!adapter) return undefined
+		const checked = adapter.check(record.config)
+		if ('errors' in checked) {
+			const blocked = checked.errors.map(({ message }) => message).join('; ')
+			return { adapter, config: record.config, blocked, passing: false }
+		}
+		const about = { adapter, config: checked.config }
+		try {
+			const vault = use('vault')
+			if (!record.trusted) await checkPowers(record, await (listing ??= vault.secrets.list()), config)
+			return { ...about, token: await vault.open(record.bot_token_ref) }
+		} catch (error) {
+			const made = madeOf(record.id)
+			// A vault that is away for a while is no reason to end what works.
+			if (made?.adapter === adapter && isFault(error, 'vault_locked', 'unavailable'))
+				return { ...about, token: made.token }
+			return { ...about, blocked: messageOf(error), passing: !isFault(error, ...lasting) }
+		}
+	}
+}

@@ -1,0 +1,90 @@
+/** What a crash, or time, has left of channels: the next start puts it in order. */
+import { join } from 'node:path'
+import t from 'tap'
+import { openLog } from '../../../core/log.ts'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import type { Store } from '../../../core/store/ports.ts'
+import { keys, scopeOf } from '../../../plugins/channels/keys.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { addChannel, codeFor, loopFiles, openLoop, until } from '../../support/loop.ts'
+import { refused } from '../../support/refused.ts'
+
+const loop = openLoop()
+
+void t.test('the next start brings to its end what broke off, and forgets what is over', async (t) => {
+	const home = makeHome({ config: 'plugins: {loop: true}\n', files: loopFiles() })
+	const first = await startGateway({ home })
+	const [kept, halfGone] = [await addChannel(first, 'kept-token'), await addChannel(first, 'gone-token')]
+	for (const name of ['ada', 'bob']) await first.request('POST', '/v1/agents', { body: { name } })
+	for (const [agent_id, channel_id, external_chat_id] of [
+		['ada', kept, 'one'],
+		['bob', kept, 'two'],
+		['bob', halfGone, 'three'],
+	])
+		await first.request('POST', '/v1/channels/pair', { body: { agent_id, channel_id, external_chat_id } })
+	const pairing_code = await codeFor(loop, await loop.connected('kept-token'), 'later')
+	await first.stop()
+
+	const halfMade = '01a1ff6d-0e00-7000-9bfd-9ba6b7dc2040'
+	await inStore(home, async (store) => {
+		// Its deletion was begun.
+		await change(store, keys.channel(halfGone), (record) => ({ ...record, deleting: true }))
+		await change(store, keys.ledger(halfGone), (ledger) => ({ ...ledger, closed: true }))
+		// Its creation was begun, a while ago.
+		await change(store, keys.index, (list: Answer) => [
+			...list,
+			{ id: halfMade, created_at: '2020-01-01T00:00:00.000Z' },
+		])
+		// Bob is another one by now, as if he had been deleted and made while the gateway was not looking.
+		await change(store, ['agents', 'bob'], (agent) => ({ ...agent, uid: 'another' }))
+		await change(store, keys.codes(kept), (codes: Answer) =>
+			codes.map((code: Answer) => ({ ...code, expires_at: new Date().toISOString() })),
+		)
+	})
+	const second = await startGateway({ home })
+	const { events } = await until(
+		async () => (await second.request('GET', '/v1/audit?event_type=channel.deleted')).body,
+		(page) => page.events.length > 0,
+	)
+	t.match(events, [{ payload: { channel_id: halfGone, type: 'loop' } }])
+	t.strictSame(
+		(await second.request('GET', '/v1/channels')).body.channels.map((one: Answer) => one.id),
+		[kept],
+	)
+	const { bindings } = (await second.request('GET', `/v1/channels/${kept}/bindings`)).body
+	t.match(bindings, [{ agent_id: 'ada' }])
+	t.equal(bindings.length, 1)
+	refused(t, await second.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } }), {
+		status: 400,
+		code: 'pairing_invalid',
+	})
+	await second.stop()
+
+	await inStore(home, async (store) => {
+		t.strictSame(
+			(await store.get<Answer[]>(keys.index))?.value.map((one) => one.id),
+			[kept],
+		)
+		t.strictSame(await keysOf(store, scopeOf(halfGone)), [], 'nothing is left of it')
+		t.strictSame(await keysOf(store, scopeOf(kept), 'bound'), ['one'])
+		t.equal((await keysOf(store, scopeOf(kept), 'binding')).length, 1)
+		t.strictSame((await store.get(keys.ledger(kept)))?.value, { bindings: 1 })
+		t.equal(await store.get(keys.codes(kept)), undefined)
+	})
+})
+
+async function inStore(home: string, work: (store: Store) => Promise<void>): Promise<void> {
+	await using engine = await openLmdb({ path: join(home, 'data'), log: openLog({ level: 'silent', format: 'json' }) })
+	await work(engine.store)
+}
+
+async function change(store: Store, key: (typeof keys)['index'], to: (value: Answer) => unknown): Promise<void> {
+	await store.put(key, to((await store.get<Answer>(key))?.value))
+}
+
+async function keysOf(store: Store, ...prefix: [string, ...string[]]): Promise<string[]> {
+	const found: string[] = []
+	for await (const { key } of store.list(prefix)) found.push(key.at(-1) ?? '')
+	return found
+}

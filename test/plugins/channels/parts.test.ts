@@ -1,0 +1,185 @@
+/** The small parts: codes, delays, messages, queues, news, what was thrown. */
+import fc from 'fast-check'
+import t from 'tap'
+import { Fault } from '../../../core/errors.ts'
+import { openBackoff } from '../../../plugins/channels/backoff.ts'
+import { hashOf, newCode, openAmong, readCode, withCode } from '../../../plugins/channels/codes.ts'
+import type { OpenCode } from '../../../plugins/channels/codes.ts'
+import { failureOf } from '../../../plugins/channels/failure.ts'
+import { openLane } from '../../../plugins/channels/lane.ts'
+import { readMessage } from '../../../plugins/channels/messages.ts'
+import { openNews } from '../../../plugins/channels/news.ts'
+
+const MINUTE = 60_000
+
+void t.test(
+	'a code has eight letters of 32, each as likely as the others, and none that looks like another',
+	async (t) => {
+		const counts = new Map<string, number>()
+		const codes = Array.from({ length: 4_000 }, newCode)
+		for (const code of codes) for (const letter of code) counts.set(letter, (counts.get(letter) ?? 0) + 1)
+		t.equal([...counts.keys()].toSorted().join(''), '0123456789ABCDEFGHJKMNPQRSTVWXYZ')
+		// 1,000 of each are due; a fair draw is outside of this once in some 10^9 times.
+		for (const [letter, count] of counts) t.ok(count > 800 && count < 1_200, `${letter}: ${count}`)
+		t.equal(new Set(codes).size, codes.length)
+	},
+)
+
+void t.test('a code is read however it was typed, and nothing else is', async (t) => {
+	const code = '7K3N9QX0'
+	for (const typed of [code, '7k3n9qx0', ' 7K3N-9QX0 ', '7 k 3 n 9 q x o', '7K3N--9QXO\n'])
+		t.equal(readCode(typed), code)
+	t.equal(readCode('IL1O0ABC'), '11100ABC')
+	for (const typed of ['', '7K3N9QX', '7K3N9QX00', '7K3N9QXU', '7K3N9QX!', '７K3N9QX0', '7K3N9QX\0', 'ß7K3N9QX'])
+		t.equal(readCode(typed), undefined, JSON.stringify(typed))
+	fc.assert(
+		fc.property(fc.string({ unit: 'binary', maxLength: 64 }), (text) => {
+			const read = readCode(text)
+			return read === undefined || readCode(read) === read
+		}),
+	)
+	t.not(hashOf('a', code), hashOf('b', code), 'a code means nothing in another channel')
+})
+
+void t.test('a code is open for ten minutes; a chat has three and a channel a thousand', async (t) => {
+	let open: OpenCode[] = []
+	for (let n = 0; n < 5; n++) open = withCode(open, `h${n}`, 'chat', n)
+	open = withCode(open, 'x', 'other', 5)
+	t.strictSame(
+		open.map((one) => one.hash),
+		['h2', 'h3', 'h4', 'x'],
+	)
+	t.equal(openAmong(open, 10 * MINUTE + 1).length, 4)
+	t.equal(openAmong(open, 10 * MINUTE + 2).length, 3)
+	t.equal(openAmong(open, 10 * MINUTE + 5).length, 0)
+	let many: OpenCode[] = []
+	for (let n = 0; n < 1_010; n++) many = withCode(many, `h${n}`, `chat ${n}`, n)
+	t.equal(many.length, 1_000)
+	t.equal(many.at(-1)?.hash, 'h1009')
+})
+
+void t.test('delays begin at once, grow to their limit, and begin anew after a sound connection', async (t) => {
+	const longest = openBackoff(60_000, () => 1)
+	t.strictSame(
+		Array.from({ length: 12 }, () => longest.next(0, 0)),
+		[100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000],
+	)
+	t.equal(longest.next(59_999, 0), 60_000, 'a server that flaps is not hammered')
+	t.equal(longest.next(60_000, 0), 100)
+	t.equal(longest.next(0, 30_000), 30_000, 'what the platform asks for')
+	t.equal(longest.next(0, 1e12), 3_600_000)
+	longest.reset()
+	t.equal(longest.next(0, 0), 100)
+	t.equal(openBackoff(60_000, () => 0).next(0, 0), 50)
+	const many = openBackoff(1_000, () => 1)
+	for (let n = 0; n < 2_000; n++) many.next(0, 0)
+	t.equal(many.next(0, 0), 1_000)
+})
+
+void t.test('a message is copied, cut to what is taken, and well formed', async (t) => {
+	const given = {
+		id: 'm 1',
+		chat: { id: '-100', kind: 'group', thread_id: '7', within: ['guild'], secret: 1 },
+		sender: { id: 's', name: `\ud800${'n'.repeat(300)}` },
+		text: `a${'ü'.repeat(60_000)}`,
+		addressed: false,
+		attachment: 'p'.repeat(300),
+		cursor: '42',
+		extra: 'not known',
+	} as const
+	const { text, sender, attachment, ...rest } = readMessage(given)
+	t.strictSame(rest, {
+		id: 'm 1',
+		chat: { id: '-100', kind: 'group', thread_id: '7', within: ['guild'] },
+		addressed: false,
+		cursor: '42',
+	})
+	t.equal(text, `a${'ü'.repeat(51_199)}`, 'no character is cut in two')
+	t.equal(sender.name, `\ufffd${'n'.repeat(255)}`)
+	t.equal(attachment?.length, 256)
+	t.equal(readMessage({ ...given, text: 'a\udc00b' }).text, 'a\ufffdb')
+	fc.assert(
+		fc.property(fc.anything(), (value) => {
+			try {
+				return typeof readMessage(value).text === 'string'
+			} catch (error) {
+				return error instanceof Error && error.message !== ''
+			}
+		}),
+	)
+})
+
+void t.test('a lane does one piece of work after another, and takes no more than its limit', async (t) => {
+	const lane = openLane(3, () => new Fault('queue_full', 'full'))
+	const gate = Promise.withResolvers<void>()
+	const order: number[] = []
+	const first = lane(async () => {
+		await gate.promise
+		order.push(1)
+	})
+	const second = lane(async () => {
+		order.push(2)
+		throw new Error('second')
+	})
+	const third = lane(async () => void order.push(3))
+	await t.rejects(
+		lane(async () => {}),
+		{ code: 'queue_full' },
+	)
+	gate.resolve()
+	await first
+	await t.rejects(second, { message: 'second' })
+	await third
+	t.strictSame(order, [1, 2, 3])
+	t.equal(await lane(async () => 4), 4, 'there is room again')
+})
+
+void t.test('news tell of changes, each error once, and no more than thirty at once', async (t) => {
+	const told: string[] = []
+	const stop = new AbortController()
+	t.teardown(() => stop.abort())
+	const news = openNews(async (type, { error, bot }) => void told.push([type, error ?? bot].join(' ')), stop.signal)
+	const settled = () => new Promise((resolve) => setImmediate(resolve))
+	const stand = (connection: 'connected' | 'reconnecting' | 'error', last_error: string | null) =>
+		news({ connection, bot: '@b', last_error })
+	stand('reconnecting', 'no route')
+	stand('reconnecting', 'no route')
+	stand('connected', null)
+	stand('connected', null)
+	stand('reconnecting', 'cut')
+	stand('reconnecting', 'cut')
+	stand('error', 'refused')
+	await settled()
+	t.strictSame(told, [
+		'channel.error no route',
+		'channel.connected @b',
+		'channel.disconnected cut',
+		'channel.error refused',
+	])
+	for (let n = 0; n < 200; n++) {
+		stand(n % 2 === 0 ? 'connected' : 'reconnecting', n % 2 === 0 ? null : `error ${n}`)
+		await settled()
+	}
+	t.equal(told.length, 30)
+})
+
+void t.test('whatever was thrown can be told, and no token in it', async (t) => {
+	t.match(failureOf(new Error('x'), 'tok'), { message: 'x', refused: false, retry_after_ms: 0 })
+	t.match(failureOf(Object.assign(new Error('bad tok!'), { code: 'refused' }), 'tok'), {
+		message: 'bad [token]!',
+		refused: true,
+	})
+	t.equal(failureOf(Object.assign(new Error('slow'), { code: 'limited', retry_after_ms: 5 }), 'tok').retry_after_ms, 5)
+	const trap = new Proxy(
+		{},
+		{
+			get: () => {
+				throw new Error('trap')
+			},
+		},
+	)
+	for (const thrown of [undefined, null, 7, '', {}, Object.create(null), trap, new Error(''), Symbol('s')]) {
+		const { message } = failureOf(thrown, 'tok')
+		t.ok(message.length > 0 && message.length <= 500, message)
+	}
+})

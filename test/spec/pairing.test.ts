@@ -1,0 +1,341 @@
+/** Channel bindings and pairing codes, over HTTP. */
+import t from 'tap'
+import { makeHome, startGateway } from '../support/gateway.ts'
+import type { Answer, Reply, RequestOptions, TestGateway } from '../support/gateway.ts'
+import { addChannel, codeFor, loopFiles, openLoop, until } from '../support/loop.ts'
+import type { LoopConnection } from '../support/loop.ts'
+import { refused } from '../support/refused.ts'
+import { openStream } from '../support/sse.ts'
+
+const config = 'plugins: {loop: true}\nchannels: {max_bindings: 60}\n'
+const loop = openLoop()
+const gateway = await startGateway({ config, files: loopFiles() })
+t.teardown(() => gateway.stop())
+
+const invalid = { status: 400, code: 'pairing_invalid', says: /wrong, used or expired/ }
+let channels = 0
+
+function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
+	return gateway.request(method, path, { ...options, ...(body !== undefined && { body }) })
+}
+
+/** A caller of its own for each test, since wrong codes are counted by caller. */
+async function caller(at: Pick<TestGateway, 'request'> = gateway): Promise<(body: unknown) => Promise<Reply<Answer>>> {
+	const { token } = (await at.request('POST', '/v1/auth/tokens', { body: { scopes: ['channels:write'] } })).body
+	return (body) => at.request('POST', '/v1/channels/pair', { token, body })
+}
+
+async function channel(
+	config: Record<string, unknown> = {},
+	at: Pick<TestGateway, 'request'> = gateway,
+): Promise<{
+	id: string
+	connection: LoopConnection
+	code: (chat: string) => Promise<string>
+	bound: () => Promise<Answer[]>
+}> {
+	const token = `pairing-token-${++channels}`
+	const id = await addChannel(at, token, { config })
+	const connection = await loop.connected(token)
+	return {
+		id,
+		connection,
+		code: (chat) => codeFor(loop, connection, chat),
+		bound: async () => (await at.request('GET', `/v1/channels/${id}/bindings`)).body.bindings,
+	}
+}
+
+async function agent(name: string, at: Pick<TestGateway, 'request'> = gateway): Promise<string> {
+	const { status } = await at.request('POST', '/v1/agents', { body: { name } })
+	if (status !== 201) throw new Error(`agent ${name}: ${status}`)
+	return name
+}
+
+/** Another code than the given one. */
+function otherThan(code: string): string {
+	return (code.startsWith('0') ? '1' : '0') + code.slice(1)
+}
+
+void t.test('the direct form binds a chat, which can be read and taken away', async (t) => {
+	const stream = await openStream(gateway.url, { query: { event_type: 'channel.*' } })
+	t.teardown(() => stream.close())
+	const { id, bound } = await channel()
+	await agent('direct')
+	const wanted = { agent_id: 'direct', channel_id: id, external_chat_id: '-100123' }
+	const reply = await call('POST', '/v1/channels/pair', wanted)
+	t.equal(reply.status, 201)
+	const { binding_id, ...rest } = reply.body
+	t.strictSame(rest, wanted)
+	t.ok(typeof binding_id === 'string' && binding_id !== '')
+	const event = await stream.waitFor('channel.paired')
+	t.match(event, { agent_id: 'direct', payload: { channel_id: id, binding_id, external_chat_id: '-100123' } })
+
+	await call('POST', '/v1/channels/pair', { ...wanted, external_chat_id: 'a second one' })
+	const [first, second, ...others] = await bound()
+	t.match(first, { ...reply.body, created_at: /^\d{4}-.*Z$/ })
+	t.equal(second.external_chat_id, 'a second one')
+	t.strictSame(others, [])
+	t.strictSame((await call('GET', `/v1/channels/${id}`)).body.bindings, [first, second])
+
+	const other = await channel()
+	refused(t, await call('DELETE', `/v1/channels/${other.id}/bindings/${binding_id}`), {
+		status: 404,
+		code: 'not_found',
+	})
+	const deleted = await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`)
+	t.equal(deleted.status, 200)
+	t.strictSame(deleted.body, { binding_id, status: 'deleted' })
+	await stream.waitFor('channel.unpaired')
+	refused(t, await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`), { status: 404, code: 'not_found' })
+	t.strictSame(await bound(), [second])
+	t.equal((await call('POST', '/v1/channels/pair', wanted)).status, 201, 'it may be bound again')
+})
+
+void t.test('a request of no form, of both or with a wrong field is refused', async (t) => {
+	const { id, bound } = await channel()
+	await agent('rows')
+	const good = { agent_id: 'rows', channel_id: id, external_chat_id: '7' }
+	for (const [body, path, says] of [
+		[{}, '', /either pairing_code, or/],
+		[{ agent_id: 'rows' }, 'channel_id', /missing/],
+		[{ agent_id: 'rows', channel_id: id }, 'external_chat_id', /missing/],
+		[{ channel_id: id, external_chat_id: '7' }, 'agent_id', /missing/],
+		[{ ...good, pairing_code: '7K3N9QXM' }, 'channel_id', /either/],
+		[{ pairing_code: '7K3N9QXM', channel_id: id }, 'channel_id', /either/],
+		[{ pairing_code: '7K3N9QXM', external_chat_id: '7' }, 'external_chat_id', /either/],
+		[{ pairing_code: '' }, 'pairing_code', /empty/],
+		[{ pairing_code: 12345678 }, 'pairing_code', /string/],
+		[{ pairing_code: '7'.repeat(65) }, 'pairing_code', /64/],
+		[{ pairing_code: '7K3N9QXM', agent_id: '' }, 'agent_id', /empty/],
+		[{ pairing_code: '7K3N9QXM', agent_id: '../x' }, 'agent_id', /name of an agent/],
+		[{ ...good, agent_id: 7 }, 'agent_id', /string/],
+		[{ ...good, channel_id: '' }, 'channel_id', /empty/],
+		[{ ...good, channel_id: 'x'.repeat(65) }, 'channel_id', /64/],
+		[{ ...good, external_chat_id: '' }, 'external_chat_id', /empty/],
+		[{ ...good, external_chat_id: 7 }, 'external_chat_id', /string/],
+		[{ ...good, external_chat_id: 'x'.repeat(129) }, 'external_chat_id', /128/],
+		[{ ...good, external_chat_id: 'a\0b' }, 'external_chat_id', /printable/],
+		[{ ...good, external_chat_id: 'ü' }, 'external_chat_id', /printable/],
+		[{ ...good, extra: 1 }, 'extra', /not allowed/],
+	] as const)
+		refused(
+			t,
+			await call('POST', '/v1/channels/pair', body),
+			{ status: 400, code: 'invalid_request', says, path },
+			JSON.stringify(body).slice(0, 80),
+		)
+	for (const [body, says] of [
+		[{ ...good, agent_id: 'nobody' }, /no agent "nobody"/],
+		[{ ...good, channel_id: 'nothing' }, /no channel "nothing"/],
+		[{ ...good, channel_id: '\0' }, /no channel/],
+		[{ pairing_code: '7K3N9QXM', agent_id: 'nobody' }, /no agent "nobody"/],
+	] as const)
+		refused(t, await call('POST', '/v1/channels/pair', body), { status: 404, code: 'not_found', says })
+	t.strictSame(await bound(), [])
+})
+
+void t.test('a chat of a channel belongs to one agent, also when many want it at the same time', async (t) => {
+	const { id, bound } = await channel()
+	const names = await Promise.all(Array.from({ length: 10 }, (_, n) => agent(`rival-${n}`)))
+	const replies = await Promise.all(
+		names.map((agent_id) => call('POST', '/v1/channels/pair', { agent_id, channel_id: id, external_chat_id: 'one' })),
+	)
+	const [won, ...more] = replies.filter(({ status }) => status === 201)
+	t.strictSame(more, [])
+	for (const reply of replies.filter((one) => one !== won))
+		refused(t, reply, {
+			status: 409,
+			code: 'already_exists',
+			says: new RegExp(`bound to agent "${won?.body.agent_id}"`),
+		})
+	t.strictSame(
+		(await bound()).map((one) => one.agent_id),
+		[won?.body.agent_id],
+	)
+
+	const other = await channel()
+	const elsewhere = { agent_id: 'rival-0', channel_id: other.id, external_chat_id: 'one' }
+	t.equal((await call('POST', '/v1/channels/pair', elsewhere)).status, 201, 'of another channel it is another chat')
+})
+
+void t.test('a channel has as many bindings as it may, and what is deleted makes room', async (t) => {
+	const { id, bound } = await channel()
+	await agent('full')
+	const pair = (chat: number) =>
+		call('POST', '/v1/channels/pair', { agent_id: 'full', channel_id: id, external_chat_id: String(chat) })
+	const replies = await Promise.all(Array.from({ length: 64 }, (_, n) => pair(n)))
+	t.equal(replies.filter(({ status }) => status === 201).length, 60)
+	for (const reply of replies.filter(({ status }) => status !== 201))
+		refused(t, reply, { status: 409, code: 'conflict', says: /max_bindings/ })
+	const all = await bound()
+	t.equal(all.length, 60)
+	await call('DELETE', `/v1/channels/${id}/bindings/${all[0].binding_id}`)
+	t.equal((await pair(100)).status, 201)
+	refused(t, await pair(101), { status: 409, code: 'conflict' })
+
+	// More than one commit's worth goes with the agent.
+	await call('DELETE', '/v1/agents/full')
+	t.strictSame(await bound(), [], 'at once, whatever is swept yet')
+	await agent('full')
+	t.strictSame(await bound(), [], 'a new agent of the old name has none of them')
+	await until(
+		() => pair(200),
+		({ status }) => status === 201,
+	)
+	const refill = await Promise.all(
+		Array.from({ length: 59 }, (_, n) =>
+			until(
+				() => pair(n),
+				({ status }) => status === 201,
+			),
+		),
+	)
+	t.equal(refill.length, 59)
+	t.equal((await bound()).length, 60)
+	refused(t, await pair(201), { status: 409, code: 'conflict' })
+})
+
+void t.test('a code binds the chat that it was given to, once', async (t) => {
+	const { id, code, bound, connection } = await channel()
+	await agent('coded')
+	const pair = await caller()
+	const given = await code('chat-1')
+	t.match(given, /^[0-9A-HJKMNP-TV-Z]{8}$/)
+	const typed = ` ${given.slice(0, 4).toLowerCase()}-${given.slice(4)} `.replaceAll('0', 'o').replaceAll('1', 'l')
+	const reply = await pair({ pairing_code: typed, agent_id: 'coded' })
+	t.equal(reply.status, 201)
+	const { binding_id, ...rest } = reply.body
+	t.strictSame(rest, { agent_id: 'coded', channel_id: id, external_chat_id: 'chat-1' })
+	t.strictSame(
+		(await bound()).map((one) => one.binding_id),
+		[binding_id],
+	)
+	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used')
+	await until(
+		() => loop.sent.filter((one) => one.chat.id === 'chat-1' && /connected to the agent.*coded/.test(one.text)),
+		(found) => found.length === 1,
+	)
+
+	await call('DELETE', `/v1/channels/${id}/bindings/${binding_id}`)
+	refused(t, await pair({ pairing_code: given, agent_id: 'coded' }), invalid, 'used, and the chat is free')
+	const open = await code('chat-2')
+	t.ok(connection.link.channel_id === id)
+	await call('DELETE', `/v1/channels/${id}`)
+	refused(t, await pair({ pairing_code: open, agent_id: 'coded' }), invalid, 'of a channel that is gone')
+})
+
+void t.test('of two callers with one code exactly one wins', async (t) => {
+	const { code, bound } = await channel()
+	await agent('race')
+	const callers = await Promise.all(Array.from({ length: 6 }, () => caller()))
+	const pairing_code = await code('chat')
+	const replies = await Promise.all(callers.map((pair) => pair({ pairing_code, agent_id: 'race' })))
+	t.equal(replies.filter(({ status }) => status === 201).length, 1)
+	for (const reply of replies.filter(({ status }) => status !== 201)) refused(t, reply, invalid)
+	t.equal((await bound()).length, 1)
+})
+
+void t.test('a chat has three open codes, and none once it is bound', async (t) => {
+	const { id, code, bound } = await channel()
+	await agent('three')
+	const pair = async (pairing_code: string) => (await caller())({ pairing_code, agent_id: 'three' })
+	const given: string[] = []
+	for (let n = 0; n < 4; n++) given.push(await code('chat'))
+	const [first = '', second = '', third = '', fourth = ''] = given
+	t.equal(new Set(given).size, 4)
+	refused(t, await pair(first), invalid, 'the oldest')
+	t.equal((await pair(second)).status, 201)
+	refused(t, await pair(fourth), invalid, 'the chat is bound')
+	const [binding] = await bound()
+	await call('DELETE', `/v1/channels/${id}/bindings/${binding.binding_id}`)
+	refused(t, await pair(third), invalid, 'those from before')
+
+	// A binding by the direct form uses the codes up as well.
+	const late = await code('direct')
+	await call('POST', '/v1/channels/pair', { agent_id: 'three', channel_id: id, external_chat_id: 'direct' })
+	refused(t, await pair(late), invalid)
+})
+
+void t.test(
+	'the agent is that of the request, of the channel, or the only one; otherwise it is asked for',
+	async (t) => {
+		const own = await startGateway({ config, files: loopFiles() })
+		t.teardown(() => own.stop())
+		const plain = await channel({}, own)
+		const preset = await channel({ agent_id: 'preset' }, own)
+		const pair = await caller(own)
+		const says = (reply: Reply<Answer>, words: RegExp) =>
+			refused(t, reply, { status: 400, code: 'invalid_request', path: 'agent_id', says: words })
+
+		const code = await plain.code('1')
+		says(await pair({ pairing_code: code }), /no agent yet/)
+		await agent('only', own)
+		t.match(await pair({ pairing_code: code }), { status: 201, body: { agent_id: 'only' } }, 'the code is good still')
+		const presetCode = await preset.code('1')
+		says(await pair({ pairing_code: presetCode }), /config\.agent_id.*"preset".*no such agent/)
+		await agent('preset', own)
+		t.match(await pair({ pairing_code: presetCode }), { status: 201, body: { agent_id: 'preset' } })
+		const third = await plain.code('2')
+		says(await pair({ pairing_code: third }), /several agents.*give agent_id/)
+		t.match(await pair({ pairing_code: third, agent_id: 'preset' }), { status: 201, body: { agent_id: 'preset' } })
+		const chosen = await preset.code('2')
+		t.match(await pair({ pairing_code: chosen, agent_id: 'only' }), { status: 201, body: { agent_id: 'only' } })
+	},
+)
+
+void t.test('after five wrong codes a caller waits, also with the right one; others do not', async (t) => {
+	const { code } = await channel()
+	await agent('guarded')
+	const pairing_code = await code('chat')
+	const guess = { pairing_code: otherThan(pairing_code), agent_id: 'guarded' }
+	const [guesser, other] = [await caller(), await caller()]
+	const replies = await Promise.all(Array.from({ length: 9 }, () => guesser(guess)))
+	t.equal(replies.filter(({ status }) => status === 400).length, 5)
+	const locked = replies.filter(({ status }) => status !== 400)
+	for (const reply of [...locked, await guesser({ pairing_code, agent_id: 'guarded' })]) {
+		refused(t, reply, { status: 429, code: 'rate_limited', says: /wait \d+ s/ })
+		const seconds = Number(reply.headers.get('retry-after'))
+		t.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`)
+	}
+	const violations = (await call('GET', '/v1/audit?event_type=security.violation')).body.events
+	t.equal(violations.filter((one: Answer) => one.payload.reason === 'pairing_codes').length, 1, 'told once')
+	t.equal((await other({ pairing_code, agent_id: 'guarded' })).status, 201)
+})
+
+void t.test('channels, bindings and open codes outlive a restart', async (t) => {
+	const home = makeHome({ config, files: loopFiles() })
+	const first = await startGateway({ home })
+	const { id, code, bound } = await channel({ room: 'a' }, first)
+	await agent('ada', first)
+	const body = { agent_id: 'ada', channel_id: id, external_chat_id: 'kept' }
+	await first.request('POST', '/v1/channels/pair', { body })
+	const before = await bound()
+	const pairing_code = await code('later')
+	const listed = (await first.request('GET', '/v1/channels')).body
+	await first.stop()
+
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	t.strictSame((await second.request('GET', '/v1/channels')).body, listed)
+	const read = (await second.request('GET', `/v1/channels/${id}`)).body
+	t.strictSame(read.config, { room: 'a' })
+	t.strictSame(read.bindings, before)
+	const pair = await caller(second)
+	t.match(await pair({ pairing_code }), { status: 201, body: { external_chat_id: 'later' } })
+	await second.request('DELETE', '/v1/agents/ada')
+	t.strictSame((await second.request('GET', `/v1/channels/${id}/bindings`)).body, { bindings: [] })
+})
+
+// The last one, since it shuts this gateway.
+void t.test('a hundred wrong codes in a minute shut everybody out, however many tokens there are', async (t) => {
+	const { code } = await channel()
+	await agent('shut-out')
+	const pairing_code = await code('chat')
+	const callers = await Promise.all(Array.from({ length: 21 }, () => caller()))
+	const guesses = callers
+		.slice(0, 20)
+		.flatMap((pair) => Array.from({ length: 5 }, () => pair({ pairing_code: 'nonsense' })))
+	for (const reply of await Promise.all(guesses))
+		if (![400, 429].includes(reply.status)) t.fail(`a guess answered ${reply.status}`)
+	refused(t, (await callers[20]?.({ pairing_code })) as Reply<Answer>, { status: 429, code: 'rate_limited' })
+})

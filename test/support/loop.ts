@@ -1,0 +1,151 @@
+/** A chat platform for tests, in this process; its adapter is the plugin in test/fixtures/channels/loop. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Connection, IncomingMessage, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
+import type { Answer, TestGateway } from './gateway.ts'
+
+/**
+ * What an attempt to connect comes to. `fail`: an error. `refuse`: the platform refuses. `hang`: nothing, until the attempt is
+ * given up. A function: whatever it answers or throws.
+ */
+export type Act = 'fail' | 'refuse' | 'hang' | ((link: Link) => unknown)
+
+export interface LoopConnection {
+	link: Link
+	token: string
+	closed: boolean
+	/** Somebody says something in a private chat. `more`: other fields of the message. */
+	say(chat_id: string, text: string, more?: Partial<IncomingMessage>): Promise<void>
+}
+
+export interface Loop {
+	/** What the next attempts with this token come to, one after another; later ones succeed. */
+	script(token: string, ...acts: Act[]): void
+	/** Every attempt to connect. */
+	attempts(token: string): number
+	/** Every connection that there ever was, in order. */
+	connections(token: string): LoopConnection[]
+	/** Waits for the nth connection with this token. */
+	connected(token: string, n?: number): Promise<LoopConnection>
+	sent: (OutgoingMessage & { token: string })[]
+	/** How long `close` takes, in milliseconds, by token. */
+	closeTakes: Map<string, number>
+	connect(link: Link): Promise<Connection>
+}
+
+/** The files of a home with the adapter, as plugin `name` with channels of the type `name`. */
+export function loopFiles(name = 'loop'): Record<string, string> {
+	const text = readFileSync(new URL('../fixtures/channels/loop/index.js', import.meta.url), 'utf8')
+	const renamed = text.replaceAll("'loop'", `'${name}'`).replaceAll('loop_alias', `${name}_alias`)
+	return { [`plugins/${name}/index.js`]: renamed }
+}
+
+/** One for the whole process: channels are told apart by their tokens. */
+export function openLoop(): Loop {
+	const acts = new Map<string, Act[]>()
+	const attempts = new Map<string, number>()
+	const connections: LoopConnection[] = []
+	let said = 0
+	const loop: Loop = {
+		script: (token, ...next) => void acts.set(token, next),
+		attempts: (token) => attempts.get(token) ?? 0,
+		connections: (token) => connections.filter((one) => one.token === token),
+		async connected(token, n = 1) {
+			await until(
+				() => loop.connections(token).length,
+				(count) => count >= n,
+			)
+			return loop.connections(token)[n - 1] as LoopConnection
+		},
+		sent: [],
+		closeTakes: new Map(),
+		async connect(link) {
+			const { token } = link
+			attempts.set(token, loop.attempts(token) + 1)
+			const act = acts.get(token)?.shift()
+			if (act === 'fail') throw new Error(`no route to the loop with ${token}`)
+			if (act === 'refuse') throw link.error('refused', 'the loop does not know this token; make another')
+			if (act === 'hang')
+				await new Promise((_, reject) => link.signal.addEventListener('abort', () => reject(new Error('given up'))))
+			if (typeof act === 'function') return (await act(link)) as Connection
+			const connection: LoopConnection = {
+				link,
+				token,
+				closed: false,
+				say: (chat_id, text, more) =>
+					link.receive({
+						id: `m${++said}`,
+						chat: { id: chat_id, kind: 'private' },
+						sender: { id: 'someone', name: 'Some One' },
+						text,
+						addressed: true,
+						...more,
+					}),
+			}
+			connections.push(connection)
+			return {
+				name: `@bot_${token.slice(0, 4)}`,
+				async send(message) {
+					loop.sent.push({ ...message, token })
+					return { id: `s${loop.sent.length}` }
+				},
+				async close() {
+					const ms = loop.closeTakes.get(token) ?? 0
+					if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms))
+					connection.closed = true
+				},
+			}
+		},
+	}
+	;(globalThis as Record<symbol, unknown>)[Symbol.for('svc.test.loop')] = loop
+	return loop
+}
+
+/** Stores a bot token and adds a channel with it. Answers with the channel's id. */
+export async function addChannel(
+	gateway: Pick<TestGateway, 'request'>,
+	token: string,
+	{ type = 'loop', config = {} }: { type?: string; config?: Record<string, unknown> } = {},
+): Promise<string> {
+	// Not with the token in it: the redactor would take it out of the reference.
+	const name = secretOf(token)
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: token, policy_label: 'channel' } })
+	const { status, body } = await gateway.request('POST', '/v1/channels', {
+		body: { type, bot_token_ref: name, config },
+	})
+	if (status !== 201) throw new Error(`the channel was refused: ${status} ${JSON.stringify(body)}`)
+	return body.id
+}
+
+/** The name of the secret that `addChannel` makes for a token. */
+export function secretOf(token: string): string {
+	return `TOKEN_${createHash('sha256').update(token).digest('hex').slice(0, 12)}`
+}
+
+/** Reads a channel until it stands so. */
+export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connection: string): Promise<Answer> {
+	return until(
+		async () => (await gateway.request('GET', `/v1/channels/${id}`)).body,
+		(channel) => channel.connection === connection,
+	)
+}
+
+export async function until<T>(look: () => Promise<T> | T, enough: (value: T) => boolean): Promise<T> {
+	for (const end = Date.now() + 10_000; Date.now() < end;) {
+		const value = await look()
+		if (enough(value)) return value
+		await new Promise((resolve) => setTimeout(resolve, 10))
+	}
+	throw new Error(`what was waited for did not come; it was ${JSON.stringify(await look())}`)
+}
+
+/** The code that the bot gives to a chat that says `/start`. */
+export async function codeFor(loop: Loop, connection: LoopConnection, chat_id: string): Promise<string> {
+	const codes = (): string[] =>
+		loop.sent
+			.filter((one) => one.token === connection.token && one.chat.id === chat_id)
+			.flatMap((one) => /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec(one.text)?.[0] ?? [])
+	const before = codes().length
+	await connection.say(chat_id, '/start')
+	return (await until(codes, (found) => found.length > before)).at(-1) ?? ''
+}
