@@ -1,0 +1,143 @@
+/** Says what a run owes to its chat: its questions, and how it ended. Each part once, wherever the gateway dies. */
+import type { Context } from '../../../core/plugin.ts'
+import type { RunRecord } from '../../runs/contract.ts'
+import { runOf } from './followed.ts'
+import type { Followed } from './followed.ts'
+import { keys, nonceOf } from './records.ts'
+import type { Reply, Saying } from './records.ts'
+import { Gone, openReply } from './reply.ts'
+import type { OpenReply } from './reply.ts'
+import { texts } from './texts.ts'
+import { transmit } from './transmit.ts'
+import type { Way } from './transmit.ts'
+
+const ANSWER_AGE_MS = 24 * 3_600_000
+/** Characters of an answer that are said; a chat is no place for more. */
+const TEXT_LIMIT = 64 * 1024
+/** Of the words with which a platform refuses. */
+const ERROR_LIMIT = 500
+
+interface Due {
+	/** As `Saying.what`. */
+	what: string
+	/** Markdown; null where nothing is to be said. */
+	text: string | null
+	/** When it is too late, ms since 1970. */
+	until: number
+	isLast: boolean
+}
+
+/** Says all that is due now. Settles once nothing is left, or nothing can be done about it any more. True where the run owes nothing more. */
+export async function deliver(way: Way & { ctx: Context }, run: Followed): Promise<boolean> {
+	const { ctx } = way
+	for (;;) {
+		ctx.signal.throwIfAborted()
+		const record = await openReply(ctx, run.reply)
+		if (!record) return true
+		const due = whatIsDue(record.value, run, await runOf(ctx, run.reply.run_id))
+		if (!due) return false
+		try {
+			const sent_id = due.text === null ? undefined : await say(way, record, due, due.text)
+			const asked = [...record.value.asked, due.what]
+			if (!due.isLast) await record.change({ saying: null, preview: null, asked }, { sent_id })
+			else {
+				await record.remove({ sent_id })
+				return true
+			}
+		} catch (error) {
+			if (error instanceof Gone) return true
+			throw error
+		}
+	}
+}
+
+/** Undefined where the run goes on, and asks nothing that was not said. */
+function whatIsDue(reply: Reply, { question, hushed }: Followed, run: RunRecord | undefined): Due | undefined {
+	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
+	if (!run) return { ...last, text: null }
+	switch (run.status) {
+		case 'completed':
+			return { ...last, text: answerOf(run) }
+		case 'failed':
+			return { ...last, text: run.error ? texts.failed(run.error) : null }
+		case 'stopped':
+			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
+		default: {
+			const open = question ?? run.question
+			if (!open || reply.asked.includes(open.question_id)) return undefined
+			return { what: open.question_id, text: texts.question(open), until: Date.now() + ANSWER_AGE_MS, isLast: false }
+		}
+	}
+}
+
+function answerOf({ run_id, answer }: RunRecord): string {
+	const text = (answer ?? '').replaceAll(/\r\n?/g, '\n').toWellFormed()
+	if (text.trim() === '') return texts.empty
+	return text.length <= TEXT_LIMIT ? text : text.slice(0, TEXT_LIMIT).toWellFormed() + texts.cut(run_id)
+}
+
+/** From where it was left off. What the platform refuses is given up, and told of. Answers with the id of the last message. */
+async function say(
+	way: Way & { ctx: Context },
+	record: OpenReply,
+	due: Due,
+	wanted: string,
+): Promise<string | undefined> {
+	const { ctx } = way
+	const { run_id, agent, agent_uid, channel_id, chat, reply_to } = record.value
+	const earlier = record.value.saying?.what === due.what ? record.value.saying : null
+	const kept = earlier?.kept
+		? await ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
+		: undefined
+	const source = kept?.value.text ?? ctx.redactor.text(wanted, 'message')
+	let saying: Saying = earlier ?? {
+		what: due.what,
+		place: { offset: 0, fence: null },
+		ids: [],
+		attempt: null,
+		kept: false,
+	}
+	while (saying.place.offset < source.length) {
+		const { place, ids, attempt } = saying
+		const isFirst = ids.length === 0
+		const outcome = await transmit(way, {
+			channel_id,
+			chat,
+			...(isFirst && chat.kind === 'group' && { reply_to }),
+			...(!isFirst && { after: ids.at(-1) as string }),
+			nonce: nonceOf(`${run_id} ${due.what}`, ids.length),
+			source,
+			place,
+			attempt,
+			preview: isFirst ? record.value.preview : null,
+			until: due.until,
+			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
+		})
+		if (outcome.status === 'nothing') break
+		if (outcome.status !== 'sent') {
+			const message =
+				outcome.status === 'refused' ? outcome.message.slice(0, ERROR_LIMIT) : 'the channel was not connected in time'
+			await tell(ctx, 'channel.error', agent, { channel_id, run_id, chat_id: chat.id, code: outcome.status, message })
+			await record.change({ saying: null, preview: null })
+			return saying.ids.at(-1)
+		}
+		saying = { ...saying, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
+		if (outcome.next.offset >= source.length) break
+		// The last part is followed by the end of the record, or the next question; any other by one more part.
+		const isKept = saying.kept
+		saying = { ...saying, kept: true }
+		await record.change({ saying, preview: null }, { text: isKept ? undefined : source, sent_id: outcome.id })
+	}
+	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
+	const about = { channel_id, run_id, chat_id: chat.id, ...thread, message_ids: saying.ids }
+	if (saying.ids.length > 0) await tell(ctx, 'channel.message_sent', agent, about)
+	return saying.ids.at(-1)
+}
+
+async function tell(ctx: Context, event_type: string, agent: string, payload: Record<string, unknown>): Promise<void> {
+	try {
+		await ctx.emit({ event_type, payload }, agent)
+	} catch (error) {
+		ctx.log.error({ err: error, event_type }, 'an event of a channel could not be kept')
+	}
+}

@@ -1,0 +1,230 @@
+/** What becomes of a message that came in. */
+import { isFault } from '../../../core/errors.ts'
+import { now } from '../../../core/ids.ts'
+import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
+import type { IncomingMessage } from '../adapter.ts'
+import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
+import { commandIn } from './commands.ts'
+import type { Command } from './commands.ts'
+import type { Followed, FollowedRuns } from './followed.ts'
+import type { Marks } from './marks.ts'
+import type { Notices } from './notices.ts'
+import { conversationOf, keys } from './records.ts'
+import type { Reply, Talk } from './records.ts'
+import { texts } from './texts.ts'
+
+export interface Rooms {
+	ctx: Pick<Context, 'use' | 'emit' | 'log'>
+	registry: Registry
+	marks: Marks
+	runs: FollowedRuns
+	notices: Notices
+}
+
+/** Answers that one channel may owe, and runs that are at work on them. */
+const OWED_LIMIT = 5_000
+/** How often a chat is looked up again whose agent was deleted meanwhile. */
+const ATTEMPTS = 3
+
+/** Settles once nothing of it can get lost. Throws where it could not be taken. */
+export async function receive(rooms: Rooms, channel: LiveChannel, message: IncomingMessage): Promise<void> {
+	const { registry, marks } = rooms
+	const { chat, sender } = message
+	const { allowed_senders, answer } = channel.config
+	const isAllowed = !allowed_senders || allowed_senders.includes(sender.id)
+	const isBlank = message.text.trim() === '' && !message.attachment
+	for (let attempt = 1; ; attempt++) {
+		const bound = isAllowed ? await registry.bound(channel.id, [chat.id, ...(chat.within ?? [])]) : undefined
+		const isMeant = message.addressed || (bound !== undefined && answer === 'all')
+		if (!isAllowed || !isMeant || isBlank) return marks.pass(channel.id, message)
+		if (await marks.isKnown(channel.id, message)) return marks.pass(channel.id, message)
+		try {
+			return await (bound ? forAgent(rooms, channel, bound, message) : forNobody(rooms, channel, message))
+		} catch (error) {
+			if (error instanceof Known) return
+			if (!isFault(error, 'not_found') || attempt === ATTEMPTS) throw error
+		}
+	}
+}
+
+/** The chat has no agent: it is told how to get one, a few times a minute. */
+async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChannel, message: IncomingMessage) {
+	const { chat } = message
+	const mayHint = notices.mayHint(channel.id, chat.id)
+	// What is asked for again and again is no use to keep: should it come again, it is dropped again.
+	if (!mayHint) return marks.pass(channel.id, message)
+	const about = { channel_id: channel.id, chat_id: chat.id }
+	const isStart = commandIn(message.text) === 'start'
+	const text = isStart
+		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id)) })
+		: texts.unpaired(about)
+	await marks.note(channel.id, message)
+	notices.say(channel.id, chat, text, message.id)
+}
+
+async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, message: IncomingMessage): Promise<void> {
+	const { chat, text } = message
+	const conversation = conversationOf(bound, chat)
+	const command = message.addressed ? commandIn(text) : undefined
+	if (command) return obey(rooms, channel, bound, message, command)
+	if (text.trim() === '') return refuse(rooms, channel, message, texts.onlyText)
+
+	await rooms.marks.introduce(channel.id, message, bound.agent)
+	const asking = rooms.runs.inConversation(bound.agent.uid, conversation).find(({ question }) => question)
+	if (asking && (await answerQuestion(rooms, channel, bound.agent, message, asking))) return
+	if (rooms.runs.count(channel.id) >= OWED_LIMIT) return refuse(rooms, channel, message, texts.tooMuch)
+	await startRun(rooms, channel, bound.agent, message, conversation)
+}
+
+/** One commit: the run, the message's id, and the answer that is owed. */
+async function startRun(
+	rooms: Rooms,
+	channel: LiveChannel,
+	agent: AgentRef,
+	message: IncomingMessage,
+	conversation: string,
+): Promise<void> {
+	const { ctx, marks, runs } = rooms
+	const { id, kind, thread_id } = message.chat
+	let followed: string | undefined
+	try {
+		await ctx.use('runs').start(agent, {
+			prompt: promptOf(message),
+			trigger: channel.type,
+			conversation,
+			also: async (run_id) => {
+				if (followed !== undefined && (await marks.isKnown(channel.id, message))) throw new Known('taken meanwhile')
+				const reply: Reply = {
+					run_id,
+					agent: agent.name,
+					agent_uid: agent.uid,
+					conversation,
+					channel_id: channel.id,
+					chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
+					reply_to: message.id,
+					asked: [],
+					saying: null,
+					preview: null,
+				}
+				// Before anything of the run can be heard.
+				followed = runs.follow(reply).reply.run_id
+				const owed = { key: keys.reply(agent.uid, channel.id, run_id), value: reply, expect: null }
+				const { channel_id, chat, reply_to } = reply
+				const talk = { channel_id, chat, reply_to, at: now() } satisfies Talk
+				const place = { key: keys.talk(agent.uid, conversation), value: talk }
+				return [owed, place, ...(await marks.ops(channel.id, message, agent))]
+			},
+		})
+	} catch (error) {
+		if (followed !== undefined) runs.forget(followed)
+		if (isFault(error, 'queue_full')) return refuse(rooms, channel, message, texts.tooMuch)
+		throw error
+	}
+	await marks.took(channel.id, message)
+}
+
+/** False where nobody waits for the answer any more. */
+async function answerQuestion(
+	{ ctx, marks }: Rooms,
+	channel: LiveChannel,
+	agent: AgentRef,
+	message: IncomingMessage,
+	run: Followed,
+): Promise<boolean> {
+	const { question } = run
+	if (!question) return false
+	try {
+		const also = await marks.ops(channel.id, message, agent)
+		await ctx.use('runs').answer(agent, question.question_id, answerOf(question, message.text), also)
+	} catch (error) {
+		if (isFault(error, 'already_answered', 'conflict', 'not_found')) return false
+		throw error
+	}
+	run.question = null
+	await marks.took(channel.id, message)
+	tellReceived(ctx, run.reply, message.id)
+	return true
+}
+
+/** An option by its number or its words; anything else as it is. */
+function answerOf({ options = [] }: QuestionText, text: string): string {
+	const said = text.trim()
+	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(said)?.[1]
+	const sameWords = options.find((option) => option.trim().toLowerCase() === said.toLowerCase())
+	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? said
+}
+
+async function obey(
+	rooms: Rooms,
+	channel: LiveChannel,
+	bound: BoundChat,
+	message: IncomingMessage,
+	command: Command,
+): Promise<void> {
+	const { registry, marks, notices } = rooms
+	const { chat, sender } = message
+	const say = (text: string): void => notices.say(channel.id, chat, text, message.id)
+	if (command === 'new') await registry.newSession(channel.id, bound.binding_id)
+	await marks.note(channel.id, message)
+	switch (command) {
+		case 'start':
+			return say(texts.start(bound.agent.name))
+		case 'new':
+			return say(texts.newSession)
+		case 'whoami': {
+			const { name: agent } = bound.agent
+			return say(texts.whoami({ chat_id: chat.id, sender_id: sender.id, agent, channel_id: channel.id }))
+		}
+		case 'stop': {
+			const runs = rooms.runs.inConversation(bound.agent.uid, conversationOf(bound, chat))
+			// A run that does not stop at once must not keep the messages of other chats waiting.
+			void stop(rooms, runs).then((count) => say(count > 0 ? texts.stopped : texts.nothingToStop))
+		}
+	}
+}
+
+/** Answers with how many there were to stop. */
+async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
+	let count = 0
+	// From the back, so that none becomes active just to be stopped.
+	for (const run of runs.toReversed()) {
+		run.hushed = true
+		try {
+			await ctx.use('runs').cancel(run.reply.run_id)
+			count++
+		} catch (error) {
+			run.hushed = false
+			if (!isFault(error, 'conflict', 'not_found'))
+				ctx.log.error({ err: error }, 'a run could not be stopped from a chat')
+		}
+	}
+	return count
+}
+
+async function refuse({ marks, notices }: Rooms, channel: LiveChannel, message: IncomingMessage, text: string) {
+	await marks.note(channel.id, message)
+	notices.say(channel.id, message.chat, text, message.id)
+}
+
+function promptOf({ text, chat, sender, attachment }: IncomingMessage): string {
+	const lines = [text.toWellFormed()]
+	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
+	if (attachment) lines.push(texts.attachment(attachment))
+	return lines.join('\n\n')
+}
+
+/** In the run that it led to, or goes to. Only once that has begun: it writes its own beginning. */
+export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string): void {
+	const { run_id, channel_id, chat, agent } = reply
+	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
+	const payload = { channel_id, chat_id: chat.id, ...thread, message_id }
+	const event = { event_type: 'channel.message_received', payload }
+	const tell = async (): Promise<void> => {
+		if (await ctx.use('runs').tell(reply, [event])) return
+		await ctx.emit({ ...event, payload: { ...payload, run_id } }, agent)
+	}
+	tell().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be kept'))
+}
+
+/** Somebody else took the message. */
+class Known extends Error {}

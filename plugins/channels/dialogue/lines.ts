@@ -1,0 +1,90 @@
+/** The way out of each channel: its connection, waited for while there is none. */
+import { within } from '../../../core/deadline.ts'
+import type { Connection } from '../adapter.ts'
+import type { LiveChannel, Registry } from '../parts.ts'
+
+export interface Line {
+	channel: LiveChannel
+	connection: Connection
+}
+
+export interface Lines {
+	/** Settles once the channel is connected. Undefined where it is gone, or not connected by `until` (ms since 1970). Throws with the signal. */
+	open(channel_id: string, until: number): Promise<Line | undefined>
+	/** The same, without waiting. */
+	now(channel_id: string): Line | undefined
+	/** Makes a call, as soon as not too many others of this channel are under way. Where it takes too long, it throws and its outcome is unknown. */
+	call<T>(channel_id: string, make: () => Promise<T>): Promise<T>
+	/** The channel was deleted: nobody waits for it any more. */
+	forget(channel_id: string): void
+}
+
+/** Calls of one channel that are under way at the same time. */
+const CALL_LIMIT = 64
+const CALL_MS = 60_000
+const GONE_LIMIT = 1_000
+
+export function openLines(registry: Registry, signal: AbortSignal): Lines {
+	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
+	/** Ids are never used again, so that it does no harm to forget the oldest. */
+	const gone = new Set<string>()
+	const slots = new Map<string, { free: number; queue: (() => void)[] }>()
+
+	const tell = (channel_id: string, isThere: boolean): void => {
+		const all = waiting.get(channel_id)
+		waiting.delete(channel_id)
+		for (const wake of all ?? []) wake(isThere)
+	}
+	registry.onConnected(({ id }) => tell(id, true))
+
+	const now = (channel_id: string): Line | undefined => {
+		const channel = registry.channel(channel_id)
+		const connection = channel?.connection()
+		return channel && connection && { channel, connection }
+	}
+	return {
+		now,
+		async open(channel_id, until) {
+			for (;;) {
+				signal.throwIfAborted()
+				if (Date.now() >= until || gone.has(channel_id)) return undefined
+				const line = now(channel_id)
+				if (line) return line
+				if (!(await connected(channel_id, until))) return undefined
+			}
+		},
+		async call(channel_id, make) {
+			const slot = slots.get(channel_id) ?? { free: CALL_LIMIT, queue: [] }
+			slots.set(channel_id, slot)
+			if (slot.free > 0) slot.free--
+			else await new Promise<void>((resolve) => slot.queue.push(resolve))
+			try {
+				return await within(CALL_MS, 'the platform', make())
+			} finally {
+				const next = slot.queue.shift()
+				if (next) next()
+				else if (++slot.free === CALL_LIMIT) slots.delete(channel_id)
+			}
+		},
+		forget(channel_id) {
+			gone.add(channel_id)
+			if (gone.size > GONE_LIMIT) gone.delete(gone.keys().next().value ?? '')
+			tell(channel_id, false)
+		},
+	}
+
+	function connected(channel_id: string, until: number): Promise<boolean> {
+		const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+		const all = waiting.get(channel_id) ?? new Set()
+		waiting.set(channel_id, all.add(resolve))
+		const timer = setTimeout(resolve, until - Date.now(), false).unref()
+		const aborted = (): void => reject(signal.reason as Error)
+		signal.addEventListener('abort', aborted, { once: true })
+		return promise.finally(() => {
+			clearTimeout(timer)
+			signal.removeEventListener('abort', aborted)
+			all.delete(resolve)
+			if (all.size === 0 && waiting.get(channel_id) === all) waiting.delete(channel_id)
+		})
+	}
+}

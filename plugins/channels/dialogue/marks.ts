@@ -1,0 +1,227 @@
+/** Which messages were taken: none is taken twice, and a connection learns where to go on. */
+import { now } from '../../../core/ids.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Key, Op } from '../../../core/store/ports.ts'
+import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
+import type { Registry } from '../parts.ts'
+import { channelScope, keys } from './records.ts'
+import type { ChatMark, KnownChatRecord, Seen, Sent, Talk } from './records.ts'
+
+export interface Marks {
+	isKnown(channel_id: string, message: IncomingMessage): Promise<boolean>
+	/** To be called before the agent takes messages of this chat; does nothing where it has done so before. */
+	introduce(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<void>
+	/** Writes in the agent's scope that make the message known. They conflict where it is known already. */
+	ops(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<Op[]>
+	/** Those writes are durable now. */
+	took(channel_id: string, message: IncomingMessage): Promise<void>
+	/** Makes a message known that led to no run. */
+	note(channel_id: string, message: IncomingMessage): Promise<void>
+	/** It was nothing to act upon, and need not be known: only where the feed stands counts. */
+	pass(channel_id: string, message: IncomingMessage): Promise<void>
+	cursor(channel_id: string): Promise<string | null>
+	chats(channel_id: string): Promise<KnownChat[]>
+	kindOf(channel_id: string, chat_id: string): Promise<ChatKind>
+	/** Writes where the feeds stand: an agent's records are gone, and perhaps what said so. */
+	keepCursors(): Promise<void>
+	forget(channel_id: string): Promise<void>
+	/** Forgets messages that were taken before `before`, ISO 8601. */
+	prune(before: string): Promise<void>
+}
+
+/** Agents that one chat had, of which is looked whether they know a message. */
+const AGENT_LIMIT = 4
+const CHATS_LIMIT = 1_000
+/** Chats whose record is kept in memory. */
+const CACHE_LIMIT = 5_000
+const BATCH = 50
+
+/** Where the feed of a channel stands. */
+interface Feed {
+	taken: number
+	cursor: string | null
+}
+
+export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry): Marks {
+	const { store } = ctx
+	const feeds = new Map<string, Promise<Feed>>()
+	const chats = new Map<string, KnownChatRecord>()
+
+	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
+		const name = `${channel_id} ${chat_id}`
+		const cached = chats.get(name)
+		if (cached) return cached
+		const entry = await store.get<KnownChatRecord>(keys.chat(channel_id, chat_id))
+		if (entry) remember(channel_id, entry.value)
+		return entry?.value
+	}
+	const remember = (channel_id: string, chat: KnownChatRecord): void => {
+		if (chats.size >= CACHE_LIMIT) chats.clear()
+		chats.set(`${channel_id} ${chat.chat_id}`, chat)
+	}
+	/** Every mark that a chat has, of each agent and of its own. */
+	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
+		const found = await Promise.all(
+			chat.agents.map((uid) => store.get<ChatMark>(keys.mark(uid, channel_id, chat.chat_id))),
+		)
+		return [...found.flatMap((entry) => entry?.value ?? []), ...(chat.mark ? [chat.mark] : [])]
+	}
+	/** By whichever agent it had, the newest. */
+	const sentOf = async (channel_id: string, { agents, chat_id }: KnownChatRecord): Promise<string | null> => {
+		const found = await Promise.all(agents.map((uid) => store.get<Sent>(keys.sent(uid, channel_id, chat_id))))
+		return found.reduce<string | null>((last, entry) => newer(last, entry?.value.id), null)
+	}
+	const loadFeed = async (channel_id: string): Promise<Feed> => {
+		const feed: Feed = (await store.get<Feed>(keys.feed(channel_id)))?.value ?? { taken: 0, cursor: null }
+		for await (const { value } of store.list<KnownChatRecord>(keys.chats(channel_id))) {
+			for (const { taken, cursor } of await marksOf(channel_id, value)) {
+				if (cursor !== null && (taken >= feed.taken || feed.cursor === null)) feed.cursor = cursor
+				feed.taken = Math.max(feed.taken, taken)
+			}
+		}
+		return feed
+	}
+	const feedOf = (channel_id: string): Promise<Feed> => {
+		let feed = feeds.get(channel_id)
+		if (!feed) {
+			feeds.set(channel_id, (feed = loadFeed(channel_id)))
+			feed.catch(() => feeds.delete(channel_id))
+		}
+		return feed
+	}
+	const markFor = async (channel_id: string, message: IncomingMessage, before: ChatMark | null): Promise<ChatMark> => {
+		const { taken, cursor } = await feedOf(channel_id)
+		return {
+			chat_id: message.chat.id,
+			last_id: newer(before?.last_id ?? null, message.id) ?? message.id,
+			cursor: newer(cursor, message.cursor),
+			taken: taken + 1,
+			at: now(),
+		}
+	}
+	/** Only once it is durable: a message that could not be taken must come again. */
+	const advance = async (channel_id: string, { cursor }: IncomingMessage): Promise<void> => {
+		const feed = await feedOf(channel_id)
+		feed.cursor = newer(feed.cursor, cursor)
+		feed.taken++
+	}
+	const saveChat = async (channel_id: string, chat: KnownChatRecord, also: Op[] = []): Promise<void> => {
+		const op = { key: keys.chat(channel_id, chat.chat_id), value: chat }
+		await store.commit(channelScope(channel_id), [op, ...also])
+		remember(channel_id, chat)
+	}
+
+	return {
+		async isKnown(channel_id, { id, chat }) {
+			const known = await chatOf(channel_id, chat.id)
+			if (!known) return false
+			const places: Key[] = [
+				keys.noted(channel_id, chat.id, id),
+				...known.agents.map((uid) => keys.seen(uid, channel_id, chat.id, id)),
+			]
+			const found = await Promise.all(places.map((key) => store.get<Seen>(key)))
+			return found.some((entry) => entry !== undefined)
+		},
+		async introduce(channel_id, { chat }, { uid }) {
+			const known = await chatOf(channel_id, chat.id)
+			if (known?.agents.at(-1) === uid) return
+			const agents = [...(known?.agents ?? []).filter((one) => one !== uid), uid].slice(-AGENT_LIMIT)
+			await saveChat(channel_id, { ...(known ?? blank(chat)), agents, at: now() })
+		},
+		async ops(channel_id, message, { uid }) {
+			const { id, chat } = message
+			const before = await store.get<ChatMark>(keys.mark(uid, channel_id, chat.id))
+			return [
+				{ key: keys.seen(uid, channel_id, chat.id, id), value: { at: now() } satisfies Seen, expect: null },
+				{ key: keys.mark(uid, channel_id, chat.id), value: await markFor(channel_id, message, before?.value ?? null) },
+			]
+		},
+		took: advance,
+		async note(channel_id, message) {
+			const { id, chat } = message
+			const known = (await chatOf(channel_id, chat.id)) ?? blank(chat)
+			const mark = await markFor(channel_id, message, known.mark)
+			const seen = { key: keys.noted(channel_id, chat.id, id), value: { at: now() } satisfies Seen }
+			await saveChat(channel_id, { ...known, mark, at: now() }, [seen])
+			await advance(channel_id, message)
+		},
+		async pass(channel_id, { cursor }) {
+			const feed = await feedOf(channel_id)
+			feed.cursor = newer(feed.cursor, cursor)
+		},
+		cursor: async (channel_id) => (await feedOf(channel_id)).cursor,
+		async chats(channel_id) {
+			const found: { chat: KnownChatRecord; last_id: string; taken: number }[] = []
+			for await (const { value: chat } of store.list<KnownChatRecord>(keys.chats(channel_id))) {
+				const marks = await marksOf(channel_id, chat)
+				const last_id = marks.reduce<string | null>((last, one) => newer(last, one.last_id), null)
+				if (last_id !== null) found.push({ chat, last_id, taken: Math.max(...marks.map(({ taken }) => taken)) })
+			}
+			const known: KnownChat[] = []
+			for (const { chat, last_id } of found.toSorted((a, b) => b.taken - a.taken)) {
+				const bound = await registry.bound(channel_id, [chat.chat_id, ...chat.within])
+				if (!bound) continue
+				const sent_id = await sentOf(channel_id, chat)
+				known.push({ id: chat.chat_id, last_id, ...(sent_id !== null && { sent_id }), bound_at: bound.created_at })
+				if (known.length === CHATS_LIMIT) break
+			}
+			return known
+		},
+		kindOf: async (channel_id, chat_id) => (await chatOf(channel_id, chat_id))?.kind ?? 'private',
+		async keepCursors() {
+			for (const [channel_id, feed] of feeds) await store.put(keys.feed(channel_id), { ...(await feed) })
+		},
+		async forget(channel_id) {
+			feeds.delete(channel_id)
+			for (const [name] of chats) if (name.startsWith(`${channel_id} `)) chats.delete(name)
+			await sweep(keys.allNoted(channel_id))
+			await sweep(keys.chats(channel_id))
+			await store.delete(keys.feed(channel_id))
+			for await (const { uid } of ctx.use('agents').list()) {
+				for (const keyOf of [keys.seenOf, keys.marks, keys.allSent, keys.texts, keys.repliesOf])
+					await sweep(keyOf(uid, channel_id))
+				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
+			}
+		},
+		async prune(before) {
+			const isOld = (value: unknown): boolean => (value as Seen).at < before
+			for (const channel_id of feeds.keys()) {
+				await sweep(keys.allNoted(channel_id), isOld)
+				// Of a chat that never had an agent nothing need be known.
+				await sweep(keys.chats(channel_id), (value) => isOld(value) && (value as KnownChatRecord).agents.length === 0)
+			}
+			for await (const { uid } of ctx.use('agents').list()) {
+				await sweep(keys.allSeen(uid), isOld)
+				await sweep(keys.talks(uid), isOld)
+			}
+		},
+	}
+
+	/** In small batches, so that others get their turn. */
+	async function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
+		let ops: Op[] = []
+		const flush = async (): Promise<void> => {
+			if (ops.length > 0) await store.commit(prefix[0], ops)
+			ops = []
+		}
+		for await (const { key, value } of store.list(prefix)) {
+			if (ctx.signal.aborted) return
+			if (wanted(value)) ops.push({ key, value: undefined })
+			if (ops.length === BATCH) await flush()
+		}
+		await flush()
+	}
+}
+
+function blank({ id, kind, within = [] }: IncomingMessage['chat']): KnownChatRecord {
+	return { chat_id: id, kind, within: within.slice(0, 8), agents: [], mark: null, at: now() }
+}
+
+/** Numbers of the platform's tell their order; of anything else the later one counts. */
+function newer(before: string | null, after: string | undefined): string | null {
+	if (after === undefined) return before
+	if (before === null) return after
+	const areNumbers = /^\d{1,40}$/.test(before) && /^\d{1,40}$/.test(after)
+	if (!areNumbers) return after
+	return BigInt(after) > BigInt(before) ? after : before
+}

@@ -1,0 +1,157 @@
+/** What is kept of a dialogue. Whatever belongs to a run lies in the scope of its agent, so that it is one commit with it. */
+import { createHash } from 'node:crypto'
+import type { Key } from '../../../core/store/ports.ts'
+import type { ChatKind, ChatRef, Markup } from '../adapter.ts'
+import type { Place } from './split.ts'
+
+/** The answer that a run owes to a chat. There from the same commit as the run, until the answer was said. */
+export interface Reply {
+	run_id: string
+	/** The agent's name. */
+	agent: string
+	agent_uid: string
+	conversation: string
+	channel_id: string
+	chat: ChatRef & { kind: ChatKind }
+	/** Id of the message that it answers. */
+	reply_to: string
+	/** Ids of the run's questions that were said. */
+	asked: string[]
+	/** What is being said. */
+	saying: Saying | null
+	/** A message that shows the answer in the making; it becomes the first part of what is said next. */
+	preview: Preview | null
+}
+
+export interface Saying {
+	/** `answer`, or a question's id. */
+	what: string
+	/** Up to here it was said. */
+	place: Place
+	/** Ids of the messages that were sent. */
+	ids: string[]
+	/** The next part is about to be sent, or was, and nobody knows. */
+	attempt: Attempt | null
+	/** Its text is kept apart, as it was when its first part was sent: offsets are those of this text. */
+	kept: boolean
+}
+
+/** How a part is sent: with it the same part can be made again. */
+export interface Attempt {
+	markup: Markup
+	max_length: number
+	/** `Connection.mark`. */
+	mark?: string
+}
+
+export interface Preview extends Attempt {
+	/** Null where nobody knows whether it was sent. */
+	id: string | null
+	nonce: string
+	/** As it was first sent. */
+	text: string
+}
+
+/** A message that was taken. */
+export interface Seen {
+	at: string
+}
+
+/** Where a conversation takes place, and its newest message. */
+export interface Talk extends Pick<Reply, 'channel_id' | 'chat' | 'reply_to'> {
+	at: string
+}
+
+/** The newest message of an agent's in a chat. */
+export interface Sent {
+	id: string
+}
+
+/** The newest message that was taken of a chat, and where the channel's feed stood by then. */
+export interface ChatMark {
+	chat_id: string
+	last_id: string
+	cursor: string | null
+	/** Rises with every message that the channel takes. */
+	taken: number
+	at: string
+}
+
+/** A chat that messages came from. */
+export interface KnownChatRecord {
+	chat_id: string
+	kind: ChatKind
+	/** Of the adapter's message: a binding of these counts too. */
+	within: string[]
+	/** Uids of agents that have taken messages of it, the latest last. */
+	agents: string[]
+	/** Of messages that led to no run. */
+	mark: ChatMark | null
+	at: string
+}
+
+export const agentScope = (uid: string): string => `agent:${uid}`
+export const channelScope = (channel: string): string => `channel:${channel}`
+
+export const keys = {
+	reply: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-reply', channel, run],
+	/** All of an agent; ids of runs sort by time. */
+	replies: (uid: string): Key => [agentScope(uid), 'channel-reply'],
+	repliesOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-reply', channel],
+	/** The text of a reply that takes several messages. */
+	text: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-text', channel, run],
+	texts: (uid: string, channel: string): Key => [agentScope(uid), 'channel-text', channel],
+	seen: (uid: string, channel: string, chat: string, message: string): Key => [
+		agentScope(uid),
+		'channel-seen',
+		channel,
+		part(chat),
+		part(message),
+	],
+	seenOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-seen', channel],
+	allSeen: (uid: string): Key => [agentScope(uid), 'channel-seen'],
+	mark: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-chat', channel, part(chat)],
+	marks: (uid: string, channel: string): Key => [agentScope(uid), 'channel-chat', channel],
+	/** The newest message that the agent is known to have said there, a `Sent`. */
+	sent: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-sent', channel, part(chat)],
+	allSent: (uid: string, channel: string): Key => [agentScope(uid), 'channel-sent', channel],
+	talk: (uid: string, conversation: string): Key => [agentScope(uid), 'channel-talk', part(conversation)],
+	talks: (uid: string): Key => [agentScope(uid), 'channel-talk'],
+	/** Of a message that led to no run. */
+	noted: (channel: string, chat: string, message: string): Key => [
+		channelScope(channel),
+		'dialogue-seen',
+		part(chat),
+		part(message),
+	],
+	allNoted: (channel: string): Key => [channelScope(channel), 'dialogue-seen'],
+	/** Where the feed stood when an agent's records went. */
+	feed: (channel: string): Key => [channelScope(channel), 'dialogue-feed'],
+	chat: (channel: string, chat: string): Key => [channelScope(channel), 'dialogue-chat', part(chat)],
+	chats: (channel: string): Key => [channelScope(channel), 'dialogue-chat'],
+}
+
+/** Runs of one conversation go one after another. A binding of something wider has one for each chat in it. */
+export function conversationOf(
+	bound: { binding_id: string; session: string; external_chat_id: string },
+	chat: ChatRef,
+): string {
+	const parts = ['channel', bound.binding_id, bound.session]
+	if (chat.id !== bound.external_chat_id) parts.push(part(chat.id))
+	if (chat.thread_id !== undefined) parts.push(`thread-${part(chat.thread_id)}`)
+	return parts.join(':')
+}
+
+/** 25 characters that every attempt to send this message comes to. `of`: what the message is part of; `n` counts its parts. */
+export function nonceOf(of: string, n: number): string {
+	const hash = createHash('sha256').update(`${of}\n${n}`).digest('hex')
+	return BigInt(`0x${hash}`).toString(36).padStart(25, '0').slice(0, 25)
+}
+
+const PART_LIMIT = 128
+
+/** An id of the platform's as a part of a key. */
+function part(id: string): string {
+	const isPlain = id !== '' && id.length <= PART_LIMIT && /^[\x20-\x7e]+$/.test(id)
+	return isPlain ? id : `sha256-${createHash('sha256').update(id).digest('hex')}`
+}

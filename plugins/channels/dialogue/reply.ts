@@ -1,0 +1,73 @@
+/** The record of a reply while somebody works on it: written only as long as nobody else has. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isFault } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
+import type { Op, Rev } from '../../../core/store/ports.ts'
+import { agentScope, keys } from './records.ts'
+import type { Reply, Sent } from './records.ts'
+
+export interface OpenReply {
+	readonly value: Reply
+	/** Throws `Gone` where the agent or the channel was deleted. */
+	change(change: Partial<Reply>, beside?: Beside): Promise<void>
+	remove(beside?: Pick<Beside, 'sent_id'>): Promise<void>
+}
+
+/** What is kept beside it, in the same write. */
+interface Beside {
+	/** The text that is being said. */
+	text?: string | undefined
+	/** Id of the newest message that was sent for it. */
+	sent_id?: string | undefined
+}
+
+/** Before a write is tried again that the full disk refused. */
+const FULL_MS = 500
+
+/** Nobody is owed anything any more. */
+export class Gone extends Error {}
+
+/** Undefined where there is none. */
+export async function openReply(
+	ctx: Pick<Context, 'store' | 'signal'>,
+	{ agent_uid, channel_id, run_id }: Pick<Reply, 'agent_uid' | 'channel_id' | 'run_id'>,
+): Promise<OpenReply | undefined> {
+	const key = keys.reply(agent_uid, channel_id, run_id)
+	const textKey = keys.text(agent_uid, channel_id, run_id)
+	const entry = await ctx.store.get<Reply>(key)
+	if (!entry) return undefined
+	let { value } = entry
+	let expect: Rev = entry.rev
+	const write = async (next: Reply | undefined, also: Op[]): Promise<void> => {
+		for (;;) {
+			try {
+				const revs = await ctx.store.commit(agentScope(agent_uid), [{ key, value: next, expect }, ...also])
+				expect = revs[0] ?? expect
+				return
+			} catch (error) {
+				if (isFault(error, 'conflict', 'not_found')) throw new Gone('the record is gone', { cause: error })
+				// What was sent must not be forgotten because the disk is full just now.
+				if (!isFault(error, 'storage_full') || ctx.signal.aborted) throw error
+				await sleep(FULL_MS, undefined, { ref: false })
+			}
+		}
+	}
+	const sentOp = ({ sent_id }: Beside): Op[] => {
+		const key = keys.sent(agent_uid, channel_id, value.chat.id)
+		return sent_id === undefined ? [] : [{ key, value: { id: sent_id } satisfies Sent }]
+	}
+	return {
+		get value() {
+			return value
+		},
+		async change(change, beside = {}) {
+			const next = { ...value, ...change }
+			const textOp = beside.text === undefined ? [] : [{ key: textKey, value: { text: beside.text } }]
+			await write(next, [...textOp, ...sentOp(beside)])
+			value = next
+		},
+		async remove(beside = {}) {
+			await write(undefined, [{ key: textKey, value: undefined }, ...sentOp(beside)])
+		},
+	}
+}

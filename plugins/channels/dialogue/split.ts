@@ -1,0 +1,219 @@
+/** Cuts Markdown into parts that a platform takes, each of which can be read by itself. */
+
+/** A code block that is open. */
+export interface Fence {
+	/** Such as three backticks; what closes it is no shorter. */
+	marker: string
+	/** What stands behind the marker, such as the language. */
+	info: string
+	/** Blanks before it, which its lines have too. */
+	indent: number
+}
+
+/** Somewhere in a text. */
+export interface Place {
+	offset: number
+	/** Open there. */
+	fence: Fence | null
+}
+
+export interface Piece {
+	/** Empty where nothing but blanks is left. */
+	text: string
+	/** Where the next piece goes on. */
+	next: Place
+}
+
+/** A break that leaves less than this part of the room used is taken only where there is no other. */
+const LEAST_FILL = 1 / 3
+/** Of the words behind an opening marker that are said again in the next piece. */
+const INFO_LIMIT = 32
+/** Longer ones are a line that somebody drew. */
+const MARKER_LIMIT = 32
+/** Code units around a cut in which we look for the borders of what people see as one character. */
+const CLUSTER_WINDOW = 64
+
+/**
+ * The next piece of `text`, of at most `limit` UTF-16 code units (32 or more). It ends at a paragraph, else a line, else a
+ * sentence, else a blank, else between two characters. Of the text only blanks at the cuts are lost; a code block that a cut
+ * goes through is closed before it and opened again behind it. Looks at no more than `limit` code units, wherever it starts.
+ */
+export function nextPiece(text: string, from: Place, limit: number): Piece {
+	for (let place = from; ;) {
+		const offset = place.fence ? place.offset : skipBlankLines(text, place.offset)
+		const piece = cutPiece(text, { offset, fence: place.fence }, limit)
+		if (piece.text !== '' || piece.next.offset >= text.length) return piece
+		place = piece.next
+	}
+}
+
+/** All pieces. */
+export function split(text: string, limit: number): string[] {
+	const pieces: string[] = []
+	for (let place: Place = { offset: 0, fence: null }; place.offset < text.length;) {
+		const piece = nextPiece(text, place, limit)
+		if (piece.text !== '') pieces.push(piece.text)
+		place = piece.next
+	}
+	return pieces
+}
+
+/** What is open behind this line. */
+export function fenceAfter(fence: Fence | null, line: string): Fence | null {
+	const found = /^([ \t]*)(`{3,}|~{3,})([^\n]*)$/.exec(line)
+	if (!found) return fence
+	const [, blanks = '', marker = '', info = ''] = found
+	if (marker.length > MARKER_LIMIT) return fence
+	if (fence) {
+		const closes = marker[0] === fence.marker[0] && marker.length >= fence.marker.length && info.trim() === ''
+		return closes ? null : fence
+	}
+	if (marker.startsWith('`') && info.includes('`')) return null // code within a line
+	return { marker, info: info.trim(), indent: blanks.length }
+}
+
+function cutPiece(text: string, { offset, fence: wanted }: Place, limit: number): Piece {
+	// A marker that leaves no room for what it marks is not said again.
+	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
+	const opening = fence ? `${fence.marker}${fence.info.slice(0, INFO_LIMIT).toWellFormed()}\n` : ''
+	const room = limit - opening.length
+	const view = text.slice(offset, offset + room + CLUSTER_WINDOW)
+	const { end, skip, fence: open } = chooseBreak(view, fence, room)
+	const body = dedent(view.slice(0, end), fence)
+	const next: Place = { offset: Math.min(offset + end + skip, text.length), fence: open }
+	if (!fence && body.trim() === '') return { text: '', next }
+	const closed = open ? `${opening}${body}${body.endsWith('\n') ? '' : '\n'}${open.marker}` : opening + body.trimEnd()
+	return { text: closed, next }
+}
+
+interface Break {
+	end: number
+	/** Code units behind the end that are left out. */
+	skip: number
+	fence: Fence | null
+}
+
+/** Where to end a piece that begins as `view` does: as much as there is room for, and some more where there is more. */
+function chooseBreak(view: string, fence: Fence | null, room: number): Break {
+	const isRest = view.length <= room + 1
+	let paragraph: Break | undefined
+	let line: Break | undefined
+	let poor: Break | undefined
+	/** The first line behind those that fit. */
+	let long: { start: number; fence: Fence | null } | undefined
+	let open = fence
+	for (let start = 0; start < view.length;) {
+		const newline = view.indexOf('\n', start)
+		const end = newline < 0 ? view.length : newline
+		if (end > room) {
+			long ??= { start, fence: open }
+			break
+		}
+		const after = fenceAfter(open, view.slice(start, end))
+		if (end + closing(after) <= room) {
+			const found = { end, skip: 1, fence: after }
+			if (isRest && end + 1 >= view.length) return found
+			const hasContent = end > 0 && !(after && !open) // of a block that begins here there would be the marker only
+			if (hasContent) line = found
+			else poor = found
+			if (hasContent && !after && isBlankLine(view, end + 1)) paragraph = found
+			long = undefined
+		} else {
+			long ??= { start, fence: open }
+		}
+		open = after
+		start = end + 1
+	}
+	const enough = (one: Break | undefined): one is Break => one !== undefined && one.end >= room * LEAST_FILL
+	if (enough(paragraph)) return paragraph
+	if (enough(line)) return line
+	if (!long) return line ?? poor ?? { end: room, skip: 0, fence: open }
+
+	const { start, fence: before } = long
+	const newline = view.indexOf('\n', start)
+	const lineEnd = newline < 0 ? view.length : newline
+	// A line that is cut may open a block which the whole of it would not.
+	const marker = /^[ \t]*(`{3,32}|~{3,32})/.exec(view.slice(start, lineEnd))?.[1]
+	const most = Math.min(room - Math.max(closing(before), marker ? marker.length + 1 : 0), lineEnd)
+	const cutAt = (end: number): Break => ({
+		end,
+		skip: isBlank(view[end]) ? 1 : 0,
+		fence: fenceAfter(before, view.slice(start, end)),
+	})
+	const inLine = [before ? 0 : sentenceBefore(view, start, most), blankBefore(view, start, most)]
+		.filter((end) => end > start)
+		.map(cutAt)
+	const cut = inLine.find(enough) ?? line ?? inLine[0]
+	if (cut) return cut
+	return most > start || !poor ? cutAt(characterBefore(view, start, Math.max(most, start + 1))) : poor
+}
+
+/** Code units that closing takes. */
+function closing(fence: Fence | null): number {
+	return fence ? fence.marker.length + 1 : 0
+}
+
+function skipBlankLines(text: string, from: number): number {
+	let start = from
+	for (let at = from; at < text.length; at++) {
+		if (text[at] === '\n') start = at + 1
+		else if (!isBlank(text[at])) return start
+	}
+	return text.length
+}
+
+function isBlankLine(view: string, at: number): boolean {
+	for (let i = at; i < view.length; i++) {
+		if (view[i] === '\n') return true
+		if (!isBlank(view[i])) return false
+	}
+	return false
+}
+
+function isBlank(character: string | undefined): boolean {
+	return character === ' ' || character === '\t' || character === '\n' || character === '\r'
+}
+
+function sentenceBefore(view: string, from: number, most: number): number {
+	for (let end = Math.min(most, view.length - 1); end > from; end--) {
+		const last = view[end - 1] ?? ''
+		if ('。！？'.includes(last) || ('.!?…'.includes(last) && isBlank(view[end]))) return end
+	}
+	return 0
+}
+
+function blankBefore(view: string, from: number, most: number): number {
+	for (let end = Math.min(most, view.length - 1); end > from; end--) if (isBlank(view[end])) return end
+	return 0
+}
+
+/** The last border between two characters behind `start`, at or before `most`. */
+function characterBefore(view: string, start: number, most: number): number {
+	const from = Math.max(start, most - CLUSTER_WINDOW)
+	let end = 0
+	for (const { index } of graphemes().segment(view.slice(from, most + CLUSTER_WINDOW))) {
+		if (from + index > most) break
+		if (index > 0) end = from + index // the first border is only that of the window
+	}
+	if (end === 0) end = most
+	const isInPair = /[\uD800-\uDBFF]/.test(view[end - 1] ?? '') && /[\uDC00-\uDFFF]/.test(view[end] ?? '')
+	return isInPair && end - 1 > start ? end - 1 : end
+}
+
+let segmenter: Intl.Segmenter | undefined
+
+function graphemes(): Intl.Segmenter {
+	return (segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' }))
+}
+
+/** Takes the block's own indent from its lines, since the piece begins with the marker at the margin. */
+function dedent(body: string, fence: Fence | null): string {
+	if (!fence || fence.indent === 0) return body
+	const lines = body.split('\n')
+	for (const [n, line] of lines.entries()) {
+		const blanks = /^[ \t]*/.exec(line)?.[0].length ?? 0
+		lines[n] = line.slice(Math.min(blanks, fence.indent))
+		if (fenceAfter(fence, line) === null) break
+	}
+	return lines.join('\n')
+}

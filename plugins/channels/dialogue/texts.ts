@@ -1,0 +1,65 @@
+/** Everything that the gateway itself says in a chat, as Markdown. */
+import type { WireError } from '../../../core/errors.ts'
+import type { QuestionText } from '../../../core/plugin.ts'
+
+export const texts = {
+	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
+		`This chat has no agent yet. To connect it, give this code to whoever runs the gateway:\n\n` +
+		`${code(at.code)}\n\n` +
+		`They send it with ${code('POST /v1/channels/pair')} as ${code('pairing_code')}, ` +
+		`once, until ${at.expires_at.slice(11, 16)} UTC. ` +
+		`Without a code: ${code('channel_id')} ${code(at.channel_id)} and ${code('external_chat_id')} ${code(at.chat_id)}.`,
+	unpaired: (at: { channel_id: string; chat_id: string }): string =>
+		`This chat has no agent yet. Send /start to get a code for connecting it; or whoever runs the gateway sends ` +
+		`${code('POST /v1/channels/pair')} with an ${code('agent_id')}, ${code('channel_id')} ${code(at.channel_id)} ` +
+		`and ${code('external_chat_id')} ${code(at.chat_id)}.`,
+	paired: (agent: string): string => `This chat is connected to the agent ${code(agent)} now. Write something.`,
+	start: (agent: string): string =>
+		`You talk to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /whoami shows ids.`,
+	newSession: 'A new conversation begins: what was said before is forgotten.',
+	stopped: 'Stopped.',
+	nothingToStop: 'There is nothing to stop.',
+	whoami: (at: { chat_id: string; sender_id: string; agent: string; channel_id: string }): string =>
+		`chat ${code(at.chat_id)}, you ${code(at.sender_id)}, agent ${code(at.agent)}, channel ${code(at.channel_id)}`,
+	onlyText: 'I can only read text.',
+	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
+	empty: '(The answer is empty.)',
+	failed: ({ code: word, message }: WireError): string =>
+		`Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
+	question: ({ question, options = [] }: QuestionText): string => {
+		if (options.length === 0) return question
+		const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*\n\s*/g, ' ')}`).join('\n')
+		return `${question}\n\n${list}\n\nAnswer with a number, or in your own words.`
+	},
+	cut: (run_id: string): string =>
+		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
+	/** Behind a message's text, for the model. */
+	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
+	/** In groups, before a message's text. */
+	sender: ({ id, name }: { id: string; name?: string }): string =>
+		`Message from ${JSON.stringify(short(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
+}
+
+/** Characters of a run's error that are shown. */
+const ERROR_LIMIT = 400
+const NAME_LIMIT = 64
+
+function code(text: string): string {
+	return `\`${text.replaceAll('`', "'")}\``
+}
+
+/** Shown as it is, whatever a platform makes of Markdown. */
+function literal(text: string): string {
+	return oneLine(text).replaceAll(/[\\`*_~[\]<>#|]/g, '\\$&')
+}
+
+function oneLine(text: string): string {
+	return text
+		.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+		.toWellFormed()
+		.trim()
+}
+
+function short(text: string, limit: number): string {
+	return text.length <= limit ? text : `${text.slice(0, limit).toWellFormed()}…`
+}

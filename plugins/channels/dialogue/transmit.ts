@@ -1,0 +1,183 @@
+/**
+ * One message gets out, whatever happens meanwhile: lost connections, lost answers, limits, formats that are not taken.
+ *
+ * What is about to be sent is remembered first. Where nobody knows whether it was sent, the platform is asked (`find`), or
+ * it is sent again with the same nonce.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
+import type { ChannelError, ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
+import type { Line, Lines } from './lines.ts'
+import type { Pace } from './pace.ts'
+import { nextPart } from './part.ts'
+import type { Part } from './part.ts'
+import type { Attempt, Preview } from './records.ts'
+import type { Place } from './split.ts'
+
+export interface Order {
+	channel_id: string
+	chat: ChatRef & { kind: ChatKind }
+	reply_to?: string
+	/** As `OutgoingMessage.after`. */
+	after?: string
+	/** Unless it replaces a preview, which has its own. */
+	nonce: string
+	/** Markdown; of it the part that begins at `place`. */
+	source: string
+	place: Place
+	/** How it was sent, perhaps. */
+	attempt: Attempt | null
+	/** The message that this one replaces. */
+	preview: Preview | null
+	/** When it is too late, ms since 1970. */
+	until: number
+	/** Makes durable what is about to be sent. What it throws ends the work. */
+	remember(attempt: Attempt | null, preview: Preview | null): Promise<void>
+}
+
+export type Outcome =
+	| { status: 'sent'; id: string; next: Place }
+	/** The platform will never take it. */
+	| { status: 'refused'; message: string }
+	/** The channel is gone, or was not connected in time. */
+	| { status: 'late' }
+	/** Nothing but blanks was left. */
+	| { status: 'nothing' }
+
+export interface Way {
+	ctx: Pick<Context, 'log' | 'signal' | 'redactor'>
+	lines: Lines
+	pace: Pace
+}
+
+const FIRST_DELAY_MS = 500
+const MAX_DELAY_MS = 60_000
+const LEAST_WAIT_MS = 50
+/** Of an id that the platform gave. */
+const ID_LIMIT = 256
+
+/** Throws where `remember` does, and with the signal of the instance. */
+export async function transmit(way: Way, order: Order): Promise<Outcome> {
+	const { ctx, lines, pace } = way
+	const { channel_id, chat, until } = order
+	let { attempt, preview } = order
+	let isUnknown = attempt !== null
+	let delay = FIRST_DELAY_MS
+	let format = 0
+	const waiting = { signal: ctx.signal, ref: false }
+
+	for (;;) {
+		const line = await lines.open(channel_id, until)
+		if (!line) return { status: 'late' }
+		const { formats } = line.channel.can
+		const chosen = offered(formats, attempt) ?? formats[format]
+		if (!chosen) return { status: 'refused', message: 'the platform takes none of the formats that its plugin names' }
+		const part = await nextPart(order.source, order.place, chosen)
+		if (part.text === '') return { status: 'nothing' }
+		try {
+			const id = await sendOnce(line, chosen, part)
+			return { status: 'sent', id: String(id).slice(0, ID_LIMIT), next: part.next }
+		} catch (error) {
+			if (error instanceof NotRemembered) throw error.cause
+			ctx.signal.throwIfAborted()
+			const { code, retry_after_ms = 0 } = error as Partial<ChannelError>
+			switch (code) {
+				case 'format':
+					ctx.log.debug({ channel_id, err: error }, `a message is sent in another format than ${chosen.markup}`)
+					format = formats.findIndex(({ markup }) => markup === chosen.markup) + 1
+					attempt = null
+					isUnknown = false
+					if (format >= formats.length) return { status: 'refused', message: messageOf(error) }
+					continue
+				case 'refused':
+					if (!preview) return { status: 'refused', message: messageOf(error) }
+					preview = null // somebody has deleted it
+					continue
+				case 'limited':
+					await sleep(waitOf(retry_after_ms, until), undefined, waiting)
+					continue
+				case 'failed':
+					break
+				default:
+					isUnknown = true
+			}
+			ctx.log.info({ channel_id, err: error }, `a message could not be sent; it is tried again in ${delay} ms`)
+			await sleep(delay, undefined, waiting)
+			delay = Math.min(delay * 2, MAX_DELAY_MS)
+		}
+	}
+
+	/** One attempt, or the finding of an earlier one. */
+	async function sendOnce({ channel, connection }: Line, { markup, max_length }: Format, part: Part): Promise<string> {
+		const message = outgoing(part.text, { markup, max_length })
+		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
+		if (preview?.id && connection.edit) {
+			const { id } = preview
+			await pace.take(channel, chat, ctx.signal)
+			await lines.call(channel_id, async () => connection.edit?.(id, message))
+			return id
+		}
+		if (isUnknown && connection.find) {
+			const mark = attempt?.mark
+			const found = await lines.call(channel_id, async () => connection.find?.(message, mark))
+			if (found) return found.id
+			isUnknown = false
+		}
+		await pace.take(channel, chat, ctx.signal)
+		// A mark of its own for every attempt: `find` does not look far behind it.
+		const mark = connection.mark?.(chat)
+		if (!attempt || attempt.mark !== mark) {
+			attempt = { markup, max_length, ...(mark !== undefined && { mark }) }
+			await remember()
+		}
+		return (await lines.call(channel_id, () => connection.send(message))).id
+	}
+
+	/** Was the preview sent? Where the platform cannot say, its nonce tells: sent once more, it answers with the same message. */
+	async function findPreview({ channel, connection }: Line, message: OutgoingMessage): Promise<void> {
+		if (!preview) return
+		const { text, markup, mark } = preview
+		if (connection.find) {
+			const found = await lines.call(channel_id, async () => connection.find?.({ ...message, text, markup }, mark))
+			preview = found ? { ...preview, id: found.id } : null
+		} else {
+			await pace.take(channel, chat, ctx.signal)
+			const { id } = await lines.call(channel_id, () => connection.send(message))
+			preview = { ...preview, id }
+		}
+		await remember()
+	}
+
+	async function remember(): Promise<void> {
+		try {
+			await order.remember(attempt, preview)
+		} catch (error) {
+			throw new NotRemembered('not remembered', { cause: error })
+		}
+	}
+
+	function outgoing(text: string, { markup, max_length }: Format): OutgoingMessage {
+		// A secret that was not known when the text was written.
+		const clean = ctx.redactor.text(text, 'message').slice(0, Math.max(text.length, max_length))
+		const reply_to = order.reply_to === undefined ? {} : { reply_to: order.reply_to }
+		const after = order.after === undefined ? {} : { after: order.after }
+		return { chat, ...reply_to, ...after, text: clean, markup, nonce: preview?.nonce ?? order.nonce }
+	}
+}
+
+class NotRemembered extends Error {}
+
+/** Not for longer than it makes sense. */
+function waitOf(retry_after_ms: number, until: number): number {
+	const wanted = retry_after_ms > 0 ? retry_after_ms : FIRST_DELAY_MS
+	return Math.max(LEAST_WAIT_MS, Math.min(wanted, until - Date.now()))
+}
+
+/** The format of an earlier attempt, as long as the platform takes it: only so the part is the same. */
+function offered(formats: readonly Format[], attempt: Attempt | null): Format | undefined {
+	if (!attempt) return undefined
+	const { markup, max_length } = attempt
+	const format = formats.find((one) => one.markup === markup && one.max_length >= max_length)
+	return format && { markup, max_length }
+}

@@ -1,0 +1,121 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { fenceAfter, nextPiece, split } from '../../../../plugins/channels/dialogue/split.ts'
+import type { Fence, Place } from '../../../../plugins/channels/dialogue/split.ts'
+
+/** What a person would send: paragraphs, code, long words, letters of several code units, blank lines. */
+const markdown = fc
+	.array(
+		fc.oneof(
+			{ arbitrary: fc.lorem({ maxCount: 30 }), weight: 4 },
+			{ arbitrary: fc.constantFrom('\n', '\n\n', ' ', '  \n', '\n\n\n', '\t', '. ', '! ', '\r\n'), weight: 4 },
+			{ arbitrary: fc.constantFrom('\n```\n', '\n```js\n', '\n~~~~ a b\n', '\n  ```\n', '```', '`', '~~~'), weight: 3 },
+			{ arbitrary: fc.constantFrom('👩‍👩‍👧‍👦', 'é', '𝕏', '日本語。', 'ﷺ', '🇫🇷'), weight: 2 },
+			{ arbitrary: fc.string({ maxLength: 90, unit: 'grapheme' }), weight: 1 },
+			{ arbitrary: fc.integer({ min: 1, max: 900 }).map((n) => 'x'.repeat(n)), weight: 1 },
+			{ arbitrary: fc.integer({ min: 1, max: 300 }).map((n) => '`'.repeat(n)), weight: 1 },
+		),
+		{ maxLength: 40 },
+	)
+	.map((parts) => parts.join(''))
+
+function openAtEnd(text: string): Fence | null {
+	return text.split('\n').reduce<Fence | null>(fenceAfter, null)
+}
+
+/** All that shows; the markers that are said again are no part of it. */
+function visible(text: string): string {
+	return text.replaceAll(/[\s`~]/g, '')
+}
+
+void t.test('no piece is longer than the limit, or empty, or ends within a code block', async (t) => {
+	fc.assert(
+		fc.property(markdown, fc.integer({ min: 32, max: 700 }), (text, limit) => {
+			for (const piece of split(text, limit)) {
+				if (piece.length > limit) throw new Error(`${piece.length} > ${limit}`)
+				if (piece.trim() === '') throw new Error('a piece is blank')
+				if (openAtEnd(piece) !== null) throw new Error(`left open: ${JSON.stringify(piece)}`)
+			}
+		}),
+		{ numRuns: 500 },
+	)
+	t.pass()
+})
+
+void t.test('nothing but blanks is lost, and pieces follow from each other', async (t) => {
+	fc.assert(
+		fc.property(markdown, fc.integer({ min: 200, max: 700 }), (text, limit) => {
+			let shown = ''
+			for (let place: Place = { offset: 0, fence: null }; place.offset < text.length;) {
+				const { text: piece, next } = nextPiece(text, place, limit)
+				if (next.offset <= place.offset) throw new Error('no progress')
+				const opening = place.fence ? `${place.fence.marker}${place.fence.info.slice(0, 32).toWellFormed()}\n` : ''
+				shown += piece.startsWith(opening) ? piece.slice(opening.length) : piece
+				place = next
+			}
+			if (visible(shown) !== visible(text)) throw new Error(`${visible(shown)}\n${visible(text)}`)
+		}),
+		{ numRuns: 500 },
+	)
+	t.pass()
+})
+
+void t.test('no character is cut in two', async (t) => {
+	const family = '👩‍👩‍👧‍👦'
+	for (let limit = 40; limit < 60; limit++) {
+		const pieces = split(family.repeat(20), limit)
+		t.ok(
+			pieces.every((piece) => piece.replaceAll(family, '') === ''),
+			`limit ${limit}`,
+		)
+	}
+	const pairs = split('𝕏'.repeat(100), 33)
+	t.ok(pairs.every((piece) => piece.isWellFormed()))
+})
+
+void t.test('it ends at a paragraph, else a line, else a sentence, else a blank, else anywhere', async (t) => {
+	const word = 'word '.repeat(7).trim() // 34
+	t.strictSame(split(`${word}\n\n${word}\n${word}`, 75), [word, `${word}\n${word}`])
+	t.strictSame(split(`${word}\n${word}\nmore of it`, 75), [`${word}\n${word}`, 'more of it'])
+	t.strictSame(split(`${word}. ${word} ${word}`, 75), [`${word}.`, `${word} ${word}`])
+	t.strictSame(split(`${word} ${word} ${word}`, 72), [`${word} ${word}`, word])
+	t.strictSame(split('y'.repeat(80), 40), ['y'.repeat(40), 'y'.repeat(40)])
+	t.strictSame(split('short', 40), ['short'])
+	t.strictSame(split(' \n\n ', 40), [])
+})
+
+void t.test('a code block is closed and opened again with its language and indent', async (t) => {
+	const line = 'x = 1'.padEnd(29, '!')
+	const code = [line, '', `    ${line}`, line, line].join('\n')
+	t.strictSame(split(`Look:\n\n\`\`\`python\n${code}\n\`\`\`\n\nDone.`, 120), [
+		`Look:\n\n\`\`\`python\n${line}\n\n    ${line}\n${line}\n\`\`\``,
+		`\`\`\`python\n${line}\n\`\`\`\n\nDone.`,
+	])
+	const nested = split(`1. Look:\n   ~~~~ a\n${`   ${line}\n`.repeat(8)}   ~~~~\n2. Done`, 130)
+	t.equal(nested.length, 3)
+	t.equal(nested[1], `~~~~a\n${line}\n${line}\n${line}\n~~~~`)
+	t.equal(nested[2], `~~~~a\n${line}\n${line}\n~~~~\n2. Done`)
+})
+
+void t.test('a piece goes on where another limit left off', async (t) => {
+	const text = `One.\n\n\`\`\`js\n${'let a = 1\n'.repeat(40)}\`\`\`\nEnd`
+	const first = nextPiece(text, { offset: 0, fence: null }, 200)
+	const rest = nextPiece(text, first.next, 4000)
+	t.match(rest.text, /^```js\nlet a/)
+	t.match(rest.text, /```\nEnd$/)
+	t.equal((first.text + rest.text).match(/let a/g)?.length, 40)
+})
+
+void t.test('it takes linear time', async (t) => {
+	const shapes = ['a', ' ', '\n', '```\n', '`', 'a\n\n', '.', '~', '👩‍👩‍👧‍👦', '> ', 'e\u0301']
+	const took = (text: string): number => {
+		const began = performance.now()
+		split(text, 2000)
+		return performance.now() - began
+	}
+	for (const shape of shapes) {
+		took(shape.repeat(2_000))
+		const small = Math.max(took(shape.repeat(20_000)), 2)
+		t.ok(took(shape.repeat(160_000)) < small * 8 * 6, `of ${JSON.stringify(shape)}`)
+	}
+})

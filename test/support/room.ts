@@ -1,0 +1,273 @@
+/**
+ * A chat platform for tests that is a server of its own: it outlives a gateway, remembers what it was told, and fails as
+ * it is told to. Its adapter is the plugin in test/fixtures/channels/room.
+ */
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { IncomingMessage as Request, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, KnownChat, Markup, OutgoingMessage } from '../../plugins/channels/adapter.ts'
+import type { TestGateway } from './gateway.ts'
+
+/**
+ * What the next call for a chat comes to. `lost`: it is done, but the answer never comes. `cut`: it is not done, and no
+ * answer comes. Otherwise an error's code. `on`: only of such calls, otherwise of those that send.
+ */
+export interface Trouble {
+	fault: 'lost' | 'cut' | 'format' | 'limited' | 'failed' | 'refused'
+	on?: 'send' | 'edit' | 'draft' | 'typing' | 'find'
+	retry_after_ms?: number
+}
+
+export interface ShownMessage {
+	id: string
+	text: string
+	markup: Markup
+	reply_to?: string
+	after?: string
+	nonce: string
+	/** Texts that it had before, oldest first. */
+	before: string[]
+}
+
+export interface Room {
+	url: string
+	token: string
+	/** Which type of channel the chat belongs to; `room` where nothing was said. */
+	place(chat_id: string, type: string): void
+	/** Somebody says something; answers with the message as it is delivered. */
+	say(chat_id: string, text: string, more?: Partial<IncomingMessage>): IncomingMessage
+	/** Delivers a message, once more. */
+	deliver(message: IncomingMessage): void
+	/** What people see of the bot's in a chat, oldest first. */
+	shown(chat_id: string): ShownMessage[]
+	/** Waits until so many show, and answers with them. */
+	shows(chat_id: string, count: number): Promise<ShownMessage[]>
+	until(condition: () => boolean, what: string): Promise<void>
+	trouble(chat_id: string, ...next: Trouble[]): void
+	/** Every call for a chat, in the order in which they came: `send`, `edit`, … */
+	calls(chat_id: string): string[]
+	drafts(chat_id: string): string[]
+	/** How long it takes to answer once something is done, in milliseconds; 0 where nothing is said. */
+	latency_ms: number
+	/** What the gateway told the adapter of known chats when it connected, time after time. */
+	known: { type: string; chats: KnownChat[] }[]
+	/** Calls for one chat that came while another one was under way. */
+	overlaps: string[]
+	/** Ends the feeds; the adapter connects again. */
+	cut(): void
+	stop(): Promise<void>
+}
+
+/** For a home with the adapter. */
+export function roomFiles(): Record<string, string> {
+	const text = readFileSync(new URL('../fixtures/channels/room/index.js', import.meta.url), 'utf8')
+	return { 'plugins/room/index.js': text }
+}
+
+/** Adds a channel of the room; answers with its id. */
+export async function addRoom(
+	gateway: Pick<TestGateway, 'request'>,
+	room: Room,
+	type = 'room',
+	config: Record<string, unknown> = {},
+): Promise<string> {
+	const secret = {
+		name: `ROOM_${type.toUpperCase()}_${room.token.slice(-6)}`,
+		value: room.token,
+		policy_label: 'channel',
+	}
+	await gateway.request('POST', '/v1/vault/secrets', { body: secret })
+	const { status, body } = await gateway.request('POST', '/v1/channels', {
+		body: { type, bot_token_ref: secret.name, config: { api_root: room.url, ...config } },
+	})
+	if (status !== 201) throw new Error(`the channel was refused: ${status} ${JSON.stringify(body)}`)
+	return body.id
+}
+
+/** Binds a chat to an agent. */
+export async function bind(
+	gateway: Pick<TestGateway, 'request'>,
+	channel_id: string,
+	agent_id: string,
+	external_chat_id: string,
+): Promise<string> {
+	const { status, body } = await gateway.request('POST', '/v1/channels/pair', {
+		body: { agent_id, channel_id, external_chat_id },
+	})
+	if (status !== 200 && status !== 201) throw new Error(`not bound: ${status} ${JSON.stringify(body)}`)
+	return body.binding_id
+}
+
+const WAIT_LIMIT_MS = 20_000
+let rooms = 0
+
+export async function startRoom(): Promise<Room> {
+	const token = `room-token-${process.pid}-${String(++rooms).padStart(6, '0')}`
+	const feeds = new Map<string, { lines: string[]; readers: Set<ServerResponse> }>()
+	const places = new Map<string, string>()
+	const messages: (ShownMessage & { chat: string })[] = []
+	const calls: { chat: string; what: string }[] = []
+	const drafts: { chat: string; text: string }[] = []
+	const troubles: { chat: string; trouble: Trouble }[] = []
+	const underWay = new Map<string, string>()
+	const overlaps: string[] = []
+	const watchers = new Set<() => void>()
+	let said = 0
+
+	const feedOf = (type: string) => {
+		const feed = feeds.get(type) ?? { lines: [], readers: new Set() }
+		feeds.set(type, feed)
+		return feed
+	}
+	const push = (message: IncomingMessage): void => {
+		const { lines, readers } = feedOf(places.get(message.chat.id) ?? 'room')
+		const line = `${JSON.stringify({ ...message, cursor: String(lines.length + 1) })}\n`
+		lines.push(line)
+		for (const reader of readers) reader.write(line)
+	}
+	const act = (what: string, body: OutgoingMessage & { id?: string; mark?: string }): unknown => {
+		const chat = body.chat.id
+		switch (what) {
+			case 'send': {
+				const same = messages.find((one) => one.nonce === body.nonce && one.chat === chat)
+				// Who asks with `find` knows no nonces.
+				if (same && !finders.has(chat)) return { id: same.id }
+				const { text, markup, nonce, reply_to, after } = body
+				const id = `s${messages.length + 1}`
+				messages.push({
+					chat,
+					id,
+					text,
+					markup,
+					nonce,
+					before: [],
+					...(reply_to !== undefined && { reply_to }),
+					...(after !== undefined && { after }),
+				})
+				return { id }
+			}
+			case 'edit': {
+				const message = messages.find((one) => one.id === body.id)
+				if (!message) return { code: 'refused', message: 'there is no such message' }
+				message.before.push(message.text)
+				Object.assign(message, { text: body.text, markup: body.markup })
+				return {}
+			}
+			case 'find': {
+				const found = messages.find((one) => one.chat === chat && one.text === body.text && one.nonce === body.nonce)
+				return { found: body.mark === 'marked' && found ? { id: found.id } : undefined }
+			}
+			case 'draft':
+				drafts.push({ chat, text: body.text })
+		}
+		return {}
+	}
+	const tellWatchers = (): void => {
+		for (const look of watchers) look()
+	}
+	/** Chats of adapters that ask instead of giving nonces. */
+	const finders = new Set<string>()
+
+	const serve = async (request: Request, response: ServerResponse): Promise<void> => {
+		const { pathname, searchParams } = new URL(request.url ?? '/', 'http://room')
+		const what = pathname.slice(1)
+		if (request.headers.authorization !== token) return void response.writeHead(401).end('{}')
+		if (what === 'updates') {
+			const { lines, readers } = feedOf(searchParams.get('type') ?? '')
+			response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+			response.flushHeaders()
+			response.write(lines.slice(Number(searchParams.get('after'))).join(''))
+			readers.add(response)
+			response.once('close', () => readers.delete(response))
+			return
+		}
+		let text = ''
+		for await (const piece of request.setEncoding('utf8')) text += String(piece)
+		if (what === 'known') {
+			room.known.push(JSON.parse(text) as Room['known'][number])
+			tellWatchers()
+			return void response.end('{}')
+		}
+		const body = JSON.parse(text) as OutgoingMessage
+		const chat = body.chat.id
+		const other = underWay.get(chat)
+		if (other !== undefined) overlaps.push(`${what} while ${other} in ${chat}`)
+		underWay.set(chat, what)
+		calls.push({ chat, what })
+		if (what === 'find') finders.add(chat)
+		response.once('close', () => underWay.delete(chat))
+		const at = troubles.findIndex((one) => one.chat === chat && (one.trouble.on ?? 'send') === what)
+		tellWatchers()
+		const trouble = at < 0 ? undefined : troubles.splice(at, 1)[0]?.trouble
+		if (trouble?.fault === 'cut') return void request.socket.destroy()
+		if (trouble && trouble.fault !== 'lost') {
+			const { fault: code, retry_after_ms } = trouble
+			return void response.writeHead(400).end(JSON.stringify({ code, message: `scripted ${code}`, retry_after_ms }))
+		}
+		const answer = act(what, body) as { code?: string }
+		tellWatchers()
+		if (room.latency_ms > 0) await new Promise((resolve) => setTimeout(resolve, room.latency_ms))
+		if (trouble) return void request.socket.destroy()
+		response.writeHead(answer.code === undefined ? 200 : 400).end(JSON.stringify(answer))
+	}
+	const server = createServer((request, response) => {
+		serve(request, response).catch(() => response.destroy())
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const room: Room = {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		token,
+		place: (chat_id, type) => void places.set(chat_id, type),
+		say(chat_id, text, more = {}) {
+			const message: IncomingMessage = {
+				id: String(++said),
+				sender: { id: 'u1', name: 'Ann' },
+				text,
+				addressed: true,
+				...more,
+				chat: { id: chat_id, kind: 'private', ...more.chat },
+			}
+			push(message)
+			return message
+		},
+		deliver: push,
+		shown: (chat_id) => messages.filter(({ chat }) => chat === chat_id),
+		async shows(chat_id, count) {
+			await room.until(() => room.shown(chat_id).length >= count, `${count} messages in ${chat_id}`)
+			return room.shown(chat_id)
+		},
+		until(condition, what) {
+			const { promise, resolve, reject } = Promise.withResolvers<void>()
+			const look = (): void => void (condition() && resolve())
+			const late = (): void =>
+				reject(
+					new Error(
+						`what was waited for did not come: ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`,
+					),
+				)
+			const timer = setTimeout(late, WAIT_LIMIT_MS)
+			watchers.add(look)
+			look()
+			return promise.finally(() => {
+				clearTimeout(timer)
+				watchers.delete(look)
+			})
+		},
+		trouble: (chat, ...next) => void troubles.push(...next.map((trouble) => ({ chat, trouble }))),
+		calls: (chat_id) => calls.filter(({ chat }) => chat === chat_id).map(({ what }) => what),
+		drafts: (chat_id) => drafts.filter(({ chat }) => chat === chat_id).map(({ text }) => text),
+		latency_ms: 0,
+		known: [],
+		overlaps,
+		cut() {
+			for (const { readers } of feeds.values()) for (const reader of readers) reader.destroy()
+		},
+		stop: () =>
+			new Promise((resolve) => {
+				server.close(() => resolve())
+				server.closeAllConnections()
+			}),
+	}
+	return room
+}
