@@ -1,5 +1,5 @@
 /** Every example is installed as the README says, approved, and used; those that need the internet find a stand-in of it. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../core/plugin.ts'
@@ -34,7 +34,7 @@ t.teardown(async () => {
 
 void t.test('each example passes its review', async (t) => {
 	await gateway.request('POST', '/v1/agents', { body: { name: 'reviewer' } })
-	const names = readdirSync(folder)
+	const names = readdirSync(folder).filter((name) => existsSync(new URL(`${name}/SKILL.md`, folder)))
 	t.ok(names.length >= 6)
 	for (const name of names) {
 		const { id, status } = await addSkill(gateway, 'reviewer', textOf(name))

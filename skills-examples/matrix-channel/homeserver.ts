@@ -1,0 +1,64 @@
+/** One request to the homeserver, and what its failures mean for the gateway. */
+import type { Link } from '../../plugins/channels/adapter.ts'
+import type { Config } from './index.ts'
+
+/**
+ * Answers with the parsed body. Throws an error with a code where it is known that nothing was done, and one without where
+ * nobody knows, such as after a cut.
+ */
+export type Call = <T>(method: string, path: string[], options?: CallOptions) => Promise<T>
+
+interface CallOptions {
+	query?: Record<string, string>
+	body?: object
+	wait_ms?: number
+}
+
+const MAX_ANSWER = 32 * 1024 * 1024
+
+export function openHomeserver(link: Link<Config>, signal: AbortSignal): Call {
+	const root = link.config.api_root.replace(/\/$/, '')
+
+	return async <T>(method: string, path: string[], { query, body, wait_ms = 15_000 }: CallOptions = {}): Promise<T> => {
+		const url = `${root}/_matrix/client/v3/${path.map(encodeURIComponent).join('/')}`
+		const response = await fetch(query ? `${url}?${new URLSearchParams(query)}` : url, {
+			method,
+			headers: { authorization: `Bearer ${link.token}`, 'content-type': 'application/json' },
+			redirect: 'error', // the token is for this server only
+			signal: AbortSignal.any([signal, AbortSignal.timeout(wait_ms)]),
+			...(body && { body: JSON.stringify(body) }),
+		}).catch((error: Error) => {
+			const { message } = (error.cause as Error | undefined) ?? error
+			throw new Error(`${root} gave no answer: ${message}`, { cause: error })
+		})
+		let text = ''
+		for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+			text += part
+			if (text.length > MAX_ANSWER) throw new Error(`${root} answered with more than ${MAX_ANSWER} characters`)
+		}
+		if (response.ok) return JSON.parse(text) as T
+		throw errorFrom(link, response, text)
+	}
+}
+
+function errorFrom(link: Link<Config>, { status, headers }: Response, text: string): Error {
+	const message = `the homeserver answered with ${status}: ${text.slice(0, 200)}`
+	if (status === 429) return link.error('limited', message, { retry_after_ms: patience(headers, text) })
+	if (status === 401) return link.error('refused', `${message}; put a valid access token into the vault`)
+	if (status === 400 || status === 413) return link.error('format', message)
+	return status < 500 ? link.error('refused', message, { cause: status }) : new Error(message)
+}
+
+/** The header is the newer way to say it. */
+function patience(headers: Headers, text: string): number {
+	const told = Number(headers.get('retry-after')) * 1000 || Number(/"retry_after_ms": ?(\d+)/.exec(text)?.[1])
+	return told > 0 ? told : 1000
+}
+
+/** For `catch`: that something is not there, or not for the bot, is an answer, too. */
+export function ifAny<T>(otherwise: T): (error: Error) => T {
+	return (error) => {
+		if (error.cause === 403 || error.cause === 404) return otherwise
+		throw error
+	}
+}

@@ -1,0 +1,223 @@
+/**
+ * What comes in: `/sync` is asked again and again with the place where the last answer ended. That place is the channel's
+ * cursor: the gateway keeps it with the message that it came with, so nothing is lost however this ends.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChannelError, IncomingMessage, Link } from '../../plugins/channels/adapter.ts'
+import { ifAny } from './homeserver.ts'
+import type { Call } from './homeserver.ts'
+import type { Config } from './index.ts'
+
+interface Bot {
+	user_id: string
+	displayname: string | undefined
+}
+
+const POLL_MS = 30_000
+/** How far back to ask for what came while nobody listened: pages of 100 events, for each room. */
+const MAX_PAGES = 20
+const MAX_FAILURES = 3
+/** Of how many rooms it is remembered who is there. */
+const MAX_ROOMS = 500
+const TYPES = ['m.room.message', 'm.room.encrypted', 'm.room.member']
+const NONE = { not_types: ['*'] }
+const ROOM_FILTER = { timeline: { types: TYPES, limit: 50 }, state: NONE, ephemeral: NONE, account_data: NONE }
+const FILTER = JSON.stringify({ room: ROOM_FILTER, presence: NONE, account_data: NONE })
+
+/** Settles once it is known where to begin. What it answers with reads until the signal aborts, or until `lost` was called. */
+export async function openFeed(
+	link: Link<Config>,
+	call: Call,
+	signal: AbortSignal,
+	bot: Bot,
+): Promise<() => Promise<void>> {
+	const members = new Map<string, Members>()
+	const cursor = await link.cursor()
+	let since = cursor ?? ''
+	if (cursor === null) {
+		// The first time ever: what was said before is not for the bot, but an invitation that waits is.
+		const { rooms, next_batch } = await sync('', 0)
+		await acceptInvites(rooms)
+		since = next_batch
+	}
+
+	return async () => {
+		try {
+			while (!signal.aborted) {
+				const batch = await mending(() => sync(since, POLL_MS))
+				await take(batch)
+				since = batch.next_batch
+			}
+		} catch (error) {
+			// The gateway closes this connection and makes another one, after growing delays. What was not taken comes again
+			// then, since the cursor stayed behind.
+			if (!signal.aborted) link.lost(error)
+		}
+	}
+
+	/** A cut is mended here. What lasts, or what only a person can mend, is thrown. */
+	async function mending<T>(ask: () => Promise<T>): Promise<T> {
+		for (let failures = 0; ;) {
+			try {
+				const answer = await ask()
+				if (failures > 0) link.status('connected')
+				return answer
+			} catch (thrown) {
+				const error = thrown as Partial<ChannelError>
+				if (signal.aborted || error.code === 'refused' || ++failures > MAX_FAILURES) throw thrown
+				link.status('reconnecting', error.message)
+				await sleep(error.retry_after_ms ?? 25 * 4 ** failures, undefined, { signal })
+			}
+		}
+	}
+
+	function sync(from: string, timeout: number): Promise<Sync> {
+		const query = { filter: FILTER, timeout: String(timeout), ...(from !== '' && { since: from }) }
+		return call('GET', ['sync'], { query, wait_ms: timeout + 15_000 })
+	}
+
+	async function acceptInvites(rooms: Sync['rooms']): Promise<void> {
+		if (link.config.accept_invites === 'none') return
+		for (const room_id of Object.keys(rooms?.invite ?? {})) {
+			await call('POST', ['join', room_id], { body: {} }).catch(ifAny(undefined)) // it was taken back
+		}
+	}
+
+	async function take({ rooms, next_batch }: Sync): Promise<void> {
+		await acceptInvites(rooms)
+		const messages: IncomingMessage[] = []
+		for (const [room_id, { timeline }] of Object.entries(rooms?.join ?? {})) {
+			const events = await newIn(room_id, timeline ?? { events: [] })
+			if (events.some((event) => event.type === 'm.room.member')) members.delete(room_id)
+			for (const event of events) messages.push(...(await read(room_id, event)))
+		}
+		// One after the other, and only the last one moves the cursor: where one cannot be taken, or the gateway dies half way,
+		// all of them come again, and the gateway knows those that it has.
+		const last = messages.at(-1)
+		for (const message of messages) await link.receive({ ...message, cursor: message === last ? next_batch : since })
+	}
+
+	/** A room's events since the last sync, oldest first, all of them; none from before the bot was invited. */
+	async function newIn(room_id: string, { events, limited, prev_batch }: Timeline): Promise<MatrixEvent[]> {
+		let from = limited ? prev_batch : undefined
+		for (let page = 0; from !== undefined && page < MAX_PAGES && !events.some(isArrival); page++) {
+			const query = { dir: 'b', limit: '100', filter: JSON.stringify({ types: TYPES }), from, to: since }
+			const older = await call<{ chunk: MatrixEvent[]; end?: string }>('GET', ['rooms', room_id, 'messages'], { query })
+			events = [...older.chunk.toReversed(), ...events]
+			from = older.end
+		}
+		return events.slice(events.findLastIndex(isArrival) + 1)
+	}
+
+	/** The invitation, or joining without one. A change of the bot's own name looks like joining, too. */
+	function isArrival({ type, state_key, content, unsigned }: MatrixEvent): boolean {
+		if (type !== 'm.room.member' || state_key !== bot.user_id) return false
+		const before = unsigned?.prev_content?.membership ?? 'leave'
+		return content.membership === 'invite' || (content.membership === 'join' && before === 'leave')
+	}
+
+	/** One message or none. What people write into an event may be anything: all that is used of it is checked. */
+	async function read(room_id: string, { type, content, event_id, sender }: MatrixEvent): Promise<IncomingMessage[]> {
+		const relation = content['m.relates_to']
+		const kind = type === 'm.room.encrypted' ? type : content.msgtype
+		if (sender === bot.user_id || relation?.rel_type === 'm.replace' || ![room_id, event_id, sender].every(isId))
+			return []
+		const attachment = attachments.get(kind)
+		if (attachment === undefined && kind !== 'm.text' && kind !== 'm.emote') return [] // such as a bot's m.notice
+		const text = attachment === undefined && typeof content.body === 'string' ? content.body : ''
+
+		const people = await membersOf(room_id)
+		const isPrivate = Object.keys(people).length === 2
+		const mentioned = content['m.mentions']?.user_ids
+		const replied_to = relation?.is_falling_back === true ? undefined : relation?.['m.in_reply_to']?.event_id
+		const addressed =
+			isPrivate ||
+			(Array.isArray(mentioned) ? mentioned.includes(bot.user_id) : text.includes(bot.user_id)) ||
+			(isId(replied_to) && (await isMine(room_id, replied_to)))
+		const thread_id = relation?.rel_type === 'm.thread' ? relation.event_id : undefined
+		const name = people[sender]?.display_name
+		return [
+			{
+				id: event_id,
+				chat: { id: room_id, kind: isPrivate ? 'private' : 'group', ...(isId(thread_id) && { thread_id }) },
+				sender: { id: sender, ...(typeof name === 'string' && { name }) },
+				text: withoutName(text, [bot.user_id, bot.displayname ?? bot.user_id]),
+				addressed,
+				...(attachment !== undefined && { attachment }),
+			},
+		]
+	}
+
+	async function membersOf(room_id: string): Promise<Members> {
+		const known = members.get(room_id)
+		if (known) return known
+		const answer = call<{ joined: Members }>('GET', ['rooms', room_id, 'joined_members'])
+		const { joined } = await answer.catch(ifAny({ joined: {} })) // it was put out meanwhile
+		if (members.size >= MAX_ROOMS) members.clear()
+		members.set(room_id, joined)
+		return joined
+	}
+
+	async function isMine(room_id: string, event_id: string): Promise<boolean> {
+		const answer = call<{ sender: string }>('GET', ['rooms', room_id, 'event', event_id])
+		const { sender } = await answer.catch(ifAny({ sender: '' })) // there is none
+		return sender === bot.user_id
+	}
+}
+
+const attachments = new Map<unknown, string>([
+	['m.image', 'an image'],
+	['m.audio', 'a recording'],
+	['m.video', 'a video'],
+	['m.file', 'a file'],
+	['m.room.encrypted', 'an encrypted message'],
+])
+
+/** `Bot: what is new?` is `what is new?`, but `Bottom up` is not `tom up`. */
+function withoutName(text: string, names: string[]): string {
+	const name = names.find((one) => text.startsWith(one) && /^(?:[:,\s]|$)/.test(text.slice(one.length)))
+	return name === undefined ? text : text.slice(name.length).replace(/^[:,]?\s*/, '')
+}
+
+/** As the contract wants them: what stands in an event as the id of a thread may be anything. */
+function isId(value: unknown): value is string {
+	return typeof value === 'string' && /^[!-~]{1,128}$/.test(value)
+}
+
+// What a homeserver tells, as far as it is used here.
+
+type Members = Record<string, { display_name?: unknown }>
+
+interface Sync {
+	next_batch: string
+	rooms?: { join?: Record<string, { timeline?: Timeline }>; invite?: object }
+}
+
+interface Timeline {
+	events: MatrixEvent[]
+	/** There was more than this. */
+	limited?: boolean
+	prev_batch?: string
+}
+
+interface MatrixEvent {
+	type: string
+	event_id: string
+	sender: string
+	state_key?: string
+	content: {
+		membership?: unknown
+		msgtype?: unknown
+		body?: unknown
+		'm.mentions'?: { user_ids?: unknown } | null
+		'm.relates_to'?: Relation | null
+	}
+	unsigned?: { prev_content?: { membership?: string } }
+}
+
+interface Relation {
+	rel_type?: unknown
+	event_id?: unknown
+	is_falling_back?: unknown
+	'm.in_reply_to'?: { event_id?: unknown } | null
+}

@@ -1,0 +1,119 @@
+/**
+ * A channel for Matrix (https://matrix.org), by the client-server API v3 and the built-in fetch: no package.
+ *
+ * It is the example for authors of channels, too. The contract is `plugins/channels/adapter.ts`; how to get from nothing to a
+ * channel of your own says `docs/writing-a-channel.md`. This file is what the platform can do and what goes out; `incoming.ts`
+ * is what comes in, `homeserver.ts` is a request. `mark`, `find` and `draft` are not here: Matrix knows nonces, and has no
+ * drafts.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Plugin } from '../../core/plugin.ts'
+import type { ChannelAdapter, ChatRef, Connection, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
+import { ifAny, openHomeserver } from './homeserver.ts'
+import { openFeed } from './incoming.ts'
+
+export default {
+	name: 'matrix-channel',
+	version: '1.0.0',
+	needs: ['channels'],
+	start: (ctx) => ctx.extend('channel', adapter),
+} satisfies Plugin
+
+export interface Config {
+	api_root: string
+	accept_invites: 'all' | 'none'
+}
+
+const TYPING_MS = 10_000
+
+const adapter: ChannelAdapter<Config> = {
+	type: 'matrix',
+	label: 'Matrix',
+	can: {
+		// An event holds 64 KiB; an edit holds its text up to four times, at three bytes a character.
+		formats: [
+			{ markup: 'html', max_length: 4000 },
+			{ markup: 'plain', max_length: 8000 },
+		],
+		typing_ms: TYPING_MS,
+		preview: { private: 'edit', group: 'edit' },
+		pace: { chat_ms: 2000, channel_ms: 100 },
+	},
+	config: (joi) =>
+		joi.object({
+			api_root: joi.string().required(), // that it is an address is checked for every channel
+			accept_invites: joi.valid('all', 'none').default('all'),
+		}),
+	connect,
+}
+
+async function connect(link: Link<Config>): Promise<Connection> {
+	// The gateway aborts `link.signal` before it calls `close`; both end whatever is under way.
+	const closing = new AbortController()
+	const signal = AbortSignal.any([link.signal, closing.signal])
+	const call = openHomeserver(link, signal)
+
+	const { user_id } = await call<{ user_id: string }>('GET', ['account', 'whoami'])
+	const profile = call<{ displayname?: string }>('GET', ['profile', user_id, 'displayname'])
+	const { displayname } = await profile.catch(ifAny({ displayname: undefined })) // it has none
+	const listen = await openFeed(link, call, signal, { user_id, displayname })
+	const ended = listen() // nobody awaits it before `close`, so it never rejects
+
+	function put(chat: ChatRef, txn_id: string, content: object): Promise<{ event_id: string }> {
+		return call('PUT', ['rooms', chat.id, 'send', 'm.room.message', txn_id], { body: content })
+	}
+
+	return {
+		name: user_id,
+		// The nonce is Matrix's transaction id: a message that is sent again after a lost answer stays one message.
+		async send(message) {
+			const { event_id } = await put(message.chat, message.nonce, contentOf(message))
+			return { id: event_id }
+		},
+		// Not the nonce here: the second edit under one transaction id would be taken for the first.
+		async edit(id, message) {
+			const content = contentOf(message)
+			const relation = { rel_type: 'm.replace', event_id: id }
+			const fallback = `* ${content.body}` // for apps that know no edits
+			await put(message.chat, randomUUID(), {
+				...content,
+				body: fallback,
+				'm.new_content': content,
+				'm.relates_to': relation,
+			})
+		},
+		async typing(chat) {
+			await call('PUT', ['rooms', chat.id, 'typing', user_id], { body: { typing: true, timeout: TYPING_MS } })
+		},
+		async close() {
+			closing.abort()
+			await ended
+		},
+	}
+}
+
+function contentOf({ text, markup, chat, reply_to }: OutgoingMessage) {
+	const thread = chat.thread_id !== undefined && { rel_type: 'm.thread', event_id: chat.thread_id }
+	const reply = reply_to !== undefined && { 'm.in_reply_to': { event_id: reply_to } }
+	return {
+		msgtype: 'm.text',
+		body: markup === 'html' ? withoutTags(text) : text,
+		...(markup === 'html' && { format: 'org.matrix.custom.html', formatted_body: withBreaks(text) }),
+		'm.mentions': {}, // names in an answer ring nobody's bell
+		...((thread || reply) && { 'm.relates_to': { ...thread, ...reply } }),
+	}
+}
+
+/** A line break is `\n` in the contract's html and `<br>` in that of Matrix, but for inside of `pre`. */
+function withBreaks(html: string): string {
+	const parts = html.split(/(<pre>.*?<\/pre>)/s)
+	return parts.map((part, i) => (i % 2 === 0 ? part.replaceAll('\n', '<br>') : part)).join('')
+}
+
+function withoutTags(html: string): string {
+	return html
+		.replace(/<[^>]*>/g, '')
+		.replaceAll('&lt;', '<')
+		.replaceAll('&gt;', '>')
+		.replaceAll('&amp;', '&')
+}

@@ -1,0 +1,104 @@
+/** What an adapter says of itself, and how it connects. */
+import Joi from 'joi'
+import type { ChannelAdapter } from '../../../plugins/channels/adapter.ts'
+import { must, same } from './desk.ts'
+import type { Check } from './desk.ts'
+
+export const connectingChecks: Check[] = [
+	{
+		name: 'describes itself',
+		async run({ adapter }) {
+			for (const name of [adapter.type, ...(adapter.aliases ?? [])]) {
+				must(
+					/^[a-z0-9_]{1,32}$/.test(name),
+					`a type is 1-32 characters of a-z, 0-9 and _, unlike ${JSON.stringify(name)}`,
+				)
+			}
+			must(typeof adapter.label === 'string' && adapter.label !== '', 'label is what people call the platform')
+			checkAbilities(adapter.can)
+		},
+	},
+	{
+		name: 'takes its config, and keys that are not its own',
+		async run(desk) {
+			const { adapter } = desk
+			if (!adapter.config) return 'it has no config of its own'
+			const schema = adapter.config(Joi)
+			must(Joi.isSchema(schema) && schema.type === 'object', 'config(joi) answers with a joi.object')
+			// The gateway has keys of its own, and keeps what nobody knows.
+			const known = { agent_id: 'main', answer: 'all', allowed_senders: ['1'], x_unknown: { deep: [1] } }
+			const { error, value } = desk.check({ ...known, ...desk.platform.config })
+			must(error === undefined, `its config is taken, and so are the keys of the gateway: ${error?.message}`)
+			for (const [key, kept] of Object.entries(known)) same(value[key], kept, `config.${key} is left as it is`)
+		},
+	},
+	{
+		name: 'connects, and gives what it said it can',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const { can } = desk.adapter
+			const previews = Object.values(can.preview ?? {})
+			must(connection.name === undefined || typeof connection.name === 'string', 'name is text')
+			for (const method of ['send', 'close'] as const) isMethod(connection[method], method)
+			if (previews.includes('edit')) isMethod(connection.edit, 'edit', 'can.preview')
+			if (previews.includes('draft')) isMethod(connection.draft, 'draft', 'can.preview')
+			if (can.typing_ms !== undefined) isMethod(connection.typing, 'typing', 'can.typing_ms')
+		},
+	},
+	{
+		name: 'is refused with a wrong token',
+		async run(desk) {
+			const { wrong_token } = desk.platform
+			const error = await desk.errorOf(desk.connect({ token: wrong_token }), 'connect throws where the token is wrong')
+			must(
+				error.code === 'refused',
+				`a wrong token is \`refused\`, or the gateway tries it for ever; code is ${error.code}: ${error.message}`,
+			)
+			must(!`${error.message} ${error.stack}`.includes(wrong_token), 'no error shows the token')
+			await nothingIsOpen(desk, 'after a connection that failed nothing is open')
+		},
+	},
+	{
+		name: 'stops connecting when the signal aborts',
+		async run(desk) {
+			await desk.errorOf(desk.connect({ signal: AbortSignal.abort() }), 'connect throws where the signal has aborted')
+			await nothingIsOpen(desk, 'where the signal has aborted nothing is opened')
+			if (!desk.platform.silent) return undefined
+			desk.platform.silent()
+			const controller = new AbortController()
+			const connecting = desk.connect({ signal: controller.signal })
+			connecting.catch(() => {})
+			await desk.until(() => desk.platform.open() > 0, 'connect begins to talk to the platform')
+			controller.abort()
+			await desk.errorOf(connecting, 'connect throws when the signal aborts')
+			await nothingIsOpen(desk, 'when the signal aborts nothing stays open')
+		},
+	},
+]
+
+async function nothingIsOpen(desk: Parameters<Check['run']>[0], what: string): Promise<void> {
+	await desk.until(() => desk.platform.open() === 0, what)
+}
+
+function isMethod(method: unknown, name: string, why?: string): void {
+	must(typeof method === 'function', `a connection has ${name}()${why === undefined ? '' : `, as ${why} says`}`)
+}
+
+function checkAbilities({ formats, typing_ms, preview = {}, pace = {} }: ChannelAdapter['can']): void {
+	must(formats.length > 0, 'can.formats has at least one format')
+	for (const { markup, max_length } of formats) {
+		must(['markdown', 'html', 'plain'].includes(markup), `a markup is markdown, html or plain, not ${String(markup)}`)
+		must(isCount(max_length) && max_length >= 100, `max_length of ${markup} is a whole number of at least 100`)
+	}
+	same(formats.at(-1)?.markup, 'plain', 'the last of can.formats is plain, which every platform takes')
+	must(typing_ms === undefined || (isCount(typing_ms) && typing_ms >= 1000), 'typing_ms is at least 1,000')
+	for (const [kind, way] of Object.entries(preview)) {
+		must(kind === 'private' || kind === 'group', `can.preview has private and group, not ${kind}`)
+		must(way === 'draft' || way === 'edit', `can.preview.${kind} is draft or edit, not ${String(way)}`)
+	}
+	for (const [name, ms] of Object.entries(pace)) must(isCount(ms), `can.pace.${name} is a whole number of milliseconds`)
+}
+
+function isCount(value: unknown): value is number {
+	return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,0 +1,216 @@
+/** What comes in: what a message says, and that none is lost. */
+import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
+import type { TestChat } from '../channel.ts'
+import { must, same } from './desk.ts'
+import type { Check } from './desk.ts'
+
+const NO_GROUPS = 'the platform has no groups'
+
+export const incomingChecks: Check[] = [
+	{
+		name: 'receives what a person says',
+		async run(desk) {
+			await desk.connect()
+			const chat = await desk.chat()
+			await chat.say('hello')
+			const first = await desk.heard('hello')
+			checkForm(first, chat)
+			same(first.addressed, true, 'what is said to the bot is addressed')
+			await chat.say('hello again')
+			const second = await desk.heard('hello again')
+			must(first.id !== second.id, 'no two messages of a chat have the same id')
+			same(second.sender.id, first.sender.id, 'a person keeps the same sender.id')
+		},
+	},
+	{
+		name: 'leaves the text as it is',
+		async run(desk) {
+			await desk.connect()
+			const chat = await desk.chat()
+			const texts = ['/start', 'two\nlines, *stars*, <b>tags</b> & `ticks`', 'Grüße 👩‍👩‍👧 漢字', 'x'.repeat(1500)]
+			for (const text of texts) {
+				await chat.say(text)
+				await desk.heard(text)
+			}
+		},
+	},
+	{
+		name: 'knows what is for the bot in a group',
+		async run(desk) {
+			const chat = await desk.platform.chat('group')
+			if (!chat) return NO_GROUPS
+			await desk.connect()
+			await chat.mumble?.('nobody in particular')
+			await chat.say('and you?')
+			const said = await desk.heard('and you?') // which is without the bot's own name
+			checkForm(said, chat)
+			same(said.addressed, true, 'what is said to the name of the bot is addressed')
+			const mumbled = desk.received.find(({ text }) => text.includes('nobody'))
+			must(mumbled?.addressed !== true, 'what is said to nobody in particular is not addressed')
+		},
+	},
+	{
+		name: 'knows an answer to the bot in a group',
+		async run(desk) {
+			const chat = await desk.platform.chat('group')
+			if (!chat?.reply) return NO_GROUPS
+			const { connection } = await desk.connect()
+			const { id } = await connection.send(desk.message(chat, 'shall I?'))
+			await chat.reply(id, 'yes, do')
+			same((await desk.heard('yes, do')).addressed, true, 'what is said in reply to the bot is addressed')
+		},
+	},
+	{
+		name: 'knows threads, and answers in them',
+		async run(desk) {
+			const chat = (await desk.platform.chat('group')) ?? (await desk.chat())
+			if (!chat.sayInThread) return 'the platform has no threads'
+			const { connection } = await desk.connect()
+			await chat.say('in the open')
+			same((await desk.heard('in the open')).chat.thread_id, undefined, 'outside of threads there is no thread_id')
+			await chat.sayInThread('aside')
+			const { thread_id } = (await desk.heard('aside')).chat
+			must(thread_id, 'a message in a thread has its thread_id')
+			const sent = desk.message(chat, 'aside, too', { chat: { id: chat.id, kind: chat.kind, thread_id } })
+			const { id } = await connection.send(sent)
+			const shown = (await chat.shown()).find((one) => one.id === id)
+			same(shown?.thread_id, thread_id, 'what is sent to a thread shows in it')
+		},
+	},
+	{
+		name: 'says that something is attached',
+		async run(desk) {
+			const chat = await desk.chat()
+			if (!chat.attach) return 'the platform has no attachments'
+			await desk.connect()
+			await chat.attach()
+			await desk.until(() => desk.taken.length > 0, 'a message with an attachment is received')
+			const message = desk.taken[0] as IncomingMessage
+			checkForm(message, chat)
+			must(message.attachment, 'attachment names what came')
+		},
+	},
+	{
+		name: 'keeps the order',
+		async run(desk) {
+			await desk.connect()
+			const chat = await desk.chat()
+			const texts = Array.from({ length: 12 }, (_, i) => `number ${i}`)
+			for (const text of texts) await chat.say(text)
+			await desk.heard('number 11')
+			const order = desk.taken.map(({ text }) => text)
+			same(order, texts, 'messages of a chat are received in the order in which they were said')
+		},
+	},
+	{
+		name: 'hears nothing of its own',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			await connection.send(desk.message(chat, 'it is me'))
+			await chat.say('who else?')
+			await desk.heard('who else?')
+			same(
+				desk.received.map(({ text }) => text),
+				['who else?'],
+				'what the bot sends does not come in',
+			)
+		},
+	},
+	{
+		name: 'keeps the id of a message that is delivered twice',
+		async run(desk) {
+			await desk.connect()
+			const chat = await desk.chat()
+			if (!chat.repeat) return 'the platform delivers nothing twice'
+			await chat.say('once')
+			await desk.heard('once')
+			await chat.repeat()
+			await chat.say('after that')
+			await desk.heard('after that')
+			same(
+				desk.taken.map(({ text }) => text),
+				['once', 'after that'],
+				'a message that comes again has the same id',
+			)
+		},
+	},
+	{
+		name: 'leaves what cannot be taken with the platform',
+		async run(desk) {
+			const first = await desk.connect()
+			const chat = await desk.chat()
+			await chat.say('here')
+			await desk.heard('here')
+			await first.close()
+			// Said while nobody listens, so that they come at once.
+			for (const text of ['before', 'too much', 'behind it']) await chat.say(text)
+			let is_full = true
+			desk.take = ({ text }) => {
+				if (is_full && text !== 'before') throw new Error('no space is left')
+			}
+			const second = await desk.connect()
+			await desk.within(second.lost.promise, '`lost` is called where receive throws')
+			await second.close()
+			is_full = false
+			await desk.connect()
+			await desk.heard('behind it')
+			same(
+				desk.taken.map(({ text }) => text).toSorted(),
+				['before', 'behind it', 'here', 'too much'],
+				'all of it is taken then',
+			)
+		},
+	},
+	{
+		name: 'confirms nothing that is not taken yet',
+		async run(desk) {
+			const live = await desk.connect()
+			const chat = await desk.chat()
+			await chat.say('taken')
+			await desk.heard('taken')
+			desk.take = () => new Promise(() => {}) // the gateway dies before it is durable
+			await chat.say('not yet')
+			await desk.until(() => desk.received.some(({ text }) => text === 'not yet'), 'the next message is received')
+			await chat.say('one more')
+			await live.close()
+			desk.take = () => {}
+			await desk.connect()
+			await desk.heard('not yet')
+			await desk.heard('one more')
+		},
+	},
+	{
+		name: 'brings what was said while it was away',
+		async run(desk) {
+			const live = await desk.connect()
+			const chat = await desk.chat()
+			await chat.say('here')
+			await desk.heard('here')
+			await live.close()
+			const texts = Array.from({ length: 120 }, (_, i) => `missed ${i}`)
+			for (const text of texts) await chat.say(text)
+			await desk.connect()
+			await desk.heard('missed 119')
+			const came = desk.taken.map(({ text }) => text).filter((text) => text.startsWith('missed'))
+			same(came, texts, 'everything comes that was said, in its order')
+		},
+	},
+]
+
+function checkForm({ id, chat, sender, text, attachment, cursor }: IncomingMessage, from: TestChat): void {
+	same(chat.id, from.id, 'chat.id is the id of the chat')
+	same(chat.kind, from.kind, 'chat.kind is the kind of the chat')
+	const ids = { id, 'chat.id': chat.id, 'sender.id': sender.id, 'chat.thread_id': chat.thread_id ?? 'none' }
+	for (const [name, value] of Object.entries(ids)) {
+		must(
+			typeof value === 'string' && /^[ -~]{1,128}$/.test(value),
+			`${name} is 1-128 printable ASCII characters, unlike ${JSON.stringify(value)}`,
+		)
+	}
+	for (const one of chat.within ?? []) must(/^[ -~]{1,128}$/.test(one), 'chat.within holds ids')
+	must(typeof text === 'string', "text is text, '' where there is none")
+	for (const one of [attachment, cursor, sender.name]) {
+		must(one === undefined || (typeof one === 'string' && one !== ''), 'what is absent is left out, and not empty')
+	}
+}

@@ -1,0 +1,150 @@
+/** What goes out, where all is well. */
+import type { Markup } from '../../../plugins/channels/adapter.ts'
+import type { ShownMessage, TestChat } from '../channel.ts'
+import { must, nonce, same } from './desk.ts'
+import type { Check } from './desk.ts'
+
+/** The same three lines in each markup, and the words that people read. */
+const samples: Record<Markup, { text: string; words: string[] }> = {
+	markdown: {
+		text: '**bold** 1 < 2 & 3\n\n```js\nlet a = b\n```\n\nend',
+		words: ['bold', '1 < 2 & 3', 'let a = b', 'end'],
+	},
+	html: {
+		text: '<b>bold</b> 1 &lt; 2 &amp; 3\n<pre><code class="language-js">let a = b\n</code></pre>\nend',
+		words: ['bold', '1 < 2 & 3', 'let a = b', 'end'],
+	},
+	plain: { text: '**bold** 1 < 2 &amp; <b>3</b>\n_end_', words: ['**bold** 1 < 2 &amp; <b>3</b>\n_end_'] },
+}
+
+export const outgoingChecks: Check[] = [
+	{
+		name: 'sends in every format',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			for (const { markup } of desk.adapter.can.formats) {
+				const { text, words } = samples[markup]
+				const { id } = await connection.send(desk.message(chat, text, { markup }))
+				must(typeof id === 'string' && /^[ -~]{1,128}$/.test(id), 'send answers with the id of the new message')
+				const shown = await find(chat, id)
+				for (const word of words) {
+					must(
+						shown.text.includes(word),
+						`${markup} shows ${JSON.stringify(word)}, and not ${JSON.stringify(shown.text)}`,
+					)
+				}
+				must(shown.text.split('\n').includes('end') || markup === 'plain', `${markup} keeps the lines apart`)
+				must(markup !== 'html' || !shown.text.includes('<b>'), 'the tags of html are not shown')
+			}
+		},
+	},
+	{
+		name: 'sends as much as can.formats says',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			for (const { markup, max_length } of desk.adapter.can.formats) {
+				for (const letter of ['x', '漢', markup === 'html' ? '&amp;' : '&']) {
+					const text = letter.repeat(max_length)
+					const { id } = await connection.send(desk.message(chat, text, { markup }))
+					same((await find(chat, id)).text.length, max_length, `${max_length} characters of ${markup} are one message`)
+				}
+			}
+		},
+	},
+	{
+		name: 'answers to a message',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = (await desk.platform.chat('group')) ?? (await desk.chat())
+			await chat.say('a question')
+			const { id: reply_to } = await desk.heard('a question')
+			const { id } = await connection.send(desk.message(chat, 'an answer', { reply_to }))
+			same((await find(chat, id)).reply_to, reply_to, 'an answer shows as a reply to the message that it answers')
+		},
+	},
+	{
+		name: 'sends to several chats at once',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chats = [await desk.chat(), await desk.chat(), await desk.chat('group')]
+			const texts = chats.map((_, i) => `for chat ${i}`)
+			await Promise.all(chats.map((chat, i) => connection.send(desk.message(chat, texts[i] as string))))
+			const shown = await Promise.all(chats.map(async (chat) => (await chat.shown()).map(({ text }) => text)))
+			same(
+				shown,
+				texts.map((text) => [text]),
+				'each chat gets its own message',
+			)
+		},
+	},
+	{
+		name: 'edits',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			if (!connection.edit) return 'it does not edit'
+			const chat = await desk.chat()
+			const message = desk.message(chat, 'one')
+			const { id } = await connection.send(message)
+			for (const text of ['two', 'two', 'one', 'two']) {
+				await connection.edit(id, { ...message, text }) // the same text again is no error
+				same((await find(chat, id)).text, text, 'an edit shows, also that to a text from before')
+			}
+			for (const { markup, max_length } of desk.adapter.can.formats) {
+				await connection.edit(id, { ...message, markup, text: '漢'.repeat(max_length) })
+				same((await find(chat, id)).text.length, max_length, `an edit may be as long as ${markup} allows`)
+			}
+			same((await chat.shown()).length, 1, 'an edit makes no further message')
+		},
+	},
+	{
+		name: 'shows a draft',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			if (!connection.draft || !chat.draft) return 'it has no drafts'
+			const message = desk.message(chat, 'in the ma')
+			for (const text of ['in the ma', 'in the making']) {
+				await connection.draft({ ...message, text })
+				same(chat.draft(), text, 'a draft shows in the place of the one before')
+			}
+			same(await chat.shown(), [], 'a draft is no message')
+			const { id } = await connection.send({ ...message, text: 'made' })
+			same(
+				(await chat.shown()).map((one) => [one.id, one.text]),
+				[[id, 'made']],
+				'the message comes once',
+			)
+		},
+	},
+	{
+		name: 'shows that it is typing',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			if (!connection.typing || !chat.typed) return 'it shows no typing'
+			await connection.typing({ id: chat.id })
+			must(chat.typed() > 0, 'typing shows in the chat')
+			same(await chat.shown(), [], 'typing is no message')
+		},
+	},
+	{
+		name: 'tells messages apart that say the same',
+		async run(desk) {
+			const { connection } = await desk.connect()
+			const chat = await desk.chat()
+			const message = desk.message(chat, 'yes')
+			const { id: first } = await connection.send(message)
+			const { id: second } = await connection.send({ ...message, nonce: nonce() })
+			must(first !== second, 'another nonce is another message')
+			same((await chat.shown()).length, 2, 'two messages show where two were sent')
+		},
+	},
+]
+
+async function find(chat: TestChat, id: string): Promise<ShownMessage> {
+	const shown = (await chat.shown()).find((one) => one.id === id)
+	must(shown, 'what was sent shows in the chat, under the id that send answered with')
+	return shown
+}
