@@ -1,0 +1,6 @@
+export interface TelegramConfig {
+	/** Where the Bot API answers: Telegram's own server, or one that the operator runs. */
+	api_root: string
+}
+
+export const API_ROOT = 'https://api.telegram.org'

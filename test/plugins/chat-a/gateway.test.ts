@@ -1,0 +1,269 @@
+/** Telegram from end to end: people at a Bot API server, agents behind the gateway. */
+import { rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { addChannel, stands, until } from '../../support/loop.ts'
+import { allAnswered, startTelegram } from '../../support/telegram.ts'
+import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
+
+t.jobs = 6
+const held = await startHeldModel()
+const gateway = await startGateway({
+	config: `default_provider: offline\nproviders:\n  offline:\n    kind: offline\n  held:\n    kind: openai\n    base_url: ${held.url}\n    api_key: sk-test\n    model: held\n`,
+})
+t.teardown(async () => {
+	await gateway.stop()
+	await held.stop()
+})
+await gateway.request('POST', '/v1/agents', { body: { name: 'echo' } })
+await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
+
+interface Bot {
+	telegram: TestTelegram
+	id: string
+	/** Says something, and answers with what the bot says next there. */
+	ask(chat: TelegramChat, text: string, more?: Record<string, unknown>): Promise<SentMessage>
+	bind(chat: TelegramChat, agent?: string): Promise<void>
+}
+
+async function connect(t: Test, config: Record<string, unknown> = {}): Promise<Bot> {
+	const telegram = await startTelegram()
+	const id = await addChannel(gateway, telegram.token, {
+		type: 'telegram',
+		config: { api_root: telegram.url, ...config },
+	})
+	t.teardown(async () => {
+		await gateway.request('DELETE', `/v1/channels/${id}`)
+		await telegram.stop()
+	})
+	await stands(gateway, id, 'connected')
+	const bind = async (chat: TelegramChat, agent = 'echo'): Promise<void> => {
+		const before = telegram.messages(chat).length
+		const { status, body } = await gateway.request('POST', '/v1/channels/pair', {
+			body: { agent_id: agent, channel_id: id, external_chat_id: String(chat.id) },
+		})
+		if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
+		await until(
+			() => telegram.messages(chat).length,
+			(count) => count > before,
+		)
+	}
+	return {
+		telegram,
+		id,
+		bind,
+		async ask(chat, text, more) {
+			const before = telegram.messages(chat).length
+			telegram.say(chat, text, more)
+			await until(
+				() => telegram.messages(chat).length,
+				(count) => count > before,
+			)
+			return telegram.messages(chat)[before] as SentMessage
+		},
+	}
+}
+
+function unusedPort(): Promise<AddressInfo> {
+	const { promise, resolve } = Promise.withResolvers<AddressInfo>()
+	const server = createServer().listen(0, '127.0.0.1', () => {
+		const address = server.address() as AddressInfo
+		server.close(() => resolve(address))
+	})
+	return promise
+}
+
+async function runs(agent: string): Promise<Answer[]> {
+	return (await gateway.request('GET', `/v1/agents/${agent}/runs?limit=500`)).body
+}
+
+void t.test('from /start to the first answer, and what commands say', async (t) => {
+	const { telegram, id, ask } = await connect(t, { agent_id: 'echo' })
+	const ada = telegram.person(42, 'Ada')
+	const channel = (await gateway.request('GET', `/v1/channels/${id}`)).body
+	t.match(channel, { type: 'chat_a', connection: 'connected', bot: '@gate_test_bot', last_error: null })
+
+	const hint = await ask(ada, 'hello?')
+	t.match(hint.text, /no agent yet/)
+	const code = /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec((await ask(ada, '/start')).text)?.[0]
+	const paired = await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code: code } })
+	t.equal(paired.status, 201)
+	t.match(paired.body, { agent_id: 'echo', channel_id: id, external_chat_id: '42' })
+	await telegram.waitFor(({ text }) => text.includes('connected to the agent'))
+
+	const answer = await ask(ada, 'Say **this**')
+	t.match(answer, { text: /Say \*\*this\*\*/, markup: 'markdown' })
+	t.equal(answer.reply_to, undefined, 'in private nothing is quoted')
+	t.match((await ask(ada, '/whoami')).text, /42.*echo/)
+	t.match((await ask(ada, '/new')).text, /new conversation/)
+	t.match((await ask(ada, '/stop')).text, /nothing to stop/)
+	const run = (await runs('echo')).find(({ prompt }) => prompt === 'Say **this**')
+	t.match(run, { prompt: 'Say **this**', trigger: 'chat_a', status: 'completed' })
+})
+
+void t.test('in groups it answers where it is meant, in the topic where that was', async (t) => {
+	const { telegram, bind, ask } = await connect(t)
+	const team = telegram.group(-1_001_111_111_111, 'Team')
+	await bind(team)
+	telegram.say(team, 'not for the bot')
+	const first = await ask(team, '@gate_test_bot one', { message_thread_id: 5, is_topic_message: true })
+	t.match(first, { thread_id: 5, text: /one/ })
+	t.equal(first.reply_to, first.message_id - 1)
+	const reply = { message_id: first.message_id, from: { id: telegram.bot.id, is_bot: true } }
+	t.match((await ask(team, 'two', { reply_to_message: reply })).text, /two/)
+	t.match((await ask(team, '/stop@gate_test_bot')).text, /nothing to stop/)
+	t.notOk(telegram.messages(team).some(({ text }) => text.includes('not for the bot')))
+})
+
+void t.test('an answer in the making shows as a draft in private, and grows in a group', async (t) => {
+	const { telegram, bind } = await connect(t)
+	const ada = telegram.person(43, 'Ada')
+	const team = telegram.group(-1_001_111_111_112, 'Team')
+	await bind(ada, 'held')
+	await bind(team, 'held')
+	telegram.say(ada, 'tell me')
+	const inPrivate = await held.called('tell me')
+	await telegram.called(({ method, payload }) => method === 'sendChatAction' && payload.chat_id === 43)
+	await until(
+		() => telegram.drafts.find(({ chat_id }) => chat_id === 43)?.text,
+		(text) => text?.trim() === 'Well,',
+	)
+	inPrivate.answer('there it is.')
+	await telegram.waitFor(({ chat, text }) => chat.id === 43 && text === 'Well, there it is.')
+
+	telegram.say(team, '@gate_test_bot tell us')
+	const inGroup = await until(
+		() => held.calls.find(({ prompt }) => prompt.includes('tell us')),
+		(call) => call !== undefined,
+	)
+	const growing = await telegram.waitFor(({ chat, text }) => chat.id === team.id && text.trim() === 'Well,')
+	inGroup?.answer('here it is.')
+	await until(
+		() => growing.text,
+		(text) => text === 'Well, here it is.',
+	)
+	t.equal(telegram.messages(team).length, 2, 'and is one message')
+})
+
+void t.test('the button of a draft stops the run', async (t) => {
+	const { telegram, bind } = await connect(t)
+	const ada = telegram.person(44, 'Ada')
+	await bind(ada, 'held')
+	telegram.say(ada, 'think long')
+	const call = await held.called('think long')
+	const stopped_message_generation = { chat: ada, draft_id: 1 }
+	telegram.push({ stopped_message_generation })
+	await call.hungUp
+	await telegram.waitFor(({ chat, text }) => chat.id === 44 && text === 'Stopped.')
+	t.pass('it is stopped, and says so')
+})
+
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 20)
+
+void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is answered once`, async (t) => {
+	const { telegram, bind } = await connect(t)
+	const people = await Promise.all(
+		Array.from({ length: 10 }, async (_, n) => {
+			const person = telegram.person(50 + n, `P${n}`)
+			await bind(person)
+			return person
+		}),
+	)
+	const said: string[] = []
+	for (let cut = 0; cut < CUTS; cut++) {
+		const person = people[cut % people.length] as TelegramChat
+		const faults = ['cut after', 'cut before', 'bad gateway'] as const
+		telegram.fault('sendRichMessage', faults[cut % 3] ?? 'cut after')
+		if (cut % 4 === 1) telegram.fault('getUpdates', 'cut after')
+		const text = `number ${cut}.`
+		said.push(text)
+		const { message } = telegram.say(person, text)
+		const again = telegram.push({ message })
+		if (cut % 5 === 2) {
+			telegram.drop(again)
+			telegram.push({ message: telegram.say(person, `and ${cut}.`).message })
+			telegram.push(again) // behind one with a higher id
+			said.push(`and ${cut}.`)
+		}
+		telegram.cut()
+		await until(
+			() => telegram.pending().length,
+			(count) => count === 0,
+		)
+	}
+	const answersTo = (text: string): SentMessage[] =>
+		people.flatMap((person) => telegram.messages(person)).filter((one) => one.text.includes(text))
+	await allAnswered(telegram, said, 20_000 + CUTS * 500)
+	for (const text of said) t.equal(answersTo(text).length, 1, text)
+})
+
+void t.test('an answer of before a restart is not taken for the next one', async (t) => {
+	const telegram = await startTelegram()
+	const home = makeHome()
+	let own = await startGateway({ home })
+	t.teardown(async () => {
+		await own.stop()
+		await telegram.stop()
+		rmSync(home, { recursive: true, force: true })
+	})
+	const ada = telegram.person(70, 'Ada')
+	await own.request('POST', '/v1/agents', { body: { name: 'echo' } })
+	const channel_id = await addChannel(own, telegram.token, { type: 'chat_a', config: { api_root: telegram.url } })
+	await own.request('POST', '/v1/channels/pair', { body: { agent_id: 'echo', channel_id, external_chat_id: '70' } })
+	telegram.say(ada, 'one.')
+	telegram.say(ada, 'two.')
+	await telegram.waitFor(({ text }) => text.includes('one.'))
+	telegram.fault('sendRichMessage', 'cut before', 'cut before', 'cut before')
+	await own.stop() // while the second answer waits for its turn
+	own = await startGateway({ home })
+	await telegram.waitFor(({ text }) => text.includes('two.'))
+	t.ok(telegram.messages(ada).every(({ texts }) => texts.length === 1))
+	t.equal(telegram.messages(ada).filter(({ text }) => text.includes('one.')).length, 1)
+})
+
+void t.test('a Bot API server of others, which knows neither rich messages nor drafts', async (t) => {
+	const { port } = await unusedPort()
+	const server = new TelegramServer({ port, host: '127.0.0.1' })
+	await server.start()
+	const token = '300400:token-for-telegram-test-api'
+	const id = await addChannel(gateway, token, {
+		type: 'chat_a',
+		config: { api_root: server.config.apiURL, agent_id: 'echo' },
+	})
+	t.teardown(async () => {
+		await gateway.request('DELETE', `/v1/channels/${id}`)
+		await server.stop()
+	})
+	t.match(await stands(gateway, id, 'connected'), { bot: '@TestNameBot' })
+	const client = server.getClient(token, { userId: 81, chatId: 81, timeout: 8_000 })
+	const hear = async () => (await client.getUpdates()).result[0]?.message as { text: string; parse_mode?: string }
+	await client.sendMessage(client.makeMessage('/start'))
+	const { text } = await hear()
+	const pairing_code = /\b[0-9A-HJKMNP-TV-Z]{8}\b/.exec(text)?.[0]
+	t.equal((await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code } })).status, 201)
+	t.match((await hear()).text, /connected to the agent/)
+	await client.sendMessage(client.makeMessage('1 < 2, **they** say'))
+	t.match(await hear(), { text: /1 &lt; 2, <b>they<\/b> say/, parse_mode: 'HTML' })
+})
+
+void t.test('a wrong token shows as an error, and another token mends it', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const id = await addChannel(gateway, '100200:wrong-token', { type: 'chat_a', config: { api_root: telegram.url } })
+	t.teardown(() => gateway.request('DELETE', `/v1/channels/${id}`))
+	const { last_error } = await stands(gateway, id, 'error')
+	t.match(last_error, /does not take the token/)
+	t.notOk(last_error.includes('wrong-token'))
+	await gateway.request('POST', '/v1/vault/secrets', {
+		body: { name: 'RIGHT_TOKEN', value: telegram.token, policy_label: 'channel' },
+	})
+	const patched = await gateway.request('PATCH', `/v1/channels/${id}`, { body: { bot_token_ref: 'RIGHT_TOKEN' } })
+	t.equal(patched.status, 200)
+	t.match(await stands(gateway, id, 'connected'), { bot: '@gate_test_bot', last_error: null })
+})

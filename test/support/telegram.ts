@@ -1,0 +1,493 @@
+/**
+ * A Bot API server for tests, at a free port, which outlives the gateways that talk to it. It speaks as Telegram's does:
+ * updates are kept until a later one is asked for, ids count as Telegram counts them, errors have its texts. What can go
+ * wrong with it is ordered by `fault`.
+ *
+ *     const telegram = await startTelegram()
+ *     t.teardown(() => telegram.stop())
+ *     const ada = telegram.person(42, 'Ada')
+ *     telegram.say(ada, '/start')
+ *     const answer = await telegram.waitFor((message) => message.chat.id === 42)
+ */
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+
+export interface TelegramChat {
+	id: number
+	type: 'private' | 'group' | 'supergroup'
+	title?: string
+	first_name?: string
+}
+
+/** A message of the bot's. */
+export interface SentMessage {
+	message_id: number
+	chat: TelegramChat
+	/** As people read it: HTML is resolved, Rich Markdown stays as it came. */
+	text: string
+	markup: 'markdown' | 'html' | 'plain'
+	thread_id?: number
+	reply_to?: number
+	/** All texts that it had, the first one first. */
+	texts: string[]
+}
+
+export interface ApiCall {
+	method: string
+	// oxlint-disable-next-line typescript/no-explicit-any -- a test looks at whatever arrived
+	payload: any
+}
+
+export type Fault =
+	/** An error of the Bot API, in the place of doing it. */
+	| { error_code: number; description: string; parameters?: Record<string, number> }
+	/** The connection breaks, before or after it is done. */
+	| 'cut before'
+	| 'cut after'
+	/** It is done, and answered with the 502 of a proxy. */
+	| 'bad gateway'
+	/** There is no answer, for as long as the client waits. */
+	| 'stall'
+
+export interface TelegramOptions {
+	/** Methods that this server does not have. */
+	without?: readonly string[]
+	port?: number
+}
+
+export interface TestTelegram {
+	url: string
+	token: string
+	bot: { id: number; username: string }
+	/** A private chat with somebody. */
+	person(id: number, first_name: string): TelegramChat
+	/** A supergroup where its id is below -1,000,000,000,000, else a basic group. */
+	group(id: number, title: string): TelegramChat
+	/** Somebody writes; mentions and commands are marked. Answers with the update, which may be pushed again. */
+	say(chat: TelegramChat, text: string, more?: Record<string, unknown>): Update
+	/** Delivers an update, which may be one of before; without `update_id` it gets the next one. */
+	push(update: Partial<Update>): Update
+	/** Takes back one that nobody has confirmed. */
+	drop(update: Update): void
+	/** Of the bot's, in the order in which they were sent. */
+	messages(chat?: TelegramChat): SentMessage[]
+	drafts: { chat_id: number; draft_id: number; text: string }[]
+	calls: ApiCall[]
+	/** Updates that nobody has confirmed. */
+	pending(): Update[]
+	/** The next calls of this method go wrong, one after another. */
+	fault(method: string, ...faults: Fault[]): void
+	/** Connections that are open. */
+	open(): number
+	/** Requests without an answer so far. */
+	busy(): number
+	/** From now on no request is answered. */
+	silence(): void
+	/** The token is taken back. */
+	revoke(): void
+	/** How often it was asked for a method by a call without arguments, which does nothing. */
+	asked(): number
+	/** Breaks all connections that are open. Answers with their number. */
+	cut(): number
+	/** Settles with the first message, or call, for which `is` is true. */
+	waitFor(is: (message: SentMessage) => boolean): Promise<SentMessage>
+	called(is: (call: ApiCall) => boolean): Promise<ApiCall>
+	/** Another process polls the bot: the poll that waits ends. */
+	conflict(): void
+	/** '' removes it. */
+	setWebhook(url: string): void
+	stop(): Promise<void>
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- what the Bot API has is too much to say again
+export type Update = { update_id: number } & Record<string, any>
+
+const WAIT_LIMIT_MS = 15_000
+const SUPERGROUPS_BELOW = -1_000_000_000_000
+const RICH_LENGTH = 32_768
+const LENGTH = 4096
+
+export async function startTelegram({ without = [], port = 0 }: TelegramOptions = {}): Promise<TestTelegram> {
+	const token = `100200:AAtest-token_of-bot-${randomBytes(6).toString('hex')}`
+	const sent: SentMessage[] = []
+	let asked = 0
+	let isSilent = false
+	let isRevoked = false
+	const faults = new Map<string, Fault[]>()
+	const wire = await listen(port, answer)
+	const chats = openChats()
+	const feed = openUpdates()
+	const watch = openWatch()
+	const methods = methodsOf()
+
+	const telegram: TestTelegram = {
+		url: wire.url,
+		token,
+		bot: { id: 100200, username: 'gate_test_bot' },
+		drafts: [],
+		calls: [],
+		person: (id, first_name) => chats.open({ id, type: 'private', first_name }),
+		group: (id, title) => chats.open({ id, type: id < SUPERGROUPS_BELOW ? 'supergroup' : 'group', title }),
+		say(chat, text, more = {}) {
+			const from = {
+				id: chat.type === 'private' ? chat.id : 7,
+				is_bot: false,
+				first_name: chat.first_name ?? 'Someone',
+			}
+			const message_id = chats.nextId(chat.id)
+			chats.said(chat.id, message_id)
+			const message = { message_id, date: seconds(), chat, from, text, entities: entitiesOf(text), ...more }
+			return feed.push({ message })
+		},
+		push: feed.push,
+		drop: feed.drop,
+		messages: (chat) => sent.filter((message) => !chat || message.chat.id === chat.id),
+		pending: feed.pending,
+		fault: (method, ...more) => void faults.set(method, [...(faults.get(method) ?? []), ...more]),
+		open: wire.open,
+		busy: wire.busy,
+		silence: () => void (isSilent = true),
+		revoke: () => void (isRevoked = true),
+		asked: () => asked,
+		cut: wire.cut,
+		conflict: feed.conflict,
+		setWebhook: feed.setWebhook,
+		waitFor: (is) =>
+			watch.until(
+				() => sent.find(is),
+				() => sent.map(({ text }) => text),
+			),
+		called: (is) =>
+			watch.until(
+				() => telegram.calls.find(is),
+				() => telegram.calls.map(({ method }) => method),
+			),
+		stop: wire.stop,
+	}
+	return telegram
+
+	async function answer({ token: shown, method, payload, hungUp }: Request): Promise<Response> {
+		try {
+			if (isSilent) return await stalled(hungUp)
+			if (shown !== token || isRevoked) throw new BotError(401, 'Unauthorized')
+			// A call without arguments may only ask whether there is such a method.
+			const isReal = method === 'getMe' || Object.keys(payload).length > 0
+			if (!isReal) asked++
+			const run = without.includes(method) ? undefined : methods[method]
+			if (!run) throw new BotError(404, 'Not Found: method not found')
+			const fault = isReal ? faults.get(method)?.shift() : undefined
+			if (isReal) telegram.calls.push({ method, payload })
+			watch.look()
+			if (fault === 'cut before') return 'cut'
+			if (fault === 'stall') return await stalled(hungUp)
+			if (typeof fault === 'object') throw new BotError(fault.error_code, fault.description, fault.parameters)
+			const result = await run(payload, hungUp)
+			watch.look()
+			if (fault === 'cut after') return 'cut'
+			if (fault === 'bad gateway') return { status: 502, text: '<html>502 Bad Gateway</html>' }
+			return { status: 200, text: JSON.stringify({ ok: true, result }) }
+		} catch (error) {
+			if (!(error instanceof BotError)) throw error
+			const { error_code, message: description, parameters } = error
+			return { status: error_code, text: JSON.stringify({ ok: false, error_code, description, parameters }) }
+		}
+	}
+
+	function methodsOf(): Record<string, Method> {
+		return {
+			getMe: () => ({ ...telegram.bot, is_bot: true, first_name: 'Gate' }),
+			getUpdates: feed.get,
+			deleteWebhook: () => feed.setWebhook(''),
+			setMyCommands: () => true,
+			sendChatAction: (payload) => chats.get(payload) && true,
+			sendMessage: (payload) => add(payload, textOf(payload)),
+			sendRichMessage: (payload) => add(payload, richOf(payload)),
+			sendMessageDraft: (payload) => draft(payload, textOf(payload)),
+			sendRichMessageDraft: (payload) => draft(payload, richOf(payload)),
+			editMessageText(payload) {
+				const content = payload.rich_message ? richOf(payload) : textOf(payload)
+				const { id } = chats.get(payload)
+				const message = sent.find((one) => one.chat.id === id && one.message_id === payload.message_id)
+				if (!message && chats.has(id, payload.message_id))
+					throw new BotError(400, "Bad Request: message can't be edited")
+				if (!message) throw new BotError(400, 'Bad Request: message to edit not found')
+				if (message.text === content.text && message.markup === content.markup)
+					throw new BotError(
+						400,
+						'Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
+					)
+				Object.assign(message, content)
+				message.texts.push(content.text)
+				return onWire(message)
+			},
+		}
+	}
+
+	function add(payload: Payload, content: Content): object {
+		const chat = chats.get(payload)
+		const { message_thread_id: thread_id, reply_parameters: reply } = payload
+		const message: SentMessage = {
+			message_id: chats.nextId(chat.id),
+			chat,
+			...content,
+			...(thread_id !== undefined && { thread_id }),
+			...(reply && { reply_to: reply.message_id }),
+			texts: [content.text],
+		}
+		if (reply && !chats.has(chat.id, reply.message_id) && reply.allow_sending_without_reply !== true)
+			throw new BotError(400, 'Bad Request: message to be replied not found')
+		sent.push(message)
+		return onWire(message)
+	}
+
+	function draft(payload: Payload, { text }: Content): true {
+		const { id, type } = chats.get(payload)
+		if (type !== 'private') throw new BotError(400, 'Bad Request: method is available only for private chats')
+		if (!payload.draft_id) throw new BotError(400, 'Bad Request: draft_id must be non-zero')
+		telegram.drafts.push({ chat_id: id, draft_id: payload.draft_id, text })
+		return true
+	}
+
+	function onWire({ message_id, chat, text, markup }: SentMessage): object {
+		const from = { id: telegram.bot.id, is_bot: true, first_name: 'Gate' }
+		const content = markup === 'markdown' ? { rich_message: { blocks: [{ type: 'paragraph', text }] } } : { text }
+		return { message_id, chat, from, date: seconds(), ...content }
+	}
+}
+
+/** Settles once everything is answered: the words that are still without an answer of the bot's are none. */
+export async function allAnswered(telegram: TestTelegram, words: readonly string[], ms: number): Promise<void> {
+	const missing = (): string[] => words.filter((word) => !telegram.messages().some(({ text }) => text.includes(word)))
+	for (const end = Date.now() + ms; missing().length > 0 || telegram.pending().length > 0;) {
+		if (Date.now() > end) throw new Error(`no answer to ${JSON.stringify(missing())} in ${ms} ms`)
+		await new Promise((resolve) => setTimeout(resolve, 10))
+	}
+}
+
+class BotError extends Error {
+	readonly error_code: number
+	readonly parameters: Record<string, number> | undefined
+	constructor(error_code: number, description: string, parameters?: Record<string, number>) {
+		super(description)
+		this.error_code = error_code
+		this.parameters = parameters
+	}
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- checked by what is done with it
+type Payload = Record<string, any>
+type Method = (payload: Payload, hungUp: AbortSignal) => unknown
+type Content = Pick<SentMessage, 'text' | 'markup'>
+
+interface Request {
+	token: string
+	method: string
+	payload: Payload
+	/** Aborts where the client goes before it has its answer. */
+	hungUp: AbortSignal
+}
+
+type Response = 'cut' | { status: number; text: string }
+
+function stalled(hungUp: AbortSignal): Promise<'cut'> {
+	return new Promise((resolve) => hungUp.addEventListener('abort', () => resolve('cut')))
+}
+
+function openChats() {
+	const chats = new Map<number, TelegramChat>()
+	/** Supergroups count for themselves, all other chats together. */
+	const counters = new Map<number, number>()
+	const messages = new Set<string>()
+	const counterOf = (id: number): number => (id < SUPERGROUPS_BELOW ? id : 0)
+	return {
+		open(chat: TelegramChat): TelegramChat {
+			chats.set(chat.id, chat)
+			return chat
+		},
+		get({ chat_id }: Payload): TelegramChat {
+			if (chat_id === undefined) throw new BotError(400, 'Bad Request: chat_id is empty')
+			const chat = chats.get(Number(chat_id))
+			if (!chat) throw new BotError(400, 'Bad Request: chat not found')
+			return chat
+		},
+		nextId(chat_id: number): number {
+			const id = (counters.get(counterOf(chat_id)) ?? 0) + 1
+			counters.set(counterOf(chat_id), id)
+			return id
+		},
+		said: (chat_id: number, message_id: number) => void messages.add(`${chat_id}:${message_id}`),
+		has: (chat_id: number, message_id: number) => messages.has(`${chat_id}:${message_id}`),
+	}
+}
+
+function openUpdates() {
+	let updates: Update[] = []
+	let newest = 1000
+	let webhook = ''
+	let poll: { wake(): void; fail(error: BotError): void } | undefined
+	const terminated = new BotError(
+		409,
+		'Conflict: terminated by other getUpdates request; make sure that only one bot instance is running',
+	)
+	return {
+		push(update: Partial<Update>): Update {
+			const whole = { update_id: newest + 1, ...update } as Update
+			newest = Math.max(newest, whole.update_id)
+			updates.push(whole)
+			poll?.wake()
+			return whole
+		},
+		drop: (update: Update) => void (updates = updates.filter((one) => one !== update)),
+		pending: () => [...updates],
+		conflict: () => poll?.fail(terminated),
+		setWebhook(url: string): true {
+			webhook = url
+			if (url !== '') poll?.fail(terminated)
+			return true
+		},
+		async get(
+			{ offset = 0, limit = 100, timeout = 0, allowed_updates }: Payload,
+			hungUp: AbortSignal,
+		): Promise<Update[]> {
+			if (webhook !== '')
+				throw new BotError(
+					409,
+					"Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
+				)
+			poll?.fail(terminated)
+			const wanted = (update: Update): boolean => allowed_updates?.some((kind: string) => kind in update) ?? true
+			updates = updates.filter((update) => update.update_id >= offset && wanted(update))
+			if (updates.length === 0) {
+				const { promise, resolve, reject } = Promise.withResolvers<void>()
+				const mine = { wake: resolve, fail: reject }
+				poll = mine
+				const timer = setTimeout(resolve, timeout * 1000)
+				hungUp.addEventListener('abort', () => resolve())
+				await promise.finally(() => {
+					clearTimeout(timer)
+					if (poll === mine) poll = undefined
+				})
+			}
+			updates = updates.filter(wanted)
+			return updates.slice(0, limit)
+		},
+	}
+}
+
+/** Waits for what a look finds. */
+function openWatch() {
+	const looks = new Set<() => void>()
+	return {
+		look(): void {
+			for (const look of looks) look()
+		},
+		until<T>(find: () => T | undefined, seen: () => unknown): Promise<T> {
+			const { promise, resolve, reject } = Promise.withResolvers<T>()
+			const look = (): void => {
+				const found = find()
+				if (found !== undefined) resolve(found)
+			}
+			const late = (): void => reject(new Error(`it did not come; there were: ${JSON.stringify(seen())}`))
+			const timer = setTimeout(late, WAIT_LIMIT_MS)
+			looks.add(look)
+			look()
+			return promise.finally(() => {
+				clearTimeout(timer)
+				looks.delete(look)
+			})
+		},
+	}
+}
+
+async function listen(port: number, answer: (request: Request) => Promise<Response>) {
+	const sockets = new Set<Socket>()
+	let busy = 0
+	const server = createServer((request, response) => void take(request, response))
+	server.on('connection', (socket) => {
+		sockets.add(socket)
+		socket.once('close', () => sockets.delete(socket))
+	})
+	await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		open: () => sockets.size,
+		busy: () => busy,
+		cut(): number {
+			const count = sockets.size
+			for (const socket of sockets) socket.destroy()
+			return count
+		},
+		stop: () =>
+			new Promise<void>((resolve) => {
+				server.close(() => resolve())
+				server.closeAllConnections()
+			}),
+	}
+
+	async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+		const gone = new AbortController()
+		busy++
+		response.once('close', () => {
+			busy--
+			gone.abort()
+		})
+		let body = ''
+		try {
+			for await (const part of request.setEncoding('utf8')) body += String(part)
+		} catch {
+			return // cut in the middle of a request
+		}
+		const [, token = '', method = ''] = /^\/bot([^/]*)\/(\w+)$/.exec(request.url ?? '') ?? []
+		const payload = body === '' ? {} : (JSON.parse(body) as Payload)
+		const answered = await answer({ token, method, payload, hungUp: gone.signal })
+		if (answered === 'cut') return void request.socket.destroy()
+		response.writeHead(answered.status, { 'content-type': 'application/json' }).end(answered.text)
+	}
+}
+
+function richOf({ rich_message }: Payload): Content {
+	const text = rich_message?.markdown
+	if (typeof text !== 'string' || text === '') throw new BotError(400, 'Bad Request: rich message is empty')
+	if (text.length > RICH_LENGTH) throw new BotError(400, 'Bad Request: rich message is too long')
+	return { text, markup: 'markdown' }
+}
+
+function textOf({ text = '', parse_mode }: Payload): Content {
+	const content: Content =
+		parse_mode === 'HTML' ? { text: withoutTags(text), markup: 'html' } : { text, markup: 'plain' }
+	if (content.text === '') throw new BotError(400, 'Bad Request: message text is empty')
+	if (content.text.length > LENGTH) throw new BotError(400, 'Bad Request: message is too long')
+	return content
+}
+
+const tags = new Set(['b', 'i', 's', 'u', 'code', 'pre', 'blockquote', 'a'])
+const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&amp;': '&' }
+
+/** Throws where Telegram would not take it: unknown tags, tags that are not closed, a bare `<`. */
+function withoutTags(html: string): string {
+	const wrong = (why: string) => new BotError(400, `Bad Request: can't parse entities: ${why}`)
+	const open: string[] = []
+	const text = html.replace(/<(\/?)([a-z-]*)[^>]*>?/g, (all, slash: string, name: string) => {
+		if (!tags.has(name) || !all.endsWith('>')) throw wrong(`Unsupported start tag "${name}"`)
+		if (slash === '') open.push(name)
+		else if (open.pop() !== name) throw wrong(`Unmatched end tag "${name}"`)
+		return ''
+	})
+	if (open.length > 0) throw wrong(`Can't find end tag corresponding to start tag "${open.at(-1)}"`)
+	return text.replace(/&(lt|gt|quot|amp);/g, (all) => entities[all] ?? all)
+}
+
+/** As a Telegram app marks them. */
+function entitiesOf(text: string): object[] {
+	return [...text.matchAll(/(?<![\w/@])(@\w{5,}|\/\w+(@\w+)?)/g)].map(({ index: offset, 0: all }) => ({
+		type: all.startsWith('@') ? 'mention' : 'bot_command',
+		offset,
+		length: all.length,
+	}))
+}
+
+function seconds(): number {
+	return Math.floor(Date.now() / 1000)
+}
