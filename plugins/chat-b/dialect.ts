@@ -1,0 +1,87 @@
+/**
+ * Markdown as models write it, in Discord's dialect: it knows no tables, which become aligned text in a code block, only
+ * three levels of headings, no images, `__` for underlined text and `||` for text that hides. Code stays as it is. Where
+ * that would be longer than `max_length`, the text stays as it was written.
+ */
+export function dialectOf(text: string, max_length: number): string {
+	const lines = text.split('\n')
+	const out: string[] = []
+	let fence: string | undefined
+	for (let at = 0; at < lines.length; at++) {
+		const line = lines[at] ?? ''
+		const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+		if (fence !== undefined) {
+			if (mark?.startsWith(fence) && line.trim() === mark) fence = undefined
+			out.push(line)
+		} else if (mark !== undefined) {
+			fence = mark
+			out.push(line)
+		} else if (isTable(line, lines[at + 1])) {
+			const rows = [cellsOf(line)]
+			for (at += 2; lines[at]?.includes('|'); at++) rows.push(cellsOf(lines[at] ?? ''))
+			at--
+			out.push('```', ...aligned(rows), '```')
+		} else {
+			out.push(lineOf(line))
+		}
+	}
+	const told = out.join('\n')
+	return told.length <= max_length ? told : text
+}
+
+/** Of one column: what is wider is not worth aligning the others to it. */
+const WIDEST = 40
+
+function isTable(head: string, rule = ''): boolean {
+	if (!head.includes('|') || !rule.includes('-')) return false
+	const marks = cellsOf(rule)
+	return marks.length === cellsOf(head).length && marks.every((cell) => /^:?-+:?$/.test(cell))
+}
+
+function cellsOf(row: string): string[] {
+	const cells = row
+		.trim()
+		.replace(/^\|/, '')
+		.split(/(?<!\\)\|/)
+	if (cells.at(-1)?.trim() === '' && cells.length > 1) cells.pop()
+	return cells.map((cell) => cell.trim().replaceAll('\\|', '|').replaceAll('```', "'''"))
+}
+
+function aligned([head = [], ...rows]: string[][]): string[] {
+	const widths = head.map((cell, at) =>
+		Math.min(WIDEST, Math.max(cell.length, ...rows.map((row) => row[at]?.length ?? 0))),
+	)
+	const lineUp = (row: string[]): string =>
+		row
+			.map((cell, at) => cell.padEnd(widths[at] ?? 0))
+			.join('  ')
+			.trimEnd()
+	return [lineUp(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(lineUp)]
+}
+
+function lineOf(line: string): string {
+	const heading = /^ {0,3}#{4,6} +(.*)$/.exec(line)?.[1]
+	if (heading !== undefined) return `**${plainOf(heading).replaceAll('**', '')}**`
+	return plainOf(line)
+}
+
+/** Between the pieces of code of one line. */
+function plainOf(line: string): string {
+	return line
+		.split(/(`+[^`]*`+)/)
+		.map((piece) => (piece.startsWith('`') ? piece : signsOf(piece)))
+		.join('')
+}
+
+function signsOf(text: string): string {
+	return text
+		.replaceAll('![', '[')
+		.replace(/(?<![\w_])__(?=\S)([^_]+)__(?![\w_])/g, '**$1**')
+		.replaceAll('||', '\\|\\|')
+}
+
+/** Text that shows as it is written. Where that would be too long, Discord finds in it what it takes for markup. */
+export function literalOf(text: string, max_length: number): string {
+	const told = text.replaceAll(/[\\`*_~|]|^[ \t]*[#>-]/gm, (sign) => sign.replace(/\S/, '\\$&'))
+	return told.length <= max_length ? told : text
+}

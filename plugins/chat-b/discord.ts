@@ -1,0 +1,28 @@
+import type { ChannelAdapter } from '../channels/adapter.ts'
+import type { DiscordConfig } from './config.ts'
+
+export const discord: ChannelAdapter<DiscordConfig> = {
+	type: 'chat_b',
+	aliases: ['discord'],
+	label: 'Discord',
+	can: {
+		formats: [
+			{ markup: 'markdown', max_length: 2000 },
+			{ markup: 'plain', max_length: 2000 },
+		],
+		typing_ms: 10_000,
+		preview: { private: 'edit', group: 'edit' },
+	},
+	config: (joi) =>
+		joi
+			.object<DiscordConfig>({
+				api_root: joi
+					.string()
+					.uri({ scheme: ['http', 'https'] })
+					.max(2000)
+					.default('https://discord.com/api'),
+			})
+			.unknown(),
+	// discord.js is large: a gateway without such a channel does not load it.
+	connect: async (link) => (await import('./connection.ts')).connect(link),
+}

@@ -1,0 +1,26 @@
+import type { Client } from 'discord.js'
+import type { KnownChat } from '../channels/adapter.ts'
+import { byAge, isSnowflake, overlapped, snowflakeAt } from './snowflake.ts'
+
+/** The newest of them. */
+const LIMIT = 100
+
+/**
+ * Channels and threads from which nothing was taken yet, but where something was said since the newest message of all that
+ * was (`cursor`), or just now: it may be a first question. Of direct chats, only known ones can be asked.
+ */
+export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
+	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())
+	const floor = overlapped(since)
+	const heard = new Set(known.map(({ id }) => id))
+	const found: { id: string; newest: string }[] = []
+	for (const channel of client.channels.cache.values()) {
+		const newest = 'lastMessageId' in channel ? channel.lastMessageId : null
+		if (heard.has(channel.id) || !isSnowflake(newest) || byAge(newest, floor) <= 0) continue
+		found.push({ id: channel.id, newest })
+	}
+	return found
+		.toSorted((a, b) => byAge(b.newest, a.newest))
+		.slice(0, LIMIT)
+		.map(({ id }) => ({ id, last_id: since, bound_at: new Date(0).toISOString() }))
+}

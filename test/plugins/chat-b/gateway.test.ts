@@ -1,0 +1,229 @@
+/** Discord through a whole gateway: pairing, mentions, direct messages, previews, disconnects. */
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { startDiscord } from '../../support/discord.ts'
+import type { Channel, DiscordServer, Message } from '../../support/discord.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { until } from './link.ts'
+
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 20)
+const BOTS = Math.min(5, CUTS)
+
+// Each test has a bot of its own, and mostly waits.
+t.jobs = 8
+
+const model = await startModelServer()
+t.teardown(() => model.stop())
+const gateway = await startGateway({
+	config: `default_provider: mock\nproviders:\n  offline:\n    kind: offline\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: gpt-test\n`,
+})
+t.teardown(() => gateway.stop())
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+await gateway.request('POST', '/v1/agents', { body: { name: 'echo', config: { provider: 'offline' } } })
+
+let made = 0
+
+/** A bot of its own, connected; answers with the channel's id too. */
+async function connected(
+	t: { teardown(end: () => unknown): void },
+	change?: (server: DiscordServer) => void,
+): Promise<{ server: DiscordServer; channel_id: string }> {
+	const name = `DISCORD_${made++}`
+	const server = await startDiscord({ token: `token.of.${name}` })
+	t.teardown(() => server.stop())
+	change?.(server)
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: server.token } })
+	const body = { type: 'discord', bot_token_ref: name, config: { api_root: server.url } }
+	const reply = await gateway.request('POST', '/v1/channels', { body })
+	if (reply.status !== 201) throw new Error(JSON.stringify(reply.body))
+	const channel_id: string = reply.body.id
+	t.teardown(() => gateway.request('DELETE', `/v1/channels/${channel_id}`))
+	await stands(channel_id, 'connected')
+	return { server, channel_id }
+}
+
+async function stands(channel_id: string, connection: string): Promise<Record<string, unknown>> {
+	for (;;) {
+		const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
+		if (body.connection === connection) return body
+		await pause(10)
+	}
+}
+
+async function bind(
+	channel_id: string,
+	external_chat_id: string,
+	agent_id = 'ada',
+): ReturnType<TestGateway['request']> {
+	return gateway.request('POST', '/v1/channels/pair', { body: { agent_id, channel_id, external_chat_id } })
+}
+
+async function runsOf(agent: string): Promise<number> {
+	let count = 0
+	for (let cursor: string | null = ''; cursor !== null;) {
+		const query: string = `agent_id=${agent}&event_type=run.started&limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+		const { body }: Reply<Answer> = await gateway.request('GET', `/v1/audit?${query}`)
+		count += body.events.length
+		cursor = body.next_cursor
+	}
+	return count
+}
+
+/** What the bot wrote in answer to a message. */
+function answersTo(server: DiscordServer, channel: Channel, { id }: Message): Message[] {
+	return server.written(channel).filter((one) => one.message_reference?.message_id === id)
+}
+
+void t.test('a paired channel: the bot answers when it is mentioned', async (t) => {
+	const { server, channel_id } = await connected(t)
+	const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
+	t.match(body, { type: 'chat_b', connection: 'connected', bot: '@helper', last_error: null })
+	const channel = server.addChannel()
+	const bound = await bind(channel_id, channel.id)
+	t.match(bound, { status: 201, body: { agent_id: 'ada', channel_id, external_chat_id: channel.id } })
+	model.on('who are you', 'I am **Ada**, @everyone.')
+
+	server.say(channel, 'nobody asked the bot')
+	const question = server.say(channel, 'who are you?', { mention: true })
+	await until(() => answersTo(server, channel, question).length > 0)
+	const [answer] = answersTo(server, channel, question)
+	t.equal(answer?.content, 'I am **Ada**, @everyone.')
+	t.match(answer?.request, {
+		enforce_nonce: true,
+		allowed_mentions: { parse: [], replied_user: false },
+		message_reference: { fail_if_not_exists: false },
+	})
+	t.equal(model.requests('nobody asked').length, 0)
+	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
+})
+
+void t.test('a paired server: all its channels and threads, each with a conversation of its own', async (t) => {
+	const { server, channel_id } = await connected(t)
+	t.equal((await bind(channel_id, server.guild_id)).status, 201)
+	const channel = server.addChannel()
+	const thread = server.addThread(channel)
+	model.on('remember tea', 'Noted.')
+	model.on('what was it', 'I do not know.')
+	const first = server.say(channel, 'remember tea', { mention: true })
+	await until(() => answersTo(server, channel, first).length > 0)
+	const second = server.say(thread, 'what was it?', { mention: true })
+	await until(() => answersTo(server, thread, second).length > 0)
+	t.equal(model.requests('what was it')[0]?.messages.length, 1)
+})
+
+void t.test('a direct message: /start gives a code, which pairs the chat', async (t) => {
+	const { server, channel_id } = await connected(t)
+	const direct = server.addDirect()
+	const said = (): string[] => server.written(direct).map(({ content }) => content)
+	server.say(direct, '/start')
+	await until(() => said().length === 1)
+	const pairing_code = /`([0-9A-Z]{8})`/.exec(said()[0] ?? '')?.[1]
+	const paired = await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code, agent_id: 'ada' } })
+	t.match(paired, { status: 201, body: { agent_id: 'ada', channel_id, external_chat_id: direct.id } })
+	await until(() => said().length === 2)
+	model.on('in private', 'Just between us.')
+	server.say(direct, 'in private?')
+	await until(() => said().includes('Just between us.'))
+	t.equal(server.written(direct).at(-1)?.message_reference, undefined)
+	server.say(direct, '/whoami')
+	await until(() => said().length === 4)
+	t.match(said()[3], direct.id)
+})
+
+void t.test('an answer in the making shows as a message that grows', async (t) => {
+	const { server, channel_id } = await connected(t)
+	const channel = server.addChannel()
+	await bind(channel_id, channel.id)
+	const text = 'It is a long story that takes its time to tell, word by word.'
+	model.on('tell me a story', { text, chunkSize: 6, pauseMs: 250 })
+	const question = server.say(channel, 'tell me a story', { mention: true })
+	await until(() => answersTo(server, channel, question)[0]?.content === text)
+	const [answer, ...more] = answersTo(server, channel, question)
+	t.strictSame(more, [], 'it is one message')
+	t.ok((answer?.drafts.length ?? 0) > 0, `it was edited ${answer?.drafts.length} times`)
+	for (const draft of answer?.drafts ?? []) t.ok(text.startsWith(draft), draft)
+	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/typing`))
+})
+
+void t.test('without the message content intent the channel says what is missing, and works', async (t) => {
+	const { server, channel_id } = await connected(t, (server) => (server.contentAllowed = false))
+	const direct = server.addDirect()
+	for (let body; !/Message Content Intent/.test(body?.last_error); await pause(10))
+		({ body } = await gateway.request('GET', `/v1/channels/${channel_id}`))
+	server.say(direct, 'hello')
+	await until(() => server.written(direct).length > 0)
+	t.equal((await stands(channel_id, 'connected')).connection, 'connected')
+})
+
+void t.test('a token that Discord refuses stands in the status, until it is another', async (t) => {
+	const { server, channel_id } = await connected(t)
+	const { body } = await gateway.request('GET', `/v1/channels/${channel_id}`)
+	server.token = 'a.new.one'
+	server.close(4004)
+	t.match(await stands(channel_id, 'error'), { last_error: /Reset Token/ })
+	const path = `/v1/vault/secrets/${body.bot_token_ref}`
+	t.equal((await gateway.request('PUT', path, { body: { value: server.token } })).status, 200)
+	await stands(channel_id, 'connected')
+	const logins = server.calls.filter((call) => call.path === '/gateway/bot')
+	t.equal(logins.length, 2, 'and was not tried in between')
+})
+
+void t.test(
+	`no message is lost or answered twice through ${CUTS} disconnects`,
+	{ timeout: 60_000 + CUTS * 3_000 },
+	async (t) => {
+		let cuts = 0
+		const bots = await Promise.all(Array.from({ length: BOTS }, () => connected(t)))
+		const asked: { server: DiscordServer; channel: Channel; message: Message }[] = []
+		await Promise.all(
+			bots.map(async ({ server, channel_id }, bot) => {
+				await bind(channel_id, server.guild_id, 'echo')
+				const ways = [server.cut, server.tellToReconnect, () => server.close(4000), server.cut]
+				while (cuts < CUTS) {
+					const cut = cuts++
+					const channel = server.addChannel()
+					const ask = (text: string, told: boolean): Message => {
+						const message = server.say(channel, text, { mention: true, told })
+						asked.push({ server, channel, message })
+						return message
+					}
+					const how = (['after', 'before', { status: 500 }] as const)[cut % 3]
+					if (how) server.fail({ method: 'POST', path: new RegExp(`${channel.id}/messages`), how })
+					const late = ask(`question ${bot} ${cut} late`, false)
+					const early = ask(`question ${bot} ${cut} early`, true)
+					server.tell(late) // out of order
+					server.tell(early) // and once more
+					// Every tenth forgets the session, so that what was missed has to be asked for.
+					if (cut % 10 === 9) server.invalidate()
+					else ways[cut % ways.length]?.()
+					ask(`question ${bot} ${cut} meanwhile`, cut % 10 !== 9)
+					await until(() => server.connected === 1)
+				}
+			}),
+		)
+		const unanswered = (): string[] =>
+			asked
+				.filter(({ server, channel, message }) => answersTo(server, channel, message).length === 0)
+				.map(({ message }) => message.content)
+		for (const end = Date.now() + 60_000; unanswered().length > 0 && Date.now() < end;) await pause(20)
+		t.strictSame(unanswered(), [], 'each question has its answer')
+		// What comes again now is known.
+		for (const { server, message } of asked) server.tell(message)
+		for (const { server, channel_id } of bots) {
+			const last = server.addChannel()
+			const message = server.say(last, 'the last question', { mention: true })
+			await until(() => answersTo(server, last, message).length > 0)
+			t.equal((await stands(channel_id, 'connected')).connection, 'connected')
+		}
+		const twice = asked.filter(({ server, channel, message }) => answersTo(server, channel, message).length !== 1)
+		t.strictSame(
+			twice.map(({ message }) => message.content),
+			[],
+			'and only one',
+		)
+		t.equal(await runsOf('echo'), asked.length + bots.length, 'and each led to one run')
+		t.equal(asked.length, CUTS * 3)
+	},
+)

@@ -1,0 +1,270 @@
+/** What the adapter makes of messages, in and out, over the wire. */
+import t from 'tap'
+import type { ChannelError, OutgoingMessage } from '../../../plugins/channels/adapter.ts'
+import { startDiscord } from '../../support/discord.ts'
+import type { Channel, Failure } from '../../support/discord.ts'
+import { open, until } from './link.ts'
+
+const server = await startDiscord()
+t.teardown(() => server.stop())
+const channel = server.addChannel()
+const { link, connection } = await open(t, server)
+
+let nonces = 0
+
+function message(fields: Partial<OutgoingMessage> = {}, to: Channel = channel): OutgoingMessage {
+	const nonce = String(nonces++).padStart(25, 'n')
+	return { chat: { id: to.id, kind: 'group' }, text: 'an answer', markup: 'markdown', nonce, ...fields }
+}
+
+async function failure(work: Promise<unknown> | undefined): Promise<ChannelError> {
+	try {
+		await work
+	} catch (error) {
+		return error as ChannelError
+	}
+	throw new Error('it did not fail')
+}
+
+/** What the adapter makes of one message. */
+async function heard(to: Channel, content: string, said = {}): Promise<(typeof link.received)[number]> {
+	const before = link.received.length
+	server.say(to, content, said)
+	await until(() => link.received.length > before)
+	const got = link.received[before]
+	if (!got) throw new Error('nothing was received')
+	return got
+}
+
+void t.test('a mention addresses the bot, and is not part of the text', async (t) => {
+	const id = server.bot.id
+	const mentions = { more: { mentions: [server.bot] } }
+	for (const [content, text] of [
+		[`<@${id}> hello`, 'hello'],
+		[`<@!${id}>, hello`, 'hello'],
+		[`hello <@${id}>`, 'hello'],
+		[`<@${id}> /start`, '/start'],
+		[`<@${id}>`, ''],
+		[`I like <@${id}> a lot`, 'I like @helper a lot'],
+		['<@123> hello', '<@123> hello'],
+	] as const) {
+		const got = await heard(channel, content, mentions)
+		t.strictSame([got.text, got.addressed], [text, true], content)
+	}
+	const role = await heard(channel, `<@&${server.role_id}> hello`, { more: { mention_roles: [server.role_id] } })
+	t.strictSame([role.text, role.addressed], ['hello', true])
+	const other = await heard(channel, '<@&55> hello', { more: { mention_roles: ['55'] } })
+	t.strictSame([other.text, other.addressed], ['<@&55> hello', false])
+})
+
+void t.test('people are called by their names', async (t) => {
+	const bob = server.addUser('bob', { global_name: 'Bob' })
+	const got = await heard(channel, `<@${server.bot.id}> ask <@${bob.id}> and <@!${bob.id}>`, {
+		from: bob,
+		more: { mentions: [server.bot, bob] },
+	})
+	t.equal(got.text, 'ask @Bob and @Bob')
+	t.strictSame(got.sender, { id: bob.id, name: 'Bob' })
+})
+
+void t.test('a reply to the bot addresses it by its ping; anything else does not', async (t) => {
+	const answer = server.say(channel, 'an answer', { from: server.bot })
+	const reference = { message_reference: { message_id: answer.id, channel_id: channel.id }, type: 19 }
+	t.ok((await heard(channel, 'and then?', { more: { ...reference, mentions: [server.bot] } })).addressed)
+	t.notOk((await heard(channel, 'silently', { more: { ...reference, mentions: [] } })).addressed)
+	t.notOk((await heard(channel, '@helper @everyone')).addressed)
+})
+
+void t.test('where it was said', async (t) => {
+	const inServer = await heard(channel, 'x')
+	t.strictSame(inServer.chat, { id: channel.id, kind: 'group', within: [server.guild_id] })
+	const direct = server.addDirect()
+	const inPrivate = await heard(direct, 'x')
+	t.strictSame([inPrivate.chat, inPrivate.addressed], [{ id: direct.id, kind: 'private' }, true])
+	for (const told of [true, false]) {
+		const thread = server.addThread(channel, told)
+		for (let n = 0; n < 2; n++) {
+			const inThread = await heard(thread, 'x')
+			t.strictSame(inThread.chat, { id: thread.id, kind: 'group', within: [channel.id, server.guild_id] })
+		}
+		const asked = server.calls.filter(({ path }) => path === `/channels/${thread.id}`)
+		t.equal(asked.length, told ? 0 : 1, 'one that is not known is looked up once')
+	}
+})
+
+void t.test('bots, webhooks, notices and nonsense are not heard', async (t) => {
+	const before = link.received.length
+	server.say(channel, 'x', { from: server.bot, mention: true })
+	server.say(channel, 'x', { from: server.addUser('another', { bot: true }), mention: true })
+	server.say(channel, 'x', { mention: true, more: { webhook_id: '1' } })
+	for (const type of [6, 7, 18, 20, 21, 23, 46]) server.say(channel, 'x', { mention: true, type })
+	const proper = server.say(channel, 'x', { told: false })
+	server.tell({ ...proper, id: '../1' })
+	server.tell({ ...proper, author: { ...proper.author, id: 'x' } })
+	await heard(channel, 'the last')
+	t.equal(link.received.length, before + 1)
+})
+
+void t.test('packets that make no sense do no harm', async (t) => {
+	for (const type of ['MESSAGE_CREATE', 'GUILD_CREATE', 'CHANNEL_UPDATE', 'THREAD_CREATE', 'GUILD_ROLE_CREATE'])
+		for (const packet of [null, {}, 'text', { id: '1', guild_id: '2', channel_id: '3' }]) server.packet(type, packet)
+	t.equal((await heard(channel, 'still here?', { mention: true })).text, 'still here?')
+	t.strictSame(link.losses, [])
+})
+
+void t.test('what a model cannot read is named', async (t) => {
+	const file = (content_type?: string): object => ({ id: '1', filename: 'x', content_type })
+	for (const [more, attachment] of [
+		[{}, undefined],
+		[{ attachments: [file('image/png')] }, 'an image'],
+		[{ attachments: [file('image/png'), file('image/gif')] }, '2 images'],
+		[{ attachments: [file('image/png'), file('text/plain')] }, '2 files'],
+		[{ attachments: [file('audio/ogg')], flags: 8192 }, 'a voice message'],
+		[{ attachments: [file('video/mp4')] }, 'a video'],
+		[{ attachments: [file()] }, 'a file'],
+		[{ sticker_items: [{ id: '1' }] }, 'a sticker'],
+		[{ poll: { question: {} } }, 'a poll'],
+		[{ message_snapshots: [{}] }, 'a forwarded message'],
+	] as const)
+		t.equal((await heard(channel, '', { more })).attachment, attachment)
+})
+
+void t.test('an answer pings nobody, shows no previews, and is a reply where it shall be one', async (t) => {
+	const question = server.say(channel, 'a question')
+	const { id } = await connection.send(
+		message({ text: '@everyone **see** https://example.com', reply_to: question.id }),
+	)
+	const call = server.calls.findLast(({ method }) => method === 'POST')
+	t.match(call, { path: `/channels/${channel.id}/messages`, status: 200 })
+	t.strictSame(call?.body, {
+		content: '@everyone **see** https://example.com',
+		nonce: call?.body.nonce,
+		enforce_nonce: true,
+		flags: 4,
+		allowed_mentions: { parse: [], replied_user: false },
+		message_reference: { message_id: question.id, fail_if_not_exists: false },
+	})
+	t.equal(server.written(channel).at(-1)?.id, id)
+	const gone = await connection.send(message({ reply_to: '1' }))
+	t.ok(gone.id, 'also where what it answers is gone')
+})
+
+void t.test('an answer grows by edits, which ping nobody either', async (t) => {
+	const draft = message({ text: 'one' })
+	const { id } = await connection.send(draft)
+	await connection.edit?.(id, { ...draft, text: 'one two' })
+	await connection.edit?.(id, { ...draft, text: 'one two' })
+	t.match(server.written(channel).at(-1), { id, content: 'one two', drafts: ['one', 'one two'] })
+	const call = server.calls.findLast(({ method }) => method === 'PATCH')
+	t.strictSame(call?.body, { content: 'one two', allowed_mentions: { parse: [], replied_user: false } })
+	await connection.typing?.({ id: channel.id })
+	t.match(server.calls.at(-1), { method: 'POST', path: `/channels/${channel.id}/typing` })
+})
+
+void t.test('a message that was sent though nobody heard of it is not said twice', async (t) => {
+	for (const how of ['after', 'before', { status: 500 }] as const) {
+		const quiet = server.addChannel()
+		const once = message({ text: `said once: ${JSON.stringify(how)}` }, quiet)
+		// discord.js asks once again where the server says that it failed.
+		server.fail({ method: 'POST', path: /messages/, how, times: typeof how === 'object' ? 2 : 1 })
+		const error = await failure(connection.send(once))
+		t.notOk(error.code && ['format', 'limited', 'failed', 'refused'].includes(error.code), 'its outcome is unknown')
+		const { id } = await connection.send(once)
+		t.strictSame(
+			server.written(quiet).map((one) => one.id),
+			[id],
+		)
+	}
+})
+
+void t.test('later, when its nonce is forgotten, it is found by what it says', async (t) => {
+	const quiet = server.addChannel()
+	const same = await connection.send(message({ text: 'ok' }, quiet))
+	const once = message({ text: 'ok' }, quiet)
+	const mark = connection.mark?.(once.chat)
+	t.equal(await connection.find?.(once, mark), undefined, 'one that was sent before is another one')
+	server.fail({ method: 'POST', path: /messages/, how: 'after' })
+	await failure(connection.send(once))
+	server.say(quiet, 'ok')
+	const found = await connection.find?.(once, mark)
+	t.ok(found && found.id !== same.id)
+	t.equal(server.written(quiet).at(-1)?.id, found?.id)
+	t.equal(await connection.find?.({ ...once, text: 'something else' }, mark), undefined)
+	t.equal(await connection.find?.(once, 'not an id'), undefined)
+
+	// Where nonces can be read, they decide.
+	server.noncesShown = true
+	t.equal((await connection.find?.(once, mark))?.id, found?.id)
+	t.equal(await connection.find?.({ ...once, nonce: 'x'.repeat(25) }, mark), undefined)
+	server.noncesShown = false
+
+	// A connection that has seen nothing of the chat marks it too.
+	const { connection: fresh } = await open(t, server)
+	const another = message({ text: 'again' }, quiet)
+	const early = fresh.mark?.(another.chat)
+	server.fail({ method: 'POST', path: /messages/, how: 'after' })
+	await failure(fresh.send(another))
+	t.equal((await fresh.find?.(another, early))?.id, server.written(quiet).at(-1)?.id)
+})
+
+void t.test('errors say whether it was sent, and what to do', async (t) => {
+	const limit = { 'retry-after': '7', 'x-ratelimit-global': 'true' }
+	for (const [how, expected] of [
+		[
+			{ status: 403, body: { code: 50013, message: 'Missing Permissions' } },
+			{ code: 'refused', message: /Send Messages/ },
+		],
+		[
+			{ status: 403, body: { code: 50001, message: 'Missing Access' } },
+			{ code: 'refused', message: /View Channel/ },
+		],
+		[
+			{ status: 403, body: { code: 50007, message: 'Cannot send' } },
+			{ code: 'refused', message: /direct messages/ },
+		],
+		[
+			{ status: 404, body: { code: 10003, message: 'Unknown Channel' } },
+			{ code: 'refused', message: /no such channel/ },
+		],
+		[
+			{ status: 400, body: { code: 50083, message: 'Thread is archived' } },
+			{ code: 'refused', message: /archived/ },
+		],
+		[
+			{ status: 400, body: { code: 50035, message: 'Invalid Form Body' } },
+			{ code: 'format', message: /Invalid Form/ },
+		],
+		[{ status: 403, body: '<html>a proxy</html>' }, { code: 'failed' }],
+		[{ status: 429, body: { retry_after: 7, global: true }, headers: limit }, { code: 'limited' }],
+	] as [Failure['how'], object][]) {
+		server.fail({ method: 'POST', path: /messages/, how })
+		const error = await failure(connection.send(message()))
+		t.match(error, expected, JSON.stringify(how))
+		if (error.code === 'limited') t.ok((error.retry_after_ms ?? 0) >= 7_000, `${error.retry_after_ms}`)
+		t.notMatch(JSON.stringify([error, error.message, error.stack]), server.token)
+	}
+	t.strictSame(link.losses, [], 'none of it ends the connection')
+})
+
+void t.test('what is not an id does not become part of an address', async (t) => {
+	const before = server.calls.length
+	for (const id of ['../users/@me', '1/../2', '', 'x', '1?a=b']) {
+		const to = { chat: { id, kind: 'group' } } as const
+		t.equal((await failure(connection.send(message(to)))).code, 'refused')
+		t.equal((await failure(connection.edit?.('1', message(to)))).code, 'refused')
+		t.equal((await failure(connection.typing?.(to.chat))).code, 'refused')
+		t.equal((await failure(connection.find?.(message(to), '1'))).code, 'refused')
+	}
+	t.equal(server.calls.length, before)
+})
+
+void t.test('a message that is too long is a matter of its format', async (t) => {
+	const { connection: other } = await open(t, server)
+	t.equal((await failure(other.send(message({ text: 'x'.repeat(2001) })))).code, 'format')
+	t.equal((await failure(other.send(message({ text: '\n \n' })))).code, 'refused')
+	await other.send(message({ text: 'x'.repeat(2000) }))
+})
+
+void t.test('the token shows in nothing that was logged', async (t) => {
+	t.notMatch(link.logged.join('\n'), server.token)
+})
