@@ -13,7 +13,7 @@ export interface RunRecord {
 	/** Runs of one conversation go one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
+	/** What started it: `api`, `chat`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
 	trigger: string
 	prompt: string
 	/** In place of the agent's own, where the run has one. */
@@ -110,8 +110,8 @@ export interface Runs {
 	isActive(run_id: string): Promise<boolean>
 	/** Is a run of the agent at work, or waiting for its turn? One that is paused is not. */
 	isBusy(agent: AgentRef): Promise<boolean>
-	/** Messages of a conversation, oldest first; of the current session where none is named. */
-	history(agent: AgentRef, conversation?: string): Promise<Message[]>
+	/** Messages of a conversation, oldest first; of the current session where none is named. `turns`: of the newest so many only. */
+	history(agent: AgentRef, conversation?: string, turns?: number): Promise<Message[]>
 	/** The current session of the API's runs. */
 	session(agent: AgentRef): Promise<string>
 	/** Begins a new session with an empty short-term memory. Answers with its id. */

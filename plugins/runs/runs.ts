@@ -153,11 +153,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return false
 		},
-		async history(agent, conversation) {
+		async history(agent, conversation, turns) {
 			const name = conversation ?? (await currentSession(store, agent))
 			const lane = await store.get<Lane>(keys.lane(agent.uid, name))
 			if (lane?.value.runs[0] !== undefined) await settled(lane.value.runs[0])
-			return messagesOf(store, agent, name)
+			return messagesOf(store, agent, name, turns)
 		},
 		session: (agent) => currentSession(store, agent),
 		async reset(agent) {

@@ -1,0 +1,26 @@
+import type { Guest, Room } from './room.ts'
+import type { ChatSocket } from './socket.ts'
+
+export interface ChatSettings {
+	/** Requests that may wait for their replies at the same time, streams included; the next one is answered with 503. */
+	max_waiting: number
+	max_sockets: number
+	/** Seconds after which a stream without a word gets a comment, for the proxies on its way. */
+	heartbeat_s: number
+	/** Seconds between pings of a WebSocket; one that is not answered until the next ends it. */
+	ping_s: number
+	/** Seconds for which the client of a stream may take nothing of what waits for it. */
+	stall_timeout_s: number
+}
+
+export interface LegacyChat {
+	/** Requests that wait for a reply, streams included. */
+	readonly waiting: Room<Guest>
+	readonly sockets: Room<ChatSocket>
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		'legacy-chat': LegacyChat
+	}
+}

@@ -1,0 +1,144 @@
+/** One message on its way to its reply. */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { FaultCode } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Runs } from '../runs/contract.ts'
+import { promptOf } from './message.ts'
+import type { ChatMessage } from './message.ts'
+import { Telling } from './telling.ts'
+import type { End, Listener } from './telling.ts'
+
+export type Reply =
+	| {
+			status: 'answered'
+			content: string
+			/** The tokens that the listener was given add up to `content`. */
+			whole: boolean
+			metadata: Metadata
+	  }
+	| { status: 'failed'; code: FaultCode; message: string }
+
+export interface Metadata {
+	/** Null where no model was asked. */
+	model: string | null
+	/** Input and output tokens. */
+	tokens_used: number
+	processing_time_ms: number
+	/** Names of the tools that were called, each once. */
+	skills_invoked: string[]
+	/** The reply is a question, and the next message of the session its answer. */
+	question_id?: string
+}
+
+export interface Exchange {
+	run_id: string
+	/** Rejects with the reason of `signal` where that aborts first; the run goes on then. */
+	reply: Promise<Reply>
+}
+
+type Place = Pick<Context, 'events' | 'use'>
+
+const nobody: Listener = { token() {}, invokeStart() {}, invokeEnd() {} }
+
+/**
+ * Says something to an agent in its current session: the answer to its question where it has asked one here, otherwise a
+ * new run. Settles once that is durable. The listener may hear of it before, and hears nothing once the reply has settled.
+ *
+ * Throws `not_found`, `queue_full`, or `conflict` where the session waits for the answer to a question of another kind of
+ * run: nobody on this surface has seen it.
+ */
+export async function begin(
+	ctx: Place,
+	agent: AgentRef,
+	said: ChatMessage,
+	signal: AbortSignal,
+	listener: Listener = nobody,
+): Promise<Exchange> {
+	const began = performance.now()
+	const telling = new Telling(listener)
+	const reply = Promise.withResolvers<Reply>()
+	reply.promise.catch(() => {}) // who has left does not look at it
+	let run_id: string | undefined
+	let stop = (): void => {}
+
+	const listen = (run: string): void => {
+		if (run === run_id || signal.aborted) return
+		stop()
+		run_id = run
+		stop = ctx.events.subscribe({ run_id: run }, ({ event }) => {
+			const end = telling.hear(event)
+			if (end) finish(end)
+		})
+	}
+	const finish = (end: End): void => {
+		stop()
+		signal.removeEventListener('abort', leave)
+		if (end.status === 'failed') return reply.resolve(end)
+		const { text, isWhole, model, tokens_used, skills } = telling
+		const metadata: Metadata = {
+			model,
+			tokens_used,
+			processing_time_ms: Math.round(performance.now() - began),
+			skills_invoked: [...skills],
+			...(end.question_id !== undefined && { question_id: end.question_id }),
+		}
+		reply.resolve({ status: 'answered', content: text, whole: isWhole, metadata })
+	}
+	const leave = (): void => {
+		stop()
+		reply.reject(signal.reason)
+	}
+
+	signal.addEventListener('abort', leave, { once: true })
+	if (signal.aborted) leave()
+	try {
+		return { run_id: await say(ctx.use('runs'), agent, promptOf(said), listen), reply: reply.promise }
+	} catch (error) {
+		stop()
+		signal.removeEventListener('abort', leave)
+		throw error
+	}
+}
+
+/** `listen` is called before anything can happen in the run. */
+async function say(runs: Runs, agent: AgentRef, prompt: string, listen: (run_id: string) => void): Promise<string> {
+	const conversation = await runs.session(agent)
+	const asked = await questionIn(runs, agent, conversation)
+	if (asked) {
+		listen(asked.run_id)
+		try {
+			await runs.answer(agent, asked.question_id, prompt)
+			return asked.run_id
+		} catch (error) {
+			// Somebody else answered, or the run was stopped meanwhile: then it is a message like any other.
+			if (!isFault(error, 'already_answered', 'conflict', 'not_found')) throw error
+		}
+	}
+	const also = (run_id: string): Promise<[]> => {
+		listen(run_id)
+		return Promise.resolve([])
+	}
+	return (await runs.start(agent, { prompt, conversation, trigger: 'chat', also })).run_id
+}
+
+/** The question for whose answer the conversation waits. */
+async function questionIn(
+	runs: Runs,
+	agent: AgentRef,
+	conversation: string,
+): Promise<{ run_id: string; question_id: string } | undefined> {
+	for (const { run_id, question_id } of await runs.questions(agent)) {
+		const run = await runs.get(run_id).catch((error: unknown) => {
+			if (isFault(error, 'not_found')) return undefined // its agent is being deleted
+			throw error
+		})
+		if (run?.conversation !== conversation) continue
+		if (run.trigger === 'chat') return { run_id, question_id }
+		throw new Fault(
+			'conflict',
+			`this session waits for the answer to a question of run ${run_id}, which was started elsewhere; ` +
+				`answer it by POST /v1/agents/${agent.name}/ask-responses/${question_id} of the main API, or begin a new session`,
+		)
+	}
+	return undefined
+}

@@ -1,0 +1,43 @@
+import { Fault } from '../../core/errors.ts'
+import { definePlugin } from '../../core/plugin.ts'
+import type { ChatSettings, LegacyChat } from './contract.ts'
+import { shapeErrors } from './errors.ts'
+import { Room } from './room.ts'
+import type { Guest } from './room.ts'
+import { routes } from './routes.ts'
+import type { ChatSocket } from './socket.ts'
+import { restarting, upgrades } from './upgrade.ts'
+
+/** The older chat surface, on an address of its own: a message, and its reply. Runs, sessions and limits are the main API's. */
+export default definePlugin<ChatSettings>({
+	name: 'legacy-chat',
+	needs: ['auth', 'agents', 'runs'],
+	config: (joi) =>
+		joi.object<ChatSettings>({
+			max_waiting: joi.number().integer().min(1).max(20_000).default(1_000),
+			max_sockets: joi.number().integer().min(1).max(20_000).default(1_000),
+			heartbeat_s: joi.number().integer().min(1).max(60).default(15),
+			ping_s: joi.number().integer().min(1).max(300).default(30),
+			stall_timeout_s: joi.number().integer().min(1).max(300).default(30),
+		}),
+	start(ctx): LegacyChat {
+		const { max_waiting, max_sockets } = ctx.config
+		const waiting = new Room<Guest>(ctx, { limit: max_waiting, what: 'requests wait for their replies' })
+		const sockets = new Room<ChatSocket>(ctx, { limit: max_sockets, what: 'WebSockets are open' })
+		ctx.upgrade('legacy', '/api/agents/', upgrades(ctx, sockets))
+		ctx.on('agent.deleted', ({ payload }) => {
+			for (const socket of sockets)
+				if (socket.agent.uid === payload.uid) socket.end(new Fault('not_found', 'the agent was deleted'))
+		})
+		ctx.defer(() => sockets.end(restarting()), 'WebSockets')
+		ctx.defer(() => {
+			// Like every request, they end in the generation in which they began, unless there is no next one.
+			if (ctx.gateway.state() === 'draining') void waiting.end(restarting())
+		}, 'requests that wait')
+		return { waiting, sockets }
+	},
+	legacy(server, ctx) {
+		shapeErrors(server)
+		routes(server, ctx)
+	},
+})

@@ -1,0 +1,200 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault, statusOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type {} from '../runs/contract.ts'
+import type { ChatSettings } from './contract.ts'
+import { answer } from './answer.ts'
+import { errorBody } from './errors.ts'
+import { context, contextText, message } from './message.ts'
+import type { ChatMessage } from './message.ts'
+import type { Guest, Room } from './room.ts'
+import { stream } from './stream.ts'
+import type { ChatRequest } from './stream.ts'
+
+const HISTORY_DEFAULT = 50
+const HISTORY_LIMIT = 1_000
+
+const success = Joi.valid(true).required()
+const params = Joi.object({ name: Joi.string().max(64).required().description('Name of the agent.') })
+const answered = Joi.object({
+	success,
+	response: Joi.string().allow('').required().description('What the agent says, or what it asks.'),
+	metadata: Joi.object({
+		model: Joi.string().allow(null).required(),
+		tokens_used: Joi.number().integer().required(),
+		processing_time_ms: Joi.number().integer().required(),
+		skills_invoked: Joi.array().items(Joi.string()).required().description('Tools that were called, each once.'),
+		question_id: Joi.string().description('The response is a question; the next message of the session answers it.'),
+	}).required(),
+}).id('ChatAnswer')
+const conversation = Joi.object({
+	session_id: Joi.string().required(),
+	messages: Joi.array()
+		.items(
+			Joi.object({
+				role: Joi.valid('user', 'assistant').required(),
+				content: Joi.string().allow('').required(),
+				timestamp: Joi.string().isoDate().required(),
+			}),
+		)
+		.required(),
+}).id('Conversation')
+
+const streamNotes =
+	'Server-Sent Events with names: `token` {content}, `invoke_start` {skill, args}, `invoke_end` {result}, then `done` {tokens_used, processing_time_ms, question_id?} or `error` {error, response?}. The tokens add up to the reply.'
+/** The run may fail with any status of the table of errors. */
+const ofRun = { openapi: { errors: [409, 502, 503, 504] } }
+
+type Name = { name: string }
+
+export function routes(server: Server, ctx: Context<ChatSettings>): void {
+	const waiting = (): Room<Guest> => ctx.use('legacy-chat').waiting
+	const agentOf = (name: string): Promise<AgentRecord> => ctx.use('agents').get(name)
+
+	server.route<{ Params: Name; Payload: ChatMessage & { stream: boolean } }>({
+		method: 'POST',
+		path: '/api/agents/{name}/chat',
+		options: {
+			description: 'Say something to an agent and wait for its reply',
+			notes: `With \`stream: true\` as GET /api/agents/{name}/chat/stream. ${streamNotes}`,
+			tags: ['api', 'chat'],
+			auth: scoped('runs:write'),
+			plugins: ofRun,
+			validate: {
+				params,
+				payload: Joi.object({
+					message,
+					stream: Joi.boolean().default(false).description('Answer as a stream of events.'),
+					context,
+				})
+					.required()
+					.prefs({ convert: false }),
+			},
+			response: { status: { 200: answered } },
+		},
+		handler: async (request, h) => {
+			const { stream: wantsStream, ...said } = request.payload
+			const agent = await agentOf(request.params.name)
+			const chat: ChatRequest = { agent, said, credentials: request.auth.credentials, response: request.raw.res }
+			if (wantsStream) {
+				await stream(ctx, waiting(), chat)
+				return h.abandon
+			}
+			const reply = await answer(ctx, waiting(), chat)
+			if (reply.status === 'answered') return { success: true, response: reply.content, metadata: reply.metadata }
+			return h.response(errorBody(reply.message)).code(statusOf[reply.code])
+		},
+	})
+	server.route<{ Params: Name; Query: ChatMessage }>({
+		method: 'GET',
+		path: '/api/agents/{name}/chat/stream',
+		options: {
+			description: 'Say something to an agent and follow its reply',
+			notes: streamNotes,
+			tags: ['api', 'chat'],
+			auth: scoped('runs:write'),
+			plugins: { openapi: { produces: 'text/event-stream', errors: [409, 429, 503] } },
+			validate: { params, query: Joi.object({ message, context: contextText }) },
+		},
+		handler: async (request, h) => {
+			const agent = await agentOf(request.params.name)
+			// Neither says anything: a look at the headers, and an EventSource that connects again by itself.
+			if (request.method === 'head') return h.response('').code(200).type('text/event-stream')
+			if (request.headers['last-event-id']) return h.response().code(204)
+			const { credentials } = request.auth
+			await stream(ctx, waiting(), { agent, said: request.query, credentials, response: request.raw.res })
+			return h.abandon
+		},
+	})
+	server.route<{ Params: Name }>({
+		method: 'GET',
+		path: '/api/agents/{name}/chat/ws',
+		options: {
+			description: 'Talk to an agent over a WebSocket',
+			tags: ['api', 'chat'],
+			auth: scoped('runs:write'),
+			validate: { params },
+		},
+		handler: () => {
+			throw new Fault(
+				'invalid_request',
+				'this is a WebSocket; send the headers Connection: Upgrade, Upgrade: websocket',
+			)
+		},
+	})
+	server.route<{ Params: Name }>({
+		method: 'POST',
+		path: '/api/agents/{name}/session/new',
+		options: {
+			description: 'Begin a new session',
+			notes: 'The same sessions as POST /v1/agents/{name}/reset of the main API.',
+			tags: ['api', 'chat'],
+			auth: scoped('agents:write'),
+			validate: { params, payload: Joi.object({}).allow(null) },
+			response: {
+				status: {
+					200: Joi.object({ success, session_id: Joi.string().required(), message: Joi.string().required() }),
+				},
+			},
+		},
+		handler: async (request) => {
+			const session_id = await ctx.use('runs').reset(await agentOf(request.params.name))
+			return { success: true, session_id, message: 'a new session has begun' }
+		},
+	})
+	server.route<{ Params: Name; Query: { limit: number; session?: string } }>({
+		method: 'GET',
+		path: '/api/agents/{name}/conversation',
+		options: {
+			description: 'Messages of a session, oldest first',
+			tags: ['api', 'chat'],
+			auth: scoped('agents:read'),
+			validate: {
+				params,
+				query: Joi.object({
+					limit: Joi.number()
+						.integer()
+						.min(1)
+						.max(HISTORY_LIMIT)
+						.default(HISTORY_DEFAULT)
+						.description('How many at most, the newest.'),
+					session: Joi.string().max(64).description('Id of an earlier session. Default the current one.'),
+				}),
+			},
+			response: { status: { 200: conversation } },
+		},
+		handler: async (request) => {
+			const runs = ctx.use('runs')
+			const agent = await agentOf(request.params.name)
+			const { limit, session } = request.query
+			const current = await runs.session(agent)
+			const session_id = session ?? current
+			const messages = await runs.history(agent, session_id, limit) // each turn has one message at least
+			if (messages.length === 0 && session_id !== current) {
+				const known = 'leave session out for the current one'
+				throw new Fault('not_found', `agent "${agent.name}" has no session "${session_id}" with messages; ${known}`)
+			}
+			return { session_id, messages: messages.slice(-limit) }
+		},
+	})
+	server.route<{ Params: Name }>({
+		method: 'DELETE',
+		path: '/api/agents/{name}/conversation',
+		options: {
+			description: 'Clear the conversation',
+			notes:
+				'A new session begins, and its history is empty. The old one stays readable by its id for as long as its runs are kept.',
+			tags: ['api', 'chat'],
+			auth: scoped('agents:write'),
+			validate: { params },
+			response: { status: { 200: Joi.object({ success, message: Joi.string().required() }) } },
+		},
+		handler: async (request) => {
+			await ctx.use('runs').reset(await agentOf(request.params.name))
+			return { success: true, message: 'the conversation is empty; a new session has begun' }
+		},
+	})
+}

@@ -1,0 +1,144 @@
+/** One open WebSocket: one message after another, each with its reply as frames. */
+import Joi from 'joi'
+import type { RawData, WebSocket } from 'ws'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type { ChatSettings } from './contract.ts'
+import { begin } from './exchange.ts'
+import { context, message } from './message.ts'
+import type { ChatMessage } from './message.ts'
+import { revoked } from './room.ts'
+import type { Guest } from './room.ts'
+
+/** Every frame has `content`, so that a client may simply show it. */
+type Frame =
+	| { type: 'token'; content: string }
+	| { type: 'invoke_start'; content: ''; skill: string; args: unknown }
+	| { type: 'invoke_end'; content: ''; result: string }
+	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id?: string }
+	| { type: 'error'; content: string }
+
+type Place = Pick<Context<ChatSettings>, 'events' | 'use' | 'log' | 'gateway' | 'config'>
+
+export interface ChatSocketOptions {
+	agent: AgentRef
+	credentials: Credentials
+	/** Called once, when it is over. */
+	closed: () => void
+}
+
+/** Messages that wait while another one is being answered. */
+const WAITING_LIMIT = 8
+/** For the other side to answer a close. */
+const CLOSE_MS = 1_000
+/** Bytes that may wait for a client. The last frame of a reply comes on top. */
+const BACKLOG_LIMIT = 1024 * 1024
+
+const schema = Joi.object<ChatMessage>({ message, context })
+	.required()
+	.label('the frame')
+	// Of very many mistakes one is told.
+	.prefs({ convert: false, abortEarly: true, errors: { wrap: { label: false } } })
+
+export class ChatSocket implements Guest {
+	readonly agent: AgentRef
+	readonly credentials: Credentials
+	readonly #ctx: Place
+	readonly #socket: WebSocket
+	readonly #left = new AbortController()
+	readonly #waiting: ChatMessage[] = []
+	#busy = false
+	#pinged = performance.now()
+	#answered = true
+
+	constructor(ctx: Place, socket: WebSocket, { agent, credentials, closed }: ChatSocketOptions) {
+		this.#ctx = ctx
+		this.#socket = socket
+		this.agent = agent
+		this.credentials = credentials
+		socket.on('message', (data, isBinary) => this.#take(data, isBinary))
+		socket.on('pong', () => (this.#answered = true))
+		socket.on('error', () => {}) // it is closed with the code that fits, such as 1009
+		socket.once('close', () => {
+			this.#left.abort(new Fault('stopped', 'the client has left'))
+			closed()
+		})
+	}
+
+	end(why: Fault): void {
+		if (this.#left.signal.aborted) return
+		this.#left.abort(why)
+		const restart = this.#ctx.gateway.state() === 'draining' ? 1001 : 1012
+		this.#socket.close(why.code === 'unavailable' ? restart : 1008, why.message)
+		const cut = setTimeout(() => this.#socket.terminate(), CLOSE_MS)
+		this.#socket.once('close', () => clearTimeout(cut))
+	}
+
+	beat(now: number): void {
+		if (now - this.#pinged < this.#ctx.config.ping_s * 1000) return
+		this.#pinged = now
+		if (!this.#answered) return this.#socket.terminate()
+		this.#answered = false
+		this.#socket.ping()
+	}
+
+	#take(data: RawData, isBinary: boolean): void {
+		if (this.#left.signal.aborted) return
+		const said = isBinary ? 'send text frames with JSON such as {"message": "hello"}' : parse(data)
+		if (typeof said === 'string') return this.#send({ type: 'error', content: said })
+		if (this.#waiting.length >= WAITING_LIMIT) {
+			const content = `${WAITING_LIMIT} messages wait already; wait for their replies before you send more`
+			return this.#send({ type: 'error', content })
+		}
+		this.#waiting.push(said)
+		if (!this.#busy) void this.#work()
+	}
+
+	async #work(): Promise<void> {
+		this.#busy = true
+		for (let said = this.#waiting.shift(); said && !this.#left.signal.aborted; said = this.#waiting.shift())
+			await this.#answer(said)
+		this.#busy = false
+	}
+
+	async #answer(asked: ChatMessage): Promise<void> {
+		const { signal } = this.#left
+		try {
+			if (!(await this.#ctx.use('auth').check(this.credentials))) return this.end(revoked())
+			signal.throwIfAborted()
+			const { reply } = await begin(this.#ctx, this.agent, asked, signal, {
+				token: (content) => this.#send({ type: 'token', content }),
+				invokeStart: (skill, args) => this.#send({ type: 'invoke_start', content: '', skill, args }),
+				invokeEnd: (result) => this.#send({ type: 'invoke_end', content: '', result }),
+			})
+			const said = await reply
+			if (said.status === 'failed') return this.#send({ type: 'error', content: said.message }, true)
+			const { tokens_used, processing_time_ms, question_id } = said.metadata
+			const also = question_id === undefined ? {} : { question_id }
+			this.#send({ type: 'done', content: said.content, tokens_used, processing_time_ms, ...also }, true)
+		} catch (error) {
+			if (signal.aborted) return
+			if (!isFault(error)) this.#ctx.log.error({ err: error, agent: this.agent.name }, 'a chat message failed')
+			this.#send({ type: 'error', content: isFault(error) ? error.message : 'the gateway failed; its log says why' })
+		}
+	}
+
+	#send(frame: Frame, last = false): void {
+		if (this.#left.signal.aborted) return
+		if (!last && this.#socket.bufferedAmount > BACKLOG_LIMIT) this.#socket.terminate()
+		else this.#socket.send(JSON.stringify(frame), () => {}) // a client that has left is noticed by `close`
+	}
+}
+
+/** Answers with what is wrong, where something is. */
+function parse(data: RawData): ChatMessage | string {
+	let value: unknown
+	try {
+		value = JSON.parse(String(data))
+	} catch {
+		return 'the frame is not JSON; send one object such as {"message": "hello"}'
+	}
+	const checked = schema.validate(value)
+	return checked.error ? checked.error.message : checked.value
+}

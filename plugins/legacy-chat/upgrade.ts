@@ -1,0 +1,91 @@
+/** From an HTTP upgrade to an open WebSocket, or to an answer that says why not. */
+import type { IncomingMessage } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { WebSocketServer } from 'ws'
+import { Fault, isFault, toBoom } from '../../core/errors.ts'
+import type { Context, UpgradeHandler } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import type { ChatSettings } from './contract.ts'
+import { errorBody } from './errors.ts'
+import type { Room } from './room.ts'
+import { ChatSocket } from './socket.ts'
+
+/** Of one frame, or of the fragments of one: above it the socket is closed with 1009. A message has a limit of its own. */
+const PAYLOAD_LIMIT_BYTES = 1024 * 1024
+const FRAGMENT_LIMIT = 1024
+/** For a client to take a refusal. */
+const REFUSAL_MS = 1_000
+
+const path = /^\/api\/agents\/([^/?#]+)\/chat\/ws\/?(?:\?.*)?$/
+
+export function upgrades(ctx: Context<ChatSettings>, room: Room<ChatSocket>): UpgradeHandler {
+	let server: Promise<WebSocketServer> | undefined
+
+	const take = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
+		const name = nameIn(request.url ?? '')
+		const auth = ctx.use('auth')
+		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] })
+		const agent = await ctx.use('agents').get(name)
+		const wss = await (server ??= load())
+		if (ctx.signal.aborted) throw restarting()
+		room.check()
+		if (socket.destroyed) return
+		wss.handleUpgrade(request, socket, head, (opened) => {
+			const chat = new ChatSocket(ctx, opened, { agent, credentials, closed: () => room.leave(chat) })
+			room.enter(chat)
+		})
+	}
+	return (request, socket, head) => {
+		take(request, socket, head).catch((error: unknown) => {
+			if (!isFault(error)) ctx.log.error({ err: error }, 'a WebSocket could not be opened')
+			refuse(socket, isFault(error) ? error : new Fault('internal', 'the gateway failed; its log says why'))
+		})
+	}
+}
+
+export function restarting(): Fault {
+	const message = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
+	return new Fault('unavailable', message, { headers: { 'retry-after': '5' } })
+}
+
+/** With the first client that wants one: an idle gateway does not have it in memory. */
+async function load(): Promise<WebSocketServer> {
+	const ws = await import('ws')
+	const server = new ws.WebSocketServer({
+		noServer: true,
+		clientTracking: false,
+		perMessageDeflate: false,
+		maxPayload: PAYLOAD_LIMIT_BYTES,
+		maxFragments: FRAGMENT_LIMIT,
+	})
+	server.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
+	return server
+}
+
+function nameIn(url: string): string {
+	const name = path.exec(url)?.[1]
+	if (name === undefined)
+		throw new Fault('not_found', 'no upgrade is taken at this path; a WebSocket is at /api/agents/:name/chat/ws')
+	try {
+		return decodeURIComponent(name)
+	} catch {
+		throw new Fault('invalid_request', 'the name in the path is not well encoded')
+	}
+}
+
+function refuse(socket: Duplex, fault: Fault): void {
+	const { statusCode, headers } = toBoom(fault).output
+	const body = JSON.stringify(errorBody(fault.message))
+	const lines = Object.entries({
+		...headers,
+		'content-type': 'application/json; charset=utf-8',
+		'content-length': Buffer.byteLength(body),
+		connection: 'close',
+	}).map(([header, value]) => `${header}: ${String(value)}\r\n`)
+	socket.end(`HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}\r\n${lines.join('')}\r\n${body}`)
+	// Its own end need not come by itself.
+	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
+	socket.once('close', () => clearTimeout(cut))
+	socket.resume()
+}

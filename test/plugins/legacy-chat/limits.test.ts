@@ -1,0 +1,222 @@
+/** What is bounded on the older chat surface, and what becomes of it in a reload and at the end. */
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import type { HeldModel } from '../../support/held-model.ts'
+import { chatOf, fails, frameOf, rawUpgrade, refusal } from './chat.ts'
+import type { Chat } from './chat.ts'
+
+/** A tool that makes its agent say more than the kernel's buffers of one connection hold, at the pace of a reader. */
+const flood = `
+export default {
+	name: 'flood',
+	start(ctx) {
+		ctx.primitive({
+			name: 'flood.talk',
+			description: 'Talks.',
+			async run({ count }, call) {
+				const content = 'x'.repeat(64 * 1024)
+				for (let n = 0; n < count; n++) {
+					call.emit({ event_type: 'model.stream', payload: { content } })
+					await new Promise((resolve) => setTimeout(resolve, 1))
+				}
+			},
+		})
+	},
+}
+`
+
+interface World {
+	gateway: TestGateway
+	chat: Chat
+	model: HeldModel
+	/** Writes gateway.yaml anew, and waits until that is in force. */
+	change(settings: string): Promise<void>
+}
+
+async function start(t: Test, settings: string, grace_s = 0): Promise<World> {
+	const model = await startHeldModel()
+	const configOf = (these: string): string =>
+		`server: {shutdown_grace_s: ${grace_s}}
+default_provider: held
+providers:
+  held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}
+  offline: {kind: offline}
+plugins:
+  flood: true
+  legacy-chat: ${these}
+`
+	const gateway = await startGateway({
+		config: configOf(settings),
+		files: { 'plugins/flood/index.js': flood },
+	})
+	t.teardown(async () => {
+		await gateway.stop()
+		await model.stop()
+	})
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	await gateway.request('POST', '/v1/agents', { body: { name: 'talker', config: { provider: 'offline' } } })
+	return {
+		gateway,
+		chat: chatOf(gateway),
+		model,
+		async change(these) {
+			writeFileSync(join(gateway.home, 'config', 'gateway.yaml'), configOf(these))
+			await gateway.running.gateway.reload()
+		},
+	}
+}
+
+const PIECE = 64 * 1024
+const talk = (count: number): string => `/tool flood.talk {"count":${count}}`
+
+void t.test('of requests that wait, streams included, and of sockets there are so many at most', async (t) => {
+	const { chat, gateway, model } = await start(t, '{max_waiting: 2, max_sockets: 1}')
+	const waiting = chat.say('ada', { message: 'one' })
+	const call = await model.called('one')
+	const stream = await chat.stream('ada', { message: 'two' })
+	for (const full of [
+		await chat.say('ada', { message: 'three' }),
+		await chat.request('GET', '/api/agents/ada/chat/stream?message=three'),
+	]) {
+		fails(t, full, 503, /2 requests wait for their replies/)
+		t.match(full.headers.get('retry-after'), /^\d+$/)
+	}
+	stream.close()
+	call.answer('1')
+	t.equal((await waiting).status, 200)
+	;(await model.called('two')).answer('2')
+	const again = chat.say('ada', { message: 'three' })
+	;(await model.called('three')).answer('3')
+	t.equal((await again).status, 200)
+	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 3, 'what found no room started nothing')
+
+	const { socket, closed } = await chat.open('ada')
+	const refused = await refusal(chat.open('ada'))
+	fails(t, refused, 503, /1 WebSockets are open/)
+	t.match(refused.headers['retry-after'], /^\d+$/)
+	socket.close()
+	await closed
+	const second = await chat.open('ada')
+	second.socket.close()
+})
+
+void t.test('a quiet stream gets comments, and ends with its token', async (t) => {
+	const { chat, gateway, model } = await start(t, '{heartbeat_s: 1}')
+	const { id, token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })).body
+	const stream = await chat.stream('ada', { message: 'slowly' }, { token })
+	const waiting = chat.say('ada', { message: 'behind it' }, { token })
+	const call = await model.called('slowly')
+	await stream.until(() => stream.comments.includes('still here'), 'a comment')
+	await gateway.request('DELETE', `/v1/auth/tokens/${id}`)
+	t.match(await stream.last(), { event: 'error', data: { error: 'the token is no longer valid' } })
+	fails(t, await waiting, 401, /no longer valid/)
+	call.answer('done')
+	;(await model.called('behind it')).answer('done too')
+})
+
+void t.test('a client that reads nothing is cut off, one that reads gets everything', async (t) => {
+	const { chat, gateway } = await start(t, '{stall_timeout_s: 1}')
+	const ended = (): Promise<unknown> =>
+		new Promise((resolve) => gateway.running.gateway.events.subscribe({ types: ['run.completed'] }, resolve))
+	let over = ended()
+	const count = 150
+	const deaf = connect(Number(new URL(chat.url).port), '127.0.0.1')
+	deaf.pause()
+	deaf.on('error', () => {})
+	deaf.write(
+		`GET /api/agents/talker/chat/stream?message=${encodeURIComponent(talk(count))} HTTP/1.1\r\nhost: localhost\r\n\r\n`,
+	)
+	await over
+	t.ok((await takenBy(deaf)) < count * PIECE)
+
+	const stream = await chat.stream('talker', { message: talk(40) })
+	await stream.closed
+	const pieces = stream.events.filter(({ data }) => String(data.content).length === PIECE)
+	t.equal(pieces.length, 40)
+
+	over = ended()
+	const { socket } = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
+	socket.pause()
+	socket.write(frameOf(1, JSON.stringify({ message: talk(count) })))
+	await over
+	t.ok((await takenBy(socket)) < count * PIECE)
+})
+
+void t.test('a socket whose client does not answer pings ends, one that answers stays', async (t) => {
+	const { chat } = await start(t, '{ping_s: 1}')
+	const good = await chat.open('talker')
+	const { socket } = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
+	socket.resume()
+	await once(socket, 'close')
+	good.send({ message: 'hello' })
+	t.equal((await good.next('done', 'error')).type, 'done')
+	good.socket.close()
+})
+
+void t.test('a reload ends sockets, and lets what waits come to its end', async (t) => {
+	const { chat, model, change } = await start(t, '{ping_s: 30}')
+	const { closed } = await chat.open('ada')
+	const waiting = chat.say('ada', { message: 'before' })
+	const call = await model.called('before')
+	const stream = await chat.stream('ada', { message: 'also before' })
+	await change('{ping_s: 20}')
+	t.match(await closed, { code: 1012, reason: /restarted/ })
+	call.answer('kept.')
+	t.equal((await waiting).body.response, 'Well, kept.')
+	;(await model.called('also before')).answer('kept too.')
+	t.equal((await stream.last()).event, 'done')
+	t.equal(stream.text(), 'Well, kept too.')
+	const next = await chat.open('ada')
+	await change('false')
+	t.match(await next.closed, { code: 1012 })
+	await t.rejects(chat.request('GET', '/'), 'nothing listens there any more')
+})
+
+void t.test('a gateway that stops tells everybody who waits', async (t) => {
+	const { chat, gateway, model } = await start(t, 'true', 1)
+	const socket = await chat.open('talker')
+	const waiting = chat.say('ada', { message: 'hold' })
+	await model.called('hold')
+	const stream = await chat.stream('ada', { message: 'hold too' })
+	// Takes part in no handshake of a close.
+	const deaf = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
+	deaf.socket.pause()
+	const stopped = gateway.stop()
+	fails(t, await waiting, 503, /being restarted/)
+	t.match(await stream.last(), { event: 'error', data: { error: /being restarted/ } })
+	t.match(await socket.closed, { code: 1001 })
+	await stopped
+	deaf.socket.destroy()
+})
+
+void t.test('settings outside their range are refused, and say so', async (t) => {
+	for (const setting of [
+		'max_waiting: 0',
+		'max_sockets: 0',
+		'heartbeat_s: 61',
+		'ping_s: never',
+		'stall_timeout_s: 0',
+		'x: 1',
+	]) {
+		const name = setting.split(':')[0] ?? ''
+		const started = startGateway({ config: `plugins: {legacy-chat: {${setting}}}` })
+		await t.rejects(started, { code: 'config_invalid', message: new RegExp(name) }, setting)
+	}
+})
+
+/** Bytes that a socket finds when it begins to read, up to the end that it must come to. */
+async function takenBy(socket: Socket): Promise<number> {
+	let taken = 0
+	socket.on('data', (data) => (taken += data.length))
+	socket.resume()
+	if (!socket.closed) await once(socket, 'close')
+	return taken
+}
