@@ -146,7 +146,7 @@ export interface Link<Config extends object = object> {
 	readonly log: Logger
 	/** Aborts when the connection shall end; `close` is called then, and nothing of the link does anything any more. */
 	readonly signal: AbortSignal
-	/** The cursor of the newest message that was taken; null where there is none yet. */
+	/** Where the feed stood last, by a message that was taken or by `advance`; null where it never did. */
 	cursor(): Promise<string | null>
 	/** Chats from which messages came, with the newest one that was taken: to ask the platform what came since. At most 1,000, the liveliest first. */
 	chats(): Promise<KnownChat[]>
@@ -157,6 +157,12 @@ export interface Link<Config extends object = object> {
 	 * be the same the next time.
 	 */
 	receive(message: IncomingMessage): Promise<void>
+	/**
+	 * The feed stands there now, and nothing before it is left to take: where it begins on the first connection ever, and
+	 * behind what was nobody's. Settles once that is kept, or at once where it was kept some seconds ago; call it as often
+	 * as you like. In order with `receive`.
+	 */
+	advance(cursor: string): Promise<void>
 	/** For what a connection mends by itself. It begins as `connected`; with an `error` it works, but not as it should. */
 	status(status: LinkStatus, error?: string): void
 	/** The connection is over: it is closed and made anew, after growing delays; never again by itself where `error` is `refused`. */

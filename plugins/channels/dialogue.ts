@@ -137,6 +137,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			await loaded
 			await receive({ ctx, registry, marks, runs, notices }, channel, message)
 		},
+		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),
 		chats: (channel_id) => marks.chats(channel_id),
 		paired(channel, chat, agent_id) {

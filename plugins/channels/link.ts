@@ -3,7 +3,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { ChannelError, ChannelErrorCode, Link, LinkStatus } from './adapter.ts'
 import type { Lane } from './lane.ts'
-import { readMessage } from './messages.ts'
+import { readCursor, readMessage } from './messages.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 
 export interface LinkOptions {
@@ -52,6 +52,15 @@ export function openLink(options: LinkOptions): OpenLink {
 		})
 	}
 
+	const advance = async (cursor: unknown): Promise<void> => {
+		check()
+		const place = readCursor(cursor)
+		await lane(async () => {
+			check()
+			await dialogue.advance(channel.id, place)
+		})
+	}
+
 	return {
 		link: {
 			channel_id: channel.id,
@@ -71,6 +80,11 @@ export function openLink(options: LinkOptions): OpenLink {
 				const taken = receive(message)
 				taken.catch(() => {}) // an adapter that does not look has lost nothing: the platform delivers it again
 				return taken
+			},
+			advance(cursor) {
+				const kept = advance(cursor)
+				kept.catch(() => {}) // nothing is lost by it but the place
+				return kept
 			},
 			status(status, error) {
 				if (signal.aborted || (status !== 'connected' && status !== 'reconnecting')) return

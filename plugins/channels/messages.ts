@@ -6,6 +6,7 @@ const TEXT_LIMIT_BYTES = 100 * 1024
 const WORDS_LIMIT = 256
 
 const externalId = Joi.string().pattern(/^[\x20-\x7e]{1,128}$/, '1 to 128 printable ASCII characters')
+const cursor = Joi.string().max(4_096)
 const message = Joi.object<IncomingMessage>({
 	id: externalId.required(),
 	chat: Joi.object({
@@ -18,7 +19,7 @@ const message = Joi.object<IncomingMessage>({
 	text: Joi.string().allow('').required(),
 	addressed: Joi.boolean().required(),
 	attachment: Joi.string().allow(''),
-	cursor: Joi.string().max(4_096),
+	cursor,
 })
 	.required()
 	.prefs({
@@ -46,6 +47,11 @@ export function readMessage(given: unknown): IncomingMessage {
 		...(attachment !== undefined && { attachment: words(attachment) }),
 		...(cursor !== undefined && { cursor }),
 	}
+}
+
+/** Throws, saying what is wrong with it. */
+export function readCursor(given: unknown): string {
+	return Joi.attempt(given, cursor.required().label('cursor')) as string
 }
 
 function words(text: string): string {

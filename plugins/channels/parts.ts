@@ -43,6 +43,8 @@ export interface Registry {
 export interface Dialogue {
 	/** As `Link.receive` says; calls of one channel come one after another. */
 	receive(channel: LiveChannel, message: IncomingMessage): Promise<void>
+	/** As `Link.advance` says. */
+	advance(channel_id: string, cursor: string): Promise<void>
 	/** As `Link.cursor` and `Link.chats` say. */
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>

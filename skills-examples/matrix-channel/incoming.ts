@@ -39,6 +39,7 @@ export async function openFeed(
 		const { rooms, next_batch } = await sync('', 0)
 		await acceptInvites(rooms)
 		since = next_batch
+		await link.advance(since)
 	}
 
 	return async () => {
@@ -95,6 +96,7 @@ export async function openFeed(
 		// all of them come again, and the gateway knows those that it has.
 		const last = messages.at(-1)
 		for (const message of messages) await link.receive({ ...message, cursor: message === last ? next_batch : since })
+		if (!last) await link.advance(next_batch)
 	}
 
 	/** A room's events since the last sync, oldest first, all of them; none from before the bot was invited. */

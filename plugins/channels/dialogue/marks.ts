@@ -19,6 +19,8 @@ export interface Marks {
 	note(channel_id: string, message: IncomingMessage): Promise<void>
 	/** It was nothing to act upon, and need not be known: only where the feed stands counts. */
 	pass(channel_id: string, message: IncomingMessage): Promise<void>
+	/** The feed stands there, whatever was taken. Kept at the first time, and else every few seconds. */
+	advance(channel_id: string, cursor: string): Promise<void>
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
 	kindOf(channel_id: string, chat_id: string): Promise<ChatKind>
@@ -35,6 +37,8 @@ const CHATS_LIMIT = 1_000
 /** Chats whose record is kept in memory. */
 const CACHE_LIMIT = 5_000
 const BATCH = 50
+/** Between two writes of where a feed stands. */
+const ADVANCE_MS = 5_000
 
 /** Where the feed of a channel stands. */
 interface Feed {
@@ -46,6 +50,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
 	const chats = new Map<string, KnownChatRecord>()
+	const keptAt = new Map<string, number>()
 
 	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
 		const name = `${channel_id} ${chat_id}`
@@ -149,6 +154,15 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const feed = await feedOf(channel_id)
 			feed.cursor = newer(feed.cursor, cursor)
 		},
+		async advance(channel_id, cursor) {
+			const feed = await feedOf(channel_id)
+			const isNew = feed.cursor === null
+			feed.cursor = newer(feed.cursor, cursor)
+			feed.taken++ // it counts for more than what was taken before
+			if (!isNew && performance.now() < (keptAt.get(channel_id) ?? -Infinity) + ADVANCE_MS) return
+			await store.put(keys.feed(channel_id), { ...feed })
+			keptAt.set(channel_id, performance.now())
+		},
 		cursor: async (channel_id) => (await feedOf(channel_id)).cursor,
 		async chats(channel_id) {
 			const found: { chat: KnownChatRecord; last_id: string; taken: number }[] = []
@@ -173,6 +187,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 		async forget(channel_id) {
 			feeds.delete(channel_id)
+			keptAt.delete(channel_id)
 			for (const [name] of chats) if (name.startsWith(`${channel_id} `)) chats.delete(name)
 			await sweep(keys.allNoted(channel_id))
 			await sweep(keys.chats(channel_id))

@@ -202,6 +202,11 @@ export class Desk {
 				taken.catch(() => {}) // as in the gateway: who does not look has lost nothing, since it is delivered again
 				return taken
 			},
+			advance: async (cursor) => {
+				await live.queue
+				live.mustBeOpen()
+				this.#cursor = cursor
+			},
 			status: (status, error) => {
 				if (status !== 'connected' && status !== 'reconnecting') this.#wrong.push(`${String(status)} is no status`)
 				this.told.push(`${status} ${error ?? ''}`)

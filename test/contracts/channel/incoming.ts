@@ -181,6 +181,17 @@ export const incomingChecks: Check[] = [
 		},
 	},
 	{
+		name: 'brings what was said since its first connection, though nothing had come by that',
+		async run(desk) {
+			const chat = await desk.chat('group')
+			const live = await desk.connect()
+			await live.close()
+			await chat.say('the very first')
+			await desk.connect()
+			await desk.heard('the very first')
+		},
+	},
+	{
 		name: 'brings what was said while it was away',
 		async run(desk) {
 			const live = await desk.connect()

@@ -98,8 +98,10 @@ export const paper: ChannelAdapter<{ office: string }> = {
 }
 
 async function listen(link: Link<{ office: string }>, office: Office): Promise<void> {
-	let at = Number((await link.cursor()) ?? office.letters.length)
+	const cursor = await link.cursor()
+	let at = Number(cursor ?? office.letters.length)
 	try {
+		if (cursor === null) await link.advance(String(at))
 		while (!link.signal.aborted) {
 			const letter = office.letters[at]
 			if (!letter) await arrival(office, link.signal)

@@ -58,6 +58,7 @@ export async function connect(
 		log: pino({ level: 'silent' }),
 		signal: ending.signal,
 		cursor: async () => options.cursor ?? null,
+		advance: async () => {},
 		chats: async () => options.chats ?? [],
 		async receive(message) {
 			await options.receive?.(message)

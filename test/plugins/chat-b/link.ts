@@ -34,6 +34,7 @@ export function linkTo({ url, token }: Pick<DiscordServer, 'url' | 'token'>): Te
 		signal: ending.signal,
 		abort: () => ending.abort(new Error('ended by the test')),
 		cursor: async () => null,
+		advance: async () => {},
 		chats: async () => link.known,
 		async receive(message) {
 			await link.gate?.(message)
