@@ -1,0 +1,101 @@
+/** One platform is switched off, on, and set up anew, and a plugin's code is broken, while the other platform talks. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startDiscord } from '../support/discord.ts'
+import { startGateway } from '../support/gateway.ts'
+import { addChannel, stands, until } from '../support/loop.ts'
+import { startTelegram } from '../support/telegram.ts'
+
+const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 1)
+
+void t.test('what happens to Telegram is nothing to Discord, and no message is lost', async (t) => {
+	const [telegram, discord] = await Promise.all([startTelegram(), startDiscord()])
+	const third = (code: string): string => `export default { name: 'third', start(ctx) { ${code} } }`
+	const gateway = await startGateway({ files: { 'plugins/third/index.js': third('') } })
+	t.teardown(async () => {
+		await gateway.stop()
+		await Promise.all([telegram.stop(), discord.stop()])
+	})
+	const configure = (plugins: string): void =>
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), `plugins:\n  third: true\n  ${plugins}\n`)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const a = await addChannel(gateway, telegram.token, { type: 'chat_a', config: { api_root: telegram.url } })
+	const b = await addChannel(gateway, discord.token, { type: 'chat_b', config: { api_root: discord.url } })
+	await stands(gateway, a, 'connected')
+	await stands(gateway, b, 'connected')
+	const [person, room] = [telegram.person(7, 'Grace'), discord.addDirect()]
+	for (const [channel_id, id] of [
+		[a, String(person.id)],
+		[b, room.id],
+	]) {
+		const body = { agent_id: 'ada', channel_id, external_chat_id: id }
+		t.equal((await gateway.request('POST', '/v1/channels/pair', { body })).status, 201)
+	}
+	/** IDENTIFY and RESUME. */
+	const logins = (): number => discord.received.filter(({ op }) => op === 2 || op === 6).length
+	t.equal(logins(), 1)
+
+	// Discord talks all the time, one message after another.
+	let isTalking = true
+	let answered = 0
+	const talk = async (): Promise<void> => {
+		for (let n = 1; isTalking; n++) {
+			discord.say(room, `word ${n}.`)
+			await until(
+				() => discord.written(room).filter(({ content }) => content.includes(`word ${n}.`)).length,
+				(count) => count > 0,
+			)
+			answered = n
+		}
+	}
+	const talking = talk()
+	const someTalk = async (): Promise<void> => {
+		const before = answered
+		await until(
+			() => answered,
+			(count) => count > before,
+		)
+	}
+
+	const asked: string[] = []
+	const ask = (text: string): void => {
+		asked.push(text)
+		telegram.say(person, text)
+	}
+	for (let round = 1; round <= ROUNDS; round++) {
+		ask(`on ${round}.`)
+		configure('chat-a: false')
+		await stands(gateway, a, 'disabled')
+		ask(`off ${round}.`)
+		await someTalk()
+		// Broken code of a third party changes nothing; mended code applies.
+		writeFileSync(join(gateway.home, 'plugins/third/index.js'), 'export default {')
+		await until(
+			async () =>
+				(await gateway.request('GET', '/v1/plugins')).body.find((one: { name: string }) => one.name === 'third'),
+			(one) => one.last_error !== null,
+		)
+		await someTalk()
+		writeFileSync(join(gateway.home, 'plugins/third/index.js'), third(`ctx.log.debug('${round}')`))
+		configure('chat-a: true')
+		await stands(gateway, a, 'connected')
+		const change = { config: { answer: round % 2 === 0 ? 'all' : 'mentions' } }
+		t.equal((await gateway.request('PATCH', `/v1/channels/${a}`, { body: change })).status, 200)
+		await someTalk()
+	}
+	await until(
+		() => asked.filter((text) => telegram.messages(person).some((one) => one.text.includes(text))).length,
+		(count) => count === asked.length,
+	)
+	isTalking = false
+	await talking
+
+	const times = (texts: string[], text: string): number => texts.filter((one) => one.includes(text)).length
+	const said = telegram.messages(person).map(({ text }) => text)
+	for (const text of asked) t.equal(times(said, text), 1, `"${text}" was answered once`)
+	const written = discord.written(room).map(({ content }) => content)
+	for (let n = 1; n <= answered; n++) if (times(written, `word ${n}.`) !== 1) t.fail(`word ${n}. was not answered once`)
+	t.ok(answered > ROUNDS)
+	t.equal(logins(), 1, 'Discord saw one connection all the time')
+})
