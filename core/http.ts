@@ -1,6 +1,5 @@
 /** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
 import { isBoom } from '@hapi/boom'
-import type { Boom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
 import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 import Joi from 'joi'
@@ -47,9 +46,9 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 	server.ext('onPreAuth', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
-		const answer = shapeError(request, h, log)
-		hideSecrets(isBoom(answer) ? answer : request.response, redactor)
-		return answer
+		shapeError(request, log)
+		hideSecrets(request.response, redactor, request.app.reveals)
+		return h.continue
 	})
 	return server
 }
@@ -109,13 +108,17 @@ function refuseFirstMistake(request: Request, h: ResponseToolkit): void {
 	if (error) refuse(request, h, error)
 }
 
-function shapeError(request: Request, h: ResponseToolkit, log: Logger): symbol | Boom {
+/** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
+function shapeError(request: Request, log: Logger): void {
 	const { response } = request
 	if (!isBoom(response)) {
 		response.header('x-content-type-options', 'nosniff')
-		return h.continue
+		return
 	}
-	if (response instanceof Fault) return toBoom(response)
+	if (response instanceof Fault) {
+		response.output = toBoom(response).output
+		return
+	}
 	const status = response.output.statusCode
 	if (status >= 500)
 		log.error(
@@ -128,14 +131,13 @@ function shapeError(request: Request, h: ResponseToolkit, log: Logger): symbol |
 	if (status === 404 && response.message === 'Not Found') {
 		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${request.path}; GET /v1/openapi.json lists what there is`
 	}
-	return h.continue
 }
 
 /** Streams are made of events, which hold none. */
-function hideSecrets(answer: Request['response'], redactor: Redactor): void {
+function hideSecrets(answer: Request['response'], redactor: Redactor, except?: ReadonlySet<string>): void {
 	if (isBoom(answer)) answer.output.payload = redactor.data(answer.output.payload, 'response')
 	else if (answer.variety === 'plain')
-		Object.assign(answer, { source: redactor.data(answer.source as unknown, 'response') })
+		Object.assign(answer, { source: redactor.data(answer.source as unknown, 'response', except) })
 }
 
 /** What hapi says in words that do not tell what to change. */

@@ -38,6 +38,10 @@ declare module '@hapi/hapi' {
 	interface PluginSpecificConfiguration {
 		openapi?: OpenApiHints
 	}
+	interface RequestApplicationState {
+		/** Ids of secrets that the answer may show: the one that it has just made and gives out. */
+		reveals?: ReadonlySet<string>
+	}
 	interface ServerAuth {
 		/** With the default where the route says nothing; false where it takes everybody. */
 		lookup(route: RequestRoute): RouteAccess | false

@@ -1,0 +1,93 @@
+/** A delivery that is as it should be becomes a run: both, and what counts and recognises it, are one commit. */
+import { isFault } from '../../core/errors.ts'
+import { newId } from '../../core/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Op, Store } from '../../core/store/ports.ts'
+import type {} from '../runs/contract.ts'
+import type { Arrival } from './arrival.ts'
+import type { AcceptedDelivery, WebhookSettings } from './contract.ts'
+import { promptFor } from './prompt.ts'
+import { keys, sha256 } from './records.ts'
+import type { AcceptedRecord, Counter, Seen, WebhookRecord } from './records.ts'
+import { unknownToken } from './strangers.ts'
+
+export interface Content {
+	/** JSON, as it came. */
+	payload: string
+	/** What the sender calls the kind of event. */
+	event: string | undefined
+	/** What the sender calls this delivery. */
+	sender_id: string | undefined
+}
+
+/** Throws `not_found` where the webhook was rotated or deleted meanwhile, and whatever refuses a run. */
+export async function accept(
+	ctx: Context<WebhookSettings>,
+	arrival: Arrival,
+	{ payload, event, sender_id }: Content,
+): Promise<AcceptedDelivery> {
+	const { agent, webhook } = arrival.hook
+	const delivery_id = newId()
+	const seen = sender_id === undefined ? undefined : sha256(sender_id)
+	let written: Op[] = []
+	try {
+		const { run_id } = await ctx.use('runs').start(agent, {
+			prompt: promptFor(webhook.slug, payload, event),
+			trigger: 'webhook',
+			conversation: `webhook:${delivery_id}`,
+			async also(run_id) {
+				written = []
+				return (written = await opsOf(ctx.store, arrival, { delivery_id, run_id, seen }))
+			},
+		})
+		const accepted = { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id, run_id } }
+		ctx.emit(accepted, agent.name).catch((error: unknown) => ctx.log.error({ err: error }, 'an event was not written'))
+		return { status: 'accepted', delivery_id }
+	} catch (error) {
+		if (error instanceof Repeated) return { status: 'accepted', delivery_id: error.delivery_id }
+		if (!isFault(error, 'not_found')) throw error
+		// The agent was deleted meanwhile, and may have been swept already.
+		for (const { key } of written) await ctx.store.delete(key)
+		throw unknownToken()
+	}
+}
+
+/** The sender has sent it before. */
+class Repeated extends Error {
+	readonly delivery_id: string
+	constructor(delivery_id: string) {
+		super(`repeats ${delivery_id}`)
+		this.delivery_id = delivery_id
+	}
+}
+
+async function opsOf(
+	store: Store,
+	{ hook, slot, source_ip, received_at }: Arrival,
+	{ delivery_id, run_id, seen }: { delivery_id: string; run_id: string; seen: string | undefined },
+): Promise<Op[]> {
+	const { id, slug, token_hash } = hook.webhook
+	const { uid } = hook.agent
+	const present = await store.get<WebhookRecord>(keys.webhook(uid, slug))
+	if (present?.value.token_hash !== token_hash) throw unknownToken()
+	const place = seen === undefined ? undefined : keys.seen(uid, id, seen)
+	const first = place && (await store.get<Seen>(place))
+	if (first) throw new Repeated(first.value.delivery_id)
+	const counter = await store.get<Counter>(keys.count(uid, id, slot))
+	const delivery: AcceptedRecord = {
+		delivery_id,
+		webhook_slug: slug,
+		source_ip,
+		signature_valid: true,
+		run_id,
+		status_code: 200,
+		received_at,
+		...(seen !== undefined && { seen }),
+	}
+	const counted: Counter = { count: (counter?.value.count ?? 0) + 1, last: received_at }
+	return [
+		{ key: keys.accepted(uid, id, delivery_id), value: delivery, expect: null },
+		{ key: keys.count(uid, id, slot), value: counted, expect: counter?.rev ?? null },
+		...(place ? [{ key: place, value: { delivery_id } satisfies Seen, expect: null }] : []),
+	]
+}

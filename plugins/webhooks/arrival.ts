@@ -1,0 +1,18 @@
+import type { AgentRef } from '../../core/plugin.ts'
+import type { WebhookRecord } from './records.ts'
+
+/** A webhook that a token leads to, and whose agent is there. */
+export interface Hook {
+	agent: AgentRef
+	webhook: WebhookRecord
+}
+
+/** A delivery that was let in. */
+export interface Arrival {
+	hook: Hook
+	/** The socket's address. */
+	source_ip: string
+	/** See `Counter`. */
+	slot: number
+	received_at: string
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage } from 'node:http'
+import Boom from '@hapi/boom'
+import { Fault } from '../../core/errors.ts'
+
+export interface BodyLimits {
+	bytes: number
+	ms: number
+}
+
+/**
+ * The bytes of a request's body as they came. Reads no further than the limit, whatever the request says of its length;
+ * then the connection cannot be used again, and hapi closes it. Throws `payload_too_large`; 408 where it takes too long.
+ */
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+	const tooLarge = (): Fault =>
+		new Fault('payload_too_large', `the body has more than the ${limits.bytes} bytes that a delivery may have`)
+	const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+	if (Number(request.headers['content-length'] ?? 0) > limits.bytes) return Promise.reject(tooLarge())
+
+	const parts: Buffer[] = []
+	let size = 0
+	const settle = (): void => {
+		clearTimeout(timer)
+		request.pause()
+		request.off('data', take).off('end', end).off('close', gone)
+	}
+	const take = (part: Buffer): void => {
+		parts.push(part)
+		size += part.length
+		if (size > limits.bytes) fail(tooLarge())
+	}
+	const end = (): void => {
+		settle()
+		resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
+	}
+	const fail = (error: Error): void => {
+		settle()
+		reject(error)
+	}
+	const gone = (): void => fail(new Fault('invalid_request', 'the connection ended before the body did'))
+	const timer = setTimeout(
+		() => fail(Boom.clientTimeout(`the body did not come within ${limits.ms / 1000} seconds`)),
+		limits.ms,
+	)
+	if (request.destroyed) gone()
+	else request.on('data', take).on('end', end).on('close', gone)
+	return promise
+}

@@ -1,0 +1,85 @@
+/** The log of deliveries: those that were accepted by their ids, those that were refused in a ring of 1,000 a webhook. */
+import type { Key, Store } from '../../core/store/ports.ts'
+import type { WebhookDelivery } from './contract.ts'
+import { keys } from './records.ts'
+import type { AcceptedRecord, Counter } from './records.ts'
+
+/** Refused deliveries of one webhook that are kept: whoever knows a token can make as many as they like. */
+const REJECTED = 1_000
+/** Webhooks whose place in the ring is remembered. */
+const REMEMBERED = 1_024
+
+/** Newest first. */
+export async function deliveriesOf(
+	store: Store,
+	uid: string,
+	id: string,
+	{ limit, before }: { limit: number; before?: string },
+): Promise<WebhookDelivery[]> {
+	const found: WebhookDelivery[] = []
+	const after = before === undefined ? {} : { after: keys.accepted(uid, id, before) }
+	const accepted = keys.allAccepted(uid, id)
+	for await (const { value } of store.list<AcceptedRecord>(accepted, { reverse: true, limit, ...after })) {
+		const { seen: _, ...shown } = value
+		found.push(shown)
+	}
+	const rejected = await rejectedOf(store, uid, id)
+	found.push(...rejected.filter(({ delivery_id }) => before === undefined || delivery_id < before))
+	return found.toSorted(newestFirst).slice(0, limit)
+}
+
+/** How many were accepted, and when the last one was. */
+export async function totalsOf(store: Store, uid: string, id: string): Promise<{ count: number; last: string | null }> {
+	let count = 0
+	let last: string | null = null
+	for await (const { value } of store.list<Counter>(keys.counts(uid, id))) {
+		count += value.count
+		if (last === null || value.last > last) last = value.last
+	}
+	return { count, last }
+}
+
+/** Writes refused deliveries, each in the place of the oldest one of its webhook. Answers with its key once it is durable. */
+export function rejectionsOf(store: Store): (uid: string, id: string, delivery: WebhookDelivery) => Promise<Key> {
+	/** The next place of each webhook's ring. */
+	const places = new Map<string, Promise<{ next: number }>>()
+	const placesOf = (uid: string, id: string): Promise<{ next: number }> => {
+		const place = places.get(id) ?? nextPlace(store, uid, id).then((next) => ({ next }))
+		places.delete(id)
+		places.set(id, place)
+		const [oldest = ''] = places.keys()
+		if (places.size > REMEMBERED) places.delete(oldest)
+		place.catch(() => places.delete(id))
+		return place
+	}
+	return async (uid, id, delivery) => {
+		const ring = await placesOf(uid, id)
+		const place = ring.next
+		ring.next = (place + 1) % REJECTED
+		const key = keys.rejected(uid, id, place)
+		await store.put(key, delivery)
+		return key
+	}
+}
+
+/** Behind the newest one. */
+async function nextPlace(store: Store, uid: string, id: string): Promise<number> {
+	let newest = ''
+	let next = 0
+	for await (const { key, value } of store.list<WebhookDelivery>(keys.allRejected(uid, id))) {
+		if (value.delivery_id < newest) continue
+		newest = value.delivery_id
+		next = (Number(key.at(-1)) + 1) % REJECTED
+	}
+	return next
+}
+
+async function rejectedOf(store: Store, uid: string, id: string): Promise<WebhookDelivery[]> {
+	const found: WebhookDelivery[] = []
+	for await (const { value } of store.list<WebhookDelivery>(keys.allRejected(uid, id))) found.push(value)
+	return found
+}
+
+function newestFirst(a: WebhookDelivery, b: WebhookDelivery): number {
+	return a.delivery_id < b.delivery_id ? 1 : -1
+}

@@ -1,0 +1,36 @@
+/** What a delivery carries, once its signature is known to be right. */
+import type { IncomingHttpHeaders } from 'node:http'
+
+type Payload = { payload: string; problem?: undefined } | { payload?: undefined; problem: string }
+
+/** The body as text, which is valid JSON of any kind; or what is wrong with it, for the sender. */
+export function payloadOf(headers: IncomingHttpHeaders, body: Uint8Array): Payload {
+	const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase()
+	if (encoding !== 'identity')
+		return { problem: 'the body must not be compressed; send it without the header Content-Encoding' }
+	const [type = ''] = (headers['content-type'] ?? '').split(';')
+	if (type.trim().toLowerCase() !== 'application/json')
+		return { problem: 'the body has another type; send JSON with the header Content-Type: application/json' }
+	if (body.length === 0) return { problem: 'the body is empty; send JSON' }
+	try {
+		const payload = utf8.decode(body)
+		JSON.parse(payload)
+		return { payload }
+	} catch {
+		return { problem: 'the body is not valid JSON in UTF-8' }
+	}
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Headers in which senders say which delivery it is; the first that is there counts. */
+const names = ['x-delivery-id', 'x-github-delivery', 'webhook-id']
+const LONGEST = 256
+
+/** What the sender calls this delivery, if anything. */
+export function senderIdOf(headers: IncomingHttpHeaders): { sender_id: string | undefined; problem?: string } {
+	const name = names.find((one) => headers[one] !== undefined && headers[one] !== '')
+	const sender_id = name === undefined ? undefined : String(headers[name])
+	if (sender_id === undefined || sender_id.length <= LONGEST) return { sender_id }
+	return { sender_id: undefined, problem: `${name} may have ${LONGEST} characters at most` }
+}

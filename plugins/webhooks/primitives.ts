@@ -1,0 +1,42 @@
+import Joi from 'joi'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { Context, ToolCall } from '../../core/plugin.ts'
+import type { GivenWebhook, Webhooks, WebhookSettings } from './contract.ts'
+import { SLUG, SLUG_RULE } from './webhooks.ts'
+
+const parameters = Joi.object({
+	slug: Joi.string()
+		.pattern(SLUG)
+		.message(`{#label} ${SLUG_RULE}`)
+		.required()
+		.description('Name of the webhook: 1 to 64 of a-z 0-9 - _.'),
+})
+
+/** `webhook.register`, `webhook.rotate`: of the calling agent only. */
+export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks): void {
+	ctx.primitive({
+		name: 'webhook.register',
+		description:
+			'Makes an address to which another service can send you JSON; each delivery starts you anew, with that JSON. Answers with the url and with the secret by which the service signs its deliveries: you see them this once, so pass them on now.',
+		parameters,
+		run: ({ slug }, call) => give(call, () => webhooks.register(call.agent, String(slug), call)),
+	})
+	ctx.primitive({
+		name: 'webhook.rotate',
+		description:
+			'Gives one of your webhooks a new address and secret; the old ones are no longer good. You see the new ones this once, so pass them on now.',
+		parameters,
+		run: ({ slug }, call) => give(call, () => webhooks.rotate(call.agent, String(slug), call)),
+	})
+}
+
+async function give(call: ToolCall, make: () => Promise<GivenWebhook>): Promise<GivenWebhook['webhook']> {
+	try {
+		const { webhook, secret_id } = await make()
+		call.reveal(secret_id)
+		return webhook
+	} catch (error) {
+		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
+		throw error
+	}
+}

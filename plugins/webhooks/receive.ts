@@ -1,0 +1,85 @@
+/** What a delivery passes, one thing after another. */
+import type { KeyObject } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { Fault, isFault } from '../../core/errors.ts'
+import { now } from '../../core/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import { accept } from './accept.ts'
+import type { Arrival, Hook } from './arrival.ts'
+import { readBody } from './body.ts'
+import type { AcceptedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
+import { openGate } from './gate.ts'
+import { payloadOf, senderIdOf } from './payload.ts'
+import { keys, sha256 } from './records.ts'
+import type { Pointer, WebhookRecord } from './records.ts'
+import { refusalsOf } from './refuse.ts'
+import { TOKEN } from './secrets.ts'
+import type { Secrets } from './secrets.ts'
+import { signatureProblem } from './signature.ts'
+import { openStrangers, unknownToken } from './strangers.ts'
+
+const BODY_MS = 10_000
+
+export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): WebhooksService['receive'] {
+	const { store, config } = ctx
+	const gate = openGate(config)
+	const strangers = openStrangers()
+	const refusals = refusalsOf(ctx)
+	const limits = { bytes: config.max_body_kib * 1024, ms: BODY_MS }
+
+	/** Throws `not_found`, or `rate_limited`. Of a token that was good once, as of one whose agent is gone, only the former. */
+	const find = async (token: string, source_ip: string): Promise<Hook> => {
+		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
+		const pointer = token_hash && (await store.get<Pointer>(keys.pointer(token_hash)))?.value
+		if (!pointer) throw strangers.refuse(source_ip)
+		const webhook = (await store.get<WebhookRecord>(keys.webhook(pointer.uid, pointer.slug)))?.value
+		if (webhook?.token_hash !== token_hash) throw unknownToken()
+		const agent = await ctx.use('agents').find(pointer.agent)
+		if (agent?.uid !== pointer.uid) throw unknownToken()
+		return { agent, webhook }
+	}
+
+	const keyOf = async ({ agent, webhook }: Hook): Promise<KeyObject> => {
+		try {
+			return await secrets.keyOf(agent.uid, webhook)
+		} catch (error) {
+			if (!isFault(error, 'vault_locked')) throw error
+			// Why it is locked is the operator's business.
+			const message = 'the gateway cannot check signatures at present; try again later'
+			throw new Fault('vault_locked', message, { headers: { 'retry-after': '60' }, cause: error })
+		}
+	}
+
+	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery> => {
+		const { headers } = request
+		// Before the body is read: without the secret nothing can be let in.
+		const key = await keyOf(arrival.hook)
+		const body = await readBody(request, limits)
+		const forged = signatureProblem(headers, key, body)
+		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
+		const { payload, problem: malformed } = payloadOf(headers, body)
+		if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
+		const { sender_id, problem: misnamed } = senderIdOf(headers)
+		if (misnamed !== undefined) throw await refusals.record(arrival, 'invalid_request', misnamed)
+		return accept(ctx, arrival, { payload, sender_id, event: headers['x-github-event']?.toString() })
+	}
+
+	return async (token, request) => {
+		const source_ip = request.socket.remoteAddress ?? 'unknown'
+		const hook = await find(token, source_ip)
+		try {
+			const { slot, leave } = gate.enter(hook.webhook.id)
+			try {
+				return await take({ hook, source_ip, slot, received_at: now() }, request)
+			} finally {
+				leave()
+			}
+		} catch (error) {
+			// What was recorded has been told of already.
+			if (isFault(error, 'rate_limited', 'payload_too_large', 'vault_locked'))
+				refusals.tell(hook, error, source_ip, null)
+			throw error
+		}
+	}
+}

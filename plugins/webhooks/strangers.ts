@@ -1,0 +1,53 @@
+/** Who asks for tokens that do not exist. A known token is never held back by it, whoever shares the sender's address. */
+import { createHmac, randomBytes } from 'node:crypto'
+import { Fault } from '../../core/errors.ts'
+
+export interface Strangers {
+	/** The answer to an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
+	refuse(address: string): Fault
+}
+
+const TRIES = 300
+const MINUTE_MS = 60_000
+/**
+ * Networks share counters by a keyed hash: that bounds the memory, and nobody can aim at somebody else's. Where two meet, a
+ * client with a wrong token hears 429 for 404.
+ */
+const COUNTERS = 16_384
+
+export function openStrangers(clock: () => number = () => performance.now()): Strangers {
+	const key = randomBytes(16)
+	const tries = new Uint16Array(COUNTERS)
+	let minuteEnds = 0
+	return {
+		refuse(address) {
+			const now = clock()
+			if (minuteEnds <= now) {
+				tries.fill(0)
+				minuteEnds = now + MINUTE_MS
+			}
+			const counter = createHmac('sha256', key).update(networkOf(address)).digest().readUInt32BE() % COUNTERS
+			const count = tries[counter] as number
+			if (count < TRIES) {
+				tries[counter] = count + 1
+				return unknownToken()
+			}
+			const seconds = Math.max(1, Math.ceil((minuteEnds - now) / 1000))
+			return new Fault('rate_limited', 'too many requests with tokens that no webhook has', {
+				headers: { 'retry-after': String(seconds) },
+			})
+		},
+	}
+}
+
+export function unknownToken(): Fault {
+	return new Fault('not_found', 'there is no webhook with this token; it may have been rotated or deleted')
+}
+
+/** An IPv4 address, also one that is written as IPv6, or the /64 of an IPv6 address: who has one there has them all. */
+function networkOf(address: string): string {
+	if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1)
+	const [before = [], after = []] = address.split('::').map((half) => half.split(':').filter(Boolean))
+	const gap = Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0')
+	return [...before, ...gap, ...after].slice(0, 4).join(':')
+}

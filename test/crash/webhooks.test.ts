@@ -1,0 +1,104 @@
+/**
+ * kill -9 while deliveries come in, whose senders send again what was not answered. Afterwards every 200 has its delivery
+ * and its run, and nothing that a sender called by one id has two.
+ *
+ * SVC_TEST_KILLS sets the number of kills (1).
+ */
+import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { deliver, ended, makeHook } from '../plugins/webhooks/sender.ts'
+import { makeHome, send } from '../support/gateway.ts'
+import type { Answer, TestGateway } from '../support/gateway.ts'
+import { spawnGateway } from '../support/process.ts'
+
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
+const SENDERS = 8
+/** Answered deliveries before the next kill. */
+const BETWEEN = 12
+const WINDOW_MS = 30
+
+void t.test(
+	`deliveries survive ${KILLS} kill${KILLS > 1 ? 's' : ''}`,
+	{ timeout: 60_000 + KILLS * 10_000 },
+	async (t) => {
+		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' })
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		let gateway = await spawnGateway(home)
+		t.teardown(() => gateway.kill())
+		const here: Pick<TestGateway, 'request'> = {
+			request: (method, path, options) => send(gateway.url + path, method, options),
+		}
+		const hook = await makeHook(here, 'ada')
+
+		/** Delivery ids that were answered with 200, by what the sender calls them. */
+		const answered = new Map<string, Set<string>>()
+		const others = new Set<number>()
+		let finished = false
+		let next = 0
+		const attempt = async (id: string): Promise<boolean> => {
+			const reply = await deliver(here, hook, { id }, { 'x-delivery-id': id }).catch(() => null)
+			if (!reply) return false
+			if (reply.status !== 200) others.add(reply.status)
+			else answered.set(id, (answered.get(id) ?? new Set()).add(reply.body.delivery_id))
+			return reply.status === 200
+		}
+		const sender = async (): Promise<void> => {
+			while (!finished) {
+				const id = `sent-${next++}-`
+				while (!(await attempt(id))) await pause(10)
+				if (next % 3 === 0) await attempt(id) // a sender that did not hear of the answer
+			}
+		}
+		const work = Promise.all(Array.from({ length: SENDERS }, sender))
+		for (let kill = 0; kill < KILLS; kill++) {
+			const before = answered.size
+			while (answered.size < before + BETWEEN) await pause(5)
+			await pause(Math.random() * WINDOW_MS)
+			await gateway.kill()
+			gateway = await spawnGateway(home)
+		}
+		finished = true
+		await work
+
+		t.strictSame([...others], [], 'a sender hears 200 or nothing')
+		const paged = async (path: string, idOf: (one: Answer) => string): Promise<Answer[]> => {
+			const all: Answer[] = []
+			for (let before = ''; ;) {
+				const { body } = await here.request('GET', `${path}?limit=500${before && `&before=${before}`}`)
+				if (body.length === 0) return all
+				all.push(...body)
+				before = idOf(body.at(-1))
+			}
+		}
+		const kept: { delivery_id: string; run_id: string }[] = await paged(
+			`${hook.path}/deliveries`,
+			(one) => one.delivery_id,
+		)
+		const all: { run_id: string; trigger: string; prompt: string }[] = await paged(
+			'/v1/agents/ada/runs',
+			(one) => one.run_id,
+		)
+		const runs = all.filter((run) => run.trigger === 'webhook')
+		t.equal(answered.size, next)
+		t.ok(
+			[...answered.values()].every((ids) => ids.size === 1),
+			'the same id is the same delivery',
+		)
+		t.strictSame(
+			kept.map((one) => one.delivery_id).toSorted(),
+			[...answered.values()].flatMap((ids) => [...ids]).toSorted(),
+			'there is what was answered, and nothing else',
+		)
+		t.strictSame(
+			kept.map((one) => one.run_id).toSorted(),
+			runs.map((run) => run.run_id).toSorted(),
+			'each with its run',
+		)
+		for (const id of answered.keys())
+			t.equal(runs.filter((run) => run.prompt.includes(`"${id}"`)).length, 1, `${id} started one run`)
+		const [listed] = (await here.request('GET', '/v1/agents/ada/webhooks')).body
+		t.equal(listed.delivery_count, next)
+		for (const { run_id } of runs) t.equal((await ended(here, run_id)).status, 'completed')
+	},
+)
