@@ -39,11 +39,14 @@ export class Connection {
 	}
 
 	post(path: string, body: unknown): Promise<Reply> {
-		const text = JSON.stringify(body)
-		const length = Buffer.byteLength(text)
-		return this.#send(
-			`POST ${path} HTTP/1.1\r\nhost: ${this.#host}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${text}`,
-		)
+		return this.sendText('POST', path, JSON.stringify(body))
+	}
+
+	/** `headers`: further ones. */
+	sendText(method: string, path: string, text: string, headers: Record<string, string> = {}): Promise<Reply> {
+		const all = { 'content-type': 'application/json', ...headers, 'content-length': Buffer.byteLength(text) }
+		const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+		return this.#send(`${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${lines.join('')}\r\n${text}`)
 	}
 
 	close(): void {
@@ -52,6 +55,7 @@ export class Connection {
 
 	#send(request: string): Promise<Reply> {
 		if (this.#waiting) throw new Error('a request is under way on this connection already')
+		if (this.#socket.destroyed) throw new Error('the server has closed the connection')
 		this.#waiting = Promise.withResolvers()
 		this.#socket.write(request)
 		return this.#waiting.promise

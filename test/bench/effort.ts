@@ -10,6 +10,8 @@ export interface Effort {
 	single: number
 	/** REST requests of a round. */
 	requests: number
+	/** Webhook deliveries of a round. */
+	deliveries: number
 	/** Events of a round of the fan-out. */
 	events: number
 	starts: number
@@ -29,6 +31,7 @@ export const efforts: Record<Level, Effort> = {
 		turns: 5,
 		single: 100,
 		requests: 2_000,
+		deliveries: 640,
 		events: 200,
 		starts: 1,
 		memories: 5_000,
@@ -41,6 +44,7 @@ export const efforts: Record<Level, Effort> = {
 		turns: 50,
 		single: 300,
 		requests: 5_000,
+		deliveries: 1_600,
 		events: 500,
 		starts: 3,
 		memories: 20_000,
@@ -53,6 +57,7 @@ export const efforts: Record<Level, Effort> = {
 		turns: 50,
 		single: 3_000,
 		requests: 20_000,
+		deliveries: 4_000,
 		events: 2_000,
 		starts: 9,
 		memories: 100_000,

@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest skill memory-search start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill memory-search start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -19,12 +19,14 @@ import { start } from './start.ts'
 import { isMet, ratioOf, tableOf } from './table.ts'
 import type { Figure } from './table.ts'
 import { throughput } from './throughput.ts'
+import { webhooks } from './webhooks.ts'
 
 const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	throughput,
 	latency,
 	'fan-out': fanOut,
 	rest,
+	webhooks,
 	skill: skillCall,
 	'memory-search': memorySearch,
 	start,
