@@ -64,7 +64,7 @@ function inOrder(items: readonly PlanItem[]): string[] {
 			if (!needed) {
 				throw new Fault(
 					'plugin_invalid',
-					`plugin "${item.name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true`,
+					`plugin "${item.name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true, or plugins.${item.name} to false`,
 				)
 			}
 			visit(needed, [...path, item.name])
