@@ -3,6 +3,7 @@ import t from 'tap'
 import { convert, lengthOf } from '../../../../plugins/channels/dialogue/markup.ts'
 import { nextPart } from '../../../../plugins/channels/dialogue/part.ts'
 import type { Place } from '../../../../plugins/channels/dialogue/split.ts'
+import { anyText } from '../../../support/any-text.ts'
 
 const tag =
 	/^<(?:\/?(?:b|i|s|code|pre|blockquote)|code class="language-[\w+#.-]+"|a href="(?:https?|tg|mailto):[^"<>]+"|\/a)>$/i
@@ -84,7 +85,7 @@ const piece = fc.oneof(
 		weight: 4,
 	},
 	{ arbitrary: fc.lorem({ maxCount: 4 }), weight: 2 },
-	{ arbitrary: fc.string({ maxLength: 8, unit: 'binary' }), weight: 1 },
+	{ arbitrary: anyText({ maxLength: 8 }), weight: 1 },
 )
 const markdown = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''))
 
