@@ -90,7 +90,9 @@ async function importPlugin(name: string, url: string): Promise<Plugin> {
 	try {
 		module = await within(IMPORT_DEADLINE_MS, 'its code', import(url) as Promise<{ default?: unknown }>)
 	} catch (error) {
-		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}`, { cause: error })
+		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, {
+			cause: error,
+		})
 	}
 	const plugin = module.default as Partial<Plugin> | undefined
 	if (typeof plugin !== 'object' || plugin === null || typeof plugin.name !== 'string') {
@@ -114,6 +116,13 @@ async function importPlugin(name: string, url: string): Promise<Plugin> {
 			throw new Fault('plugin_invalid', `plugin "${name}": ${verb} must be a function`)
 	}
 	return plugin as Plugin
+}
+
+/** ` (index.ts:11)`, for an error in the text of a file: there the first line of the stack is its place, and no message. */
+function placeOf(error: unknown): string {
+	const [, file, line] =
+		/^(?:file:\/\/)?[^\n]*\/([^/\n?]+)(?:\?[^:\n]*)?:(\d+)\n/.exec((error as Error | null)?.stack ?? '') ?? []
+	return file === undefined ? '' : ` (${file}:${line})`
 }
 
 /** Folders of third-party plugins, as URLs with a slash at the end. */
