@@ -81,6 +81,7 @@ async function opsOf(
 		signature_valid: true,
 		run_id,
 		status_code: 200,
+		error: null,
 		received_at,
 		...(seen !== undefined && { seen }),
 	}

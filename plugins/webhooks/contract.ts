@@ -48,6 +48,8 @@ export interface WebhookDelivery {
 	run_id: string | null
 	/** What the sender was answered. */
 	status_code: number
+	/** Why it was refused; null where it was not. */
+	error: string | null
 	received_at: string
 }
 

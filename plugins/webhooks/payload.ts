@@ -10,7 +10,10 @@ export function payloadOf(headers: IncomingHttpHeaders, body: Uint8Array): Paylo
 		return { problem: 'the body must not be compressed; send it without the header Content-Encoding' }
 	const [type = ''] = (headers['content-type'] ?? '').split(';')
 	if (type.trim().toLowerCase() !== 'application/json')
-		return { problem: 'the body has another type; send JSON with the header Content-Type: application/json' }
+		return {
+			problem:
+				'the body has another type; send JSON with the header Content-Type: application/json (at GitHub: Content type application/json)',
+		}
 	if (body.length === 0) return { problem: 'the body is empty; send JSON' }
 	try {
 		const payload = utf8.decode(body)

@@ -42,6 +42,7 @@ export function refusalsOf({ store, log, emit, use }: Context<WebhookSettings>):
 				signature_valid: code !== 'signature_invalid',
 				run_id: null,
 				status_code: fault.status,
+				error: message,
 				received_at,
 			}
 			try {

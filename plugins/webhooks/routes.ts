@@ -29,6 +29,7 @@ const delivery = Joi.object({
 	signature_valid: Joi.boolean().required(),
 	run_id: Joi.string().allow(null).required().description('Null where it was refused.'),
 	status_code: Joi.number().integer().required().description('What the sender was answered.'),
+	error: Joi.string().allow(null).required().description('Why it was refused.'),
 	received_at: iso.required(),
 }).id('WebhookDelivery')
 const accepted = Joi.object({

@@ -79,12 +79,18 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	const run = await ada.read(run_id)
 	t.match(run, { agent: 'ada', trigger: 'webhook', conversation: `webhook:${body.delivery_id}` })
 	t.equal(run.answer, 'I have seen it.')
+	const read = await ada.call(`history?conversation=${encodeURIComponent(run.conversation)}`)
+	t.match(read.body, [
+		{ role: 'user', content: run.prompt },
+		{ role: 'assistant', content: 'I have seen it.' },
+	])
 	t.ok(run.prompt.includes(payload), 'the payload is whole')
 	t.match(run.prompt, /webhook "git-hub_1"/)
 	t.ok(String(model.requests('has received a delivery')[0]?.messages.at(-1)?.content).includes(payload))
 	const [delivery] = await log(gateway, hook)
 	const { received_at, ...logged } = delivery
 	t.strictSame(logged, {
+		error: null,
 		delivery_id: body.delivery_id,
 		webhook_slug: 'git-hub_1',
 		source_ip: '127.0.0.1',

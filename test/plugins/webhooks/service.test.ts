@@ -137,6 +137,7 @@ async function accept({ store }: Opened, uid: string, id: string, at: number, se
 		signature_valid: true,
 		run_id: newId(),
 		status_code: 200,
+		error: null,
 		received_at,
 		seen,
 	}
@@ -161,7 +162,14 @@ void t.test('old deliveries are forgotten, and with them how they were called; c
 	const now = Date.now()
 	const reject = rejectionsOf(store)
 	for (let n = 0; n < 130; n++) await accept(opened, uid, id, now - 31 * DAY_MS, `old ${n}`)
-	const rejected = { webhook_slug: 'deploy', source_ip: '::1', signature_valid: false, run_id: null, status_code: 401 }
+	const rejected = {
+		webhook_slug: 'deploy',
+		source_ip: '::1',
+		signature_valid: false,
+		run_id: null,
+		status_code: 401,
+		error: 'no',
+	}
 	for (const days of [31, 29])
 		await reject(uid, id, {
 			...rejected,
@@ -233,6 +241,7 @@ void t.test('the last 1,000 refused deliveries are kept, also across a restart',
 		signature_valid: false,
 		run_id: null,
 		status_code: 401,
+		error: null,
 		received_at: new Date().toISOString(),
 	})
 	const log = (limit: number, before?: string) =>
