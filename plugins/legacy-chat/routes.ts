@@ -16,6 +16,7 @@ import type { ChatRequest } from './stream.ts'
 
 const HISTORY_DEFAULT = 50
 const HISTORY_LIMIT = 1_000
+const SESSION = /^[\x21-\x7e]{1,400}$/
 
 const success = Joi.valid(true).required()
 const params = Joi.object({ name: Joi.string().max(64).required().description('Name of the agent.') })
@@ -161,7 +162,9 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 						.max(HISTORY_LIMIT)
 						.default(HISTORY_DEFAULT)
 						.description('How many at most, the newest.'),
-					session: Joi.string().max(64).description('Id of an earlier session. Default the current one.'),
+					session: Joi.string()
+						.pattern(SESSION, '1 to 400 printable ASCII characters')
+						.description('Id of an earlier session. Default the current one.'),
 				}),
 			},
 			response: { status: { 200: conversation } },

@@ -7,6 +7,7 @@ import type { Question, RunRecord, Runs, RunSettings, RunStatus } from './contra
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
+const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
@@ -169,18 +170,26 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			return { agent: agent.name, status: 'reset' }
 		},
 	})
-	server.route<{ Params: { name: string } }>({
+	server.route<{ Params: { name: string }; Query: { conversation?: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/history',
 		options: {
-			description: 'Messages of the current session, oldest first',
-			notes: 'The newest 1,000 turns, and no more than fit into 8 MiB.',
+			description: 'Messages of the current session, or of another conversation, oldest first',
+			notes:
+				'The newest 1,000 turns, and no more than fit into 8 MiB. Of a conversation that the agent never had there are none.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
-			validate: { params: Joi.object({ name }) },
+			validate: {
+				params: Joi.object({ name }),
+				query: Joi.object({
+					conversation: Joi.string()
+						.pattern(CONVERSATION, '1 to 400 printable ASCII characters')
+						.description('As the `conversation` of a run says, such as that of a chat or webhook.'),
+				}),
+			},
 			response: { status: { 200: Joi.array().items(message) } },
 		},
-		handler: async (request) => runs().history(await agentOf(request.params.name)),
+		handler: async (request) => runs().history(await agentOf(request.params.name), request.query.conversation),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',

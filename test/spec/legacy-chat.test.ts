@@ -389,7 +389,8 @@ void t.test('bad input is refused with what is wrong, and starts nothing', async
 		['limit=1001', /limit must be less/],
 		['limit=x', /limit must be a number/],
 		['limit=1.5', /limit must be an integer/],
-		[`session=${'x'.repeat(65)}`, /session length/],
+		[`session=${'x'.repeat(401)}`, /session .*1 to 400/],
+		['session=%00', /session .*1 to 400/],
 		['session=', /session is not allowed to be empty/],
 		['all=1', /all is not allowed/],
 	] as const)
