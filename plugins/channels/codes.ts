@@ -38,10 +38,22 @@ export function openAmong(codes: readonly OpenCode[], now: number): OpenCode[] {
 	return codes.filter(({ expires_at }) => Date.parse(expires_at) > now)
 }
 
-/** With one more, for which the oldest of its chat, or of the channel, makes room. */
+/** With one more, for which the oldest of its chat makes room, or of the channel: first of chats that have several. */
 export function withCode(open: readonly OpenCode[], hash: string, chat_id: string, now: number): OpenCode[] {
 	const ofChat = open.filter((one) => one.chat_id === chat_id)
 	const over = new Set(ofChat.slice(0, Math.max(0, ofChat.length - PER_CHAT + 1)))
 	const added = { hash, chat_id, expires_at: new Date(now + LIFE_MS).toISOString() }
-	return [...open.filter((one) => !over.has(one)), added].slice(-PER_CHANNEL)
+	const codes = [...open.filter((one) => !over.has(one)), added]
+	if (codes.length > PER_CHANNEL) {
+		const isOnly = new Map<string, boolean>()
+		for (const one of codes) isOnly.set(one.chat_id, !isOnly.has(one.chat_id))
+		codes.splice(
+			Math.max(
+				0,
+				codes.findIndex((one) => !isOnly.get(one.chat_id)),
+			),
+			1,
+		)
+	}
+	return codes
 }

@@ -26,6 +26,7 @@ export interface Pairing {
 type Parts = Pick<Context, 'store' | 'use' | 'emit'>
 
 const WAITING_LIMIT = 100
+const USED_LIMIT = 1_000
 
 export function pairingOf(
 	{ store, use, emit }: Parts,
@@ -34,6 +35,8 @@ export function pairingOf(
 	decide: Decide,
 ): Pairing {
 	const attempts = openAttempts()
+	/** Codes that were good a while ago: whoever has one did not guess it. */
+	const used = new Set<string>()
 	// One after another: guesses at the same time are counted before the next is looked at.
 	const inTurn = openLane(
 		WAITING_LIMIT,
@@ -73,11 +76,14 @@ export function pairingOf(
 		const channel = code === undefined ? undefined : await channelOf(code)
 		if (code === undefined || !channel) throw invalidCode()
 		const hash = hashOf(channel.id, code)
-		return bindings.bind(channel.id, await agentFor(named, channel), (open) => {
+		const binding = await bindings.bind(channel.id, await agentFor(named, channel), (open) => {
 			const found = open.find((one) => one.hash === hash)
 			if (found) return found.chat_id
-			throw invalidCode() // somebody else was faster
+			throw invalidCode() // it expired just now, or the channel is gone
 		})
+		used.add(code)
+		if (used.size > USED_LIMIT) used.delete(used.keys().next().value ?? '')
+		return binding
 	}
 
 	return {
@@ -108,7 +114,7 @@ export function pairingOf(
 				try {
 					return await bindByCode(code, named)
 				} catch (error) {
-					if (!isFault(error, 'pairing_invalid')) throw error
+					if (!isFault(error, 'pairing_invalid') || used.has(readCode(code) ?? '')) throw error
 					if (await attempts.failed(who)) {
 						const payload = { reason: 'pairing_codes', message: error.message, token_id: caller.token_id }
 						await emit({ event_type: 'security.violation', payload })

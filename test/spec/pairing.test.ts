@@ -233,6 +233,13 @@ void t.test('of two callers with one code exactly one wins', async (t) => {
 	t.equal(replies.filter(({ status }) => status === 201).length, 1)
 	for (const reply of replies.filter(({ status }) => status !== 201)) refused(t, reply, invalid)
 	t.equal((await bound()).length, 1)
+
+	// Whoever sends a good code again, such as because the answer got lost, has not guessed.
+	const again = await caller()
+	const next = await code('next')
+	const all = await Promise.all(Array.from({ length: 8 }, () => again({ pairing_code: next, agent_id: 'race' })))
+	t.strictSame(all.map(({ status }) => status).toSorted(), [201, ...Array.from({ length: 7 }, () => 400)])
+	t.equal((await again({ pairing_code: await code('last'), agent_id: 'race' })).status, 201)
 })
 
 void t.test('a chat has three open codes, and none once it is bound', async (t) => {

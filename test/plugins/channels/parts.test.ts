@@ -57,6 +57,15 @@ void t.test('a code is open for ten minutes; a chat has three and a channel a th
 	for (let n = 0; n < 1_010; n++) many = withCode(many, `h${n}`, `chat ${n}`, n)
 	t.equal(many.length, 1_000)
 	t.equal(many.at(-1)?.hash, 'h1009')
+	many = many.slice(0, -2)
+	many = withCode(withCode(many, 'greedy-1', 'greedy', 2_000), 'greedy-2', 'greedy', 2_001)
+	many = withCode(many, 'new', 'newcomer', 2_002)
+	t.strictSame(
+		many.slice(-2).map((one) => one.hash),
+		['greedy-2', 'new'],
+		'a chat that has several makes room first',
+	)
+	t.equal(many[0]?.hash, 'h10')
 })
 
 void t.test('delays begin at once, grow to their limit, and begin anew after a sound connection', async (t) => {
