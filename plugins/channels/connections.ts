@@ -70,13 +70,14 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel wait already`),
 			),
-			news: openNews(
-				(event_type, payload) =>
-					ctx
-						.emit({ event_type, payload: { channel_id, type, ...payload } })
-						.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be kept')),
-				signal,
-			),
+			news: openNews((event_type, payload) => {
+				const about = { channel_id, type, ...payload }
+				if (event_type === 'channel.connected') log.info(about, 'a channel is connected')
+				else log.warn(about, event_type === 'channel.error' ? 'a channel has an error' : 'a channel is no longer connected')
+				return ctx
+					.emit({ event_type, payload: about })
+					.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be kept'))
+			}, signal),
 		}
 		table.set(channel_id, entry)
 		return entry
