@@ -9,7 +9,7 @@ import { errorOf, isCode } from './errors.ts'
 import { wantedUpdates } from './incoming.ts'
 
 const BATCH = 50
-/** Pauses between attempts: after the first failure, and what they grow to. */
+/** Pauses between attempts: the first one, and what they grow to. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
 /** Where the server itself says how long. */
@@ -18,6 +18,8 @@ const LONGEST_WAIT_MS = 600_000
 const FAILURES_TOLD = 2
 /** What a server that does not wait for updates must be given between two empty answers. */
 const IDLE_PAUSE_MS = 500
+/** And what the pauses grow to where a server gives the same updates again and again. */
+const LONGEST_STALE_PAUSE_MS = 5_000
 
 /** The parameter of grammY's that stands for the global's AbortSignal. */
 type Signal = NonNullable<Parameters<BotApi['call']['getUpdates']>[1]>
@@ -34,29 +36,36 @@ export async function openFeed(
 	const cursor = Number((await link.cursor()) ?? Number.NaN)
 	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
 	let failures = 0
+	/** Answers in a row with updates that are none, or lie behind. */
+	let stale = 0
 	/** That it does not work now. */
 	let isTold = false
 
 	/** One batch; none where nothing came for as long as a poll lasts. */
 	async function supply(_size: number, signal: Signal): Promise<Update[]> {
+		if (stale > 0) await pause(growing(stale, LONGEST_STALE_PAUSE_MS), signal)
 		for (;;) {
+			if (signal.aborted) return []
 			const began = performance.now()
 			try {
-				const updates = await api.call.getUpdates(
+				const given: unknown = await api.call.getUpdates(
 					{ ...(offset !== undefined && { offset }), limit: BATCH, timeout: POLL_S, allowed_updates: wantedUpdates },
 					signal,
 				)
+				if (!Array.isArray(given)) throw new Error('the server gave an answer that is not one of the Bot API')
+				const updates = given.filter(isUpdate)
 				if (isTold) link.status('connected')
 				isTold = false
 				failures = 0
 				const waited = performance.now() - began
-				if (updates.length === 0 && waited < IDLE_PAUSE_MS) await pause(IDLE_PAUSE_MS - waited, signal)
+				if (given.length === 0 && waited < IDLE_PAUSE_MS) await pause(IDLE_PAUSE_MS - waited, signal)
+				const isNew = updates.some(({ update_id }) => update_id >= (offset ?? -Infinity))
+				stale = isNew || given.length === 0 ? 0 : stale + 1
 				return updates
 			} catch (error) {
 				if (signal.aborted || isCode(error, 401) || isCode(error, 404)) throw error
 				failures++
 				await mend(error, signal)
-				if (signal.aborted) return []
 			}
 		}
 	}
@@ -73,9 +82,8 @@ export async function openFeed(
 			isTold = true
 			link.status('reconnecting', why)
 		}
-		const growing = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 16), LONGEST_PAUSE_MS)
 		const { retry_after_ms = 0 } = told as { retry_after_ms?: number }
-		await pause(Math.max(growing, Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
+		await pause(Math.max(growing(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
 	}
 
 	const sink: UpdateSink<Update> = {
@@ -103,6 +111,16 @@ export async function openFeed(
 			await Promise.all([runner.stop(), ended])
 		},
 	}
+}
+
+/** Without an id it cannot be confirmed either. */
+function isUpdate(update: unknown): update is Update {
+	return Number.isSafeInteger((update as Partial<Update> | null | undefined)?.update_id)
+}
+
+/** @param count 1 for the first pause */
+function growing(count: number, longest: number): number {
+	return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 16), longest)
 }
 
 function pause(ms: number, signal: Signal): Promise<void> {

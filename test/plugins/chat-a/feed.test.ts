@@ -1,5 +1,6 @@
 /** What comes in by Telegram, over the wire: nothing is confirmed before it is taken. */
 import t from 'tap'
+import { openFeed } from '../../../plugins/chat-a/feed.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import type { TestTelegram } from '../../support/telegram.ts'
 import { connect } from './connected.ts'
@@ -86,6 +87,43 @@ void t.test('an update that cannot be read holds up nothing', async (t) => {
 	t.equal(bot.received[0]?.text, 'hi')
 	await confirmed(telegram)
 	t.strictSame(bot.lost, [])
+})
+
+void t.test('answers that bring nothing new are followed by growing pauses; a real update comes at once', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const { link, statuses, lost, close } = await connect(t, telegram)
+	await close()
+	const ending = new AbortController()
+	const old = [{ update_id: 7 }]
+	const answers: unknown[] = [old, [{ update_id: 3 }, ...old], [null, {}, { update_id: '9' }], old]
+	answers.push([{ update_id: 8 }], null, {}, [{ update_id: 9 }])
+	const asked: number[] = []
+	const offsets: unknown[] = []
+	const taken: number[] = []
+	const done = Promise.withResolvers<void>()
+	const call = {
+		async getUpdates({ offset }: { offset?: number }) {
+			await new Promise((resolve) => setImmediate(resolve))
+			asked.push(performance.now())
+			offsets.push(offset)
+			return asked.length <= answers.length ? answers[asked.length - 1] : []
+		},
+	}
+	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async ({ update_id }) => {
+		taken.push(update_id)
+		if (update_id === 9) done.resolve()
+	})
+	await done.promise
+	ending.abort()
+	await feed[Symbol.asyncDispose]()
+	t.strictSame(taken, [7, 3, 7, 7, 8, 9])
+	t.strictSame(offsets.slice(0, 6), [undefined, 8, 8, 8, 8, 9])
+	const pauses = asked.map((time, n) => time - (asked[n - 1] ?? time))
+	for (const [n, least] of [99, 199, 399].entries())
+		t.ok((pauses[n + 2] ?? 0) >= least, `pause ${n + 1} is ${pauses[n + 2]} ms`)
+	t.match(statuses, [/^reconnecting .*not one of the Bot API/, /^connected/], 'what is no answer is a failure')
+	t.strictSame(lost, [])
 })
 
 void t.test('lost polls are mended, and told when one was not enough', async (t) => {
