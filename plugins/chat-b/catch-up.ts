@@ -48,14 +48,15 @@ async function askChat(chat: KnownChat, { rest, take, warn, signal }: CatchUp): 
 	if (!isSnowflake(chat.id)) return ids
 	let after = beginning(chat)
 	for (let page = 0; page < PAGES; page++) {
-		const messages = await read(rest, chat.id, after, signal)
-		if (!messages) return ids
+		const answer = await read(rest, chat.id, after, signal)
+		if (!answer) return ids
+		const { messages, isLast } = answer
 		for (const message of messages) {
 			await take(message)
 			ids.add(message.id)
 		}
 		const newest = messages.at(-1)?.id
-		if (messages.length < PAGE || newest === undefined || byAge(newest, after) <= 0) return ids
+		if (isLast || newest === undefined || byAge(newest, after) <= 0) return ids
 		after = newest
 	}
 	warn(chat.id, `more than ${PAGES * PAGE} messages came while the gateway was away; the newest of them were missed`)
@@ -75,12 +76,13 @@ async function read(
 	chat_id: string,
 	after: string,
 	signal: AbortSignal,
-): Promise<DiscordMessage[] | undefined> {
+): Promise<{ messages: DiscordMessage[]; isLast: boolean } | undefined> {
 	const query = new URLSearchParams({ after, limit: String(PAGE) })
 	for (let attempt = 0; ; attempt++) {
 		try {
-			const messages = (await rest.get(Routes.channelMessages(chat_id), { query, signal })) as DiscordMessage[]
-			return messages.filter((message) => isSnowflake(message.id)).toSorted((a, b) => byAge(a.id, b.id))
+			const given = (await rest.get(Routes.channelMessages(chat_id), { query, signal })) as DiscordMessage[]
+			const messages = given.filter((message) => isSnowflake(message?.id)).toSorted((a, b) => byAge(a.id, b.id))
+			return { messages, isLast: given.length < PAGE }
 		} catch (error) {
 			if (isGone(error)) return undefined
 			const wait = RETRY_MS[attempt]

@@ -1,6 +1,6 @@
 import { GatewayDispatchEvents } from 'discord.js'
 import type { Client } from 'discord.js'
-import type { Link } from '../channels/adapter.ts'
+import type { IncomingMessage, Link } from '../channels/adapter.ts'
 import { catchUp } from './catch-up.ts'
 import type { DiscordConfig } from './config.ts'
 import { openInbox } from './inbox.ts'
@@ -8,6 +8,7 @@ import { incomingOf, isFromPerson } from './incoming.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { newcomersOf } from './newcomers.ts'
 import { placesOf } from './places.ts'
+import type { Place } from './places.ts'
 
 export interface Intake {
 	client: Client
@@ -27,7 +28,18 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 		if (!isFromPerson(message)) return
 		const place = await places(message.channel_id, guild_id)
 		signal.throwIfAborted()
-		await link.receive(incomingOf(message, place, ready.user.id))
+		const incoming = read(message, place)
+		if (incoming) await link.receive(incoming)
+	}
+	/** One that cannot be read is left out: asked for again it would be the same, and hold up all behind it. */
+	const read = (message: DiscordMessage, place: Place): IncomingMessage | undefined => {
+		try {
+			return incomingOf(message, place, ready.user.id)
+		} catch {
+			const { id, channel_id } = message
+			link.log.warn(`Discord: message ${id} of channel ${channel_id} was left out, since it cannot be read`)
+			return undefined
+		}
 	}
 	// What comes by the socket tells its server; where it tells none, it is a direct message.
 	const inbox = openInbox((message) => take(message, message.guild_id ?? null), lost)

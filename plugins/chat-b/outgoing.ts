@@ -75,17 +75,17 @@ export function outgoingOf(client: Client): Outgoing {
 			if (!isSnowflake(mark)) return undefined
 			const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
 			const messages = (await rest.get(Routes.channelMessages(message.chat.id), { query })) as DiscordMessage[]
-			const found = messages.find((one) => one.author.id === client.user?.id && isSame(one, message))
+			const found = messages.find((one) => one?.author?.id === client.user?.id && isSame(one, message))
 			return found && { id: found.id }
 		},
 	}
 }
 
-function isSame({ nonce, content = '', message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
+function isSame({ nonce, content, message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
 	if (nonce !== undefined) return nonce === message.nonce
 	// Discord forgets the reference to a message that is gone.
 	const isReply = message_reference === undefined || message_reference.message_id === message.reply_to
-	return isReply && bare(content) === bare(contentOf(message))
+	return isReply && bare(String(content ?? '')) === bare(contentOf(message))
 }
 
 /** Discord takes blanks off both ends, and signs that do not show. */

@@ -189,6 +189,28 @@ void t.test('a new session asks what came since the newest message that was take
 	t.strictSame(link.losses, [])
 })
 
+void t.test('of what was missed, a message that cannot be read is left out', async (t) => {
+	const server = await discord(t)
+	const channel = server.addChannel()
+	const first = server.say(channel, 'first', { mention: true, told: false })
+	const odd = [{ mentions: null }, { author: null }, { content: 5 }].map((more) => ({
+		...first,
+		id: `${BigInt(first.id) + 1n}`,
+		...more,
+	}))
+	const rest = Array.from({ length: 96 }, (_, n) => ({
+		...first,
+		id: `${BigInt(first.id) + 2n + BigInt(n)}`,
+		content: '',
+	}))
+	server.fail({ method: 'GET', path: /messages$/, how: { status: 200, body: [null, ...odd, ...rest] } })
+	const last = server.say(channel, 'last', { mention: true, told: false, more: { id: `${BigInt(first.id) + 1000n}` } })
+	const { link } = await open(t, server, { known: [{ id: channel.id, last_id: first.id, bound_at: LONG_AGO }] })
+	await until(() => link.received.some(({ id }) => id === last.id))
+	t.equal(link.received.length, 97, 'and the page behind it is asked for')
+	t.strictSame(link.losses, [])
+})
+
 void t.test('a first question in a channel that nothing came from is not missed either', async (t) => {
 	const server = await discord(t)
 	const [heard, quiet, asking] = [server.addChannel(), server.addChannel(), server.addChannel()]

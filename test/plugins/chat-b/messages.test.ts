@@ -112,6 +112,28 @@ void t.test('packets that make no sense do no harm', async (t) => {
 	t.strictSame(link.losses, [])
 })
 
+void t.test('a message that cannot be read is left out, with a warning, and ends nothing', async (t) => {
+	const unread: string[] = []
+	for (const more of [
+		{ mentions: null },
+		{ mentions: [null] },
+		{ mention_roles: null },
+		{ content: 5 },
+		{ content: null },
+		{ attachments: null },
+		{ attachments: [null] },
+	]) {
+		const proper = server.say(channel, 'a secret word', { told: false })
+		server.packet('MESSAGE_CREATE', { ...proper, guild_id: server.guild_id, ...more })
+		unread.push(proper.id)
+	}
+	t.equal((await heard(channel, 'still here?', { mention: true })).text, 'still here?')
+	t.strictSame(link.losses, [])
+	const warnings = link.logged.filter((line) => line.includes('cannot be read'))
+	for (const id of unread) t.ok(warnings.some((line) => line.includes(id)))
+	t.notMatch(warnings.join('\n'), /a secret word|Cannot read/)
+})
+
 void t.test('what a model cannot read is named', async (t) => {
 	const file = (content_type?: string): object => ({ id: '1', filename: 'x', content_type })
 	for (const [more, attachment] of [
