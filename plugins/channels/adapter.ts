@@ -33,6 +33,12 @@ export interface ChannelAdapter<Config extends object = object> {
 	/** Checks the keys of a channel's `config` that it knows; others are kept as they are. */
 	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
 	/**
+	 * Keys of `config` that callers without the scope `*` may set too; none of them says where the connection goes or what it
+	 * can reach. Leave out every address, host, port, path and proxy: who sets those is sent the operator's bot token. The
+	 * gateway's own keys need not be here, and `api_root` cannot be.
+	 */
+	unguarded?: readonly string[]
+	/**
 	 * Connects. Settles once the platform has taken the token, within 60 s, and what comes in is received from then on.
 	 * Throws `link.error('refused', …)` where only a person can help, such as with a wrong token: it is tried again once
 	 * the token, the channel or the plugin is another. What else it throws is tried again after growing delays.
@@ -181,7 +187,11 @@ export interface KnownChat {
 	bound_at: string
 }
 
-/** The way out. Its methods may be called at the same time for different chats, never for the same one. */
+/**
+ * The way out. Its methods may be called at the same time for different chats, and not for the same one; but `typing` may
+ * still be under way when another is called, and so may what takes too long: `draft` and a preview's `edit` after 5 s, or 1 s
+ * where an answer is due, anything else after 60 s.
+ */
 export interface Connection {
 	/** Who the bot is, for operators, such as `@my_bot`. */
 	readonly name?: string

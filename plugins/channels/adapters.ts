@@ -10,6 +10,8 @@ export interface Adapter {
 	readonly type: string
 	readonly label: string
 	readonly can: Abilities
+	/** Keys of `config` that anybody may set who may add a channel. */
+	readonly unguarded: ReadonlySet<string>
 	/** The plugin's own object, to connect with. */
 	readonly adapter: ChannelAdapter
 	/** The config with defaults, or what is wrong with it. */
@@ -34,6 +36,8 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 	label: Joi.string().min(1).max(64).required(),
 	connect: Joi.function().required(),
 	config: Joi.function(),
+	// Where the token goes is never left to everybody.
+	unguarded: Joi.array().items(Joi.string().min(1).max(64).invalid('api_root')).max(64),
 	can: Joi.object({
 		formats: Joi.array()
 			.items(
@@ -85,14 +89,15 @@ function lookAt(value: unknown): Adapter | string {
 
 function describe(adapter: ChannelAdapter): Adapter | string {
 	try {
-		const { type, aliases, label, can, connect, config } = adapter
-		const { error, value } = adapterSchema.validate({ type, aliases, label, can, connect, config })
+		const { type, aliases, label, can, connect, config, unguarded } = adapter
+		const { error, value } = adapterSchema.validate({ type, aliases, label, can, connect, config, unguarded })
 		if (error) return error.message
 		const schema = commonConfig.concat((config?.call(adapter, Joi) ?? Joi.object()) as Joi.ObjectSchema).unknown()
 		return {
 			type,
 			label,
 			can: structuredClone(value.can),
+			unguarded: new Set(value.unguarded),
 			adapter,
 			check: (wanted) => checkBy(schema, wanted),
 		}

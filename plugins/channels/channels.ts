@@ -5,7 +5,7 @@ import { newId, now } from '../../core/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type {} from '../vault/contract.ts'
-import { checkPowers } from './access.ts'
+import { checkPowers, isUnguarded } from './access.ts'
 import type { Bindings } from './bindings.ts'
 import type { Connections } from './connections.ts'
 import type { Binding, Channel, ChannelDetails, Channels, ChannelSettings } from './contract.ts'
@@ -30,8 +30,7 @@ export interface RunningChannels extends Channels {
 type Services = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
 
 const CONFIG_LIMIT_BYTES = 64 * 1024
-/** Where nothing is sent to another place by a change of these. */
-const HARMLESS = new Set(['agent_id', 'answer', 'allowed_senders'])
+const WHO_IS_ANSWERED = new Set(['answer', 'allowed_senders'])
 
 export function channelsOf({ use, config, emit, log }: Services, parts: ChannelParts): RunningChannels {
 	const { directory, bindings, pairing, connections, dialogue } = parts
@@ -84,8 +83,9 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			const adapters = connections.adapters()
 			const adapter = adapters.find(type)
 			if (!adapter) {
-				const known = [...adapters.all.keys()].join(', ') || 'none'
-				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}` }])
+				const known = [...adapters.all.values()].map((one) => `${one.type} (${one.label})`).join(', ') || 'none'
+				const hint = 'where yours is not among them, its plugin is not switched on'
+				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}; ${hint}` }])
 			}
 			checkConfig(adapter.type, wanted)
 			await checkSecret(bot_token_ref)
@@ -97,7 +97,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 				trusted: isTrusted(caller),
 				created_at: now(),
 			}
-			if (!record.trusted) await checkPowers(record, await use('vault').secrets.list(), config)
+			if (!record.trusted) await checkPowers(record, adapter, await use('vault').secrets.list(), config)
 			await directory.add(record, config.max_channels)
 			await emit({ event_type: 'channel.created', payload: { channel_id: record.id, type: record.type } })
 			await connections.look()
@@ -113,14 +113,19 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 					bot_token_ref: change.bot_token_ref ?? before.bot_token_ref,
 					config: merge(before.config, change.config ?? {}),
 				}
-				fields = changedFields(before, next)
+				const keys = changedKeys(before, next)
+				const hasToken = next.bot_token_ref === before.bot_token_ref
+				fields = hasToken ? keys : ['bot_token_ref', ...keys]
 				if (fields.length === 0) return before
 				checkConfig(next.type, next.config)
-				if (next.bot_token_ref !== before.bot_token_ref) await checkSecret(next.bot_token_ref)
-				if (fields.every((field) => HARMLESS.has(field))) return next
+				if (!hasToken) await checkSecret(next.bot_token_ref)
+				const adapter = connections.adapters().all.get(next.type)
+				// Nothing is sent to another place by these: what was vouched for stays so.
+				const heard = keys.some((key) => WHO_IS_ANSWERED.has(key)) ? { heard_since: now() } : {}
+				if (hasToken && keys.every((key) => isUnguarded(key, adapter))) return { ...next, ...heard }
 				const trusted = isTrusted(caller)
-				if (!trusted) await checkPowers(next, await use('vault').secrets.list(), config)
-				return { ...next, trusted }
+				if (!trusted) await checkPowers(next, adapter, await use('vault').secrets.list(), config)
+				return { ...next, ...heard, trusted }
 			})
 			if (fields.length > 0) await emit({ event_type: 'channel.updated', payload: { channel_id: id, fields } })
 			await connections.look((one) => one.id === id)
@@ -163,8 +168,8 @@ function merge(config: Record<string, unknown>, change: Record<string, unknown>)
 	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
 }
 
-function changedFields(before: ChannelRecord, next: ChannelRecord): string[] {
+/** Of `config`. */
+function changedKeys(before: ChannelRecord, next: ChannelRecord): string[] {
 	const keys = new Set([...Object.keys(before.config), ...Object.keys(next.config)])
-	const fields = [...keys].filter((key) => JSON.stringify(before.config[key]) !== JSON.stringify(next.config[key]))
-	return before.bot_token_ref === next.bot_token_ref ? fields : ['bot_token_ref', ...fields]
+	return [...keys].filter((key) => JSON.stringify(before.config[key]) !== JSON.stringify(next.config[key]))
 }

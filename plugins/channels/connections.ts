@@ -73,7 +73,11 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 			news: openNews((event_type, payload) => {
 				const about = { channel_id, type, ...payload }
 				if (event_type === 'channel.connected') log.info(about, 'a channel is connected')
-				else log.warn(about, event_type === 'channel.error' ? 'a channel has an error' : 'a channel is no longer connected')
+				else
+					log.warn(
+						about,
+						event_type === 'channel.error' ? 'a channel has an error' : 'a channel is no longer connected',
+					)
 				return ctx
 					.emit({ event_type, payload: about })
 					.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be kept'))
@@ -257,8 +261,10 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 }
 
 function liveOf(entry: Entry, { type, label, can }: Adapter, config: CommonConfig): LiveChannel {
+	const { id, heard_since } = entry.record
 	const live: LiveChannel = {
-		id: entry.record.id,
+		id,
+		...(heard_since !== undefined && { heard_since }),
 		type,
 		label,
 		can,

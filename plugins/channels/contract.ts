@@ -36,12 +36,12 @@ export interface Channel {
 }
 
 export interface ChannelDetails extends Channel {
+	connection: ConnectionState
+	last_error: string | null
 	bot_token_ref: string
 	config: Record<string, unknown>
-	connection: ConnectionState
 	/** Who the bot is on its platform, once that is known. */
 	bot: string | null
-	last_error: string | null
 	bindings: Binding[]
 }
 

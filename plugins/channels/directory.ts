@@ -13,6 +13,8 @@ export interface ChannelRecord {
 	config: Record<string, unknown>
 	/** What it names was named by a caller who may name anything. */
 	trusted: boolean
+	/** When it was changed last who is answered; absent where it never was. */
+	heard_since?: string
 	created_at: string
 	/** Its deletion is under way; to everybody else it is gone already. */
 	deleting?: true

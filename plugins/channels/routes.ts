@@ -26,7 +26,7 @@ interface Named {
 
 const tags = ['api', 'channels']
 const powers =
-	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml.'
+	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer` and `allowed_senders`, and those that the plugin of the channel calls `unguarded`.'
 
 export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 	const channels = (): Channels => ctx.use('channels')

@@ -16,8 +16,11 @@ const externalId = Joi.string()
 const apiRoot = Joi.string()
 	.max(URL_LIMIT)
 	.custom((text: string, helpers) => {
+		// What parses an address passes over some of these, and they end up in the middle of those that are made of it.
+		if (/[\s\p{Cc}]/u.test(text))
+			return helpers.message({ custom: '{#label} must not hold blanks or control characters' })
 		const url = URL.parse(text)
-		if (!url || !['http:', 'https:'].includes(url.protocol))
+		if (!url || !/^https?:\/\//i.test(text))
 			return helpers.message({ custom: '{#label} must be an address that begins with http:// or https://' })
 		if (url.username !== '' || url.password !== '')
 			return helpers.message({ custom: '{#label} must not hold a user or password' })

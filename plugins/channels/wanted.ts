@@ -44,7 +44,7 @@ export function wantedIn(
 		const about = { adapter, config: checked.config }
 		try {
 			const vault = use('vault')
-			if (!record.trusted) await checkPowers(record, await (listing ??= vault.secrets.list()), config)
+			if (!record.trusted) await checkPowers(record, adapter, await (listing ??= vault.secrets.list()), config)
 			return { ...about, token: await vault.open(record.bot_token_ref) }
 		} catch (error) {
 			const made = madeOf(record.id)

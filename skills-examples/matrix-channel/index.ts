@@ -44,6 +44,8 @@ const adapter: ChannelAdapter<Config> = {
 			api_root: joi.string().required(), // that it is an address is checked for every channel
 			accept_invites: joi.valid('all', 'none').default('all'),
 		}),
+	// Never an address: who may set it without being an operator is sent the operator's token.
+	unguarded: ['accept_invites'],
 	connect,
 }
 

@@ -136,6 +136,10 @@ void t.test('a request that is wrong is refused, naming the field', async (t) =>
 		[{ ...good, config: { allowed_senders: ['a', 'a'] } }, 'config.allowed_senders.1', /duplicate/],
 		[{ ...good, config: { api_root: 'bots.example.com' } }, 'config.api_root', /http:\/\//],
 		[{ ...good, config: { api_root: 'file:///etc/passwd' } }, 'config.api_root', /http:\/\//],
+		[{ ...good, config: { api_root: 'http:127.0.0.1' } }, 'config.api_root', /http:\/\//],
+		[{ ...good, config: { api_root: 'http://127.0.0.1:1 ' } }, 'config.api_root', /must not hold blanks/],
+		[{ ...good, config: { api_root: '\thttp://127.0.0.1' } }, 'config.api_root', /must not hold blanks/],
+		[{ ...good, config: { api_root: 'http://127.0.0.1/\0' } }, 'config.api_root', /must not hold blanks/],
 		[{ ...good, config: { api_root: 'https://me:pw@bots.example.com' } }, 'config.api_root', /user or password/],
 		[{ ...good, config: { api_root: 'https://bots.example.com/?x=1' } }, 'config.api_root', /query/],
 		[{ ...good, config: { room: 7 } }, 'config.room', /string/],
@@ -296,6 +300,20 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 			{ status: 403, code: 'forbidden', says: /channels\.allowed_api_roots/ },
 			api_root,
 		)
+	for (const [key, value] of [
+		['room', 'b'],
+		['homeserver', 'https://evil.example.com'],
+		['unknown', null],
+		['', 7],
+		['__proto__x', {}],
+		['bot_token_ref', 'FOR_OTHERS'],
+	] as const)
+		refused(
+			t,
+			await make('FOR_CHANNELS', { answer: 'all', [key]: value }),
+			{ status: 403, code: 'forbidden', says: new RegExp(`^config\\.${key} takes the scope "\\*"`) },
+			key,
+		)
 	const violations = (await call('GET', '/v1/audit?event_type=security.violation')).body.events
 	t.match(violations[0].payload, { reason: 'channel_refused', secret: 'FOR_CHANNELS' })
 	t.strictSame((await call('GET', '/v1/channels')).body.channels, [])
@@ -305,7 +323,16 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 		t.equal(made.status, 201, api_root)
 		await remove(made.body.id)
 	}
-	const everything = await make('UNLABELLED', { api_root: 'http://127.0.0.1:1' }, {})
+	const open = await make(id, { volume: 7, answer: 'all' })
+	t.equal(open.status, 201, 'what the adapter calls unguarded')
+	for (const [change, status] of [
+		[{ volume: 8 }, 200],
+		[{ room: 'b' }, 403],
+		[{ volume: null, homeserver: 'x' }, 403],
+	] as const)
+		t.equal((await call('PATCH', `/v1/channels/${open.body.id}`, { config: change }, { token })).status, status)
+	await remove(open.body.id)
+	const everything = await make('UNLABELLED', { api_root: 'http://127.0.0.1:1', room: 'a' }, {})
 	t.equal(everything.status, 201)
 	const { id: trusted } = everything.body
 
@@ -314,6 +341,8 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 		{ config: { api_root: null } },
 		{ config: { api_root: 'https://bots.example.com' } },
 		{ config: { room: 'b' } },
+		{ config: { room: null } },
+		{ config: { volume: 5, room: 'b' } },
 		{ config: { homeserver: 'https://evil.example.com' } },
 		{ bot_token_ref: 'FOR_OTHERS' },
 	])
@@ -323,10 +352,16 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 			{ status: 403, code: 'forbidden' },
 			JSON.stringify(body),
 		)
-	t.strictSame((await call('GET', `/v1/channels/${trusted}`)).body.config, { api_root: 'http://127.0.0.1:1' })
-	const harmless = { config: { answer: 'all', agent_id: 'ada', allowed_senders: ['7'] } }
+	const { config } = (await call('GET', `/v1/channels/${trusted}`)).body
+	t.strictSame(config, { api_root: 'http://127.0.0.1:1', room: 'a' })
+	const harmless = { config: { answer: 'all', agent_id: 'ada', allowed_senders: ['7'], volume: 5 } }
 	t.equal((await call('PATCH', `/v1/channels/${trusted}`, harmless, { token })).status, 200)
-	await loop.connected('value-of-UNLABELLED')
+	const { link } = await loop.connected('value-of-UNLABELLED')
+	await until(
+		() => loop.connections('value-of-UNLABELLED').at(-1)?.link.config,
+		(now) => (now as { volume?: number }).volume === 5,
+	)
+	t.match(link.config, { api_root: 'http://127.0.0.1:1', room: 'a' }, 'and it stays what it was made for')
 	await remove(trusted)
 
 	// The label is looked at again before each connection.

@@ -33,6 +33,19 @@ export const connectingChecks: Check[] = [
 		},
 	},
 	{
+		name: 'leaves no address to everybody',
+		async run({ adapter, platform }) {
+			if (!adapter.unguarded) return 'it leaves no key of its config to everybody'
+			const known: string[] = Object.keys(adapter.config?.(Joi).describe().keys ?? {})
+			for (const key of adapter.unguarded) {
+				must(known.includes(key), `unguarded names keys of its config, unlike ${JSON.stringify(key)}`)
+				const isAddress = key === 'api_root' || /^\w+:\/\//.test(String(platform.config[key]))
+				must(!isAddress, `unguarded names no key that says where the connection goes, as ${key} does`)
+			}
+			return undefined
+		},
+	},
+	{
 		name: 'connects, and gives what it said it can',
 		async run(desk) {
 			const { connection } = await desk.connect()

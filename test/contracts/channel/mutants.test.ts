@@ -51,6 +51,14 @@ const mutants: Mutant[] = [
 		says: /"agent_id" is not allowed/,
 	},
 	{
+		what: 'everybody may say where the homeserver is',
+		file: 'index.ts',
+		take: "unguarded: ['accept_invites']",
+		give: "unguarded: ['accept_invites', 'api_root']",
+		caught: 'leaves no address to everybody',
+		says: /says where the connection goes, as api_root does/,
+	},
+	{
 		what: 'a method that can names is missing',
 		file: 'index.ts',
 		take: 'async typing(chat)',

@@ -2,6 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
+import { checkPowers } from '../../../plugins/channels/access.ts'
+import { adaptersOf } from '../../../plugins/channels/adapters.ts'
 import { openBackoff } from '../../../plugins/channels/backoff.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from '../../../plugins/channels/codes.ts'
 import type { OpenCode } from '../../../plugins/channels/codes.ts'
@@ -67,6 +69,37 @@ void t.test('a code is open for ten minutes; a chat has three and a channel a th
 	)
 	t.equal(many[0]?.hash, 'h10')
 })
+
+void t.test(
+	'what a caller without every right may name depends on what the adapter calls unguarded, each time',
+	async (t) => {
+		const adapterOf = (unguarded?: unknown) => {
+			const can = { formats: [{ markup: 'plain', max_length: 100 }] }
+			const value = { type: 'x', label: 'X', can, connect: () => {}, ...(unguarded !== undefined && { unguarded }) }
+			const { all, problems } = adaptersOf([{ plugin: 'p', value }] as never)
+			return { adapter: all.get('x'), problems }
+		}
+		const secrets = [{ id: 's', name: 'S', policy_label: 'channel' }] as never
+		const check = (config: Record<string, unknown>, unguarded?: unknown) =>
+			checkPowers({ bot_token_ref: 'S', config }, adapterOf(unguarded).adapter, secrets, { allowed_api_roots: ['ok'] })
+		await check({ agent_id: 'a', answer: 'all', allowed_senders: [], api_root: 'http://ok/' })
+		await check({ volume: 1 }, ['volume'])
+		for (const [config, unguarded] of [
+			[{ volume: 1 }, undefined],
+			[{ volume: 1 }, ['Volume']],
+			[{ volume: 1, server: 'http://evil' }, ['volume']],
+			[{ constructor: 1 }, []],
+		] as const)
+			await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ takes the scope "\*"/ })
+		await t.rejects(
+			checkPowers({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
+			{ code: 'forbidden' },
+			'a type that no running plugin knows',
+		)
+		for (const unguarded of ['volume', [7], [''], ['volume', 'api_root'], null, Array(65).fill('a')])
+			t.match(adapterOf(unguarded), { adapter: undefined, problems: [/unguarded/] }, JSON.stringify(unguarded))
+	},
+)
 
 void t.test('delays begin at once, grow to their limit, and begin anew after a sound connection', async (t) => {
 	const longest = openBackoff(60_000, () => 1)
