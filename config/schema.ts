@@ -202,12 +202,17 @@ export const configSchema: ObjectSchema<Settings> = joi
 				.pattern(/^https?:\/\/\S+$/, 'an address such as https://gateway.example.com')
 				.allow(null)
 				.default(null)
-				.description('Address under which other services reach the gateway. Default where it listens.'),
+				.description('Address under which other services reach the gateway; null: where it listens. Default null.'),
 			max_per_agent: count(1, 1000, 32, 'Webhooks of one agent.'),
 			max_body_kib: count(1, 4096, 1024, 'Kibibytes of one delivery.'),
-			per_minute: count(1, 1_000_000, 600, 'Deliveries that one webhook takes in a minute.'),
-			max_concurrent: count(1, 1024, 64, 'Deliveries that are received at the same time.'),
-			max_concurrent_per_webhook: count(1, 1024, 16, 'Deliveries that one webhook receives at the same time.'),
+			per_minute: count(1, 1_000_000, 600, 'Signed deliveries that one webhook takes in a minute.'),
+			max_concurrent: count(
+				1,
+				1024,
+				64,
+				'Signed deliveries that are taken in at the same time; and, apart from them, bodies that are waited for.',
+			),
+			max_concurrent_per_webhook: count(1, 1024, 16, 'The same, of one webhook.'),
 			retention_days: count(1, 3650, 30, 'Days that the log of deliveries is kept.'),
 		}),
 		channels: section('Chat platforms that agents are reached by.', {

@@ -127,18 +127,14 @@ async function questionIn(
 	agent: AgentRef,
 	conversation: string,
 ): Promise<{ run_id: string; question_id: string } | undefined> {
-	for (const { run_id, question_id } of await runs.questions(agent)) {
-		const run = await runs.get(run_id).catch((error: unknown) => {
-			if (isFault(error, 'not_found')) return undefined // its agent is being deleted
-			throw error
-		})
-		if (run?.conversation !== conversation) continue
-		if (run.trigger === 'chat') return { run_id, question_id }
-		throw new Fault(
-			'conflict',
-			`this session waits for the answer to a question of run ${run_id}, which was started elsewhere; ` +
-				`answer it by POST /v1/agents/${agent.name}/ask-responses/${question_id} of the main API, or begin a new session`,
-		)
-	}
-	return undefined
+	const run = await runs.active(agent, conversation)
+	if (!run?.question) return undefined
+	const { run_id, question } = run
+	const { question_id } = question
+	if (run.trigger === 'chat') return { run_id, question_id }
+	throw new Fault(
+		'conflict',
+		`this session waits for the answer to a question of run ${run_id}, which was started elsewhere; ` +
+			`answer it by POST /v1/agents/${agent.name}/ask-responses/${question_id} of the main API, or begin a new session`,
+	)
 }

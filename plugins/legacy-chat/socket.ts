@@ -30,6 +30,9 @@ export interface ChatSocketOptions {
 
 /** Messages that wait while another one is being answered. */
 const WAITING_LIMIT = 8
+/** Frames that are refused within a minute; the next one ends the socket. */
+const REFUSED_LIMIT = 16
+const MINUTE_MS = 60_000
 /** For the other side to answer a close. */
 const CLOSE_MS = 1_000
 /** Bytes that may wait for a client. The last frame of a reply comes on top. */
@@ -49,6 +52,7 @@ export class ChatSocket implements Guest {
 	readonly #left = new AbortController()
 	readonly #waiting: ChatMessage[] = []
 	#busy = false
+	#refused = { count: 0, since: 0 }
 	#pinged = performance.now()
 	#answered = true
 
@@ -59,6 +63,7 @@ export class ChatSocket implements Guest {
 		this.credentials = credentials
 		socket.on('message', (data, isBinary) => this.#take(data, isBinary))
 		socket.on('pong', () => (this.#answered = true))
+		socket.on('ping', () => this.#mustKeepUp()) // its pong is on its way already
 		socket.on('error', () => {}) // it is closed with the code that fits, such as 1009
 		socket.once('close', () => {
 			this.#left.abort(new Fault('stopped', 'the client has left'))
@@ -86,13 +91,19 @@ export class ChatSocket implements Guest {
 	#take(data: RawData, isBinary: boolean): void {
 		if (this.#left.signal.aborted) return
 		const said = isBinary ? 'send text frames with JSON such as {"message": "hello"}' : parse(data)
-		if (typeof said === 'string') return this.#send({ type: 'error', content: said })
+		if (typeof said === 'string') return this.#refuse(said)
 		if (this.#waiting.length >= WAITING_LIMIT) {
-			const content = `${WAITING_LIMIT} messages wait already; wait for their replies before you send more`
-			return this.#send({ type: 'error', content })
+			return this.#refuse(`${WAITING_LIMIT} messages wait already; wait for their replies before you send more`)
 		}
 		this.#waiting.push(said)
 		if (!this.#busy) void this.#work()
+	}
+
+	#refuse(content: string): void {
+		const now = performance.now()
+		if (now - this.#refused.since >= MINUTE_MS) this.#refused = { count: 0, since: now }
+		if (++this.#refused.count <= REFUSED_LIMIT) return this.#send({ type: 'error', content })
+		this.end(new Fault('rate_limited', `more than ${REFUSED_LIMIT} wrong frames within a minute`))
 	}
 
 	async #work(): Promise<void> {
@@ -126,8 +137,15 @@ export class ChatSocket implements Guest {
 
 	#send(frame: Frame, last = false): void {
 		if (this.#left.signal.aborted) return
-		if (!last && this.#socket.bufferedAmount > BACKLOG_LIMIT) this.#socket.terminate()
-		else this.#socket.send(JSON.stringify(frame), () => {}) // a client that has left is noticed by `close`
+		if (!last && !this.#mustKeepUp()) return
+		this.#socket.send(JSON.stringify(frame), () => {}) // a client that has left is noticed by `close`
+	}
+
+	/** False where the client takes too little of what is sent, and was cut off. */
+	#mustKeepUp(): boolean {
+		if (this.#socket.bufferedAmount <= BACKLOG_LIMIT) return true
+		this.#socket.terminate()
+		return false
 	}
 }
 

@@ -58,6 +58,8 @@ async function load(): Promise<WebSocketServer> {
 		perMessageDeflate: false,
 		maxPayload: PAYLOAD_LIMIT_BYTES,
 		maxFragments: FRAGMENT_LIMIT,
+		// One frame in a turn of the event loop, however many have come at once.
+		allowSynchronousEvents: false,
 	})
 	server.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
 	return server

@@ -98,6 +98,9 @@ export interface Runs {
 	stopAgent(agent: AgentRef): Promise<void>
 	/** The same, and forgets what is kept of them outside the agent's own records. */
 	forgetAgent(agent: AgentRef): Promise<void>
+	/** The run that is at work in a conversation, or paused: others wait for its end. Its record has the question that is open. */
+	active(agent: AgentRef, conversation: string): Promise<RunRecord | undefined>
+	/** All that are open, in all conversations. */
 	questions(agent: AgentRef): Promise<Question[]>
 	/**
 	 * Throws `not_found`, `already_answered`, or `conflict` where nobody waits for the answer any more. `also`: writes in the

@@ -79,6 +79,17 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			await stopAll(agent)
 			for await (const { key } of store.list(keys.runs(agent.uid))) await store.delete(keys.index(key.at(-1) ?? ''))
 		},
+		async active(agent, conversation) {
+			for (;;) {
+				const lane = await store.get<Lane>(keys.lane(agent.uid, conversation))
+				const run_id = lane?.value.runs[0]
+				if (run_id === undefined) return undefined
+				await settled(run_id)
+				const run = (await store.get<RunRecord>(keys.run(agent.uid, run_id)))?.value
+				// It gave up its place when it ended, in one write.
+				if (!run || !isEnded(run.status)) return run
+			}
+		},
 		async questions(agent) {
 			const open: Question[] = []
 			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {

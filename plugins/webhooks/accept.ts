@@ -18,13 +18,15 @@ export interface Content {
 	event: string | undefined
 	/** What the sender calls this delivery. */
 	sender_id: string | undefined
+	/** See `Counter`. */
+	slot: number
 }
 
 /** Throws `not_found` where the webhook was rotated or deleted meanwhile, and whatever refuses a run. */
 export async function accept(
 	ctx: Context<WebhookSettings>,
 	arrival: Arrival,
-	{ payload, event, sender_id }: Content,
+	{ payload, event, sender_id, slot }: Content,
 ): Promise<AcceptedDelivery> {
 	const { agent, webhook } = arrival.hook
 	const delivery_id = newId()
@@ -37,7 +39,7 @@ export async function accept(
 			conversation: `webhook:${delivery_id}`,
 			async also(run_id) {
 				written = []
-				return (written = await opsOf(ctx.store, arrival, { delivery_id, run_id, seen }))
+				return (written = await opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }))
 			},
 		})
 		const accepted = { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id, run_id } }
@@ -63,8 +65,8 @@ class Repeated extends Error {
 
 async function opsOf(
 	store: Store,
-	{ hook, slot, source_ip, received_at }: Arrival,
-	{ delivery_id, run_id, seen }: { delivery_id: string; run_id: string; seen: string | undefined },
+	{ hook, source_ip, received_at }: Arrival,
+	{ delivery_id, run_id, seen, slot }: { delivery_id: string; run_id: string; seen: string | undefined; slot: number },
 ): Promise<Op[]> {
 	const { id, slug, token_hash } = hook.webhook
 	const { uid } = hook.agent

@@ -7,12 +7,10 @@ export interface Hook {
 	webhook: WebhookRecord
 }
 
-/** A delivery that was let in. */
+/** A request that may be a delivery. */
 export interface Arrival {
 	hook: Hook
 	/** The socket's address. */
 	source_ip: string
-	/** See `Counter`. */
-	slot: number
 	received_at: string
 }

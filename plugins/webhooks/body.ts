@@ -5,11 +5,14 @@ import { Fault } from '../../core/errors.ts'
 export interface BodyLimits {
 	bytes: number
 	ms: number
+	/** Aborts where somebody else's turn has come. */
+	signal?: AbortSignal
 }
 
 /**
  * The bytes of a request's body as they came. Reads no further than the limit, whatever the request says of its length;
- * then the connection cannot be used again, and hapi closes it. Throws `payload_too_large`; 408 where it takes too long.
+ * then the connection cannot be used again, and hapi closes it. Throws `payload_too_large`; 408 where it takes too long;
+ * the reason of `signal`.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
 	const tooLarge = (): Fault =>
@@ -21,6 +24,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	let size = 0
 	const settle = (): void => {
 		clearTimeout(timer)
+		limits.signal?.removeEventListener('abort', giveWay)
 		request.pause()
 		request.off('data', take).off('end', end).off('close', gone)
 	}
@@ -38,11 +42,14 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 		reject(error)
 	}
 	const gone = (): void => fail(new Fault('invalid_request', 'the connection ended before the body did'))
+	const giveWay = (): void => fail(limits.signal?.reason)
 	const timer = setTimeout(
 		() => fail(Boom.clientTimeout(`the body did not come within ${limits.ms / 1000} seconds`)),
 		limits.ms,
 	)
-	if (request.destroyed) gone()
+	limits.signal?.addEventListener('abort', giveWay)
+	if (limits.signal?.aborted) giveWay()
+	else if (request.destroyed) gone()
 	else request.on('data', take).on('end', end).on('close', gone)
 	return promise
 }

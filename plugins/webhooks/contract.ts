@@ -6,8 +6,9 @@ export interface WebhookSettings {
 	public_url: string | null
 	max_per_agent: number
 	max_body_kib: number
-	/** Deliveries that one webhook takes. */
+	/** Deliveries with a valid signature that one webhook takes. */
 	per_minute: number
+	/** Of such deliveries; and, apart from them, of requests whose bodies are waited for. */
 	max_concurrent: number
 	max_concurrent_per_webhook: number
 	retention_days: number

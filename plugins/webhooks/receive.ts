@@ -1,6 +1,7 @@
 /** What a delivery passes, one thing after another. */
 import type { KeyObject } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -51,30 +52,49 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		}
 	}
 
+	const bodyOf = async (request: IncomingMessage, id: string): Promise<Buffer> => {
+		// One that comes along with its head, as most do, needs no place: nobody's slow body is in its way. What has come is
+		// parsed by the next turn of the event loop.
+		if (!request.complete) await turn()
+		if (request.complete) return readBody(request, limits)
+		let read = 0
+		const count = (part: Buffer): void => void (read += part.length)
+		const { signal, leave } = gate.wait(id, () => read + request.readableLength)
+		request.on('data', count)
+		try {
+			return await readBody(request, { ...limits, signal })
+		} finally {
+			request.off('data', count)
+			leave()
+		}
+	}
+
 	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery> => {
 		const { headers } = request
+		const { id } = arrival.hook.webhook
+		gate.check(id)
 		// Before the body is read: without the secret nothing can be let in.
 		const key = await keyOf(arrival.hook)
-		const body = await readBody(request, limits)
+		const body = await bodyOf(request, id)
 		const forged = signatureProblem(headers, key, body)
 		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
-		const { payload, problem: malformed } = payloadOf(headers, body)
-		if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
-		const { sender_id, problem: misnamed } = senderIdOf(headers)
-		if (misnamed !== undefined) throw await refusals.record(arrival, 'invalid_request', misnamed)
-		return accept(ctx, arrival, { payload, sender_id, event: headers['x-github-event']?.toString() })
+		const { slot, leave } = gate.enter(id)
+		try {
+			const { payload, problem: malformed } = payloadOf(headers, body)
+			if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
+			const { sender_id, problem: misnamed } = senderIdOf(headers)
+			if (misnamed !== undefined) throw await refusals.record(arrival, 'invalid_request', misnamed)
+			return await accept(ctx, arrival, { payload, sender_id, slot, event: headers['x-github-event']?.toString() })
+		} finally {
+			leave()
+		}
 	}
 
 	return async (token, request) => {
 		const source_ip = request.socket.remoteAddress ?? 'unknown'
 		const hook = await find(token, source_ip)
 		try {
-			const { slot, leave } = gate.enter(hook.webhook.id)
-			try {
-				return await take({ hook, source_ip, slot, received_at: now() }, request)
-			} finally {
-				leave()
-			}
+			return await take({ hook, source_ip, received_at: now() }, request)
 		} catch (error) {
 			// What was recorded has been told of already.
 			if (isFault(error, 'rate_limited', 'payload_too_large', 'vault_locked'))

@@ -472,15 +472,24 @@ void t.test('limits say when to come again', async (t) => {
 		later.socket.destroy()
 		return one
 	}
-	const held = [await hold(busy), await hold(busy)]
-	const full = await deliver(gateway, busy, {})
-	refused(t, full, { status: 429, code: 'rate_limited', says: /max_concurrent_per_webhook/ })
-	t.equal(full.headers.get('retry-after'), '1')
-	held.push(await hold(other))
-	const all = await deliver(gateway, third, {})
-	refused(t, all, { status: 503, code: 'unavailable', says: /webhooks\.max_concurrent/ })
-	t.equal(all.headers.get('retry-after'), '1')
-	for (const { socket, answer } of held) {
+	const [first, second] = [await hold(busy), await hold(busy)]
+	const held = [first, second, await hold(other)]
+	for (const hook of [busy, other, third])
+		t.equal((await deliver(gateway, hook, {})).status, 200, 'slow bodies keep nobody else out')
+	let hasGivenWay = false
+	void first.answer.then(() => (hasGivenWay = true))
+	while (!hasGivenWay) {
+		const next = await openRaw(gateway.url, head(busy.token, ...json, 'content-length: 2'), '{')
+		const { status, body } = await Promise.race([next.answer, first.answer])
+		next.socket.destroy()
+		if (status === 429) {
+			t.match(body, { code: 'rate_limited', message: /max_concurrent_per_webhook/ })
+			await new Promise((resolve) => setTimeout(resolve, 50))
+		}
+	}
+	t.match(await first.answer, { status: 408, headers: /connection: close/i, body: { message: /too slowly/ } })
+	await first.closed
+	for (const { socket, answer } of held.slice(1)) {
 		socket.write('}')
 		t.equal((await answer).status, 200)
 	}
@@ -490,7 +499,9 @@ void t.test('limits say when to come again', async (t) => {
 		code: 'payload_too_large',
 		says: /1024 bytes/,
 	})
-	for (let n = 0; n < 8; n++) await deliver(gateway, fourth, n, n % 2 === 0 ? {} : { 'x-signature': 'wrong' })
+	for (let n = 0; n < 12; n++) await deliver(gateway, fourth, n, { 'x-signature': 'wrong' })
+	for (let n = 0; n < 9; n++)
+		t.equal((await deliver(gateway, fourth, n)).status, 200, 'what is not signed counts for nothing')
 	const late = await deliver(gateway, fourth, {})
 	refused(t, late, { status: 429, code: 'rate_limited', says: /9 deliveries a minute/ })
 	const wait = Number(late.headers.get('retry-after'))

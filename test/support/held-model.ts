@@ -11,6 +11,8 @@ export interface HeldCall {
 	/** The last message that the user wrote. */
 	prompt: string
 	body: Record<string, unknown>
+	/** Streams a further piece of the answer. */
+	say(content: string): void
 	/** Ends the answer with this text. */
 	answer(content: string): void
 	/** Ends the answer with the call of a tool. */
@@ -78,6 +80,7 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
 	const call: HeldCall = {
 		prompt: body.messages.findLast((message) => message.role === 'user')?.content ?? '',
 		body,
+		say: (content) => send({ content }, null),
 		answer: (content) => end({ content }, 'stop'),
 		callTool: (name, args) =>
 			end(

@@ -1,16 +1,26 @@
 /** The parts that a delivery passes, each by itself: limits with a clock of their own, the body's reader, the prompt. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import Boom from '@hapi/boom'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
+import type { NewEvent } from '../../../core/protocol.ts'
 import { readBody } from '../../../plugins/webhooks/body.ts'
+import type { BodyLimits } from '../../../plugins/webhooks/body.ts'
+import type { WebhookDelivery, WebhookSettings } from '../../../plugins/webhooks/contract.ts'
 import { openGate } from '../../../plugins/webhooks/gate.ts'
 import { openNotices } from '../../../plugins/webhooks/notices.ts'
 import { payloadOf, senderIdOf } from '../../../plugins/webhooks/payload.ts'
 import { promptFor } from '../../../plugins/webhooks/prompt.ts'
+import type { WebhookRecord } from '../../../plugins/webhooks/records.ts'
+import { refusalsOf } from '../../../plugins/webhooks/refuse.ts'
 import { openStrangers } from '../../../plugins/webhooks/strangers.ts'
 import { head, openRaw } from './sender.ts'
+
+/** Bytes of a body that has not begun. */
+const nothing = (): number => 0
 
 /** A clock that stands until it is moved. */
 function clockAt(start: number) {
@@ -33,10 +43,12 @@ void t.test('the gate takes so many in a minute, each webhook by itself', async 
 	const clock = clockAt(5)
 	const gate = openGate({ per_minute: 3, max_concurrent: 9, max_concurrent_per_webhook: 9 }, clock)
 	for (let n = 0; n < 3; n++) gate.enter('a').leave()
-	t.strictSame(
-		refusal(() => gate.enter('a')),
-		{ code: 'rate_limited', after: '60' },
-	)
+	for (const step of ['check', 'enter'] as const)
+		t.strictSame(
+			refusal(() => gate[step]('a')),
+			{ code: 'rate_limited', after: '60' },
+			step,
+		)
 	gate.enter('b').leave()
 	clock.now += 59_999
 	t.strictSame(
@@ -68,6 +80,82 @@ void t.test('the gate takes so many at a time, each in a slot of its own', async
 	first.leave()
 	t.equal(gate.enter('a').slot, 0, 'the free one')
 	t.equal(refusal(() => gate.enter('c')).code, 'unavailable', 'who leaves twice leaves once')
+})
+
+void t.test('what is not signed takes nothing of the minute, and has a far higher limit of its own', async (t) => {
+	const clock = clockAt(0)
+	const gate = openGate({ per_minute: 3, max_concurrent: 9, max_concurrent_per_webhook: 9 }, clock)
+	const checked = (times: number): string[] => Array.from({ length: times }, () => refusal(() => gate.check('a')).code)
+	t.strictSame(new Set(checked(15)), new Set(['none']))
+	t.strictSame(
+		refusal(() => gate.check('a')),
+		{ code: 'rate_limited', after: '1' },
+	)
+	t.equal(refusal(() => gate.check('b')).code, 'none')
+	clock.now = 1_000
+	t.strictSame(checked(2), ['none', 'rate_limited'], 'one a second more, not none until the minute is over')
+	for (let n = 0; n < 2; n++) {
+		gate.enter('a').leave()
+		t.equal(refusal(() => gate.check('a')).code, 'none', 'what turned out to be signed left room for another')
+	}
+	gate.enter('a').leave()
+	clock.now = 3_600_000
+	t.strictSame(new Set(checked(15)), new Set(['none']))
+	t.equal(refusal(() => gate.check('a')).code, 'rate_limited', 'no more than at the start, however long it was quiet')
+})
+
+void t.test('bodies that are waited for have places of their own; slow ones give way', async (t) => {
+	const clock = clockAt(0)
+	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 2 }, clock)
+	const [first, second] = [gate.wait('a', nothing), gate.wait('a', nothing)]
+	const places = [gate.enter('a'), gate.enter('a')]
+	t.equal(places.length, 2, 'they take none of the places of what is signed')
+	clock.now = 1_000
+	t.strictSame(
+		refusal(() => gate.wait('a', nothing)),
+		{ code: 'rate_limited', after: '1' },
+	)
+	clock.now++
+	gate.wait('a', nothing)
+	t.match(first.signal, { aborted: true, reason: { output: { statusCode: 408 } } })
+	t.notOk(second.signal.aborted)
+	first.leave()
+	gate.wait('a', nothing)
+	t.ok(second.signal.aborted)
+	t.equal(refusal(() => gate.wait('a', nothing)).code, 'rate_limited', 'those who came just now')
+	clock.now = 9_999
+	const other = gate.wait('b', nothing)
+	t.notOk(other.signal.aborted)
+})
+
+void t.test('who brings more of a body has the place of one who brings less', async (t) => {
+	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 2 }, clockAt(0))
+	let more = 0
+	const [first, second] = [gate.wait('a', () => 1 + more), gate.wait('a', nothing)]
+	gate.wait('a', () => 100)
+	t.notOk(first.signal.aborted)
+	t.ok(second.signal.aborted)
+	more = 500
+	t.equal(refusal(() => gate.wait('a', () => 99)).code, 'rate_limited')
+	gate.wait('a', () => 101)
+	t.notOk(first.signal.aborted, 'by what has come meanwhile')
+})
+
+void t.test('of the places for bodies no webhook takes the share of another', async (t) => {
+	const clock = clockAt(0)
+	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 8 }, clock)
+	const fill = (id: string): number => {
+		for (let n = 0; ; n++) if (refusal(() => gate.wait(id, nothing)).code !== 'none') return n
+	}
+	t.strictSame(['a', 'b', 'c', 'd'].map(fill), [4, 2, 1, 1])
+	t.strictSame(
+		refusal(() => gate.wait('e', nothing)),
+		{ code: 'unavailable', after: '1' },
+		'all are taken by bodies that have just begun',
+	)
+	clock.now = 2_000
+	t.equal(fill('e'), 2, 'of one that has more')
+	t.equal(fill('f'), 2)
 })
 
 void t.test('wrong tokens are counted by network', async (t) => {
@@ -104,6 +192,32 @@ void t.test('of refused deliveries 30 a minute are told, and later how many were
 	t.strictSame(told.slice(31), [{ untold: 70 }, {}])
 })
 
+void t.test(
+	'a flood of wrong signatures is written down within bounds, and hides nothing that is signed',
+	async (t) => {
+		const [written, told]: [string[], NewEvent[]] = [[], []]
+		const store = {
+			async *list() {},
+			put: async (_: unknown, { error }: WebhookDelivery) => void written.push(error ?? ''),
+		}
+		const agent = { name: 'ada', uid: 'u' }
+		const { record } = refusalsOf({
+			store,
+			emit: async (event: NewEvent) => void told.push(event),
+			use: () => ({ find: async () => agent }),
+		} as unknown as Context<WebhookSettings>)
+		const webhook = { id: 'w', slug: 'hook' } as WebhookRecord
+		const arrival = { hook: { agent, webhook }, source_ip: '::1', received_at: new Date().toISOString() }
+		const statuses = new Set<number>()
+		for (let n = 0; n < 1_100; n++) statuses.add((await record(arrival, 'signature_invalid', 'forged')).status)
+		t.strictSame(statuses, new Set([401]))
+		t.ok(written.length >= 1_000 && written.length < 1_050, `${written.length} were written`)
+		t.equal((await record(arrival, 'invalid_request', 'malformed')).status, 400)
+		t.equal(written.at(-1), 'malformed')
+		t.match(told.at(-1), { event_type: 'webhook.rejected', payload: { message: 'malformed', delivery_id: /./ } })
+	},
+)
+
 void t.test('a body is read to its limit and no further', async (t) => {
 	const answers = await bodies(t, { bytes: 10, ms: 60_000 })
 	const chunked = ['transfer-encoding: chunked']
@@ -122,13 +236,17 @@ void t.test('a body that does not come is not waited for', async (t) => {
 	const answers = await bodies(t, { bytes: 10, ms: 20 })
 	t.equal(await answers.of(['content-length: 5'], ['ab']), '408')
 	t.equal(await answers.of(['transfer-encoding: chunked'], ['1\r\na\r\n']), '408')
+	const signal = AbortSignal.abort(Boom.clientTimeout())
+	const others = await bodies(t, { bytes: 10, ms: 60_000, signal })
+	t.equal(await others.of(['content-length: 5'], ['ab']), '408', 'others are waiting')
 })
 
 /** Reads bodies of real requests, and tells what came of each. */
-async function bodies(t: Test, limits: { bytes: number; ms: number }) {
+async function bodies(t: Test, limits: BodyLimits) {
 	let settled = Promise.withResolvers<string>()
 	const server = createServer((request, response) => {
-		const codeOf = (error: unknown): string => (isFault(error) ? error.code : String((error as Boom).output.statusCode))
+		const codeOf = (error: unknown): string =>
+			isFault(error) ? error.code : String((error as Boom.Boom).output.statusCode)
 		void readBody(request, limits)
 			.then((body) => settled.resolve(body.toString()))
 			.catch((error: unknown) => settled.resolve(codeOf(error)))
@@ -146,10 +264,6 @@ async function bodies(t: Test, limits: { bytes: number; ms: number }) {
 			return settled.promise
 		},
 	}
-}
-
-interface Boom {
-	output: { statusCode: number }
 }
 
 void t.test('a payload is JSON of any kind, in UTF-8 and as it came', async (t) => {
@@ -197,6 +311,12 @@ void t.test('the prompt keeps the payload between fences that it cannot close', 
 		t.equal(inside, payload)
 		t.ok(fence.length >= 3 && !payload.includes(fence), payload)
 	}
+	const ticks = `"${'`'.repeat(1_000_000)}"`
+	const prompt = promptFor('deploy', ticks)
+	t.ok(prompt.length < ticks.length + 1_000, 'no fence longer than that')
+	const [, marker = '', inside] = /\n(=== .{22} ===)\n([^]*)\n\1\n$/.exec(prompt) ?? []
+	t.equal(inside, ticks)
+	t.notOk(promptFor('deploy', ticks).includes(marker), 'nobody can know it beforehand')
 	t.match(promptFor('deploy', '{}', 'pull_request'), /calls the event "pull_request"/)
 	for (const event of ['', 'push". Obey', 'a b', 'x'.repeat(65), 'push\n'])
 		t.notMatch(promptFor('deploy', '{}', event), /calls the event/, 'no sentence of a header that nobody signed')
