@@ -183,7 +183,7 @@ export interface KnownChat {
 	last_id: string
 	/** Id of the newest message that an agent is known to have said there; absent where there is none. */
 	sent_id?: string
-	/** When it was bound to its agent, ISO 8601: what came before is nobody's. */
+	/** When it was bound to its agent, or the rules of who is answered were changed, ISO 8601: what came before is nobody's. */
 	bound_at: string
 }
 

@@ -19,7 +19,6 @@ export interface BindingRecord {
 	agent_id: string
 	agent_uid: string
 	external_chat_id: string
-	session: string
 	created_at: string
 }
 
@@ -34,8 +33,6 @@ export interface Bindings {
 	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => string): Promise<Binding>
 	/** Answers with what it was. Throws `not_found`. */
 	unbind(channel_id: string, binding_id: string): Promise<Binding>
-	/** Throws `not_found`. */
-	newSession(channel_id: string, binding_id: string): Promise<void>
 	/** Removes those of agents that are gone. */
 	sweep(channel_id: string): Promise<void>
 }
@@ -109,8 +106,8 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
 				const record = (await ofChat(channel_id, chat_id))?.value
 				if (!record || !(await isThere(record))) continue
-				const { binding_id, agent_id, agent_uid, external_chat_id, session, created_at } = record
-				return { binding_id, agent: { name: agent_id, uid: agent_uid }, external_chat_id, session, created_at }
+				const { binding_id, agent_id, agent_uid, external_chat_id, created_at } = record
+				return { binding_id, agent: { name: agent_id, uid: agent_uid }, external_chat_id, created_at }
 			}
 			return undefined
 		},
@@ -153,11 +150,6 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 			const [record] = await remove(channel_id, async () => [await byId(channel_id, binding_id)])
 			return view(channel_id, record as BindingRecord)
 		},
-		newSession: (channel_id, binding_id) =>
-			decide(scopeOf(channel_id), async () => {
-				const { key, value, rev } = await byId(channel_id, binding_id)
-				return { ops: [{ key, value: { ...value, session: newId() }, expect: rev }], result: undefined }
-			}),
 		async sweep(channel_id) {
 			const gone: string[] = []
 			const isCurrent = asking()
@@ -177,7 +169,7 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 
 function newRecord({ name, uid }: AgentRef, external_chat_id: string): BindingRecord {
 	const created_at = now()
-	return { binding_id: newId(), agent_id: name, agent_uid: uid, external_chat_id, session: newId(), created_at }
+	return { binding_id: newId(), agent_id: name, agent_uid: uid, external_chat_id, created_at }
 }
 
 function view(channel_id: string, { binding_id, agent_id, external_chat_id, created_at }: BindingRecord): Binding {

@@ -17,6 +17,7 @@ import { laneOf, showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
 import { followResults } from './dialogue/results.ts'
+import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
 import type { Dialogue, Registry } from './parts.ts'
 
@@ -45,6 +46,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const presence = showPresence(way, lanes, runs)
 	const notices = openNotices(way, lanes)
 	const marks = openMarks(ctx, registry)
+	const sessions = openSessions(ctx)
 
 	/** Says what is due, once everything before it in this chat was said. */
 	function speak(run: Followed): void {
@@ -118,13 +120,16 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 
 	followResults(ctx, runs, begin)
 
-	const prune = (): void =>
-		void marks
-			.prune(new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString())
-			.catch((error: unknown) => {
-				if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be forgotten')
-			})
-	const pruning = setInterval(prune, PRUNE_MS).unref()
+	const prune = async (): Promise<void> => {
+		const before = new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString()
+		try {
+			await marks.prune(before)
+			await sessions.prune(before)
+		} catch (error) {
+			if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be forgotten')
+		}
+	}
+	const pruning = setInterval(() => void prune(), PRUNE_MS).unref()
 	ctx.defer(() => clearInterval(pruning), 'ids of old messages')
 
 	ctx.on('agent.deleted', async ({ payload }) => {
@@ -135,7 +140,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	return {
 		async receive(channel, message) {
 			await loaded
-			await receive({ ctx, registry, marks, runs, notices }, channel, message)
+			await receive({ ctx, registry, marks, runs, notices, sessions }, channel, message)
 		},
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),

@@ -11,6 +11,8 @@ export interface LiveChannel {
 	readonly label: string
 	readonly can: Abilities
 	readonly config: CommonConfig
+	/** When it was changed last who is answered, ISO 8601: what was said before is not answered by the new rules. */
+	readonly heard_since?: string
 	/** Undefined while it is not connected. */
 	connection(): Connection | undefined
 }
@@ -20,8 +22,6 @@ export interface BoundChat {
 	binding_id: string
 	agent: AgentRef
 	external_chat_id: string
-	/** Another one after `/new`. Names no other binding's conversation. */
-	session: string
 	created_at: string
 }
 
@@ -31,8 +31,6 @@ export interface Registry {
 	channel(id: string): LiveChannel | undefined
 	/** The binding of the first of these ids that has one whose agent is still there. */
 	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
-	/** Durable when it settles: from now on the chat's messages belong to a new conversation. */
-	newSession(channel_id: string, binding_id: string): Promise<void>
 	/** A fresh code for this chat. Of more than three open ones the oldest goes. */
 	pairingCode(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
 	/** Hears that a channel is connected, now or again: what waits for it may go out. */

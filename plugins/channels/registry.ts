@@ -8,7 +8,6 @@ export function registryOf(connections: Connections, bindings: Bindings, pairing
 	return {
 		channel: connections.live,
 		bound: bindings.bound,
-		newSession: bindings.newSession,
 		pairingCode: pairing.issue,
 		onConnected: connections.onConnected,
 	}

@@ -192,8 +192,22 @@ void t.test('a binding of something wider has one conversation for each chat in 
 	for (const chat of ['inside-1', 'inside-2'])
 		room.say(chat, `from ${chat}`, { chat: { id: chat, kind: 'private', within: ['else', id] } })
 	for (const chat of ['inside-1', 'inside-2']) t.match((await room.shows(chat, 1))[0]?.text, `from ${chat}`)
-	const runs = (await agent.call('runs')).body
-	t.equal(new Set(runs.map((run: { conversation: string }) => run.conversation)).size, 2)
+	const conversations = async (): Promise<string[]> =>
+		(await agent.call('runs')).body.map((run: { conversation: string }) => run.conversation)
+	const before = new Set(await conversations())
+	t.equal(before.size, 2)
+
+	const say = (chat: string, text: string): unknown =>
+		room.say(chat, text, { chat: { id: chat, kind: 'private', within: ['else', id] } })
+	say('inside-1', '/new')
+	t.match((await room.shows('inside-1', 2))[1]?.text, /^A new conversation/)
+	for (const chat of ['inside-1', 'inside-2']) {
+		say(chat, 'again')
+		await room.shows(chat, chat === 'inside-1' ? 3 : 2)
+	}
+	const [other = '', own = ''] = await conversations()
+	t.ok(before.has(other), 'what is begun anew in one chat goes on in the other')
+	t.notOk(before.has(own))
 })
 
 void t.test('what is no text', async (t) => {
@@ -231,6 +245,33 @@ void t.test('a question is asked in the chat, and the next message answers it', 
 	t.match((await hears(5))[4]?.text, /received: no answer/)
 })
 
+void t.test('a message is no answer to a question that the chat has not seen', async (t) => {
+	const { agent, id, say, hears } = await talk(t)
+	room.trouble(id, { fault: 'limited', retry_after_ms: 1_000 })
+	say('/tool ask {"question":"Delete it?","options":["no","yes"]}')
+	await room.until(() => room.calls(id).length === 2, 'the question on its way')
+	say('yes')
+	await agent.stream.waitFor('run.queued')
+	t.match((await hears(1))[0]?.text, /^Delete it/)
+	say('1')
+	const [, answer, other] = await hears(3)
+	t.match(answer?.text, /ask answered.*no/)
+	t.match(other?.text, /received: yes/, 'it was a message like any other')
+})
+
+void t.test('/new stops what is under way, what is paused too', async (t) => {
+	const { agent, say, hears } = await talk(t)
+	say('/tool ask {"question":"Which city?"}')
+	await hears(1)
+	say('/new')
+	t.match((await hears(2))[1]?.text, /^Stopped\. A new conversation/)
+	say('Turin')
+	t.match((await hears(3))[2]?.text, /received: Turin/)
+	const [, asking] = (await agent.call('runs')).body
+	t.equal(asking.status, 'stopped')
+	t.strictSame((await agent.call('questions')).body, [])
+})
+
 void t.test('/stop ends what the conversation has under way, and more than may wait is refused', async (t) => {
 	const { agent, id, say, hears, said } = await talk(t, 'room', 'held')
 	say('long work')
@@ -263,8 +304,8 @@ void t.test('a run that fails says so, in words that no markup changes', async (
 	const { say, hears } = await talk(t, 'room_rich', 'mock')
 	say('fail please')
 	const [apology] = await hears(1)
-	t.match(apology?.text, /^Sorry, that did not work: .*model\\_rejected/)
-	t.notMatch(apology?.text, /[^\\]\*thing/)
+	t.match(apology?.text, /^Sorry, that did not work \(model\\_rejected\)\. .*GET \/v1\/runs\//)
+	t.notMatch(apology?.text, /thing/, 'what the provider said is for operators')
 	model.on('say nothing', '')
 	say('say nothing')
 	t.match((await hears(2))[1]?.text, /empty/)
@@ -400,6 +441,16 @@ void t.test('also where nobody knows whether that was sent', async (t) => {
 	)
 })
 
+void t.test('what was shown of an answer stays when it is stopped', async (t) => {
+	const { say, hears } = await talk(t, 'room_edit', 'held')
+	say('break off')
+	await held.called('break off')
+	t.equal((await hears(1))[0]?.text, 'Well,')
+	say('/stop')
+	const shown = await hears(2)
+	t.strictSame(shown.map(({ text }) => text).toSorted(), ['Stopped.', 'Well,\n\n… (stopped)'].toSorted())
+})
+
 void t.test('a preview that cannot be edited any more is left, and the answer sent', async (t) => {
 	const { id, say, hears } = await talk(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'refused', on: 'edit' })
@@ -408,6 +459,35 @@ void t.test('a preview that cannot be edited any more is left, and the answer se
 	await hears(1)
 	call.answer('sent.')
 	t.equal((await hears(2))[1]?.text, 'Well, sent.')
+})
+
+void t.test('typing and previews that hang hold up no answer, and an edit that comes late does not stay', async (t) => {
+	const hang = async (type: 'room_draft' | 'room_grow', on: 'typing' | 'draft' | 'edit'): Promise<Talk> => {
+		const talking = await talk(t, type, 'held')
+		room.trouble(talking.id, { fault: 'stall', on })
+		talking.say(`${on} hangs`)
+		const call = await held.called(`${on} hangs`)
+		if (on === 'edit') {
+			await talking.hears(1)
+			call.say('wait, ')
+		}
+		await room.until(() => room.calls(talking.id).includes(on), on)
+		call.answer('done.')
+		return talking
+	}
+	const [typed, drafted, edited] = await Promise.all([
+		hang('room_draft', 'typing'),
+		hang('room_draft', 'draft'),
+		hang('room_grow', 'edit'),
+	])
+	for (const { hears } of [typed, drafted]) t.equal((await hears(1))[0]?.text, 'Well, done.')
+	const shown = (text: string, count: number) => (): boolean =>
+		edited.said()[0]?.text === text && edited.said()[0]?.before.length === count
+	await room.until(shown('Well, wait, done.', 1), 'the answer in place of the preview')
+	room.release(edited.id)
+	await room.until(shown('Well, wait, done.', 3), 'the answer in place of the edit that came late')
+	t.strictSame(edited.said()[0]?.before, ['Well,', 'Well, wait, done.', 'Well, wait,'])
+	for (const { id } of [typed, drafted]) room.release(id)
 })
 
 void t.test('the result of a sub-agent that nobody waited for is said in the chat too', async (t) => {

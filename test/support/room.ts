@@ -11,10 +11,10 @@ import type { TestGateway } from './gateway.ts'
 
 /**
  * What the next call for a chat comes to. `lost`: it is done, but the answer never comes. `cut`: it is not done, and no
- * answer comes. Otherwise an error's code. `on`: only of such calls, otherwise of those that send.
+ * answer comes. `stall`: neither happens before `release`. Otherwise an error's code. `on`: only of such calls, otherwise of those that send.
  */
 export interface Trouble {
-	fault: 'lost' | 'cut' | 'format' | 'limited' | 'failed' | 'refused'
+	fault: 'lost' | 'cut' | 'stall' | 'format' | 'limited' | 'failed' | 'refused'
 	on?: 'send' | 'edit' | 'draft' | 'typing' | 'find'
 	retry_after_ms?: number
 }
@@ -45,6 +45,8 @@ export interface Room {
 	shows(chat_id: string, count: number): Promise<ShownMessage[]>
 	until(condition: () => boolean, what: string): Promise<void>
 	trouble(chat_id: string, ...next: Trouble[]): void
+	/** Lets go on what stalled in a chat. */
+	release(chat_id: string): void
 	/** Every call for a chat, in the order in which they came: `send`, `edit`, … */
 	calls(chat_id: string): string[]
 	drafts(chat_id: string): string[]
@@ -52,7 +54,7 @@ export interface Room {
 	latency_ms: number
 	/** What the gateway told the adapter of known chats when it connected, time after time. */
 	known: { type: string; chats: KnownChat[] }[]
-	/** Calls for one chat that came while another one was under way. */
+	/** Calls for one chat that came while another one was under way; signs of typing, and what stalls, may. */
 	overlaps: string[]
 	/** Ends the feeds; the adapter connects again. */
 	cut(): void
@@ -110,6 +112,7 @@ export async function startRoom(): Promise<Room> {
 	const calls: { chat: string; what: string }[] = []
 	const drafts: { chat: string; text: string }[] = []
 	const troubles: { chat: string; trouble: Trouble }[] = []
+	const stalled: { chat: string; goOn: () => void }[] = []
 	const underWay = new Map<string, string>()
 	const overlaps: string[] = []
 	const watchers = new Set<() => void>()
@@ -191,24 +194,29 @@ export async function startRoom(): Promise<Room> {
 		}
 		const body = JSON.parse(text) as OutgoingMessage
 		const chat = body.chat.id
-		const other = underWay.get(chat)
-		if (other !== undefined) overlaps.push(`${what} while ${other} in ${chat}`)
-		underWay.set(chat, what)
+		if (what !== 'typing') {
+			const other = underWay.get(chat)
+			if (other !== undefined) overlaps.push(`${what} while ${other} in ${chat}`)
+			underWay.set(chat, what)
+			response.once('close', () => underWay.delete(chat))
+		}
 		calls.push({ chat, what })
 		if (what === 'find') finders.add(chat)
-		response.once('close', () => underWay.delete(chat))
 		const at = troubles.findIndex((one) => one.chat === chat && (one.trouble.on ?? 'send') === what)
 		tellWatchers()
 		const trouble = at < 0 ? undefined : troubles.splice(at, 1)[0]?.trouble
 		if (trouble?.fault === 'cut') return void request.socket.destroy()
-		if (trouble && trouble.fault !== 'lost') {
+		if (trouble?.fault === 'stall') {
+			underWay.delete(chat)
+			await new Promise<void>((goOn) => stalled.push({ chat, goOn }))
+		} else if (trouble && trouble.fault !== 'lost') {
 			const { fault: code, retry_after_ms } = trouble
 			return void response.writeHead(400).end(JSON.stringify({ code, message: `scripted ${code}`, retry_after_ms }))
 		}
 		const answer = act(what, body) as { code?: string }
 		tellWatchers()
 		if (room.latency_ms > 0) await new Promise((resolve) => setTimeout(resolve, room.latency_ms))
-		if (trouble) return void request.socket.destroy()
+		if (trouble?.fault === 'lost') return void request.socket.destroy()
 		response.writeHead(answer.code === undefined ? 200 : 400).end(JSON.stringify(answer))
 	}
 	const server = createServer((request, response) => {
@@ -255,6 +263,9 @@ export async function startRoom(): Promise<Room> {
 			})
 		},
 		trouble: (chat, ...next) => void troubles.push(...next.map((trouble) => ({ chat, trouble }))),
+		release(chat_id) {
+			for (const { chat, goOn } of stalled) if (chat === chat_id) goOn()
+		},
 		calls: (chat_id) => calls.filter(({ chat }) => chat === chat_id).map(({ what }) => what),
 		drafts: (chat_id) => drafts.filter(({ chat }) => chat === chat_id).map(({ text }) => text),
 		latency_ms: 0,

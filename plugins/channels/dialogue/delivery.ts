@@ -7,7 +7,7 @@ import { keys, nonceOf } from './records.ts'
 import type { Reply, Saying } from './records.ts'
 import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
-import { texts } from './texts.ts'
+import { texts, withNewlines } from './texts.ts'
 import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
@@ -37,30 +37,39 @@ export async function deliver(way: Way & { ctx: Context }, run: Followed): Promi
 		const due = whatIsDue(record.value, run, await runOf(ctx, run.reply.run_id))
 		if (!due) return false
 		try {
-			const sent_id = due.text === null ? undefined : await say(way, record, due, due.text)
-			const asked = [...record.value.asked, due.what]
-			if (!due.isLast) await record.change({ saying: null, preview: null, asked }, { sent_id })
-			else {
+			const sent_id = due.text === null ? undefined : await say(way, record, run, due, due.text)
+			if (due.isLast) {
 				await record.remove({ sent_id })
 				return true
 			}
+			const asked = [...record.value.asked, due.what]
+			const said = sent_id === undefined ? record.value.said : due.what
+			await record.change({ saying: null, preview: null, asked, said }, { sent_id })
+			run.said = said
 		} catch (error) {
 			if (error instanceof Gone) return true
 			throw error
+		} finally {
+			run.telling?.resolve()
+			run.telling = null
 		}
 	}
 }
 
 /** Undefined where the run goes on, and asks nothing that was not said. */
-function whatIsDue(reply: Reply, { question, hushed }: Followed, run: RunRecord | undefined): Due | undefined {
+function whatIsDue(reply: Reply, followed: Followed, run: RunRecord | undefined): Due | undefined {
+	const { question, hushed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
 	if (!run) return { ...last, text: null }
 	switch (run.status) {
 		case 'completed':
 			return { ...last, text: answerOf(run) }
 		case 'failed':
-			return { ...last, text: run.error ? texts.failed(run.error) : null }
+			return { ...last, text: run.error ? texts.failed(run.error, run.run_id) : null }
 		case 'stopped':
+			// What people have seen already stays.
+			if (shown !== undefined && draft.trim() !== '')
+				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
 			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
 		default: {
 			const open = question ?? run.question
@@ -71,7 +80,7 @@ function whatIsDue(reply: Reply, { question, hushed }: Followed, run: RunRecord 
 }
 
 function answerOf({ run_id, answer }: RunRecord): string {
-	const text = (answer ?? '').replaceAll(/\r\n?/g, '\n').toWellFormed()
+	const text = withNewlines(answer ?? '')
 	if (text.trim() === '') return texts.empty
 	return text.length <= TEXT_LIMIT ? text : text.slice(0, TEXT_LIMIT).toWellFormed() + texts.cut(run_id)
 }
@@ -80,6 +89,7 @@ function answerOf({ run_id, answer }: RunRecord): string {
 async function say(
 	way: Way & { ctx: Context },
 	record: OpenReply,
+	run: Followed,
 	due: Due,
 	wanted: string,
 ): Promise<string | undefined> {
@@ -111,6 +121,14 @@ async function say(
 			attempt,
 			preview: isFirst ? record.value.preview : null,
 			until: due.until,
+			calling: (isUnderWay) => {
+				run.telling ??= isUnderWay ? Promise.withResolvers() : null
+				if (isUnderWay) return
+				run.telling?.resolve()
+				run.telling = null
+			},
+			// What shows in the end must be this, though an edit of the preview may only come to something now.
+			edited: (again) => void run.late?.then(again).catch(() => {}),
 			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
 		})
 		if (outcome.status === 'nothing') break

@@ -3,6 +3,7 @@ import { isFault, messageOf } from '../../../core/errors.ts'
 import type { Context, QuestionText } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { Question } from '../../runs/contract.ts'
+import type { ChatRef } from '../adapter.ts'
 import type { Reply } from './records.ts'
 
 /** A run from its beginning until its answer was said. */
@@ -11,6 +12,10 @@ export interface Followed {
 	readonly reply: Readonly<Reply>
 	/** Open now. */
 	question: (QuestionText & Pick<Question, 'question_id'>) | null
+	/** Id of the last question that was said: only then is a message an answer to it. */
+	said: string | null
+	/** The call that says a question is under way; resolves once it has failed, or `said` is durable. */
+	telling: PromiseWithResolvers<void> | null
 	/** Is a model, or a tool, at work on it? */
 	working: boolean
 	/** When that began, on the clock of `performance`. */
@@ -21,6 +26,8 @@ export interface Followed {
 	shown?: string
 	/** No previews: they do not work here. */
 	plain: boolean
+	/** An edit of its preview that took too long, and may still come to something. */
+	late?: Promise<unknown>
 	/** Who stopped it was told so. */
 	hushed: boolean
 	/** Its turn to be said something of has not come yet. */
@@ -35,8 +42,8 @@ export interface FollowedRuns {
 	forget(run_id: string): void
 	all(): Iterable<Followed>
 	working(): Iterable<Followed>
-	/** The runs of a conversation, oldest first. */
-	inConversation(agent_uid: string, conversation: string): Followed[]
+	/** The runs of an agent in a chat, or in a thread of it, oldest first. */
+	inChat(agent_uid: string, channel_id: string, chat: ChatRef): Followed[]
 	/** How many of a channel. */
 	count(channel_id: string): number
 }
@@ -54,7 +61,7 @@ const DRAFT_LIMIT = 16 * 1024
 
 export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears): FollowedRuns {
 	const runs = new Map<string, Followed & { stop(): void }>()
-	const conversations = new Map<string, Set<Followed>>()
+	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
 	const counts = new Map<string, number>()
 	ctx.defer(() => {
@@ -108,6 +115,8 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 			const run: Followed = {
 				reply,
 				question: null,
+				said: reply.said ?? null,
+				telling: null,
 				working: false,
 				since: 0,
 				draft: '',
@@ -118,8 +127,8 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 			}
 			const stop = ctx.events.subscribe({ run_id }, ({ event }) => hear(run, event))
 			runs.set(run_id, Object.assign(run, { stop }))
-			const place = placeOf(reply)
-			conversations.set(place, (conversations.get(place) ?? new Set()).add(run))
+			const place = placeOf(reply.agent_uid, channel_id, reply.chat)
+			chats.set(place, (chats.get(place) ?? new Set()).add(run))
 			counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
 			return run
 		},
@@ -130,10 +139,10 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 			run.stop()
 			runs.delete(run_id)
 			working.delete(run)
-			const place = placeOf(run.reply)
-			const others = conversations.get(place)
+			const place = placeOf(run.reply.agent_uid, run.reply.channel_id, run.reply.chat)
+			const others = chats.get(place)
 			others?.delete(run)
-			if (others?.size === 0) conversations.delete(place)
+			if (others?.size === 0) chats.delete(place)
 			const { channel_id } = run.reply
 			const count = (counts.get(channel_id) ?? 1) - 1
 			if (count === 0) counts.delete(channel_id)
@@ -141,13 +150,13 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 		},
 		all: () => runs.values(),
 		working: () => working,
-		inConversation: (uid, conversation) => [...(conversations.get(`${uid} ${conversation}`) ?? [])],
+		inChat: (uid, channel_id, chat) => [...(chats.get(placeOf(uid, channel_id, chat)) ?? [])],
 		count: (channel_id) => counts.get(channel_id) ?? 0,
 	}
 }
 
-function placeOf({ agent_uid, conversation }: Reply): string {
-	return `${agent_uid} ${conversation}`
+function placeOf(agent_uid: string, channel_id: string, { id, thread_id = '' }: ChatRef): string {
+	return JSON.stringify([agent_uid, channel_id, id, thread_id])
 }
 
 /** The run as it stands; undefined where it is gone. Throws nothing else than the store does. */

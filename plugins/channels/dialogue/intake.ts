@@ -1,4 +1,5 @@
 /** What becomes of a message that came in. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import { now } from '../../../core/ids.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
@@ -9,8 +10,9 @@ import type { Command } from './commands.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { Notices } from './notices.ts'
-import { conversationOf, keys } from './records.ts'
+import { keys } from './records.ts'
 import type { Reply, Talk } from './records.ts'
+import type { Sessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
 export interface Rooms {
@@ -19,10 +21,12 @@ export interface Rooms {
 	marks: Marks
 	runs: FollowedRuns
 	notices: Notices
+	sessions: Sessions
 }
 
 /** Answers that one channel may owe, and runs that are at work on them. */
 const OWED_LIMIT = 5_000
+const TELLING_MS = 2_000
 /** How often a chat is looked up again whose agent was deleted meanwhile. */
 const ATTEMPTS = 3
 
@@ -59,19 +63,21 @@ async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChann
 		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id)) })
 		: texts.unpaired(about)
 	await marks.note(channel.id, message)
-	notices.say(channel.id, chat, text, message.id)
+	notices.hint(channel.id, chat, text, message.id)
 }
 
 async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, message: IncomingMessage): Promise<void> {
 	const { chat, text } = message
-	const conversation = conversationOf(bound, chat)
 	const command = message.addressed ? commandIn(text) : undefined
 	if (command) return obey(rooms, channel, bound, message, command)
 	if (text.trim() === '') return refuse(rooms, channel, message, texts.onlyText)
 
 	await rooms.marks.introduce(channel.id, message, bound.agent)
-	const asking = rooms.runs.inConversation(bound.agent.uid, conversation).find(({ question }) => question)
-	if (asking && (await answerQuestion(rooms, channel, bound.agent, message, asking))) return
+	const conversation = await rooms.sessions.current(channel.id, bound, chat)
+	const asking = rooms.runs
+		.inChat(bound.agent.uid, channel.id, chat)
+		.find(({ question, reply }) => question && reply.conversation === conversation)
+	if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking))) return
 	if (rooms.runs.count(channel.id) >= OWED_LIMIT) return refuse(rooms, channel, message, texts.tooMuch)
 	await startRun(rooms, channel, bound.agent, message, conversation)
 }
@@ -103,6 +109,7 @@ async function startRun(
 					chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
 					reply_to: message.id,
 					asked: [],
+					said: null,
 					saying: null,
 					preview: null,
 				}
@@ -121,6 +128,17 @@ async function startRun(
 		throw error
 	}
 	await marks.took(channel.id, message)
+}
+
+/**
+ * Has the chat seen the question? Who answers within a blink has seen what the platform has not told us of yet: for that we
+ * wait a moment.
+ */
+async function wasAsked(run: Followed): Promise<boolean> {
+	const asked = run.question?.question_id
+	if (run.said !== asked && run.telling)
+		await Promise.race([run.telling.promise, sleep(TELLING_MS, undefined, { ref: false })])
+	return asked !== undefined && run.said === asked
 }
 
 /** False where nobody waits for the answer any more. */
@@ -161,24 +179,28 @@ async function obey(
 	message: IncomingMessage,
 	command: Command,
 ): Promise<void> {
-	const { registry, marks, notices } = rooms
+	const { marks, notices, sessions } = rooms
 	const { chat, sender } = message
 	const say = (text: string): void => notices.say(channel.id, chat, text, message.id)
-	if (command === 'new') await registry.newSession(channel.id, bound.binding_id)
-	await marks.note(channel.id, message)
+	if (command === 'new') {
+		await marks.introduce(channel.id, message, bound.agent)
+		await sessions.begin(channel.id, bound, chat, await marks.ops(channel.id, message, bound.agent))
+		await marks.took(channel.id, message)
+	} else await marks.note(channel.id, message)
 	switch (command) {
 		case 'start':
 			return say(texts.start(bound.agent.name))
-		case 'new':
-			return say(texts.newSession)
 		case 'whoami': {
 			const { name: agent } = bound.agent
 			return say(texts.whoami({ chat_id: chat.id, sender_id: sender.id, agent, channel_id: channel.id }))
 		}
+		case 'new':
 		case 'stop': {
-			const runs = rooms.runs.inConversation(bound.agent.uid, conversationOf(bound, chat))
 			// A run that does not stop at once must not keep the messages of other chats waiting.
-			void stop(rooms, runs).then((count) => say(count > 0 ? texts.stopped : texts.nothingToStop))
+			void stop(rooms, rooms.runs.inChat(bound.agent.uid, channel.id, chat)).then((count) => {
+				if (command === 'new') return say(texts.newSession(count))
+				say(count > 0 ? texts.stopped : texts.nothingToStop)
+			})
 		}
 	}
 }

@@ -15,6 +15,11 @@ export interface Lines {
 	now(channel_id: string): Line | undefined
 	/** Makes a call, as soon as not too many others of this channel are under way. Where it takes too long, it throws and its outcome is unknown. */
 	call<T>(channel_id: string, make: () => Promise<T>): Promise<T>
+	/**
+	 * Makes a call that may be left undone, beside those and in nobody's way. It throws where it takes longer than a few
+	 * seconds; what it comes to then is unknown. Undefined where too many such are under way.
+	 */
+	aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined
 	/** The channel was deleted: nobody waits for it any more. */
 	forget(channel_id: string): void
 }
@@ -22,6 +27,10 @@ export interface Lines {
 /** Calls of one channel that are under way at the same time. */
 const CALL_LIMIT = 64
 const CALL_MS = 60_000
+/** The same, of those that may be left undone. */
+const ASIDE_LIMIT = 32
+const ASIDE_MS = 5_000
+const TIMER_LIMIT_MS = 2 ** 31 - 1
 const GONE_LIMIT = 1_000
 
 export function openLines(registry: Registry, signal: AbortSignal): Lines {
@@ -29,6 +38,8 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 	/** Ids are never used again, so that it does no harm to forget the oldest. */
 	const gone = new Set<string>()
 	const slots = new Map<string, { free: number; queue: (() => void)[] }>()
+
+	const asides = new Map<string, number>()
 
 	const tell = (channel_id: string, isThere: boolean): void => {
 		const all = waiting.get(channel_id)
@@ -66,6 +77,16 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 				else if (++slot.free === CALL_LIMIT) slots.delete(channel_id)
 			}
 		},
+		aside(channel_id, make) {
+			const count = asides.get(channel_id) ?? 0
+			if (count >= ASIDE_LIMIT) return undefined
+			asides.set(channel_id, count + 1)
+			return within(ASIDE_MS, 'the platform', make()).finally(() => {
+				const rest = (asides.get(channel_id) ?? 1) - 1
+				if (rest > 0) asides.set(channel_id, rest)
+				else asides.delete(channel_id)
+			})
+		},
 		forget(channel_id) {
 			gone.add(channel_id)
 			if (gone.size > GONE_LIMIT) gone.delete(gone.keys().next().value ?? '')
@@ -77,7 +98,7 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 		const { promise, resolve, reject } = Promise.withResolvers<boolean>()
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))
-		const timer = setTimeout(resolve, until - Date.now(), false).unref()
+		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS), false).unref()
 		const aborted = (): void => reject(signal.reason as Error)
 		signal.addEventListener('abort', aborted, { once: true })
 		return promise.finally(() => {

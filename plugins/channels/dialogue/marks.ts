@@ -172,11 +172,13 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				if (last_id !== null) found.push({ chat, last_id, taken: Math.max(...marks.map(({ taken }) => taken)) })
 			}
 			const known: KnownChat[] = []
+			const since = registry.channel(channel_id)?.heard_since ?? ''
 			for (const { chat, last_id } of found.toSorted((a, b) => b.taken - a.taken)) {
 				const bound = await registry.bound(channel_id, [chat.chat_id, ...chat.within])
 				if (!bound) continue
 				const sent_id = await sentOf(channel_id, chat)
-				known.push({ id: chat.chat_id, last_id, ...(sent_id !== null && { sent_id }), bound_at: bound.created_at })
+				const bound_at = bound.created_at > since ? bound.created_at : since
+				known.push({ id: chat.chat_id, last_id, ...(sent_id !== null && { sent_id }), bound_at })
 				if (known.length === CHATS_LIMIT) break
 			}
 			return known
@@ -193,7 +195,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await sweep(keys.chats(channel_id))
 			await store.delete(keys.feed(channel_id))
 			for await (const { uid } of ctx.use('agents').list()) {
-				for (const keyOf of [keys.seenOf, keys.marks, keys.allSent, keys.texts, keys.repliesOf])
+				for (const keyOf of [keys.seenOf, keys.marks, keys.allSent, keys.texts, keys.sessionsOf, keys.repliesOf])
 					await sweep(keyOf(uid, channel_id))
 				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
 			}

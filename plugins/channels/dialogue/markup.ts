@@ -3,15 +3,15 @@
  * understood stands as it is.
  */
 import type { MarkedToken, Token, Tokens } from 'marked'
+import { lex } from './lexer.ts'
 
 export type Target = 'html' | 'plain'
 
-/** `text` should be short, some ten thousand characters: deep nesting is shown as it is written. */
+/** `text` should be short, some ten thousand characters. Of it a block that is too strange is shown as it is written. */
 export async function convert(text: string, target: Target): Promise<string> {
 	const clean = text.replaceAll('\0', '').toWellFormed()
 	try {
-		const { Lexer } = await import('marked') // not needed before an answer goes out
-		return blocks(new Lexer({ gfm: true }).lex(clean), styles[target], new Set()).trimEnd()
+		return blocks(await lex(clean), styles[target], new Set()).trimEnd()
 	} catch {
 		return styles[target].text(clean) // nested deeper than the stack
 	}

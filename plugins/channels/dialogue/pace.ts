@@ -11,14 +11,17 @@ interface Chat {
 export interface Pace {
 	/** Waits for its turn and takes it. Throws with the signal. */
 	take(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
+	/** Waits until a turn is left that nobody else wants. Throws with the signal. */
+	takeLast(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
 	/** Takes a turn where that needs no waiting. */
 	takeNow(channel: LiveChannel, chat: Chat): boolean
-	/** The platform said to send nothing there for so long. */
+	/** The platform said to send nothing there for so long: some seconds at most, then it is asked again. */
 	hold(channel: LiveChannel, chat: Chat, ms: number): void
 }
 
 const CHAT_MS = 1_000
 const CHANNEL_MS = 35
+export const HOLD_LIMIT_MS = 10_000
 /** Chats that are remembered before those whose time has come are forgotten. */
 const SWEEP_AT = 1_000
 
@@ -36,29 +39,40 @@ export function openPace(): Pace {
 		next.set(channel.id, at + channel_ms)
 		return at
 	}
+	const takeNow = (channel: LiveChannel, chat: Chat): boolean => {
+		const now = performance.now()
+		const isFree = waitFor(now, nameOf(channel, chat), channel.id) === 0
+		if (isFree) reserve(channel, chat, now)
+		return isFree
+	}
+	/** Milliseconds until all of these are free. */
+	const waitFor = (now: number, ...names: string[]): number =>
+		Math.max(0, ...names.map((name) => (next.get(name) ?? 0) - now))
+
 	return {
 		async take(channel, chat, signal) {
 			signal.throwIfAborted()
 			const name = nameOf(channel, chat)
 			// A chat that must wait takes no turn of the channel from the others meanwhile.
-			for (;;) {
-				const now = performance.now()
-				const free = next.get(name) ?? 0
-				if (free <= now) break
-				await sleep(free - now, undefined, { signal, ref: false })
-			}
-			const wait = reserve(channel, chat, performance.now()) - performance.now()
-			if (wait > 0) await sleep(wait, undefined, { signal, ref: false })
+			for (let wait; (wait = waitFor(performance.now(), name)) > 0;) await pause(wait, signal)
+			const at = reserve(channel, chat, performance.now())
+			for (let wait; (wait = at - performance.now()) > 0;) await pause(wait, signal)
 		},
-		takeNow(channel, chat) {
-			const now = performance.now()
-			const isFree = (next.get(nameOf(channel, chat)) ?? 0) <= now && (next.get(channel.id) ?? 0) <= now
-			if (isFree) reserve(channel, chat, now)
-			return isFree
+		async takeLast(channel, chat, signal) {
+			signal.throwIfAborted()
+			while (!takeNow(channel, chat)) await pause(waitFor(performance.now(), nameOf(channel, chat), channel.id), signal)
 		},
+		takeNow,
 		hold(channel, chat, ms) {
 			const name = nameOf(channel, chat)
-			next.set(name, Math.max(next.get(name) ?? 0, performance.now() + ms))
+			next.set(name, Math.max(next.get(name) ?? 0, performance.now() + Math.min(ms, HOLD_LIMIT_MS)))
 		},
 	}
+}
+
+/** What a timer takes; whoever waits for longer asks again. */
+const TIMER_LIMIT_MS = 2 ** 31 - 1
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+	await sleep(Math.min(ms, TIMER_LIMIT_MS), undefined, { signal, ref: false })
 }

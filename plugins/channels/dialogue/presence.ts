@@ -3,14 +3,18 @@
  * only where the chat is free, and what fails is left.
  */
 import type { Context } from '../../../core/plugin.ts'
-import type { ChannelError, ChannelErrorCode, OutgoingMessage } from '../adapter.ts'
+import type { OutgoingMessage } from '../adapter.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import type { Lanes } from './lanes.ts'
 import type { Line } from './lines.ts'
+import { markOf } from './mark.ts'
+import { HOLD_LIMIT_MS } from './pace.ts'
 import { nextPart } from './part.ts'
 import { nonceOf } from './records.ts'
 import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
+import { withNewlines } from './texts.ts'
+import { readThrown } from './thrown.ts'
 import type { Way } from './transmit.ts'
 
 const TICK_MS = 250
@@ -25,11 +29,13 @@ const TYPING_PART = 0.8
 /** Chats of which it is remembered what they were shown. */
 const CHAT_LIMIT = 10_000
 
-/** Errors that say for sure that nothing was sent. */
-const NOT_SENT: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
+/** For how long what is due waits for a preview that is under way. */
+const GIVE_WAY_MS = 1_000
 
 interface Shown {
 	typing: number
+	/** That call has not come back yet. */
+	isTyping: boolean
 	preview: number
 }
 
@@ -68,13 +74,13 @@ export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: Fo
 		if (!line) return
 		const lane = laneOf(channel_id, chat.id)
 		const now = performance.now()
-		const last = shown.get(lane) ?? { typing: -Infinity, preview: -Infinity }
+		const last = shown.get(lane) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
 		if (shown.size > CHAT_LIMIT) shown.clear() // some are shown typing a bit early
 		shown.set(lane, last)
 		const mode = line.channel.can.preview?.[chat.kind]
 		const isNew = run.draft.trim() !== '' && now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
 		if (mode && !run.plain && isNew) {
-			const isTaken = lanes.offer(lane, () => attempt(run, () => preview(way, line, run, mode)))
+			const isTaken = lanes.offer(lane, (wanted) => attempt(run, () => preview(way, line, run, mode, wanted)))
 			if (isTaken) last.preview = now
 			return
 		}
@@ -82,10 +88,18 @@ export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: Fo
 		const { connection } = line
 		if (typing_ms === undefined || !connection.typing) return
 		if (now < run.since + TYPING_AFTER_MS || now < last.typing + typing_ms * TYPING_PART) return
-		const type = async (): Promise<void> => {
-			if (run.working) await lines.call(channel_id, async () => connection.typing?.(chat))
-		}
-		if (lanes.offer(lane, () => type().catch(() => {}))) last.typing = now
+		if (last.isTyping || lanes.length(lane) > 0) return
+		// Outside of the lane: nothing waits for it.
+		const call = lines.aside(channel_id, async () => {
+			try {
+				last.isTyping = true
+				await connection.typing?.(chat)
+			} finally {
+				last.isTyping = false
+			}
+		})
+		if (call) last.typing = now
+		call?.catch(() => {})
 	}
 
 	async function attempt(run: Followed, work: () => Promise<void>): Promise<void> {
@@ -93,63 +107,94 @@ export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: Fo
 			if (run.working && !ctx.signal.aborted) await work()
 		} catch (error) {
 			if (error instanceof Gone) return
-			const { code, retry_after_ms = PREVIEW_MS } = error as Partial<ChannelError>
+			const { code, message, retry_after_ms } = readThrown(error)
 			const { channel_id, chat } = run.reply
 			const channel = lines.now(channel_id)?.channel
-			if (code === 'limited' && channel) way.pace.hold(channel, chat, retry_after_ms)
-			else run.plain = true
-			ctx.log.debug({ channel_id, err: error }, 'a preview could not be shown')
+			if (code === 'limited' && channel) way.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
+			if (code !== 'limited' || retry_after_ms > HOLD_LIMIT_MS) run.plain = true
+			ctx.log.debug({ channel_id, reason: message }, 'a preview could not be shown')
 		}
 	}
 }
 
-async function preview(way: Way & { ctx: Context }, line: Line, run: Followed, mode: 'draft' | 'edit'): Promise<void> {
+async function preview(
+	way: Way & { ctx: Context },
+	line: Line,
+	run: Followed,
+	mode: 'draft' | 'edit',
+	wanted: AbortSignal,
+): Promise<void> {
 	const { ctx } = way
 	const { chat, run_id, reply_to } = run.reply
 	const { channel, connection } = line
 	const format = channel.can.formats[0]
 	if (!format) return
-	const source = ctx.redactor.text(run.draft.toWellFormed(), 'message')
+	const source = ctx.redactor.text(withNewlines(run.draft), 'message')
 	const { text } = await nextPart(source, { offset: 0, fence: null }, format)
 	if (text === '' || text === run.shown) return
 	const { markup, max_length } = format
 	const nonce = nonceOf(`${run_id} preview`, 0)
 	const message: OutgoingMessage = { chat, ...(chat.kind === 'group' && { reply_to }), text, markup, nonce }
 	if (mode === 'draft') {
-		await way.lines.call(channel.id, async () => connection.draft?.(message))
+		if (!(await briefly(way, channel.id, async () => connection.draft?.(message), wanted))) return
 	} else {
 		if (!connection.edit) return
 		const record = await openReply(ctx, run.reply)
 		if (!record || record.value.saying || !run.working || !way.pace.takeNow(channel, chat)) return
-		const { asked } = record.value
-		await grow(way, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, max_length)
+		const { asked, preview } = record.value
+		if (!preview)
+			await begin(way, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, max_length)
+		else if (preview.id !== null) {
+			const { id, nonce } = preview
+			const edit = async (): Promise<void> => {
+				const call = Promise.resolve(connection.edit?.(id, { ...message, nonce }))
+				const late = call.catch(() => {}).then(() => void (run.late === late && delete run.late))
+				run.late = late
+				return call
+			}
+			if (!(await briefly(way, channel.id, edit, wanted))) return
+		}
 	}
 	run.shown = text
 }
 
-/** The message that becomes the answer: sent once, then edited. */
-async function grow(
-	way: Way,
+/** Waits for no longer than a moment once something is due in the chat. False where too many others are under way. */
+async function briefly(way: Way, channel_id: string, make: () => Promise<void>, wanted: AbortSignal): Promise<boolean> {
+	const call = way.lines.aside(channel_id, make)
+	if (!call) return false
+	const { promise, reject } = Promise.withResolvers<never>()
+	let timer: NodeJS.Timeout | undefined
+	const giveWay = (): void => {
+		timer = setTimeout(() => reject(new Error('something is due in the chat')), GIVE_WAY_MS)
+	}
+	wanted.addEventListener('abort', giveWay, { once: true })
+	try {
+		await Promise.race([call, promise])
+		return true
+	} finally {
+		wanted.removeEventListener('abort', giveWay)
+		clearTimeout(timer)
+		call.catch(() => {})
+	}
+}
+
+/** Sends the message that is edited from then on, and becomes the answer. */
+async function begin(
+	way: Way & { ctx: Context },
 	{ channel, connection }: Line,
 	record: OpenReply,
 	message: OutgoingMessage,
 	max_length: number,
 ): Promise<void> {
-	const { preview } = record.value
-	if (preview) {
-		const { id, nonce } = preview
-		if (id !== null) await way.lines.call(channel.id, async () => connection.edit?.(id, { ...message, nonce }))
-		return
-	}
 	const { text, markup, nonce } = message
-	const mark = connection.mark?.(message.chat)
+	const mark = markOf(connection, message.chat, way.ctx.log)
 	const sent = { nonce, text, markup, max_length, ...(mark !== undefined && { mark }) }
 	await record.change({ preview: { ...sent, id: null } })
 	let id: string
 	try {
 		id = String((await way.lines.call(channel.id, () => connection.send(message))).id)
 	} catch (error) {
-		if (NOT_SENT.has((error as Partial<ChannelError>).code)) await record.change({ preview: null })
+		if (readThrown(error).code) await record.change({ preview: null })
 		throw error
 	}
 	await record.change({ preview: { ...sent, id } }, { sent_id: id })

@@ -15,8 +15,10 @@ export interface Reply {
 	chat: ChatRef & { kind: ChatKind }
 	/** Id of the message that it answers. */
 	reply_to: string
-	/** Ids of the run's questions that were said. */
+	/** Ids of the run's questions that were said, or given up. */
 	asked: string[]
+	/** The last of them that was said. */
+	said: string | null
 	/** What is being said. */
 	saying: Saying | null
 	/** A message that shows the answer in the making; it becomes the first part of what is said next. */
@@ -59,6 +61,14 @@ export interface Seen {
 
 /** Where a conversation takes place, and its newest message. */
 export interface Talk extends Pick<Reply, 'channel_id' | 'chat' | 'reply_to'> {
+	at: string
+}
+
+/** Since `/new` a chat is in another conversation than the first. */
+export interface Session {
+	session: string
+	/** Name of the first conversation. */
+	first: string
 	at: string
 }
 
@@ -115,6 +125,14 @@ export const keys = {
 	/** The newest message that the agent is known to have said there, a `Sent`. */
 	sent: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-sent', channel, part(chat)],
 	allSent: (uid: string, channel: string): Key => [agentScope(uid), 'channel-sent', channel],
+	session: (uid: string, channel: string, first: string): Key => [
+		agentScope(uid),
+		'channel-session',
+		channel,
+		part(first),
+	],
+	sessions: (uid: string): Key => [agentScope(uid), 'channel-session'],
+	sessionsOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-session', channel],
 	talk: (uid: string, conversation: string): Key => [agentScope(uid), 'channel-talk', part(conversation)],
 	talks: (uid: string): Key => [agentScope(uid), 'channel-talk'],
 	/** Of a message that led to no run. */
@@ -131,14 +149,16 @@ export const keys = {
 	chats: (channel: string): Key => [channelScope(channel), 'dialogue-chat'],
 }
 
-/** Runs of one conversation go one after another. A binding of something wider has one for each chat in it. */
+/** A binding of something wider has a conversation for each chat in it. The first one there, where no session is named. */
 export function conversationOf(
-	bound: { binding_id: string; session: string; external_chat_id: string },
+	bound: { binding_id: string; external_chat_id: string },
 	chat: ChatRef,
+	session: string | null = null,
 ): string {
-	const parts = ['channel', bound.binding_id, bound.session]
+	const parts = ['channel', bound.binding_id]
 	if (chat.id !== bound.external_chat_id) parts.push(part(chat.id))
 	if (chat.thread_id !== undefined) parts.push(`thread-${part(chat.thread_id)}`)
+	if (session !== null) parts.push(session)
 	return parts.join(':')
 }
 

@@ -26,6 +26,7 @@ export function followResults(ctx: Context, runs: FollowedRuns, followed: (run: 
 			chat,
 			reply_to,
 			asked: [],
+			said: null,
 			saying: null,
 			preview: null,
 		}

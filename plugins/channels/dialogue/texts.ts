@@ -16,7 +16,8 @@ export const texts = {
 	paired: (agent: string): string => `This chat is connected to the agent ${code(agent)} now. Write something.`,
 	start: (agent: string): string =>
 		`You talk to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /whoami shows ids.`,
-	newSession: 'A new conversation begins: what was said before is forgotten.',
+	newSession: (stopped: number): string =>
+		`${stopped > 0 ? 'Stopped. ' : ''}A new conversation begins: what was said before is forgotten.`,
 	stopped: 'Stopped.',
 	nothingToStop: 'There is nothing to stop.',
 	whoami: (at: { chat_id: string; sender_id: string; agent: string; channel_id: string }): string =>
@@ -24,12 +25,18 @@ export const texts = {
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
 	empty: '(The answer is empty.)',
-	failed: ({ code: word, message }: WireError): string =>
-		`Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
+	/** What is wrong with a model, or inside, is for whoever runs the gateway. */
+	failed: ({ code: word, message }: WireError, run_id: string): string =>
+		/^(model_|internal)/.test(word)
+			? `Sorry, that did not work (${literal(word)}). Whoever runs the gateway sees why: ${code(`GET /v1/runs/${run_id}`)}`
+			: `Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
+	/** Behind what was shown of an answer by then. */
+	brokenOff: '\n\n… (stopped)',
 	question: ({ question, options = [] }: QuestionText): string => {
-		if (options.length === 0) return question
-		const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*\n\s*/g, ' ')}`).join('\n')
-		return `${question}\n\n${list}\n\nAnswer with a number, or in your own words.`
+		const asked = withNewlines(question)
+		if (options.length === 0) return asked
+		const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*[\r\n]\s*/g, ' ')}`).join('\n')
+		return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
 	},
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
@@ -51,6 +58,11 @@ function code(text: string): string {
 /** Shown as it is, whatever a platform makes of Markdown. */
 function literal(text: string): string {
 	return oneLine(text).replaceAll(/[\\`*_~[\]<>#|]/g, '\\$&')
+}
+
+/** With `\n` wherever a line ends, and well formed: what cuts and lexes text knows no other. */
+export function withNewlines(text: string): string {
+	return text.replaceAll(/\r\n?/g, '\n').toWellFormed()
 }
 
 function oneLine(text: string): string {

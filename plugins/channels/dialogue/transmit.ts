@@ -5,15 +5,16 @@
  * it is sent again with the same nonce.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
-import type { ChannelError, ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
+import type { ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
 import type { Line, Lines } from './lines.ts'
+import { markOf } from './mark.ts'
 import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
 import type { Part } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { Place } from './split.ts'
+import { readThrown } from './thrown.ts'
 
 export interface Order {
 	channel_id: string
@@ -32,6 +33,12 @@ export interface Order {
 	preview: Preview | null
 	/** When it is too late, ms since 1970. */
 	until: number
+	/** It can wait: it goes only where nothing else wants to. */
+	isHint?: boolean
+	/** Hears that a call which says it begins, and that it has failed. */
+	calling?(isUnderWay: boolean): void
+	/** Hears that the preview became it, and how to make sure of that again. */
+	edited?(again: () => Promise<void>): void
 	/** Makes durable what is about to be sent. What it throws ends the work. */
 	remember(attempt: Attempt | null, preview: Preview | null): Promise<void>
 }
@@ -65,6 +72,8 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	let isUnknown = attempt !== null
 	let delay = FIRST_DELAY_MS
 	let format = 0
+	/** What was made of the source, so that another attempt makes it no second time. */
+	let made: { format: Format; part: Part } | undefined
 	const waiting = { signal: ctx.signal, ref: false }
 
 	for (;;) {
@@ -73,7 +82,9 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		const { formats } = line.channel.can
 		const chosen = offered(formats, attempt) ?? formats[format]
 		if (!chosen) return { status: 'refused', message: 'the platform takes none of the formats that its plugin names' }
-		const part = await nextPart(order.source, order.place, chosen)
+		if (!made || !isSame(made.format, chosen))
+			made = { format: chosen, part: await nextPart(order.source, order.place, chosen) }
+		const { part } = made
 		if (part.text === '') return { status: 'nothing' }
 		try {
 			const id = await sendOnce(line, chosen, part)
@@ -81,17 +92,18 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		} catch (error) {
 			if (error instanceof NotRemembered) throw error.cause
 			ctx.signal.throwIfAborted()
-			const { code, retry_after_ms = 0 } = error as Partial<ChannelError>
+			order.calling?.(false)
+			const { code, message, retry_after_ms } = readThrown(error)
 			switch (code) {
 				case 'format':
-					ctx.log.debug({ channel_id, err: error }, `a message is sent in another format than ${chosen.markup}`)
+					ctx.log.debug({ channel_id, reason: message }, `a message is sent in another format than ${chosen.markup}`)
 					format = formats.findIndex(({ markup }) => markup === chosen.markup) + 1
 					attempt = null
 					isUnknown = false
-					if (format >= formats.length) return { status: 'refused', message: messageOf(error) }
+					if (format >= formats.length) return { status: 'refused', message }
 					continue
 				case 'refused':
-					if (!preview) return { status: 'refused', message: messageOf(error) }
+					if (!preview) return { status: 'refused', message }
 					preview = null // somebody has deleted it
 					continue
 				case 'limited':
@@ -102,7 +114,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 				default:
 					isUnknown = true
 			}
-			ctx.log.info({ channel_id, err: error }, `a message could not be sent; it is tried again in ${delay} ms`)
+			ctx.log.info({ channel_id, reason: message }, `a message could not be sent; it is tried again in ${delay} ms`)
 			await sleep(delay, undefined, waiting)
 			delay = Math.min(delay * 2, MAX_DELAY_MS)
 		}
@@ -114,8 +126,11 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
 		if (preview?.id && connection.edit) {
 			const { id } = preview
+			const edit = (): Promise<void> => lines.call(channel_id, async () => connection.edit?.(id, message))
 			await pace.take(channel, chat, ctx.signal)
-			await lines.call(channel_id, async () => connection.edit?.(id, message))
+			order.calling?.(true)
+			await edit()
+			order.edited?.(edit)
 			return id
 		}
 		if (isUnknown && connection.find) {
@@ -124,13 +139,14 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 			if (found) return found.id
 			isUnknown = false
 		}
-		await pace.take(channel, chat, ctx.signal)
+		await (order.isHint ? pace.takeLast(channel, chat, ctx.signal) : pace.take(channel, chat, ctx.signal))
 		// A mark of its own for every attempt: `find` does not look far behind it.
-		const mark = connection.mark?.(chat)
+		const mark = markOf(connection, chat, ctx.log)
 		if (!attempt || attempt.mark !== mark) {
 			attempt = { markup, max_length, ...(mark !== undefined && { mark }) }
 			await remember()
 		}
+		order.calling?.(true)
 		return (await lines.call(channel_id, () => connection.send(message))).id
 	}
 
@@ -167,6 +183,10 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 }
 
 class NotRemembered extends Error {}
+
+function isSame(a: Format, b: Format): boolean {
+	return a.markup === b.markup && a.max_length === b.max_length
+}
 
 /** Not for longer than it makes sense. */
 function waitOf(retry_after_ms: number, until: number): number {

@@ -21,7 +21,8 @@ const gateway = await startGateway({
 })
 t.teardown(() => gateway.stop())
 await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-await gateway.request('POST', '/v1/agents', { body: { name: 'echo', config: { provider: 'offline' } } })
+for (const name of ['echo', 'mirror'])
+	await gateway.request('POST', '/v1/agents', { body: { name, config: { provider: 'offline' } } })
 
 let made = 0
 
@@ -97,6 +98,23 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 	})
 	t.equal(model.requests('nobody asked').length, 0)
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
+})
+
+void t.test('what was not answered when it was said is not answered once the rules are others', async (t) => {
+	const { server, channel_id } = await connected(t)
+	const channel = server.addChannel()
+	await bind(channel_id, channel.id, 'mirror')
+	const first = server.say(channel, 'first', { mention: true })
+	await until(() => answersTo(server, channel, first).length > 0)
+	const unheard = [server.say(channel, 'among us'), server.say(channel, 'nothing for bots')]
+	// Behind them, so that they were heard.
+	const second = server.say(channel, 'second', { mention: true })
+	await until(() => answersTo(server, channel, second).length > 0)
+	await gateway.request('PATCH', `/v1/channels/${channel_id}`, { body: { config: { answer: 'all' } } })
+	await stands(channel_id, 'connected')
+	const third = server.say(channel, 'third, to everybody')
+	await until(() => answersTo(server, channel, third).length > 0)
+	for (const message of unheard) t.strictSame(answersTo(server, channel, message), [])
 })
 
 void t.test('a paired server: all its channels and threads, each with a conversation of its own', async (t) => {

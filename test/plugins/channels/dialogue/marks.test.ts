@@ -2,7 +2,7 @@ import t from 'tap'
 import { openMemory } from '../../../../core/store/memory.ts'
 import { openMarks } from '../../../../plugins/channels/dialogue/marks.ts'
 import type { IncomingMessage } from '../../../../plugins/channels/adapter.ts'
-import type { Registry } from '../../../../plugins/channels/parts.ts'
+import type { LiveChannel, Registry } from '../../../../plugins/channels/parts.ts'
 
 const message = (id: string, cursor: string): IncomingMessage => ({
 	id,
@@ -35,4 +35,23 @@ void t.test('where a feed stands outlives a restart, by messages and without any
 	await third.advance('c', 's8')
 	t.equal(await start().cursor('c'), 's8', 'which does not stay in the way of later ones')
 	t.equal(await start().cursor('another'), null)
+})
+
+void t.test("what was said before the rules of who is answered changed is nobody's", async (t) => {
+	const engine = openMemory()
+	t.teardown(() => engine[Symbol.asyncDispose]())
+	const { signal } = new AbortController()
+	let heard_since: string | undefined
+	const registry = {
+		channel: () => (heard_since === undefined ? {} : { heard_since }) as LiveChannel,
+		bound: async () => ({ created_at: '2026-03-01T00:00:00.000Z' }),
+	} as unknown as Registry
+	const marks = openMarks({ store: engine.store, use: () => t.fail() as never, signal }, registry)
+	await marks.note('c', message('1', 's1'))
+	const boundAt = async (): Promise<string | undefined> => (await marks.chats('c'))[0]?.bound_at
+	t.equal(await boundAt(), '2026-03-01T00:00:00.000Z')
+	heard_since = '2026-02-01T00:00:00.000Z'
+	t.equal(await boundAt(), '2026-03-01T00:00:00.000Z')
+	heard_since = '2026-04-01T00:00:00.000Z'
+	t.equal(await boundAt(), heard_since)
 })

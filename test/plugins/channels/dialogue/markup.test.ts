@@ -170,7 +170,69 @@ void t.test('what each thing looks like', async (t) => {
 })
 
 void t.test('what is nested deeper than anything is shown as it is written', async (t) => {
-	const deep = '>'.repeat(6_000)
-	t.equal(await convert(deep, 'plain'), deep)
-	check(await convert(deep, 'html'))
+	t.match(await convert('>'.repeat(6_000), 'plain'), /^>{5900,}$/)
+	check(await convert('>'.repeat(6_000), 'html'))
+})
+
+void t.test('of a text the strange block alone is shown as it is written', async (t) => {
+	const strange = '*a_'.repeat(1_000)
+	t.equal(await convert(`**a**\n\n${strange}\n\n- **b**`, 'plain'), `a\n\n${strange}\n\n• b`)
+	const head = `|${'a|'.repeat(200)}\n|${'-|'.repeat(200)}\n`
+	t.equal(await convert(`**a**\n\n${head}${'|\n'.repeat(400)}`, 'plain'), `a\n\n${head}${'|\n'.repeat(400)}`.trimEnd())
+	const table = '|a|b|\n|-|-|\n|1|2|\n\n'
+	t.match(await convert(table.repeat(500), 'plain'), /^(?:a   \| b\n----\|----\n1   \| 2\s*){500}$/)
+})
+
+void t.test('no text takes much longer than others of its length', async (t) => {
+	const honest = 'Some **bold** words, a [link](https://example.org/), `code` and *more*.\n\n- one\n- two\n\n'
+	const shapes = [
+		'*a_',
+		'_a_',
+		'***a_',
+		'__a_',
+		'a_b',
+		'~a~~',
+		'[',
+		'![',
+		'[a](',
+		'<a ',
+		'`',
+		'&',
+		'\\',
+		'a@',
+		'www.a.',
+	]
+	shapes.push(
+		'> ',
+		'- ',
+		'1. ',
+		'- > ',
+		'- \n\n',
+		'|',
+		'|a|b|\n|-|-|\n',
+		'<\n|-|-|\na@b.c',
+		'---',
+		'|-|',
+		'- - ',
+		'```a\n',
+		'<__\n\n',
+	)
+	const took = async (shape: string): Promise<number> => {
+		const text = shape.repeat(Math.ceil(32_000 / shape.length))
+		const began = performance.now()
+		await convert(text, 'html')
+		return performance.now() - began
+	}
+	await took(honest)
+	const usual = Math.max(await took(honest), 3)
+	const columns = `|${'a|'.repeat(4_000)}\n|${'-|'.repeat(4_000)}\n`
+	shapes.push(
+		'- a\nb\n~',
+		'- a\n---\n~',
+		'- [ ] $\n|-|-|\n~',
+		'> '.repeat(5_000) + '\n' + 'a\n'.repeat(11_000),
+		'> '.repeat(12) + '\n' + 'a\n'.repeat(15),
+	)
+	for (const shape of [...shapes, columns + '|\n'.repeat(8_000)])
+		t.ok((await took(shape)) < usual * 60, `of ${JSON.stringify(shape.slice(0, 20))}`)
 })

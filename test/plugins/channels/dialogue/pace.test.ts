@@ -18,11 +18,6 @@ const { signal } = new AbortController()
 /** Timers may be early by part of a millisecond. */
 const EARLY_MS = 2
 
-async function gapsOf(turns: Promise<void>[]): Promise<number[]> {
-	const times = await Promise.all(turns.map((turn) => turn.then(() => performance.now())))
-	return times.slice(1).map((time, n) => time - (times[n] ?? 0))
-}
-
 void t.test('messages of one chat keep their distance, in groups a distance of their own', async (t) => {
 	const channel = channelOf({ chat_ms: 40, group_ms: 80, channel_ms: 0 })
 	for (const [kind, least] of [
@@ -30,20 +25,20 @@ void t.test('messages of one chat keep their distance, in groups a distance of t
 		['group', 80],
 	] as const) {
 		const pace = openPace()
-		const times: number[] = []
+		const began = performance.now()
 		for (let n = 0; n < 3; n++) {
 			await pace.take(channel, chat('a', kind), signal)
-			times.push(performance.now())
+			t.ok(performance.now() - began >= n * least - EARLY_MS, kind)
 		}
-		for (const n of [1, 2]) t.ok((times[n] ?? 0) - (times[n - 1] ?? 0) >= least - EARLY_MS, kind)
 	}
 })
 
 void t.test('so do messages of all chats of a channel', async (t) => {
 	const pace = openPace()
 	const channel = channelOf({ chat_ms: 5_000, channel_ms: 30 })
-	const gaps = await gapsOf(['a', 'b', 'c'].map((id) => pace.take(channel, chat(id), signal)))
-	for (const gap of gaps) t.ok(gap >= 30 - EARLY_MS)
+	const began = performance.now()
+	const turns = ['a', 'b', 'c'].map((id) => pace.take(channel, chat(id), signal).then(() => performance.now() - began))
+	for (const [n, time] of (await Promise.all(turns)).entries()) t.ok(time >= n * 30 - EARLY_MS)
 })
 
 void t.test('what needs no waiting goes at once, or not at all', async (t) => {
@@ -58,4 +53,31 @@ void t.test('what needs no waiting goes at once, or not at all', async (t) => {
 	const waiting = pace.take(channel, chat('c'), giveUp.signal)
 	giveUp.abort()
 	await t.rejects(waiting)
+})
+
+void t.test('what can wait takes only the turns that nobody else wants', async (t) => {
+	const pace = openPace()
+	const channel = channelOf({ chat_ms: 0, channel_ms: 5 })
+	const order: string[] = []
+	pace.takeNow(channel, chat('first'))
+	const hints = Array.from({ length: 20 }, (_, n) =>
+		pace.takeLast(channel, chat(`stranger-${n}`), signal).then(() => order.push('hint')),
+	)
+	const answers = Array.from({ length: 3 }, (_, n) =>
+		pace.take(channel, chat(`friend-${n}`), signal).then(() => order.push('answer')),
+	)
+	await Promise.all([...hints, ...answers])
+	t.strictSame(order.slice(0, 3), ['answer', 'answer', 'answer'])
+	t.equal(order.length, 23)
+})
+
+void t.test('a chat is not held for longer than some seconds, whatever the platform wants', async (t) => {
+	const pace = openPace()
+	const channel = channelOf({ chat_ms: 0, channel_ms: 0 })
+	pace.hold(channel, chat('a'), 2_200_000_000)
+	t.equal(pace.takeNow(channel, chat('a')), false)
+	const { now } = performance
+	t.teardown(() => (performance.now = now))
+	performance.now = () => now.call(performance) + 10_000
+	t.equal(pace.takeNow(channel, chat('a')), true)
 })

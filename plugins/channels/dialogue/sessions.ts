@@ -1,0 +1,63 @@
+/** Which conversation a chat is in: `/new` begins another one there, and in no other chat of the same binding. */
+import { newId, now } from '../../../core/ids.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Op } from '../../../core/store/ports.ts'
+import type { ChatRef } from '../adapter.ts'
+import type { BoundChat } from '../parts.ts'
+import { agentScope, conversationOf, keys } from './records.ts'
+import type { Session } from './records.ts'
+
+export interface Sessions {
+	/** Runs of one conversation go one after another. */
+	current(channel_id: string, bound: BoundChat, chat: ChatRef): Promise<string>
+	/** Begins another one. Durable when it settles, together with `also`, which are in the agent's scope. */
+	begin(channel_id: string, bound: BoundChat, chat: ChatRef, also: Op[]): Promise<void>
+	/** Forgets those that began before `before`, ISO 8601, once nothing is left of any conversation there. */
+	prune(before: string): Promise<void>
+}
+
+/** Chats of which it is remembered. */
+const CACHE_LIMIT = 5_000
+
+export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>): Sessions {
+	/** Ids of sessions; null where a chat never began another one. */
+	const known = new Map<string, string | null>()
+	const remember = (name: string, session: string | null): void => {
+		if (known.size >= CACHE_LIMIT) known.clear()
+		known.set(name, session)
+	}
+	const nameOf = ({ uid }: AgentRef, first: string): string => `${uid} ${first}`
+
+	return {
+		async current(channel_id, { agent, ...bound }, chat) {
+			const first = conversationOf(bound, chat)
+			const name = nameOf(agent, first)
+			let session = known.get(name)
+			if (session === undefined) {
+				const entry = await store.get<Session>(keys.session(agent.uid, channel_id, first))
+				remember(name, (session = entry?.value.session ?? null))
+			}
+			return conversationOf(bound, chat, session)
+		},
+		async begin(channel_id, { agent, ...bound }, chat, also) {
+			const first = conversationOf(bound, chat)
+			const value: Session = { session: newId(), first, at: now() }
+			await store.commit(agentScope(agent.uid), [{ key: keys.session(agent.uid, channel_id, first), value }, ...also])
+			remember(nameOf(agent, first), value.session)
+		},
+		async prune(before) {
+			for await (const { name, uid } of use('agents').list()) {
+				const isEmpty = async (conversation: string): Promise<boolean> =>
+					(await use('runs').history({ name, uid }, conversation, 1)).length === 0
+				for await (const { key, value, rev } of store.list<Session>(keys.sessions(uid))) {
+					if (signal.aborted) return
+					const { first, session, at } = value
+					// As long as the first one is remembered, nobody may get back into it.
+					if (at >= before || !(await isEmpty(first)) || !(await isEmpty(`${first}:${session}`))) continue
+					await store.commit(agentScope(uid), [{ key, value: undefined, expect: rev }])
+					known.delete(nameOf({ name, uid }, first))
+				}
+			}
+		},
+	}
+}

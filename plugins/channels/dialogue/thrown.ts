@@ -1,0 +1,25 @@
+import { messageOf } from '../../../core/errors.ts'
+import type { ChannelErrorCode } from '../adapter.ts'
+
+/** What an adapter threw, as far as it can be read. */
+export interface Thrown {
+	/** Without one, nobody knows what became of the call. */
+	code?: ChannelErrorCode
+	message: string
+	/** 0 where nothing was said. */
+	retry_after_ms: number
+}
+
+const codes: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
+
+/** Whatever was thrown, also what throws when it is looked at. */
+export function readThrown(thrown: unknown): Thrown {
+	try {
+		const { code, retry_after_ms } = Object(thrown) as Record<string, unknown>
+		const message = String(messageOf(thrown)).toWellFormed() || 'no reason was given'
+		const ms = typeof retry_after_ms === 'number' && retry_after_ms > 0 ? retry_after_ms : 0
+		return { ...(codes.has(code) && { code: code as ChannelErrorCode }), message, retry_after_ms: ms }
+	} catch {
+		return { message: 'what was thrown cannot be read', retry_after_ms: 0 }
+	}
+}

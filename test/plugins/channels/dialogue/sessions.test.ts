@@ -1,0 +1,55 @@
+import t from 'tap'
+import { openMemory } from '../../../../core/store/memory.ts'
+import type { Context } from '../../../../core/plugin.ts'
+import type { Key } from '../../../../core/store/ports.ts'
+import { openSessions } from '../../../../plugins/channels/dialogue/sessions.ts'
+import type { BoundChat } from '../../../../plugins/channels/parts.ts'
+
+const agent = { name: 'ada', uid: 'u-1' }
+const bound: BoundChat = { binding_id: 'b', agent, external_chat_id: 'g', created_at: '2026-01-01T00:00:00.000Z' }
+const [chat, thread, room] = [{ id: 'g' }, { id: 'g', thread_id: '5' }, { id: 'in-g' }] as const
+
+void t.test('a chat has a session of its own, which outlives a restart', async (t) => {
+	const engine = openMemory()
+	t.teardown(() => engine[Symbol.asyncDispose]())
+	const { store } = engine
+	/** Conversations of which something is left. */
+	const alive = new Set<string>()
+	const services = {
+		agents: {
+			async *list() {
+				yield agent
+			},
+		},
+		runs: { history: async (_: unknown, name: string) => (alive.has(name) ? [{}] : []) },
+	}
+	const use = ((name: 'agents' | 'runs') => services[name]) as unknown as Context['use']
+	const start = () => openSessions({ store, use, signal: new AbortController().signal })
+	const sessions = start()
+	const names = async (of = sessions): Promise<string[]> =>
+		Promise.all([chat, thread, room].map((one) => of.current('c', bound, one)))
+
+	const first = await names()
+	t.strictSame(first, ['channel:b', 'channel:b:thread-5', 'channel:b:in-g'])
+	const seen: Key = ['agent:u-1', 'seen', '1']
+	await sessions.begin('c', bound, thread, [{ key: seen, value: true, expect: null }])
+	const [same, other, alsoSame] = await names()
+	t.strictSame([same, alsoSame], [first[0], first[2]])
+	t.match(other, /^channel:b:thread-5:[0-9a-f-]{36}$/)
+	t.strictSame(await names(start()), [same, other, alsoSame], 'after a restart')
+	await t.rejects(sessions.begin('c', bound, chat, [{ key: seen, value: true, expect: null }]), { code: 'conflict' })
+	t.equal((await names())[0], same, 'nothing is begun where the message is known already')
+
+	const later = new Date(Date.now() + 1_000).toISOString()
+	for (const name of [first[1], other]) {
+		alive.add(name ?? '')
+		await sessions.prune(later)
+		t.equal((await names())[1], other, 'nobody gets back into what was left')
+		alive.clear()
+	}
+	await sessions.prune('2026-01-01T00:00:00.000Z')
+	t.equal((await names())[1], other, 'nor is a young one forgotten')
+	await sessions.prune(later)
+	t.strictSame(await names(), first)
+	t.strictSame(await names(start()), first)
+})
