@@ -238,7 +238,8 @@ void t.test('of two callers with one code exactly one wins', async (t) => {
 	const again = await caller()
 	const next = await code('next')
 	const all = await Promise.all(Array.from({ length: 8 }, () => again({ pairing_code: next, agent_id: 'race' })))
-	t.strictSame(all.map(({ status }) => status).toSorted(), [201, ...Array.from({ length: 7 }, () => 400)])
+	t.equal(all.filter(({ status }) => status === 201).length, 1)
+	t.equal(all.filter(({ status }) => status === 400).length, 7)
 	t.equal((await again({ pairing_code: await code('last'), agent_id: 'race' })).status, 201)
 })
 
