@@ -12,6 +12,7 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 import { redactingQueue, redactingStore } from '../../core/store/redacting.ts'
 import { callTool } from '../../core/toolbox.ts'
 import type { CallSite } from '../../core/toolbox.ts'
+import type { Answer } from '../support/gateway.ts'
 
 const secret = 'hunter2hunter2'
 const mark = '[redacted:KEY]'
@@ -308,6 +309,30 @@ void t.test('what a record belongs to stays whole, so that an agent named like a
 	)
 	await store.put(['a', 'text'], `a ${secret}`)
 	t.equal((await engine.store.get(['a', 'text']))?.value, `a ${mark}`)
+})
+
+void t.test('an error repeats the beginning of a long path only, and no secret that is cut there', async (t) => {
+	const { know, redactor } = open()
+	const server = makeServer('http://test.invalid', { log: logger, redactor, checkResponses: true })
+	const refuse = ({ params }: { params: { name?: string } }): never => {
+		const name = params.name ?? ''
+		throw new Fault('not_found', `there is no "${name}"`, { errors: [{ path: 'name', message: `${name} is none` }] })
+	}
+	server.route({ method: 'GET', path: '/things/{name}', handler: refuse })
+	await server.initialize()
+	t.teardown(() => server.stop())
+	redactor.add({ id: 'key-2', name: 'LONG', value: 'sk-0123456789abcdef0123456789' })
+	know()
+	const ask = async (path: string): Promise<Answer> => JSON.parse((await server.inject(path)).payload)
+	const rest = 'x'.repeat(194)
+	t.equal((await ask(`/a/${rest}`)).message.includes(`GET /a/${rest}; GET`), true, 'as it is')
+	t.match((await ask(`/a/${rest}${rest}`)).message, `there is no GET /a/${rest}xxx…; GET`)
+	t.match(await ask(`/things/${rest}${rest}$&`), {
+		message: `there is no "${rest}xxxxxx…"`,
+		errors: [{ message: `${rest}xxxxxx… is none` }],
+	})
+	const across = `${'x'.repeat(180)}sk-0123456789abcdef0123456789${rest}`
+	t.equal((await ask(`/things/${across}`)).message, `there is no "${'x'.repeat(180)}[redacted:LONG]…"`)
 })
 
 void t.test('answers over HTTP hold none: bodies, refusals, paths that are echoed', async (t) => {

@@ -2,7 +2,7 @@
  * kill -9 while people talk with agents by chat platforms. Afterwards each message was answered, and once: the platform
  * outlives the gateway, and loses some of its own answers besides.
  *
- * CHANNEL_KILLS sets the number of kills (3).
+ * CHANNEL_KILLS sets the number of kills (2).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
 
-const KILLS = Number(process.env.CHANNEL_KILLS ?? 3)
+const KILLS = Number(process.env.CHANNEL_KILLS ?? 2)
 const TYPES = ['room', 'room_find', 'room_edit']
 const CHATS = 2
 /** Of one chat between two kills. */

@@ -1,7 +1,7 @@
 /**
  * kill -9 while people write to a Discord bot, and while it answers. Afterwards each message has one answer.
  *
- * CHANNEL_KILLS sets the number of kills (2).
+ * CHANNEL_KILLS sets the number of kills (1).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Channel, Message } from '../support/discord.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 
-const KILLS = Number(process.env.CHANNEL_KILLS ?? 2)
+const KILLS = Number(process.env.CHANNEL_KILLS ?? 1)
 /** A kill strikes that long after an answer, at most: while others are on their way. */
 const WINDOW_MS = 300
 const CHATS = 3

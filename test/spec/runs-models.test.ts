@@ -98,6 +98,8 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 		'memory_store',
 		'subagent_spawn',
 		'vault_read',
+		'webhook_register',
+		'webhook_rotate',
 	])
 	t.match(requests[2]?.messages.slice(2), [
 		{ role: 'assistant', tool_calls: [{ id: 'c1' }] },

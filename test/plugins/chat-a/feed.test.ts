@@ -199,7 +199,7 @@ void t.test('the menu of commands is set; a failure is no matter', async (t) => 
 	await bot.heard(1)
 })
 
-const CUTS = Number(process.env.CHANNEL_CUTS ?? 20)
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
 
 void t.test(`no message is lost in ${CUTS} cuts`, async (t) => {
 	const telegram = await startTelegram()

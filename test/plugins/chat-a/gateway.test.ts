@@ -164,7 +164,7 @@ void t.test('the button of a draft stops the run', async (t) => {
 	t.pass('it is stopped, and says so')
 })
 
-const CUTS = Number(process.env.CHANNEL_CUTS ?? 20)
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
 
 void t.test(`${CUTS} cuts, duplicates and updates out of order: each message is answered once`, async (t) => {
 	const { telegram, bind } = await connect(t)

@@ -137,8 +137,11 @@ void t.test('its time grows with the length only', async (t) => {
 			return performance.now() - began
 		}
 		timeOf(2_000)
-		const [short, long] = [timeOf(20_000), timeOf(320_000)]
-		// Sixteen times the length; with squares it would be 256 times the time.
-		t.ok(long < 20 + 100 * short, `${JSON.stringify(piece)}: ${short} ms and ${long} ms`)
+		// Sixteen times the length; with squares it would be 256 times the time, however often it is tried.
+		const isLinear = Array.from({ length: 5 }).some(() => {
+			const [short, long] = [timeOf(20_000), timeOf(320_000)]
+			return long < 20 + 100 * short
+		})
+		t.ok(isLinear, JSON.stringify(piece))
 	}
 })

@@ -8,7 +8,7 @@ import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { until } from './link.ts'
 
-const CUTS = Number(process.env.CHANNEL_CUTS ?? 20)
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
 const BOTS = Math.min(5, CUTS)
 
 // Each test has a bot of its own, and mostly waits.

@@ -88,7 +88,7 @@ void t.test('a locked vault fails the runs that need it, and no others', async (
 })
 
 void t.test('without the vault plugin the message says so', async (t) => {
-	const config = `plugins: { vault: false }\nproviders: { main: ${provider('{ secret: MODEL_KEY }')} }\n`
+	const config = `plugins: { vault: false, webhooks: false, channels: false, chat-a: false, chat-b: false }\nproviders: { main: ${provider('{ secret: MODEL_KEY }')} }\n`
 	const gateway = await startGateway({ config })
 	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
