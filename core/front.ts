@@ -40,6 +40,8 @@ export class Front {
 	readonly #listeners = new Map<Address, Listener>()
 	/** Node's server forgets them, and would wait for them without end. */
 	readonly #upgraded = new Set<Duplex>()
+	/** Connections whose last request has come, with that request. */
+	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
 	readonly #log: Logger
 
 	constructor(log: Logger) {
@@ -91,9 +93,13 @@ export class Front {
 	}
 
 	async #open(address: Address, at: ListenAt): Promise<Server> {
-		const server = http.createServer(listenerSettings)
+		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
+		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
 		const pass = (request: IncomingMessage, response: http.ServerResponse): void => {
+			const last = this.#spent.get(request.socket)
+			if (last && last !== request) return
+			if (last) response.shouldKeepAlive = false
 			if (this.current) this.current.request(address, request, response)
 			else
 				response
@@ -103,7 +109,7 @@ export class Front {
 					)
 		}
 		server.on('request', pass)
-		server.on('checkContinue', (request, response) => {
+		server.on('checkContinue', (request: IncomingMessage, response: http.ServerResponse) => {
 			response.writeContinue()
 			pass(request, response)
 		})
@@ -141,6 +147,19 @@ export class Front {
 		}
 		server.on('error', (error) => this.#log.error({ err: error }, 'the listener failed'))
 		return server
+	}
+
+	/**
+	 * Other protocols than WebSocket are not offered, and what is not offered is ignored (RFC 9110, section 7.8): the request
+	 * is served as if it had not asked. It is the last one of its connection, since Node's parser drops what has come along
+	 * behind it, and would read the body of a request whose head it has dropped as a request.
+	 */
+	#isUpgrade(request: IncomingMessage): boolean {
+		const { socket, headers, httpVersion } = request
+		if (this.#spent.has(socket)) return false
+		if (httpVersion !== '1.0' && headers.upgrade?.toLowerCase() === 'websocket') return true
+		this.#spent.set(socket, request)
+		return false
 	}
 }
 

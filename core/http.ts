@@ -11,6 +11,8 @@ import type { Redactor } from './redactor.ts'
 const BODY_LIMIT_BYTES = 1024 * 1024
 /** Wrong fields that an answer names. */
 const ERROR_LIMIT = 50
+/** Characters of a request's path, or of a name in it, that an error repeats. */
+const PATH_LIMIT = 200
 const DEPTH_LIMIT = 64
 const NODE_LIMIT = 100_000
 /** Values of a body of which all mistakes are told; a hundred thousand mistakes would take a second to tell of. */
@@ -47,6 +49,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log)
+		shortenEchoes(request)
 		hideSecrets(request.response, redactor, request.app.reveals)
 		return h.continue
 	})
@@ -129,8 +132,25 @@ function shapeError(request: Request, log: Logger): void {
 	const plainer = plainly[response.message]
 	if (plainer !== undefined) response.output.payload.message = plainer
 	if (status === 404 && response.message === 'Not Found') {
-		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${request.path}; GET /v1/openapi.json lists what there is`
+		response.output.payload.message = `there is no ${request.method.toUpperCase()} ${shownPath(request.path)}; GET /v1/openapi.json lists what there is`
 	}
+}
+
+/** Errors repeat names from the path, whoever makes them. */
+function shortenEchoes({ response, params }: Request): void {
+	if (!isBoom(response)) return
+	const payload: { message: string; errors?: FieldError[] } = response.output.payload
+	for (const name of Object.values((params ?? {}) as Record<string, string>)) {
+		if (name.length <= PATH_LIMIT) continue
+		const shorten = (text: string): string => text.replaceAll(name, () => shownPath(name))
+		payload.message = shorten(payload.message)
+		for (const one of payload.errors ?? []) one.message = shorten(one.message)
+	}
+}
+
+/** A request's path, or a part of it, as an answer may repeat it: its sender chooses how long it is. */
+export function shownPath(path: string): string {
+	return path.length > PATH_LIMIT ? `${path.slice(0, PATH_LIMIT).toWellFormed()}…` : path
 }
 
 /** Streams are made of events, which hold none. */

@@ -31,7 +31,7 @@ export class KnownSecrets {
 	readonly #secrets = new Map<string, Known>()
 	/** Those of them that are gone, oldest first. */
 	readonly #retired = new Set<string>()
-	#matcher = new Matcher()
+	readonly #matcher = new Matcher()
 	#version = 0
 
 	get any(): boolean {
@@ -50,18 +50,23 @@ export class KnownSecrets {
 		const values = before?.values ?? []
 		const isNew = !values.includes(wanted)
 		if (!isNew && before?.name === name) return true
-		if (isNew) this.#passOn(wanted, id)
-		this.#secrets.set(id, { name, values: [...values, ...(isNew ? [wanted] : [])].slice(-VALUES) })
-		if (isNew && values.length === VALUES) this.#rebuild()
-		else if (isNew) this.#lookFor(wanted, id)
+		if (isNew) {
+			this.#passOn(wanted, id)
+			for (const form of formsOf(wanted)) this.#matcher.add(form, id)
+		}
+		const all = isNew ? [...values, wanted] : values
+		for (const outlived of all.slice(0, -VALUES)) this.#forget(outlived, id)
+		this.#secrets.set(id, { name, values: all.slice(-VALUES) })
 		this.#version++
 		return true
 	}
 
 	remove(id: string): void {
-		if (!this.#secrets.delete(id)) return
+		const values = this.#secrets.get(id)?.values
+		if (!values) return
+		this.#secrets.delete(id)
 		this.#retired.delete(id)
-		this.#rebuild()
+		for (const value of values) this.#forget(value, id)
 		this.#version++
 	}
 
@@ -108,13 +113,8 @@ export class KnownSecrets {
 			if (gone !== id && this.#secrets.get(gone)?.values.includes(value)) this.remove(gone)
 	}
 
-	#lookFor(value: string, id: string): void {
-		for (const form of formsOf(value)) this.#matcher.add(form, id)
-	}
-
-	#rebuild(): void {
-		this.#matcher = new Matcher()
-		for (const [id, { values }] of this.#secrets) for (const value of values) this.#lookFor(value, id)
+	#forget(value: string, id: string): void {
+		for (const form of formsOf(value)) this.#matcher.remove(form, id)
 	}
 
 	/** It must not hold a secret itself, and must not break the JSON or HTML that it comes to stand in. */

@@ -29,10 +29,15 @@ export function whyNotLocal(request: Arrival, allowedHosts: readonly string[]): 
 		return 'its Host is neither localhost nor a loopback address nor listed in server.allowed_hosts'
 	}
 	if (!targets(request.url ?? '/', host)) return 'its target names another host than its Host header'
-	if (!valuesOf(request, 'origin').every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
+	const origins = valuesOf(request, 'origin')
+	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
+	const sites = valuesOf(request, 'sec-fetch-site')
 	// "none" is what a browser says of an address that its user typed.
-	if (!valuesOf(request, 'sec-fetch-site').every((site) => site === 'same-origin' || site === 'none')) {
-		return 'its Sec-Fetch-Site names another site'
+	if (!sites.every((site) => site === 'same-origin' || site === 'none')) return 'its Sec-Fetch-Site names another site'
+	// Browsers send neither with a plain GET to a name that they do not count as trustworthy, such as one of the network.
+	const saysNothing = origins.length === 0 && sites.length === 0
+	if (saysNothing && !valuesOf(request, 'referer').every((page) => isSameOrigin(page, host))) {
+		return 'its Referer is a page of another origin'
 	}
 	return null
 }

@@ -1,6 +1,7 @@
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import type { Request, Server } from '@hapi/hapi'
+import { shownPath } from '../../core/http.ts'
 
 export interface ErrorBody {
 	success: false
@@ -29,11 +30,11 @@ function reshape({ method, path, route, server }: Request, { message, output }: 
 	if (!isRouted && message === 'Not Found') {
 		const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())
 		const word = method.toUpperCase()
-		output.payload.message = `there is no ${word} ${path} here; docs/chat-api.md describes what there is`
+		output.payload.message = `there is no ${word} ${shownPath(path)} here; docs/chat-api.md describes what there is`
 		if (allowed.length > 0) {
 			output.statusCode = 405
 			output.headers.allow = allowed.join(', ')
-			output.payload.message = `${path} takes ${allowed.join(' or ')}, not ${word}`
+			output.payload.message = `${shownPath(path)} takes ${allowed.join(' or ')}, not ${word}`
 		}
 	}
 	Object.assign(output, { payload: errorBody(output.payload.message) })

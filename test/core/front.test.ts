@@ -29,6 +29,68 @@ void t.test('an upgrade that no plugin takes is answered', async (t) => {
 	socket.destroy()
 })
 
+const recorder = `export default { name: 'recorder', http(server) {
+	const taken = []
+	let held = Promise.withResolvers()
+	const route = (method, path, handler) => server.route({ method, path, handler })
+	route('POST', '/take', ({ payload }) => (taken.push(payload.text), held.promise))
+	route('GET', '/hold', () => held.promise)
+	route('GET', '/taken', () => taken)
+	route('GET', '/release', () => (held.resolve('released'), held = Promise.withResolvers(), 'done'))
+} }`
+
+void t.test('an upgrade to anything but WebSocket is ignored, and the request served', async (t) => {
+	const host = await startHost(t.testdir(), { 'recorder/index.js': recorder }, { recorder: {} })
+	t.teardown(() => host.stop())
+	const ask = (line: string, ...headers: string[]): string => [line, 'Host: x', ...headers, '', ''].join('\r\n')
+	const post = (text: string, ...headers: string[]): string => {
+		const body = JSON.stringify({ text })
+		const length = `Content-Length: ${body.length}`
+		return ask('POST /take HTTP/1.1', 'Content-Type: application/json', length, ...headers) + body
+	}
+	const h2c = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA']
+	/** All that is answered until the gateway closes the connection. The first answer is held until all pieces have gone. */
+	const exchange = async (...pieces: string[]): Promise<string> => {
+		const { port } = new URL(host.gateway.status.url('main') ?? '')
+		const socket = net.connect(Number(port), '127.0.0.1').setNoDelay()
+		t.teardown(() => socket.destroy())
+		let answer = ''
+		socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+		const closed = once(socket, 'close')
+		await once(socket, 'connect')
+		for (const piece of pieces) {
+			socket.write(piece)
+			await host.get('/taken')
+		}
+		await host.get('/release')
+		await closed
+		return answer
+	}
+	const taken = async (): Promise<unknown> => JSON.parse((await host.get('/taken')).body)
+
+	const held = ask('GET /hold HTTP/1.1', ...h2c)
+	t.match(await exchange(held), /^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n.*\r\nreleased$/is)
+	t.match(await exchange(ask('GET /none HTTP/1.1', 'Connection: upgrade', 'Upgrade: TLS/1.0, h2c')), /^HTTP\/1\.1 404 /)
+	t.match(await exchange(upgrade.replace('HTTP/1.1', 'HTTP/1.0')), /^HTTP\/1\.1 404 .*there is no GET \/x/s)
+	t.match(await exchange(post('one', ...h2c)), /^HTTP\/1\.1 200 OK\r\n.*\r\nreleased$/s)
+	t.strictSame(await taken(), ['one'])
+
+	const inner = post('smuggled')
+	const outer = ask('POST /take HTTP/1.1', 'Content-Type: text/plain', `Content-Length: ${inner.length}`)
+	for (const pieces of [
+		[held + outer, inner],
+		[post('two', ...h2c) + outer, inner],
+		[held + inner],
+		[held, inner],
+		[held, upgrade],
+	]) {
+		const answer = await exchange(...pieces)
+		t.match(answer, /^HTTP\/1\.1 200 OK\r\n.*\r\nreleased$/s)
+		t.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1, 'nothing behind it is answered')
+	}
+	t.strictSame(await taken(), ['one', 'two'], 'nor done')
+})
+
 void t.test('upgraded sockets whose clients stay do not hold up the end', async (t) => {
 	const taker = `export default { name: 'taker', start(ctx) {
 		ctx.upgrade('main', '/taken', (request, socket) => socket.write('taken'))

@@ -1,7 +1,12 @@
+import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { openRedactor } from '../../core/redactor.ts'
 import type { Redaction, Redactor } from '../../core/redactor.ts'
+import { fillerAt } from '../../core/redactor/filler.ts'
+import { Matcher } from '../../core/redactor/matcher.ts'
+import { Tree } from '../../core/redactor/tree.ts'
+import type { Node } from '../../core/redactor/tree.ts'
 
 const value = 'sk-Live/9f+Q2 &x"Z\\é=='
 const mark = '[redacted:KEY]'
@@ -357,4 +362,167 @@ void t.test('a text that is made to be slow is not: were its time quadratic, it 
 	t.equal(redactor.text(repeated.repeat(16), 'event'), mark)
 	// Where it gives up looking, it takes out all that is left.
 	t.equal(redactor.text(`<${repeated}> and what follows`, 'event'), `<${mark}`)
+})
+
+void t.test('of many secrets that begin alike, and of text that never ends a line, the same holds', async (t) => {
+	const redactor = openRedactor()
+	const alike = 'a'.repeat(250)
+	for (let n = 0; n < 300; n++) redactor.add({ id: `id-${n}`, name: `KEY${n}`, value: `${alike}${n}` })
+	const text = 'a'.repeat(64 * 1024)
+	t.equal(redactor.text(text, 'event'), text)
+	t.equal(redactor.text(`${alike}299.${alike}b`, 'event'), `[redacted:KEY299].${alike}b`)
+	for (let n = 0; n < 300; n++) redactor.remove(`id-${n}`)
+	t.equal(redactor.active, false)
+	const backslashes = '\\'.repeat(128 * 1024)
+	t.equal(knowing('\\hunter2').text(backslashes, 'event'), backslashes)
+})
+
+interface Sought {
+	pattern: string
+	owner: string
+}
+
+/** What the matcher is to find, pattern by pattern and place by place. */
+function naively(sought: Sought[], text: string, except: Set<string>) {
+	const lower = (unit: string): string => (/^[A-Z]$/.test(unit) ? unit.toLowerCase() : unit)
+	const spans: { start: number; end: number; owners: string[] }[] = []
+	let open = text.length
+	let openAtEnd = text.length
+	for (let start = 0; start < text.length; start++) {
+		for (const { pattern, owner } of sought.filter((one) => !except.has(one.owner))) {
+			let [at, end, agreed, skipped, isCut] = [start, start, 0, false, false]
+			while (agreed < pattern.length && at < text.length) {
+				const filler = agreed < 8 || skipped ? 0 : fillerAt(text, at)
+				if (lower(text.charAt(at)) === lower(pattern.charAt(agreed))) {
+					agreed++
+					end = ++at
+					skipped = false
+				} else if (agreed >= 16 && text.charAt(at) === '…') {
+					isCut = true
+					break
+				} else if (filler > 0) {
+					at += filler
+					skipped = true
+				} else break
+			}
+			const ranOut = agreed < pattern.length && at >= text.length
+			if (ranOut && agreed >= 8) open = Math.min(open, start)
+			if (ranOut && start > text.length - 8) openAtEnd = Math.min(openAtEnd, start)
+			if (!isCut && agreed < Math.min(pattern.length, 256)) continue
+			const last = spans.at(-1)
+			if (!last || start >= last.end) spans.push({ start, end, owners: [owner] })
+			else if (end > last.end) Object.assign(last, { end, owners: [owner] })
+			else if (end === last.end) last.owners.push(owner)
+		}
+	}
+	return { spans, open, openAtEnd }
+}
+
+void t.test('all secrets are found at once as they would be one by one, while some come and go', async (t) => {
+	const unit = fc.constantFrom('a', 'b', 'B', '\\', 'n', '\n', ' ', '…', '\u200b', 'é', '%')
+	const letters = fc.array(fc.constantFrom('a', 'b'), { minLength: 8, maxLength: 24 }).map((all) => all.join(''))
+	const odd = fc.array(unit, { minLength: 8, maxLength: 20 }).map((all) => all.join(''))
+	const long = fc.tuple(letters, fc.nat(260)).map(([text, more]) => text + 'ab'.repeat(more).slice(0, more))
+	/** Alike up to where one has as its own text what others pass over. */
+	const forked = fc
+		.tuple(
+			fc.constantFrom(8, 20, 300),
+			fc.constantFrom('', '\\n', '\u200b', '…', '\n'),
+			fc.constantFrom('a', 'b', 'ab…'),
+		)
+		.map(([length, between, then]) => 'ab'.repeat(length / 2) + between + then)
+	const pattern = fc.oneof(letters, odd, long, forked, forked)
+	const owner = fc.constantFrom('p', 'q', 'r')
+	const seeking = fc.array(fc.record({ pattern, owner }), { minLength: 1, maxLength: 12 })
+	/** Pieces of patterns with what may stand within and between them. */
+	const piece = fc.record({ which: fc.nat(11), from: fc.nat(3), to: fc.integer({ min: 8, max: 320 }), other: odd })
+	fc.assert(
+		fc.property(
+			seeking,
+			fc.array(fc.nat(11)),
+			fc.array(piece, { maxLength: 4 }),
+			fc.subarray(['p', 'q']),
+			(all, gone, pieces, hidden) => {
+				const matcher = new Matcher()
+				for (const one of all) matcher.add(one.pattern, one.owner)
+				for (const at of new Set(gone)) if (all[at]) matcher.remove(all[at].pattern, all[at].owner)
+				matcher.remove('never added', 'p')
+				const sought = all.filter((_, at) => !gone.includes(at))
+				const text = pieces
+					.map(({ which, from, to, other }) => {
+						const source = all[which % all.length]?.pattern ?? ''
+						const middle = Math.max(8, Math.min(to, source.length) >> (from & 1))
+						return source.slice(from, middle) + other.slice(0, from % 3) + source.slice(middle, to) + other.slice(8)
+					})
+					.join('')
+				const except = new Set(hidden)
+				const found = matcher.find(text, except)
+				const expected = naively(sought, text, except)
+				return (
+					found.open === expected.open &&
+					matcher.openAtEnd(text, except) === expected.openAtEnd &&
+					found.spans.length === expected.spans.length &&
+					expected.spans.every(({ start, end, owners }, at) => {
+						const span = found.spans[at]
+						return span?.start === start && span.end === end && owners.includes(span.owner)
+					})
+				)
+			},
+		),
+		{ numRuns: 500 },
+	)
+	t.pass()
+})
+
+void t.test('where a text has what one secret has and another passes over, both are followed', async (t) => {
+	const matcherFor = (sought: Record<string, string>): Matcher => {
+		const matcher = new Matcher()
+		for (const [owner, pattern] of Object.entries(sought)) matcher.add(pattern, owner)
+		return matcher
+	}
+	const broken = matcherFor({ p: 'abcdefgh\nxy', q: 'abcdefghxyz' })
+	t.strictSame(broken.find('abcdefgh\nxyz').spans, [{ start: 0, end: 12, owner: 'q' }])
+	t.strictSame(broken.find('abcdefgh\nxyz', new Set(['q'])).spans, [{ start: 0, end: 11, owner: 'p' }])
+	t.strictSame(broken.find('abcdefgh\nxy', new Set(['p'])), { spans: [], open: 0 })
+	const cut = matcherFor({ p: 'abcdefghijklmnop…z', q: 'abcdefghijklmnopqr' })
+	t.strictSame(cut.find('abcdefghijklmnop…'), { spans: [{ start: 0, end: 16, owner: 'q' }], open: 0 })
+	const one = matcherFor({ p: 'abcdefghij' })
+	t.equal(one.find(`abcdefgh${'\n'.repeat(256)}ij`).spans.length, 1)
+	t.equal(one.find(`abcdefgh${'\n'.repeat(257)}ij`).spans.length, 0, 'too far apart')
+})
+
+void t.test('what is left of the patterns is as if the others had never been', async (t) => {
+	const words = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 6 }))
+	const shapeOf = ({ label, owners, children }: Node): unknown => [
+		label,
+		owners,
+		[...(children?.values() ?? [])].map(shapeOf).toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
+	]
+	fc.assert(
+		fc.property(words, words, (stay, go) => {
+			const [tree, expected] = [new Tree(), new Tree()]
+			for (const word of stay) expected.add(word, 'p')
+			for (const word of [...stay, ...go]) tree.add(word, 'p')
+			const removed = go.every((word) => tree.remove(word, 'p'))
+			return removed && JSON.stringify(shapeOf(tree.root)) === JSON.stringify(shapeOf(expected.root))
+		}),
+	)
+	t.pass()
+})
+
+void t.test('among thousands each is found, in any spelling, until it goes', async (t) => {
+	const redactor = openRedactor()
+	const secrets = Array.from({ length: 2_000 }, (_, n) => createHash('sha256').update(String(n)).digest('hex'))
+	for (const [n, one] of secrets.entries()) redactor.add({ id: `id-${n}`, name: `KEY${n}`, value: one })
+	const all = Object.values(spellings).map((spell) => spell(secrets[1_500] ?? ''))
+	for (const one of all) t.equal(redactor.text(`<${one}>`, 'event'), '<[redacted:KEY1500]>', one)
+	for (let n = 0; n < 1_200; n++) redactor.remove(`id-${n}`)
+	t.equal(redactor.text(secrets.slice(0, 1_200).join(' '), 'event'), secrets.slice(0, 1_200).join(' '))
+	t.equal(
+		redactor.text(secrets.slice(1_200).join(' '), 'event'),
+		secrets
+			.slice(1_200)
+			.map((_, n) => `[redacted:KEY${n + 1_200}]`)
+			.join(' '),
+	)
 })

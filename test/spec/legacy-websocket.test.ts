@@ -85,9 +85,9 @@ void t.test('messages are answered one after another, and a few may wait', async
 	socket.close()
 })
 
-void t.test('a wrong frame is answered by an error, and the socket stays', async (t) => {
+void t.test('a wrong frame is answered by an error, and the socket stays, unless there are very many', async (t) => {
 	const ada = await make('strict')
-	const { socket, send, next } = await chat.open(ada)
+	const { send, next, closed } = await chat.open(ada)
 	const big = 'x'.repeat(100 * 1024)
 	for (const [frame, says] of [
 		['', /not JSON/],
@@ -115,7 +115,13 @@ void t.test('a wrong frame is answered by an error, and the socket stays', async
 	t.strictSame((await gateway.request('GET', `/v1/agents/${ada}/runs`)).body, [])
 	send({ message: 'still there?' })
 	t.match(await next('done', 'error'), { type: 'done', content: /received: still there/ })
-	socket.close()
+	send('the seventeenth')
+	t.match(await closed, { code: 1008, reason: /16 wrong frames/ })
+
+	const flood = await chat.open(ada)
+	for (let n = 0; n < 2_000; n++) flood.send('x')
+	t.match(await flood.closed, { code: 1008 })
+	t.equal(flood.frames.length, 16)
 })
 
 void t.test('a run that fails or is stopped is an error, and the socket stays', async (t) => {
@@ -205,7 +211,8 @@ void t.test('handshakes byte by byte', async (t) => {
 		['no key', ['sec-websocket-key: '], undefined, 400],
 		['a short key', ['sec-websocket-key: abc'], undefined, 400],
 		['another version', ['sec-websocket-version: 12'], undefined, 400],
-		['another protocol', ['upgrade: h2c'], undefined, 400],
+		['another protocol, which is ignored', ['upgrade: h2c'], undefined, 400],
+		['another protocol beside it', ['upgrade: h2c, websocket'], undefined, 400],
 		['another method', ['content-length: 0'], `POST ${pathOf(ada)} HTTP/1.1`, 400],
 		['another path', [], 'GET /api/agents/ HTTP/1.1', 404],
 		['a path outside', [], 'GET /v1/events/stream HTTP/1.1', 404],
@@ -272,6 +279,26 @@ void t.test('frames that no client sends end their own socket and nothing else',
 	t.match(await good.next('done', 'error'), { type: 'done' }, 'the others are served')
 	for (const { socket } of [slow, flood]) socket.destroy()
 	good.socket.close()
+})
+
+void t.test('of frames that come at once one is taken in a turn, and others have theirs in between', async (t) => {
+	const { socket } = await rawUpgrade(chat.url, pathOf(await make('at-once')))
+	const count = 500
+	let [turns, pongs] = [0, 0]
+	let counting = setImmediate(function turn() {
+		turns++
+		counting = setImmediate(turn)
+	})
+	t.teardown(() => clearImmediate(counting))
+	const all = Promise.withResolvers<void>()
+	socket.on('data', (data) => {
+		pongs += data.length / 2 // an empty pong has two bytes
+		if (pongs === count) all.resolve()
+	})
+	socket.write(Buffer.concat(Array.from({ length: count }, () => frameOf(9, ''))))
+	await all.promise
+	t.ok(turns >= count, `${turns} turns`)
+	socket.destroy()
 })
 
 void t.test('a socket ends with the token of its caller, and with its agent', async (t) => {

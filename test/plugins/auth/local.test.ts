@@ -20,6 +20,7 @@ const proxy = /proxy/
 const foreignHost = /Host is neither/
 const foreignOrigin = /Origin is another/
 const foreignSite = /Sec-Fetch-Site/
+const foreignPage = /Referer is a page of another origin/
 const foreignTarget = /target names another host/
 const elsewhere = /another machine/
 
@@ -82,6 +83,36 @@ const rows: Record<string, Row> = {
 	'Sec-Fetch-Site none, for a typed address': { headers: [['Sec-Fetch-Site', 'none']] },
 	'Sec-Fetch-Site same-site': { headers: [['Sec-Fetch-Site', 'same-site']], because: foreignSite },
 	'Sec-Fetch-Site cross-site': { headers: [['sec-fetch-site', 'cross-site']], because: foreignSite },
+
+	'Referer of the gateway itself': { headers: [['Referer', 'http://127.0.0.1:3000/v1/docs?a=b#c']] },
+	'Referer of the gateway itself, its origin only': { headers: [['Referer', 'http://127.0.0.1:3000']] },
+	'Referer of a foreign site': { headers: [['Referer', 'https://evil.example/page']], because: foreignPage },
+	'Referer at another port': { headers: [['referer', 'http://127.0.0.1:8080/']], because: foreignPage },
+	'Referer with a user name': { headers: [['Referer', 'http://127.0.0.1:3000@evil.example/']], because: foreignPage },
+	'Referer that only begins like the gateway': {
+		headers: [['Referer', 'http://127.0.0.1:3000.evil.example/']],
+		because: foreignPage,
+	},
+	'Referer that is no address': { headers: [['Referer', 'about:blank']], because: foreignPage },
+	'a good Referer and a second, foreign one': {
+		headers: [
+			['Referer', 'http://127.0.0.1:3000/'],
+			['Referer', 'https://evil.example/'],
+		],
+		because: foreignPage,
+	},
+	'Referer of a foreign site, where Origin says the same origin': {
+		headers: [
+			['Origin', 'http://127.0.0.1:3000'],
+			['Referer', 'https://evil.example/'],
+		],
+	},
+	'Referer of a foreign site, where the user typed the address': {
+		headers: [
+			['Sec-Fetch-Site', 'none'],
+			['Referer', 'https://evil.example/'],
+		],
+	},
 
 	'a whole address as target': { url: 'http://127.0.0.1:3000/v1/agents' },
 	'a whole address of another host as target': { url: 'http://evil.example/v1/agents', because: foreignTarget },
