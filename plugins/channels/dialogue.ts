@@ -57,7 +57,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			run.queued = false
 			if (signal.aborted) return
 			try {
-				if (await deliver(way, run)) runs.forget(run_id)
+				for (const one of upTo(run)) if (await deliver(way, one)) runs.forget(one.reply.run_id)
 			} catch (error) {
 				if (signal.aborted) return
 				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; that is tried again')
@@ -67,6 +67,17 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 				)
 			}
 		})
+	}
+
+	/**
+	 * It, behind the earlier ones of its conversation: those have ended by then, and of an end that was written just before a
+	 * crash nobody may have told.
+	 */
+	function upTo(run: Followed): Followed[] {
+		const { agent_uid, channel_id, chat, conversation } = run.reply
+		const all = runs.inChat(agent_uid, channel_id, chat).filter(({ reply }) => reply.conversation === conversation)
+		const at = all.indexOf(run)
+		return at < 0 ? [run] : all.slice(0, at + 1)
 	}
 
 	/** What is due of a run that may have gone on, or ended, while nobody heard. */
