@@ -1,7 +1,7 @@
 /**
  * Many runs that wait for an answer: they cost next to no memory, no thread and no processor time, and survive a restart.
  *
- * SVC_TEST_PAUSED sets how many (500).
+ * SVC_TEST_PAUSED sets how many (250).
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 
-const RUNS = Number(process.env.SVC_TEST_PAUSED ?? 500)
+const RUNS = Number(process.env.SVC_TEST_PAUSED ?? 250)
 const CLIENTS = 64
 const WARM_UP_AGENTS = 10
 const WARM_UP_RUNS = 200

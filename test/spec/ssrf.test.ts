@@ -2,7 +2,7 @@
  * Addresses in requests, over HTTP: whoever has not the scope `*` gets the gateway to connect to nothing but public
  * addresses, neither by installing a skill nor by adding an MCP server; and nobody at all by a redirect.
  *
- * SVC_TEST_SSRF=all takes every address of the corpus (every fourth; guarded-fetch.test.ts has them all).
+ * SVC_TEST_SSRF=all takes every address of the corpus (every eighth; guarded-fetch.test.ts has them all).
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,7 @@ import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/s
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
 const SIDE_BY_SIDE = 8
-const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 4
+const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 8
 /** Another share each time, so that all of them get their turn. */
 const OFFSET = Math.floor(Math.random() * SHARE)
 
