@@ -229,6 +229,48 @@ export const configSchema: ObjectSchema<Settings> = joi
 			retention_days: count(1, 365, 30, 'Days that the ids of messages are kept, to know one that comes twice.'),
 			retry_max_s: count(1, 3600, 60, 'Seconds that the delays between attempts to connect grow to.'),
 		}),
+		backups: section('Copies of everything that the gateway keeps.', {
+			schedule: joi
+				.string()
+				.max(256)
+				.allow(null)
+				.default(null)
+				.description('When to take one, as five cron fields such as 0 3 * * *; null: on request only. Default null.'),
+			timezone: joi
+				.string()
+				.max(64)
+				.allow(null)
+				.default(null)
+				.description("Time zone of the schedule, such as Europe/Rome; null: the machine's. Default null."),
+			folder: joi
+				.string()
+				.max(4096)
+				.default('backups')
+				.description('Where they go, relative to the home folder. Default backups.'),
+			keep: count(1, 1000, 7, 'Scheduled backups that are kept; older ones are removed.'),
+			include_key: flag(
+				true,
+				"Whether the vault's key is in them: without it a backup opens no secrets, with it whoever has one can.",
+			),
+		}),
+		tracing: section('Spans of runs, model calls and tools, for OpenTelemetry.', {
+			endpoint: joi
+				.string()
+				.max(2048)
+				.pattern(/^https?:\/\/\S+$/, 'an address such as http://127.0.0.1:4318')
+				.allow(null)
+				.default(null)
+				.description(
+					'Address of a collector that takes OTLP over HTTP; null: OTEL_EXPORTER_OTLP_ENDPOINT, or none. Default null.',
+				),
+			sample_ratio: joi
+				.number()
+				.min(0)
+				.max(1)
+				.default(1)
+				.description('The share of runs that are traced, 0 to 1. Default 1.'),
+			content: flag(false, 'Whether prompts, answers and arguments go along, without secrets'),
+		}),
 		providers: joi
 			.object()
 			.pattern(

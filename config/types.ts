@@ -68,6 +68,22 @@ export interface Config {
 		retention_days: number
 		retry_max_s: number
 	}
+	backups: {
+		/** Five cron fields; null: on request only. */
+		schedule: string | null
+		/** Null: the machine's. */
+		timezone: string | null
+		/** Relative to the home folder, or absolute. */
+		folder: string
+		keep: number
+		include_key: boolean
+	}
+	tracing: {
+		/** Null: none, unless the environment names one. */
+		endpoint: string | null
+		sample_ratio: number
+		content: boolean
+	}
 	/** Never empty: with none set up it holds the built-in `offline`, and `openai` where OPENAI_API_KEY is set. */
 	providers: Readonly<Record<string, ProviderConfig>>
 	/** A key of `providers`. */

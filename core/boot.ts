@@ -35,6 +35,11 @@ const builtIn: Record<string, boolean> = {
 	'chat-a': true,
 	'chat-b': true,
 	'legacy-chat': true,
+	metrics: true,
+	tracing: true,
+	backups: true,
+	'openai-api': false,
+	'mcp-server': false,
 }
 
 /** Without it nobody could be told from anybody. */
@@ -155,6 +160,8 @@ function sectionOf(config: Config, name: string): object {
 		case 'heartbeats':
 		case 'webhooks':
 		case 'channels':
+		case 'backups':
+		case 'tracing':
 			return config[name]
 		default:
 			return {}

@@ -69,6 +69,8 @@ export const statusOf = {
 	channel_unavailable: 503,
 	pairing_invalid: 400,
 	signature_invalid: 401,
+	backup_damaged: 400,
+	backup_failed: 500,
 
 	config_invalid: 400,
 	plugin_invalid: 400,

@@ -103,8 +103,10 @@ void t.test(`no secret is lost through ${KILLS} kills`, { timeout: 60_000 + KILL
 			)
 	}
 	t.comment(`${rotated} keys and ${changed} values acknowledged, ${keysSeen.size} keys seen, ${expected.size} secrets`)
-	t.ok(keysSeen.size > 1, 'the key was changed')
+	// Two kills may both come before the change is done.
+	if (KILLS >= 10) t.ok(keysSeen.size > 1, 'the key was changed')
 	t.equal((await tell('POST', 'rotate-key')).status, 200)
+	t.notOk(keysSeen.has(readFileSync(join(home, 'keys/vault.key'), 'utf8')), 'the key was changed at last')
 	t.equal(await gateway.end(), 0)
 })
 

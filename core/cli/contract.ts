@@ -1,0 +1,138 @@
+/**
+ * What a command of `svc` is given. Each file of `commands/` exports one `Register`, which adds its command, with
+ * subcommands and options, to commander's program; what the command does goes through `cli` only, so that all commands
+ * print, ask, fail and stop the same way.
+ */
+import type { Command } from 'commander'
+import type { EventEnvelope } from '../store/ports.ts'
+
+export type Register = (program: Command, cli: Cli) => void
+
+export interface Cli {
+	readonly env: Readonly<NodeJS.ProcessEnv>
+	/** Where the user stands: relative file names belong to it. */
+	readonly cwd: string
+	/** The home folder, absolute; `SVC_HOME` or `~/.svc`. */
+	readonly home: string
+	readonly api: Api
+	readonly out: Output
+	readonly ask: Prompts
+	/** Aborts with the first Ctrl-C or SIGTERM. The second one ends the process. */
+	readonly signal: AbortSignal
+}
+
+/**
+ * The gateway's HTTP API, at `SVC_URL`, else where the home's `run/gateway.json` says, else http://127.0.0.1:3000, with the
+ * token of `SVC_TOKEN` where it is set. Every call throws a `CliError` that says what to change: with the gateway's own
+ * message, or how to start one where none answers.
+ */
+export interface Api {
+	readonly url: string
+	/** `path` begins with /; parts from outside are encoded by `path`, the tag of this module. Answers with the parsed body. */
+	request<T>(method: string, path: string, body?: unknown): Promise<T>
+	/** Events from now on, or from behind a cursor; made again after a lost connection, without gap or repeat, until the signal aborts. */
+	events(query: Record<string, string>, options?: EventOptions): AsyncIterable<StreamedEvent>
+}
+
+export interface EventOptions {
+	after?: string
+	signal?: AbortSignal
+	/** Called once the stream is open: whatever happens from then on is heard. */
+	opened?(): void
+}
+
+export interface StreamedEvent {
+	cursor: string | undefined
+	event: EventEnvelope
+}
+
+/**
+ * Answers go to standard output, everything else to standard error. With `--json` an answer is one JSON document, and a
+ * stream one document a line. Colours only on a terminal, and never with NO_COLOR. Text from outside is shown with its
+ * control characters escaped.
+ */
+export interface Output {
+	readonly json: boolean
+	/** One answer: `value` as JSON with `--json`, else the text that `show` makes of it. */
+	answer<T>(value: T, show: (value: T, style: Style) => string): void
+	/** A piece of a stream, without a line end of its own, for people only. */
+	write(text: string): void
+	/** One document of a stream, with `--json` only. */
+	line(value: unknown): void
+	/** For people, on standard error; nothing with `--quiet`. */
+	note(text: string): void
+	/** Something takes long: a spinner on a terminal, one line otherwise, nothing with `--json` or `--quiet`. */
+	progress(text: string): Progress
+	readonly style: Style
+}
+
+export interface Progress extends Disposable {
+	update(text: string): void
+	done(text?: string): void
+}
+
+export interface Style {
+	bold(text: string): string
+	dim(text: string): string
+	good(text: string): string
+	warn(text: string): string
+	bad(text: string): string
+	/** Rows under aligned headings; `(none)` where there are no rows. */
+	table(headings: string[], rows: (string | number | null | undefined)[][]): string
+	/** `name: value` lines, aligned. */
+	fields(pairs: [name: string, value: unknown][]): string
+	/** Text from outside, safe on a terminal: control and invisible characters escaped; line breaks stay where asked for. */
+	plain(text: string, options?: { lines?: boolean }): string
+}
+
+/** Asks the user; each throws a `CliError` (usage) where nobody can answer, which says which option or input to give instead. */
+export interface Prompts {
+	/** A line of text. */
+	text(question: string, options?: { initial?: string }): Promise<string>
+	choice(question: string, options: string[]): Promise<string>
+	confirm(question: string): Promise<boolean>
+	/** From a hidden prompt on a terminal, else all of standard input without its last line end. Never from an argument. */
+	secret(question: string): Promise<string>
+	/** Whether somebody can be asked. */
+	readonly canAsk: boolean
+}
+
+/** Exit codes of `svc`; those from 64 on are sysexits(3)'s. */
+export const exitCodes = {
+	ok: 0,
+	/** The command did what it should, and the news is bad: a failed run, a finding of the doctor. */
+	failed: 1,
+	/** Wrong arguments, or a request that the gateway refuses as invalid. */
+	usage: 2,
+	/** No token, or one without the scope. */
+	denied: 3,
+	not_found: 4,
+	/** It exists already, or its state forbids it. */
+	conflict: 5,
+	/** No gateway answers, or it cannot serve. */
+	unavailable: 69,
+	/** A bug, or an error of the gateway's own. */
+	internal: 70,
+	/** gateway.yaml holds an error. */
+	config: 78,
+	interrupted: 130,
+} as const
+
+export type ExitName = keyof typeof exitCodes
+
+/** An expected failure of a command: its message is all that is shown. */
+export class CliError extends Error {
+	readonly exit: ExitName
+	/** The gateway's stable code, where it comes from there. */
+	readonly code: string | undefined
+	constructor(exit: ExitName, message: string, options: ErrorOptions & { code?: string } = {}) {
+		super(message, options)
+		this.exit = exit
+		this.code = options.code
+	}
+}
+
+/** Builds a path of the API: every value is encoded as one segment. `` path`/v1/agents/${name}` `` */
+export function path(parts: TemplateStringsArray, ...values: (string | number)[]): string {
+	return parts.reduce((text, part, n) => text + encodeURIComponent(String(values[n - 1])) + part)
+}

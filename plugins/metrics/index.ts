@@ -1,0 +1,7 @@
+import { definePlugin } from '../../core/plugin.ts'
+
+/** What the gateway does, in numbers, for Prometheus. */
+export default definePlugin({
+	name: 'metrics',
+	needs: ['auth'],
+})
