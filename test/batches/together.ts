@@ -1,0 +1,44 @@
+/**
+ * Runs test files one after another in one process. To start Node and to load the gateway costs more than most files do by
+ * themselves, so `npm test` runs batches of them; each file also runs alone: `node test/spec/agents.test.ts`.
+ */
+import { globSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { batches } from './table.ts'
+
+const root = new URL('../../', import.meta.url)
+const FILE_TIMEOUT_MS = 120_000
+const tests = new Map<string, Test>()
+/** Where the modules made below find their file's test. */
+const key = 'svc.test-of-file'
+Object.assign(globalThis, { [key]: tests })
+
+// Each file's `import t from 'tap'` is a subtest of its own: what it hangs on `t` is given back before the next file begins.
+registerHooks({
+	resolve(specifier, context, next) {
+		if (specifier !== 'tap' || !context.parentURL || !tests.has(context.parentURL)) return next(specifier, context)
+		const text = `export default globalThis[${JSON.stringify(key)}].get(${JSON.stringify(context.parentURL)})`
+		return { url: `data:text/javascript,${encodeURIComponent(text)}`, shortCircuit: true }
+	},
+})
+
+/** Runs the files of a batch in the order of their names. */
+export async function together(batch: string): Promise<void> {
+	for (const path of filesOf(batches[batch] ?? [])) {
+		await t.test(path, { timeout: FILE_TIMEOUT_MS }, async (sub) => {
+			const { href } = new URL(path, root)
+			tests.set(href, sub)
+			await import(href)
+		})
+	}
+}
+
+/** Test files that match, sorted, with slashes between folders. */
+export function filesOf(patterns: string[]): string[] {
+	return globSync(patterns, { cwd: fileURLToPath(root) })
+		.map((path) => path.replaceAll('\\', '/'))
+		.toSorted()
+}
