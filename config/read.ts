@@ -20,13 +20,17 @@ import type { Config } from './types.ts'
 const maxBytes = 1024 * 1024
 
 /** Where each setting came from, kept apart so that a Config stays plain data. */
-const sources = new WeakMap<Config, { file: string; tree: Tree }>()
+const sources = new WeakMap<Config, { file: string; tree: Tree; origins: Overlay['origins'] }>()
 
 export interface ReadRequest {
 	home: string
 	env: Environment
 	/** A missing or empty file is an error: while the gateway runs it is an accident, and the defaults ask for no token. */
 	mustSay?: boolean
+	/** Another file in place of the home's gateway.yaml. */
+	file?: string
+	/** Read in place of what the file holds, which need not be there. */
+	text?: string
 }
 
 /**
@@ -36,9 +40,13 @@ export interface ReadRequest {
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
-export function readConfig({ home, env, mustSay = false }: ReadRequest): Config {
-	const file = configFile(home)
-	const text = readText(file)
+export function readConfig({
+	home,
+	env,
+	mustSay = false,
+	file = configFile(home),
+	text = readText(file),
+}: ReadRequest): Config {
 	if (mustSay && text.trim() === '') {
 		const message = 'is missing or empty; write at least a comment for the defaults'
 		throw new Fault('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
@@ -63,10 +71,11 @@ export function readConfig({ home, env, mustSay = false }: ReadRequest): Config 
 		...value,
 		default_provider,
 		store: { ...value.store, path: expandPath(value.store.path, home) },
+		backups: { ...value.backups, folder: expandPath(value.backups.folder, home) },
 		providers: withoutPrototype(value.providers),
 		plugins: withoutPrototype(value.plugins),
 	})
-	sources.set(config, { file, tree })
+	sources.set(config, { file, tree, origins: overlay.origins })
 	return config
 }
 
@@ -79,6 +88,18 @@ export function locate(config: Config, path: string): string {
 	if (!source) throw new TypeError('this configuration does not come from readConfig')
 	const { line, column } = source.tree.locate(path, 'value')
 	return `${source.file}:${line}:${column}`
+}
+
+/** Where the value of a setting comes from; `where` is `file:line:column`. */
+export type Origin = { from: 'environment'; variable: string } | { from: 'file'; where: string } | { from: 'default' }
+
+/** A section counts as set in the file where anything of it stands there. */
+export function originOf(config: Config, path: string): Origin {
+	const source = sources.get(config)
+	if (!source) throw new TypeError('this configuration does not come from readConfig')
+	const variable = source.origins.get(path)
+	if (variable !== undefined) return { from: 'environment', variable }
+	return source.tree.has(path) ? { from: 'file', where: locate(config, path) } : { from: 'default' }
 }
 
 function readText(file: string): string {

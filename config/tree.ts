@@ -13,6 +13,8 @@ export interface Tree {
 	replaced: Set<string>
 	/** Where the name, or the value, of the path stands; for a missing one, its nearest ancestor. */
 	locate(path: string, part: 'key' | 'value'): Position
+	/** Whether the path itself stands in the file. */
+	has(path: string): boolean
 }
 
 const maxDepth = 64
@@ -36,6 +38,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		problems,
 		broken,
 		replaced,
+		has: (path) => spots.has(path),
 		locate(path, part) {
 			for (let known = path, asked = part; ; asked = 'key') {
 				const spot = spots.get(known)

@@ -73,7 +73,7 @@ export interface Config {
 		schedule: string | null
 		/** Null: the machine's. */
 		timezone: string | null
-		/** Relative to the home folder, or absolute. */
+		/** Absolute. */
 		folder: string
 		keep: number
 		include_key: boolean

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { prepareHome } from '../config/first-start.ts'
 import { locate, readConfig } from '../config/read.ts'
 import type { Config } from '../config/types.ts'
+import { finishRestore } from './backup/place.ts'
 import { messageOf } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import type { WantedPlugin, Wish } from './gateway.ts'
@@ -42,6 +43,9 @@ const builtIn: Record<string, boolean> = {
 	'mcp-server': false,
 }
 
+/** Sections of gateway.yaml whose changes wait for the next start; all others count at once. */
+export const takenAtStart = ['store', 'log'] as const
+
 /** Without it nobody could be told from anybody. */
 const alwaysOn = new Set(['auth'])
 
@@ -62,10 +66,12 @@ export interface Running {
 
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
 export async function boot({ home, env, checkResponses = false }: BootOptions): Promise<Running> {
+	await finishRestore(home)
 	const { notes } = prepareHome(home)
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
+		let latest = config
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
@@ -83,10 +89,13 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 			pool,
 			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins')),
 			log,
-			readWish: (running) => wishOf(readConfig({ home, env, mustSay: running }), config, log),
+			readWish(running) {
+				latest = readConfig({ home, env, mustSay: running })
+				return wishOf(latest, config, log)
+			},
 			checkResponses,
 		})
-		stack.defer(() => gateway.stop(config.server.shutdown_grace_s * 1000))
+		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
 		await gateway.start()
 
 		const watched = (): string[] =>
@@ -114,7 +123,7 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 }
 
 function wishOf(config: Config, first: Config, log: Logger): Wish {
-	for (const key of ['store', 'log'] as const) {
+	for (const key of takenAtStart) {
 		if (JSON.stringify(config[key]) !== JSON.stringify(first[key]))
 			log.warn(`the change of "${key}" takes effect at the next start`)
 	}
@@ -123,7 +132,8 @@ function wishOf(config: Config, first: Config, log: Logger): Wish {
 	for (const name of names) {
 		const said = config.plugins[name]
 		const { enabled, path, ...settings } = typeof said === 'object' ? said : { enabled: said }
-		const on = alwaysOn.has(name) || (enabled ?? (name in builtIn ? builtIn[name] : true))
+		// Who gives settings to a plugin that is off by default wants it.
+		const on = alwaysOn.has(name) || (enabled ?? (typeof said === 'object' || (builtIn[name] ?? true)))
 		if (!on) continue
 		plugins.push({
 			name,
@@ -160,9 +170,10 @@ function sectionOf(config: Config, name: string): object {
 		case 'heartbeats':
 		case 'webhooks':
 		case 'channels':
-		case 'backups':
 		case 'tracing':
 			return config[name]
+		case 'backups':
+			return { ...config.backups, min_free_mib: config.store.min_free_mib }
 		default:
 			return {}
 	}

@@ -148,11 +148,14 @@ export function toBoom(fault: Fault): Boom.Boom {
 	return describe(boom, fault.code, fault.errors)
 }
 
-/** Adds `code` (and `errors`) to a Boom's body. For status 500 the message stays hidden: it may hold internals. */
+/** Status 500, and yet written for whoever asked: it says what to look after. */
+const told: ReadonlySet<FaultCode> = new Set(['backup_failed'])
+
+/** Adds `code` (and `errors`) to a Boom's body. For status 500 most messages stay hidden: they may hold internals. */
 export function describe(boom: Boom.Boom, code: FaultCode, errors?: FieldError[]): Boom.Boom {
 	const payload = boom.output.payload as Boom.Payload & { code?: string; errors?: FieldError[] }
 	payload.code = code
 	if (errors) payload.errors = errors
-	if (boom.output.statusCode !== 500 && code !== 'internal') payload.message = boom.message
+	if (told.has(code) || (boom.output.statusCode !== 500 && code !== 'internal')) payload.message = boom.message
 	return boom
 }

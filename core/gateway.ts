@@ -101,12 +101,15 @@ export class Gateway {
 			plugins: () => generations.status(),
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
+			storeSpace: () => engine.space?.() ?? null,
+			openRequests: () => this.#front.open,
 			url: (address) => this.#front.url(address),
 		}
 		this.#host = {
 			log,
 			store: redactingStore(engine.store, redactor),
 			queue: redactingQueue(engine.queue, redactor),
+			snapshots: engine.snapshots,
 			events: this.#bus,
 			pool,
 			env: options.env,

@@ -40,7 +40,7 @@ export interface Contributions {
 /** What the gateway lends to every instance. */
 export interface Host extends Pick<
 	Context,
-	'env' | 'redactor' | 'store' | 'events' | 'queue' | 'pool' | 'toolbox' | 'gateway'
+	'env' | 'redactor' | 'store' | 'events' | 'queue' | 'snapshots' | 'pool' | 'toolbox' | 'gateway'
 > {
 	log: Logger
 	/** The instance that `asker` reaches by a plugin's name. */
@@ -131,6 +131,7 @@ export class Instance {
 			store: host.store,
 			events: host.events,
 			queue: host.queue,
+			snapshots: host.snapshots,
 			pool: host.pool,
 			toolbox: host.toolbox,
 			gateway: host.gateway,

@@ -39,7 +39,7 @@ import type { GatewayStatus } from './status.ts'
 import type { Logger } from './log.ts'
 import type { NewEvent, ToolSpec } from './protocol.ts'
 import type { RunPool } from './runs.ts'
-import type { EventEnvelope, RunQueue, Store } from './store/ports.ts'
+import type { EventEnvelope, RunQueue, Snapshots, Store } from './store/ports.ts'
 import type { Toolbox } from './toolbox.ts'
 
 /**
@@ -105,6 +105,8 @@ export interface Context<Config = unknown> {
 	readonly store: Store
 	readonly events: EventBus
 	readonly queue: RunQueue
+	/** Copies of the whole store, as files. They hold what every agent keeps. */
+	readonly snapshots: Snapshots
 	readonly pool: RunPool
 	/** Tools and primitives of the current generation. */
 	readonly toolbox: Toolbox

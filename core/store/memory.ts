@@ -24,6 +24,12 @@ export function openMemory(log?: Logger): Engine {
 		store: memoryStore(mustBeOpen, log),
 		log: memoryLog(mustBeOpen, log),
 		queue: dispatcher.queue,
+		snapshots: {
+			size: () => 0,
+			async take() {
+				throw new Fault('unavailable', 'what is kept in memory only has no files that could be copied')
+			},
+		},
 		trouble: () => null,
 		async [Symbol.asyncDispose]() {
 			closed = true

@@ -184,11 +184,26 @@ export interface RunQueue {
 	waiting(): number
 }
 
+/** Copies of everything that an engine keeps, taken while it is at work. */
+export interface Snapshots {
+	/** Bytes that a copy takes at most. */
+	size(): number
+	/**
+	 * Writes into `folder`, which is there and empty, the files of one moment: all that was acknowledged before the call, and
+	 * nothing by half. An engine that is opened there later goes on from that moment. Does not hold up readers or writers.
+	 * Throws `unavailable` where nothing can be copied. The signal may break off a long one, which then rejects.
+	 */
+	take(folder: string, signal?: AbortSignal): Promise<void>
+}
+
 /** An opened engine. */
 export interface Engine extends AsyncDisposable {
 	readonly store: Store
 	readonly log: EventLog
 	readonly queue: RunQueue
+	readonly snapshots: Snapshots
 	/** Null while all is well; otherwise why writes are refused, such as a full disk. */
 	trouble(): string | null
+	/** What it takes and has left on its disk, in bytes; null where that cannot be read. Absent where it has no disk. */
+	space?(): { bytes: number; free_bytes: number } | null
 }

@@ -56,7 +56,7 @@ function defaults(home: string): unknown {
 			retention_days: 30,
 			retry_max_s: 60,
 		},
-		backups: { schedule: null, timezone: null, folder: 'backups', keep: 7, include_key: true },
+		backups: { schedule: null, timezone: null, folder: join(home, 'backups'), keep: 7, include_key: true },
 		tracing: { endpoint: null, sample_ratio: 1, content: false },
 		providers: { offline: { kind: 'offline' } },
 		default_provider: 'offline',

@@ -17,6 +17,8 @@ export interface Finding {
 	/** Pages and records that were looked at. */
 	pages: number
 	records: number
+	/** What was seen of each table: how many records, and the key of the last one. */
+	tables?: Record<string, { records: number; last: string | null }>
 }
 
 /** Slots for the pages of one tree, by level. */
@@ -38,6 +40,7 @@ export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): 
 	const scope = new Scope(Math.min(1, wholeBytes / file.size), withinMs)
 	let records = 0
 	let damage: string | null = null
+	const tables: NonNullable<Finding['tables']> = {}
 	try {
 		const meta = file.meta()
 		const free: number[] = []
@@ -47,9 +50,13 @@ export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): 
 		walk(file, meta.main, { name: 'its list of tables', slot: 0, scope, order: Buffer.compare }, (node) => {
 			if (!isTree(node)) throw new Damage('its list of tables has an entry that is none')
 			const name = node.key.toString('utf8').replace(/\0$/, '')
+			const table = (tables[name] = { records: 0, last: null as string | null })
 			walk(file, readTree(node.data, 0), { name, slot: deepest, scope, order: Buffer.compare }, (entry) => {
-				checkRecord(name, entry.key.toString('utf8'), file.value(entry))
+				const key = entry.key.toString('utf8')
+				checkRecord(name, key, file.value(entry))
 				records++
+				table.records++
+				table.last = key
 			})
 		})
 		const both = free.find((page) => file.used.has(page))
@@ -58,7 +65,7 @@ export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): 
 		if (!(error instanceof Damage)) throw error
 		damage = error.message
 	}
-	return { damage, complete: scope.complete, pages: file.used.size, records }
+	return { damage, complete: scope.complete, pages: file.used.size, records, tables }
 }
 
 /** How much of the file is looked at. */

@@ -10,10 +10,16 @@ export interface Env {
 	close(): Promise<void>
 }
 
+export interface EnvOptions {
+	/** Nothing is written, also where another process has it open for writing. The tables must be there. */
+	readOnly?: boolean
+}
+
 /** Throws whatever LMDB throws; a damaged file can end the process instead, so look at it with `checkFolder` first. */
-export function openEnv(path: string): Env {
+export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): Env {
 	const root = open<Buffer, string>({
 		path,
+		readOnly,
 		// The path is a folder also where its name has a dot.
 		noSubdir: false,
 		maxDbs: tableNames.length,

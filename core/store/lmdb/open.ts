@@ -1,17 +1,21 @@
-import { chmodSync, mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import type { Engine } from '../ports.ts'
 import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
+import { dataFile, format, formatKey } from './tables.ts'
 import type { Tables } from './tables.ts'
 import { headerBytes, seal } from './frame.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
 import { findRecord } from './read.ts'
 import { openRevisions } from './revisions.ts'
-import { watchSpace } from './space.ts'
+import { openSnapshots } from './snapshots.ts'
+import type { LmdbSnapshots } from './snapshots.ts'
+import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
 import { checkFolder } from './verify.ts'
 import { openWriter } from './writer.ts'
@@ -25,21 +29,25 @@ export interface LmdbOptions {
 	minFreeBytes?: number
 	/** For tests, and for folders with a quota: how many bytes are free. The file system is asked where absent. */
 	freeBytes?: () => number
+	/** For tests: files of how many bytes are copied by a process of their own. */
+	copyApartFrom?: number
 }
-
-const format = 1
-const formatKey = 'format'
 
 /**
  * Opens the embedded engine. The data file is looked over first, since LMDB would end the process over a damaged one.
  * Throws `store_damaged`, or `unavailable` where the folder cannot be used; both say what to do.
  */
-export async function openLmdb({ path, log, minFreeBytes, freeBytes }: LmdbOptions): Promise<Engine> {
+export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
 	prepareFolder(path)
 	await checkFolder(path, log)
 	const env = openEnvironment(path)
 	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
 	const writer = openWriter(env, space, log)
+	const snapshots = openSnapshots(env, writer, {
+		path,
+		...(log && { log }),
+		...(copyApartFrom !== undefined && { apartFrom: copyApartFrom }),
+	})
 	try {
 		await checkFormat(env.tables, writer, path)
 		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
@@ -47,15 +55,25 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes }: LmdbOptio
 			store: openStore(env.tables, writer, openRevisions(env.tables), log),
 			log: openEventLog(env.tables, writer, log),
 			queue: dispatcher.queue,
+			snapshots,
 			trouble: () => writer.trouble(),
+			space: () => spaceOf(path),
 			async [Symbol.asyncDispose]() {
 				dispatcher.close()
-				await close(env, writer)
+				await close(env, writer, snapshots)
 			},
 		}
 	} catch (error) {
-		await close(env, writer)
+		await close(env, writer, snapshots)
 		throw error
+	}
+}
+
+function spaceOf(path: string): { bytes: number; free_bytes: number } | null {
+	try {
+		return { bytes: statSync(join(path, dataFile)).size, free_bytes: freeBytesOf(path) }
+	} catch {
+		return null // what is wrong with the disk, `trouble` says
 	}
 }
 
@@ -91,8 +109,9 @@ async function checkFormat({ meta }: Tables, writer: Writer, path: string): Prom
 	await writer.write([{ table: meta, key: formatKey, bytes: seal(formatKey, format, Buffer.alloc(headerBytes)) }])
 }
 
-async function close(env: Env, writer: Writer): Promise<void> {
+async function close(env: Env, writer: Writer, snapshots: LmdbSnapshots): Promise<void> {
 	await writer.drain()
+	await snapshots.idle()
 	// After a failed commit lmdb-js would wait for ever for what never comes.
 	if (!writer.failed()) await env.close()
 }

@@ -21,7 +21,10 @@ export class PageFile implements Disposable {
 		this.size = fstatSync(this.#fd).size
 	}
 
-	/** The newer of the two heads. Commits write them in turns, so that they are always one transaction apart. */
+	/**
+	 * The newer of the two heads. Commits write them in turns, so that they are always one transaction apart, but for a copy
+	 * made by LMDB that nobody has written to yet: the first head of that is empty.
+	 */
 	meta(): Meta {
 		const first = readMeta(this.#head(0), 0)
 		if (!isPageSize(first.pageSize)) throw new Damage('its head (page 0) has an impossible page size')
@@ -29,7 +32,9 @@ export class PageFile implements Disposable {
 		const second = readMeta(this.#head(first.pageSize), 1)
 		const isNew = first.transaction === 0 && second.transaction === 0
 		const apart = Math.abs(first.transaction - second.transaction)
-		if (second.pageSize !== first.pageSize || !(isNew || apart === 1))
+		const isCopy =
+			first.transaction === 0 && first.main.root === null && first.free.root === null && first.lastPage === 1
+		if (second.pageSize !== first.pageSize || !(isNew || apart === 1 || isCopy))
 			throw new Damage('its two heads do not fit together')
 		const meta = first.transaction > second.transaction ? first : second
 		// The last pages may never have been written, where the transaction that took them gave them back.

@@ -29,7 +29,7 @@ const maxAgeMs = 200
 /** LMDB copies every page that it changes; of a small write that is about two pages that no earlier commit has freed. */
 const pagesPerWrite = 8192
 
-export function watchSpace(path: string, minFree: number, freeBytes: () => number = () => measure(path)): Space {
+export function watchSpace(path: string, minFree: number, freeBytes: () => number = () => freeBytesOf(path)): Space {
 	let free = 0
 	let failure: string | null = null
 	let lookedAt = Number.NEGATIVE_INFINITY
@@ -85,7 +85,8 @@ function mebi(bytes: number): number {
 	return Math.floor(bytes / 1024 ** 2)
 }
 
-function measure(path: string): number {
+/** On the disk of a folder, for this user. Throws where the file system does not say. */
+export function freeBytesOf(path: string): number {
 	const { bavail, bsize } = statfsSync(path)
 	return bavail * bsize
 }

@@ -1,0 +1,133 @@
+import { Fault } from '../core/errors.ts'
+import { jsonSchema } from './json-schema.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { suggest } from './suggest.ts'
+
+/** What a setting is. */
+export interface Explanation {
+	/** Names of the user's own choice as `<name>`. */
+	key: string
+	meaning: string
+	/** In words: `whole number from 0 to 65535`. */
+	type: string
+	/** Whether its value is text (or null), which needs no quotes on a command line. */
+	isText: boolean
+	/** In words where it is no fixed value; absent where there is none. */
+	default?: unknown
+	/** What a section or map holds, by its name. */
+	settings?: string[]
+}
+
+/** `a."b.c".d` → its three names. */
+export function pathOf(key: string): string[] {
+	return [...key.matchAll(/"([^"]*)"|([^."]+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
+}
+
+/** Throws `not_found` for a key that the schema does not have, with the one that was probably meant. */
+export function explain(path: readonly string[]): Explanation {
+	let schema = jsonSchema()
+	const known: string[] = []
+	for (const [depth, name] of path.entries()) {
+		const inner = step(schema, name)
+		if (!inner) throw unknown(path.slice(0, depth + 1), schema)
+		known.push(inner.isOwn ? '<name>' : name)
+		schema = inner.schema
+	}
+	const settings = namesIn(schema)
+	const [, meaning = '', fallback] = /^(.*?)(?: Default (.*)\.)?$/s.exec(describe(schema)) ?? []
+	const fixed = 'default' in schema ? schema.default : fallback
+	return {
+		key: known.join('.'),
+		meaning: path.length === 0 ? 'The whole of gateway.yaml.' : meaning,
+		type: typeOf(schema),
+		isText: limitsOf(schema).every((one) => [one.type].flat().every((type) => type === 'string' || type === 'null')),
+		...(fixed !== undefined && { default: fixed }),
+		...(settings.length > 0 && { settings }),
+	}
+}
+
+function describe({ description, anyOf = [] }: JsonSchema): string {
+	return (
+		description ??
+		anyOf
+			.map(describe)
+			.filter((text) => text !== '')
+			.join(' Or: ')
+	)
+}
+
+/** The keys of all settings that are no sections, in the order of the schema. */
+export function allKeys(schema: JsonSchema = jsonSchema(), prefix = ''): string[] {
+	const found: string[] = []
+	for (const [name, inner] of Object.entries(schema.properties ?? {})) {
+		const deeper = allKeys(inner, `${prefix}${name}.`)
+		found.push(...(deeper.length > 0 ? deeper : [prefix + name]))
+	}
+	for (const inner of Object.values(schema.patternProperties ?? {})) {
+		const deeper = new Set((inner.anyOf ?? [inner]).flatMap((one) => allKeys(one, `${prefix}<name>.`)))
+		found.push(...(deeper.size > 0 ? deeper : [`${prefix}<name>`]))
+	}
+	return found
+}
+
+/** One name further down. `isOwn`: a name of the user's choice. */
+function step(schema: JsonSchema, name: string): { schema: JsonSchema; isOwn: boolean } | undefined {
+	const inner = schema.properties?.[name]
+	if (inner) return { schema: inner, isOwn: false }
+	for (const [pattern, own] of Object.entries(schema.patternProperties ?? {}))
+		if (new RegExp(pattern).test(name)) return { schema: own, isOwn: true }
+	const found = (schema.anyOf ?? []).flatMap((branch) => step(branch, name) ?? [])
+	const [first] = found
+	if (first) return { schema: merged(found.map((one) => one.schema)), isOwn: first.isOwn }
+	// A plugin checks its own settings.
+	return schema.type === 'object' && schema.additionalProperties !== false && schema.properties
+		? { schema: { description: "A setting of the plugin's own." }, isOwn: false }
+		: undefined
+}
+
+function merged(schemas: JsonSchema[]): JsonSchema {
+	const [first = {}] = schemas
+	return schemas.length === 1 ? first : { description: describe(first), anyOf: schemas }
+}
+
+function unknown(path: readonly string[], parent: JsonSchema): Fault {
+	const name = path.at(-1) ?? ''
+	const among = namesIn(parent)
+	const meant = suggest(name, among)
+	const before = path.slice(0, -1)
+	const hint = meant
+		? `; did you mean "${[...before, meant].join('.')}"?`
+		: among.length > 0
+			? `; there are ${among.join(', ')}`
+			: ''
+	return new Fault('not_found', `${path.join('.')} is not a setting${hint}`)
+}
+
+function namesIn(schema: JsonSchema): string[] {
+	const own = Object.keys(schema.patternProperties ?? {}).map(() => '<name>')
+	return [...new Set([...Object.keys(schema.properties ?? {}), ...own, ...(schema.anyOf ?? []).flatMap(namesIn)])]
+}
+
+/** The alternatives of a setting, without the reference to the environment that any may be. */
+function limitsOf(schema: JsonSchema): JsonSchema[] {
+	return schema.anyOf ? schema.anyOf.filter((one) => one.$ref === undefined).flatMap(limitsOf) : [schema]
+}
+
+function typeOf(schema: JsonSchema): string {
+	return [...new Set(limitsOf(schema).map(wordsOf))].join(', or ')
+}
+
+function wordsOf({ type, enum: choices, minimum, maximum, items, maxLength }: JsonSchema): string {
+	if (choices) return choices.map(String).join(' | ')
+	const types = [type].flat()
+	const orNull = types.includes('null') && !types.includes('object') && !types.includes('array') ? ', or null' : ''
+	const [main] = types
+	if (main === 'integer' || main === 'number') {
+		const range = minimum !== undefined && maximum !== undefined ? ` from ${minimum} to ${maximum}` : ''
+		return `${main === 'integer' ? 'whole number' : 'number'}${range}${orNull}`
+	}
+	if (main === 'boolean') return 'true | false'
+	if (main === 'array') return `list of ${items ? typeOf(items) : 'values'}`
+	if (main === 'object') return 'map of settings'
+	return `text${maxLength === undefined ? '' : ` of at most ${maxLength} characters`}${orNull}`
+}

@@ -1,0 +1,48 @@
+import { damaged } from './manifest.ts'
+
+/** Takes exact numbers of bytes from a stream of pieces, and holds no more than one piece. */
+export class ByteReader {
+	readonly #source: AsyncIterator<Buffer>
+	#piece: Buffer = Buffer.alloc(0)
+
+	constructor(source: AsyncIterable<Buffer>) {
+		this.#source = source[Symbol.asyncIterator]()
+	}
+
+	/** Throws `backup_damaged` where the stream ends before. */
+	async take(count: number): Promise<Buffer> {
+		const parts: Buffer[] = []
+		for await (const part of this.stream(count)) parts.push(part)
+		return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
+	}
+
+	/** The next `count` bytes, piece by piece. */
+	async *stream(count: number): AsyncGenerator<Buffer> {
+		for (let left = count; left > 0;) {
+			if (this.#piece.length === 0 && !(await this.#more())) throw damaged('it is cut off')
+			const part = this.#piece.subarray(0, left)
+			this.#piece = this.#piece.subarray(part.length)
+			left -= part.length
+			yield part
+		}
+	}
+
+	async ended(): Promise<boolean> {
+		return this.#piece.length === 0 && !(await this.#more())
+	}
+
+	/** Gives back what the source holds. */
+	async close(): Promise<void> {
+		await this.#source.return?.()
+	}
+
+	async #more(): Promise<boolean> {
+		for (;;) {
+			const { done, value } = await this.#source.next()
+			if (done) return false
+			if (value.length === 0) continue
+			this.#piece = value
+			return true
+		}
+	}
+}

@@ -1,0 +1,75 @@
+/** Which files of a home go into a backup beside the database. */
+import { constants } from 'node:fs'
+import { lstat, open, readdir, realpath } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+import { Fault } from '../errors.ts'
+import { isMemberPath, maxFileBytes, maxFiles, settingsName } from './manifest.ts'
+
+export interface Collected {
+	files: { path: string; source: string; bytes: number; executable: boolean }[]
+	/** A sentence for each thing that stays behind. */
+	left_out: string[]
+}
+
+const deepest = 64
+
+/**
+ * gateway.yaml, and what lies in plugins/ and skills/. A link is followed where it leads to a file of the home; whatever
+ * else is no plain file is left out and named. Backups that lie there are none of it: `partial` is a folder among them. Throws `backup_failed` where there is more than a backup takes.
+ */
+export async function collectFiles(home: string, partial: string): Promise<Collected> {
+	const root = await realpath(home)
+	const backups = dirname(await realpath(partial))
+	const found: Collected = { files: [], left_out: [] }
+	let bytes = 0
+
+	const add = async (path: string): Promise<void> => {
+		const source = join(root, path)
+		const entry = await lstat(source).catch(absent)
+		if (!entry) return
+		if (!isMemberPath(path)) return void found.left_out.push(`${path}: no archive takes this name`)
+		// Also where the entry is no link, one of the folders above it may be.
+		const real = await realpath(source).catch(absent)
+		if (real === undefined) return void found.left_out.push(`${path}: a link that leads nowhere`)
+		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
+		const file = await lstat(real).catch(absent)
+		if (!file?.isFile()) return void found.left_out.push(`${path}: not a file`)
+		bytes += file.size
+		found.files.push({ path, source: real, bytes: file.size, executable: (file.mode & 0o100) !== 0 })
+		if (found.files.length + found.left_out.length > maxFiles || bytes > maxFileBytes) {
+			throw new Fault(
+				'backup_failed',
+				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move what can be made anew, such as installed packages, out of them`,
+			)
+		}
+	}
+
+	const walk = async (folder: string, depth: number): Promise<void> => {
+		const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(absent)
+		for (const entry of entries ?? []) {
+			const path = `${folder}/${entry.name}`
+			if (join(root, path) === backups) continue
+			if (!entry.isDirectory()) await add(path)
+			else if (depth < deepest) await walk(path, depth + 1)
+			else found.left_out.push(`${path}: too deep`)
+		}
+	}
+
+	await add(settingsName)
+	for (const folder of ['plugins', 'skills']) {
+		const entry = await lstat(join(root, folder)).catch(absent)
+		if (entry?.isDirectory()) await walk(folder, 1)
+		else if (entry) found.left_out.push(`${folder}: not a folder`)
+	}
+	return found
+}
+
+/** Opens for reading, and no link that took the file's place meanwhile. */
+export async function openPlain(path: string): Promise<FileHandle> {
+	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+	if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
+}

@@ -1,0 +1,143 @@
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { Fault, fromWire, isFault, messageOf } from '../errors.ts'
+import type { Snapshots } from '../store/ports.ts'
+import { syncFolder } from './files.ts'
+import { readKeys, sameKeys } from './keys.ts'
+import type { BackupInfo } from './list.ts'
+import { infoOf } from './list.ts'
+import { databaseName } from './manifest.ts'
+import type { Trigger } from './manifest.ts'
+import { fileOf, idOf, originOf, partialOf } from './names.ts'
+import type { PackAnswer } from './pack-worker.ts'
+import type { Packed, PackJob } from './pack.ts'
+import { mustHaveRoom } from './room.ts'
+import { verifyPrefix } from './verify.ts'
+
+export interface BackupRequest {
+	home: string
+	/** Where backups go; absolute, made where it is not there (0700). */
+	folder: string
+	snapshots: Snapshots
+	gateway_version: string
+	trigger: Trigger
+	include_key: boolean
+	/** Mebibytes of disk that the store needs to be free. */
+	min_free_mib: number
+	signal?: AbortSignal
+}
+
+/** The key of the vault is changed seldom, and in milliseconds. */
+const attempts = 5
+/** Of the thread's JavaScript; the pieces that it works on lie outside. */
+const heapMib = 256
+/** Left free beyond what the store needs: a backup must never be why a write is refused. */
+const spareMib = 64
+const forgottenMs = 24 * 3_600_000
+
+/**
+ * Takes a backup of a home while the gateway is at work, one at a time for each home. The file has its name only once it
+ * is whole, on the disk and read back; what an ended process leaves behind is a hidden folder, which the next one removes.
+ * Throws `storage_full`, or `backup_failed` with what to look after.
+ */
+export async function createBackup(request: BackupRequest): Promise<BackupInfo> {
+	const { folder, home, signal } = request
+	const begun = new Date()
+	const origin = originOf(home)
+	const partial = partialOf(folder, origin)
+	const keepFree = (request.min_free_mib + spareMib) * 1024 ** 2
+	try {
+		await mkdir(folder, { recursive: true, mode: 0o700 })
+		await clearLeft(folder, partial)
+		await mustHaveRoom(folder, 2 * request.snapshots.size(), keepFree)
+		const staging = join(partial, 'home')
+		await snapshot(request, staging)
+		const id = await freeId(folder, begun)
+		const { trigger, gateway_version } = request
+		const about = { id, created_at: begun.toISOString(), trigger, gateway_version, origin }
+		const file = join(partial, 'archive')
+		const packed = await packApart({ home, staging, file, keepFree, about }, signal)
+		const target = fileOf(folder, id)
+		await rename(file, target)
+		await syncFolder(folder)
+		return infoOf(target, packed.bytes, packed.manifest)
+	} catch (error) {
+		throw asFault(error, folder)
+	} finally {
+		await rm(partial, { recursive: true, force: true }).catch(() => {})
+	}
+}
+
+/** What processes left that were killed; another home's that shares the folder may be at work. */
+async function clearLeft(folder: string, partial: string): Promise<void> {
+	await rm(partial, { recursive: true, force: true })
+	for (const name of await readdir(folder)) {
+		if (!name.startsWith(verifyPrefix)) continue
+		const left = join(folder, name)
+		const found = await stat(left).catch(() => undefined)
+		if (found && found.mtimeMs < Date.now() - forgottenMs) await rm(left, { recursive: true, force: true })
+	}
+}
+
+/** The database and, where they go along, the keys of the same moment. */
+async function snapshot({ home, snapshots, include_key, signal }: BackupRequest, staging: string): Promise<void> {
+	const data = dirname(join(staging, databaseName))
+	for (let attempt = 0; attempt < attempts; attempt++) {
+		await rm(data, { recursive: true, force: true })
+		await mkdir(data, { recursive: true, mode: 0o700 })
+		const before = include_key ? await readKeys(home) : new Map<string, Buffer>()
+		await snapshots.take(data, signal)
+		const keys = include_key ? await readKeys(home) : before
+		if (!sameKeys(before, keys)) continue
+		if (keys.size > 0) await mkdir(join(staging, 'keys'), { mode: 0o700 })
+		for (const [path, bytes] of keys) await writeFile(join(staging, path), bytes, { mode: 0o600, flag: 'wx' })
+		return
+	}
+	throw new Fault('backup_failed', 'the key of the vault was being changed all the time; take the backup again')
+}
+
+/** The time of the beginning; a little later where a backup has that name, as in a folder that several homes share. */
+async function freeId(folder: string, begun: Date): Promise<string> {
+	for (let ms = begun.getTime(); ; ms++) {
+		const id = idOf(new Date(ms))
+		if (!(await stat(fileOf(folder, id)).catch(() => undefined))) return id
+	}
+}
+
+async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
+	signal?.throwIfAborted()
+	const worker = new Worker(new URL('./pack-worker.ts', import.meta.url), {
+		workerData: job,
+		resourceLimits: { maxOldGenerationSizeMb: heapMib },
+	})
+	const { promise, resolve, reject } = Promise.withResolvers<PackAnswer>()
+	const abort = (): void => reject(signal?.reason)
+	worker.once('message', resolve)
+	worker.once('error', reject)
+	worker.once('exit', () => reject(new Error('its thread ended before it was done')))
+	signal?.addEventListener('abort', abort)
+	try {
+		const answer = await promise
+		if ('packed' in answer) return answer.packed
+		throw answer.system
+			? Object.assign(new Error(answer.error.message), { code: answer.system })
+			: fromWire(answer.error)
+	} finally {
+		signal?.removeEventListener('abort', abort)
+		await worker.terminate()
+	}
+}
+
+function asFault(error: unknown, folder: string): Fault {
+	// What has just been written must be readable, and what is no fault came as one from the thread.
+	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error
+	const { code } = error as NodeJS.ErrnoException
+	if (code === 'ENOSPC' || code === 'EDQUOT')
+		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
+	if (code === 'ABORT_ERR' || (error as Error).name === 'AbortError')
+		return new Fault('backup_failed', 'the backup was broken off, since the gateway stops or its settings change', {
+			cause: error,
+		})
+	return new Fault('backup_failed', `the backup could not be made in ${folder}: ${messageOf(error)}`, { cause: error })
+}

@@ -1,0 +1,34 @@
+/** The key files of a home. They are few and small, and must be those of the same moment as the database. */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '../errors.ts'
+import { isMemberPath } from './manifest.ts'
+
+const maxKeys = 100
+const maxKeyBytes = 64 * 1024
+
+/** By path in the home, such as `keys/vault.key`. Links and folders are left out. */
+export async function readKeys(home: string): Promise<Map<string, Buffer>> {
+	const keys = new Map<string, Buffer>()
+	const entries = await readdir(join(home, 'keys'), { withFileTypes: true }).catch(absent)
+	for (const entry of (entries ?? []).toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+		const path = `keys/${entry.name}`
+		if (!entry.isFile() || !isMemberPath(path)) continue
+		const file = join(home, path)
+		const found = await stat(file).catch(absent)
+		if (!found) continue
+		if (keys.size === maxKeys || found.size > maxKeyBytes)
+			throw new Fault('backup_failed', `keys/ of the home holds what is no key: ${entry.name}; put it elsewhere`)
+		const bytes = await readFile(file).catch(absent)
+		if (bytes) keys.set(path, bytes)
+	}
+	return keys
+}
+
+export function sameKeys(a: Map<string, Buffer>, b: Map<string, Buffer>): boolean {
+	return a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes))
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+	if (error.code !== 'ENOENT') throw error
+}

@@ -1,0 +1,100 @@
+/** The backups of a folder, as their files say. */
+import { readdir, rm, stat } from 'node:fs/promises'
+import { Fault, messageOf } from '../errors.ts'
+import { syncFolder } from './files.ts'
+import type { Manifest, Trigger } from './manifest.ts'
+import { fileOf, idOfFile, idPattern } from './names.ts'
+import { readManifest } from './verify.ts'
+
+/** What is told of a backup. */
+export interface BackupInfo {
+	id: string
+	file: string
+	bytes: number
+	created_at: string
+	trigger: Trigger
+	gateway_version: string
+	records: number
+	log_records: number
+	/** The cursor of the newest event in it. */
+	head: string
+	includes_key: boolean
+	left_out: string[]
+	origin: string
+}
+
+export interface Listed {
+	/** Oldest first. */
+	backups: BackupInfo[]
+	/** Files that have the name of a backup and cannot be read as one. */
+	unreadable: { id: string; file: string; message: string }[]
+}
+
+/** Only the newest are looked at. */
+const maxListed = 1000
+const sideBySide = 4
+
+/** Their manifests are read, not the rest: `verifyBackup` tells whether one is whole. A folder that is not there has none. */
+export async function listBackups(folder: string): Promise<Listed> {
+	const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+		if (error.code === 'ENOENT') return []
+		throw new Fault('unavailable', `the folder of backups, ${folder}, cannot be read: ${messageOf(error)}`)
+	})
+	const ids = names
+		.flatMap((name) => idOfFile(name) ?? [])
+		.toSorted()
+		.slice(-maxListed)
+	const listed: Listed = { backups: [], unreadable: [] }
+	for (let at = 0; at < ids.length; at += sideBySide) {
+		const looks = ids.slice(at, at + sideBySide).map((id) => look(id, fileOf(folder, id)))
+		for (const one of await Promise.all(looks)) {
+			if (one && 'message' in one) listed.unreadable.push(one)
+			else if (one) listed.backups.push(one)
+		}
+	}
+	return listed
+}
+
+/** Throws `not_found`. */
+export async function removeBackup(folder: string, id: string): Promise<void> {
+	const unknown = new Fault('not_found', `there is no backup "${id}"; list them to see which there are`)
+	if (!idPattern.test(id)) throw unknown
+	try {
+		await rm(fileOf(folder, id))
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknown
+		throw new Fault('unavailable', `the backup ${id} cannot be removed: ${messageOf(error)}`, { cause: error })
+	}
+	await syncFolder(folder)
+}
+
+export function infoOf(file: string, bytes: number, manifest: Manifest): BackupInfo {
+	const { id, created_at, trigger, gateway_version, store, includes_key, left_out, origin } = manifest
+	const { records, log_records, head } = store
+	return {
+		id,
+		file,
+		bytes,
+		created_at,
+		trigger,
+		gateway_version,
+		records,
+		log_records,
+		head,
+		includes_key,
+		left_out,
+		origin,
+	}
+}
+
+async function look(id: string, file: string): Promise<BackupInfo | Listed['unreadable'][number] | undefined> {
+	try {
+		const { size } = await stat(file)
+		const info = infoOf(file, size, await readManifest(file))
+		// A file that was renamed goes by its name: that is what it can be removed by.
+		return { ...info, id }
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as Fault).code === 'not_found') return undefined
+		return { id, file, message: messageOf(error) }
+	}
+}

@@ -1,0 +1,130 @@
+/**
+ * What a backup says of itself: the first member of the archive, manifest.json. Everything else in it stands there with
+ * its size and digest, so that sizes are limits and nothing that it does not name is ever taken.
+ */
+import Joi from 'joi'
+import { Fault, messageOf } from '../errors.ts'
+
+/** Raised where an older gateway could no longer restore a backup. */
+export const formatVersion = 1
+export const manifestName = 'manifest.json'
+export const databaseName = 'data/data.mdb'
+export const settingsName = 'config/gateway.yaml'
+
+/** Files of the home beside the database: so many at most, and so many bytes in all. */
+export const maxFiles = 50_000
+export const maxFileBytes = 4 * 1024 ** 3
+export const maxManifestBytes = 32 * 1024 ** 2
+
+export interface Member {
+	/** Relative to the home, with slashes. */
+	path: string
+	bytes: number
+	/** In hex. */
+	sha256: string
+	executable: boolean
+}
+
+export interface Manifest {
+	format: number
+	/** The UTC time at which it was begun; its file's name comes from it. */
+	id: string
+	created_at: string
+	/** On request, or by the schedule: only the latter are removed by retention. */
+	trigger: Trigger
+	gateway_version: string
+	/** Tells homes apart that share a folder for backups. */
+	origin: string
+	/** Where it was made. A backup can be restored on any 64-bit little-endian machine. */
+	host: { platform: string; arch: string; node: string }
+	store: StoreFacts
+	/** Whether a key of the vault is in it. */
+	includes_key: boolean
+	/** What of the home is not in it, and why. */
+	left_out: string[]
+	members: Member[]
+}
+
+export type Trigger = 'request' | 'schedule'
+
+export interface StoreFacts {
+	records: number
+	/** Records of the log; each holds the events that were written together. */
+	log_records: number
+	/** The cursor of the newest event. */
+	head: string
+	/** Runs that waited or were under way. */
+	jobs: number
+}
+
+const size = Joi.number().integer().min(0).max(Number.MAX_SAFE_INTEGER).required()
+const text = Joi.string().max(1000).required()
+const schema = Joi.object<Manifest>({
+	format: Joi.valid(formatVersion).required(),
+	id: Joi.string()
+		.pattern(/^\d{8}T\d{9}Z$/)
+		.required(),
+	created_at: Joi.string().isoDate().required(),
+	trigger: Joi.valid('request', 'schedule').required(),
+	gateway_version: text,
+	origin: text,
+	host: Joi.object({ platform: text, arch: text, node: text }).required().unknown(),
+	store: Joi.object({ records: size, log_records: size, head: text, jobs: size }).required().unknown(),
+	includes_key: Joi.boolean().required(),
+	left_out: Joi.array().items(Joi.string().max(5000)).max(maxFiles).required(),
+	members: Joi.array()
+		.items(
+			Joi.object({
+				path: Joi.string().max(1024, 'utf8').custom(memberPath).required(),
+				bytes: size,
+				sha256: Joi.string()
+					.pattern(/^[0-9a-f]{64}$/)
+					.required(),
+				executable: Joi.boolean().required(),
+			}).required(),
+		)
+		.max(maxFiles + 1)
+		.unique('path')
+		.required(),
+}).unknown()
+
+/** Throws `backup_damaged` for what is no manifest, and `invalid_request` for one of a newer gateway. */
+export function parseManifest(bytes: Buffer): Manifest {
+	let found: unknown
+	try {
+		found = JSON.parse(bytes.toString('utf8'))
+	} catch (error) {
+		throw damaged(`its manifest is not JSON: ${messageOf(error)}`)
+	}
+	const { format, gateway_version } = (found ?? {}) as Partial<Manifest>
+	if (typeof format === 'number' && format > formatVersion) {
+		throw new Fault(
+			'invalid_request',
+			`this backup has format ${format} and was made by version ${String(gateway_version).slice(0, 100)}; this version reads formats up to ${formatVersion}: use that version, or a newer one`,
+		)
+	}
+	const { error, value } = schema.validate(found, { convert: false })
+	if (error) throw damaged(`its manifest is none: ${error.message}`)
+	if (!value.members.some(({ path }) => path === databaseName)) throw damaged('it holds no database')
+	const others = value.members.filter(({ path }) => path !== databaseName)
+	if (others.reduce((sum, { bytes: one }) => sum + one, 0) > maxFileBytes)
+		throw damaged(`its files are larger than ${maxFileBytes} bytes`)
+	return value
+}
+
+/** Only what a backup is made of, and never a way out of the home. */
+function memberPath(path: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	return isMemberPath(path) ? path : helpers.message({ custom: '{#label} is no file that belongs into a home' })
+}
+
+export function isMemberPath(path: string): boolean {
+	if (path === databaseName || path === settingsName) return true
+	const parts = path.split('/')
+	const known = parts.length > 1 && ['plugins', 'skills', 'keys'].includes(parts[0] ?? '')
+	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	return known && parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\\u0000-\u001f]/.test(part))
+}
+
+export function damaged(why: string): Fault {
+	return new Fault('backup_damaged', `the backup is damaged or is none: ${why}. Nothing was changed; take another one`)
+}

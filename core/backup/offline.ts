@@ -1,0 +1,27 @@
+/** A backup of a home whose gateway does not run. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Fault } from '../errors.ts'
+import { lockHome } from '../lock.ts'
+import { openLmdb } from '../store/lmdb/open.ts'
+import { createBackup } from './create.ts'
+import type { BackupRequest } from './create.ts'
+import type { BackupInfo } from './list.ts'
+import { finishPlacement, isHalfPlaced } from './place.ts'
+
+export interface OfflineRequest extends Omit<BackupRequest, 'snapshots' | 'trigger'> {
+	/** The folder of the database. */
+	store: string
+}
+
+/** Throws `home_in_use` while a gateway runs there, `not_found` where the home holds no data, and whatever `createBackup` throws. */
+export async function createOffline({ store, ...request }: OfflineRequest): Promise<BackupInfo> {
+	const { home } = request
+	if (!existsSync(store) && !isHalfPlaced(home))
+		throw new Fault('not_found', `there is nothing to back up: ${store} does not exist`)
+	mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
+	await using _lock = await lockHome(home)
+	await finishPlacement(home)
+	await using engine = await openLmdb({ path: store })
+	return await createBackup({ ...request, snapshots: engine.snapshots, trigger: 'request' })
+}

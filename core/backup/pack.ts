@@ -1,0 +1,141 @@
+/**
+ * Makes a backup's file out of a staging folder that has the database and the keys: adds the home's other files, checks
+ * the database, writes the archive, and reads it back. Works on a thread of its own; see create.ts.
+ */
+import { createHash } from 'node:crypto'
+import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Fault } from '../errors.ts'
+import { checkFile } from '../store/lmdb/check.ts'
+import { keyNumber } from '../store/lmdb/tables.ts'
+import { collectFiles, openPlain } from './collect.ts'
+import type { Collected } from './collect.ts'
+import { writeEnvelope } from './envelope.ts'
+import { databaseName, formatVersion, manifestName } from './manifest.ts'
+import type { Manifest, Member, StoreFacts } from './manifest.ts'
+import { mustHaveRoom } from './room.ts'
+import { padding, tarEnd, tarHeader } from './tar.ts'
+import { readBackup } from './verify.ts'
+
+export interface PackJob {
+	home: string
+	/** Has `data/data.mdb`, and `keys/` where keys go along. */
+	staging: string
+	/** The archive; not there yet. */
+	file: string
+	/** Bytes of disk that must stay free. */
+	keepFree: number
+	about: Pick<Manifest, 'id' | 'created_at' | 'trigger' | 'gateway_version' | 'origin'>
+}
+
+export interface Packed {
+	bytes: number
+	manifest: Manifest
+}
+
+const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
+const pieceBytes = 256 * 1024
+
+/** The file is whole, durable and read back when this settles. Throws `backup_failed` or `storage_full`. */
+export async function pack({ home, staging, file, keepFree, about }: PackJob): Promise<Packed> {
+	const store = lookOver(join(staging, databaseName))
+	const { files, left_out } = await collectFiles(home, dirname(staging))
+	const keys = await readdir(join(staging, 'keys')).catch(() => [])
+	const database = await stat(join(staging, databaseName))
+	const copied = files.reduce((sum, { bytes }) => sum + bytes, 0)
+	await mustHaveRoom(dirname(file), 2 * copied + database.size, keepFree)
+
+	const members: Member[] = []
+	for (const one of files) {
+		const member = await stage(one, staging)
+		if (member) members.push(member)
+		else left_out.push(`${one.path}: gone or replaced while the backup was made`)
+	}
+	for (const name of keys) members.push(await describe(staging, `keys/${name}`))
+	// Last: whoever wants only the settings need not unpack all of it.
+	members.push(await describe(staging, databaseName))
+	const manifest: Manifest = {
+		format: formatVersion,
+		...about,
+		host: { platform: process.platform, arch: process.arch, node: process.version },
+		store,
+		includes_key: keys.length > 0,
+		left_out,
+		members,
+	}
+	const bytes = await writeEnvelope(file, archive(staging, manifest))
+	const { manifest: read } = await readBackup(file)
+	if (JSON.stringify(read) !== JSON.stringify(manifest))
+		throw new Fault('backup_failed', `what was written to ${file} reads back as something else: look after the disk`)
+	return { bytes, manifest }
+}
+
+function lookOver(path: string): StoreFacts {
+	const { damage, tables = {} } = checkFile(path, everything)
+	if (damage !== null)
+		throw new Fault(
+			'backup_failed',
+			`the copy of the database is damaged: ${damage}; look after the disk, and keep earlier backups`,
+		)
+	return {
+		records: tables.records?.records ?? 0,
+		log_records: tables.log?.records ?? 0,
+		head: String(tables.log?.last ? keyNumber(tables.log.last) : 0),
+		jobs: tables.jobs?.records ?? 0,
+	}
+}
+
+/** Copies a file and takes its digest on the way, so that the two fit also where the file is being written to. */
+async function stage(
+	{ path, source, executable }: Collected['files'][number],
+	staging: string,
+): Promise<Member | undefined> {
+	const target = join(staging, path)
+	await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+	const from = await openPlain(source).catch((error: NodeJS.ErrnoException) => {
+		if (error.code !== 'ENOENT' && error.code !== 'ELOOP') throw error
+	})
+	if (!from) return undefined
+	await using source_file = from
+	await using copy = await open(target, 'wx', 0o600)
+	const digest = createHash('sha256')
+	let bytes = 0
+	for await (const piece of source_file.createReadStream({ highWaterMark: pieceBytes, autoClose: false })) {
+		digest.update(piece as Buffer)
+		bytes += (piece as Buffer).length
+		await copy.writeFile(piece as Buffer)
+	}
+	return { path, bytes, sha256: digest.digest('hex'), executable }
+}
+
+async function describe(staging: string, path: string): Promise<Member> {
+	const file = join(staging, path)
+	await chmod(file, 0o600)
+	const digest = createHash('sha256')
+	let bytes = 0
+	for await (const piece of pieces(file)) {
+		digest.update(piece)
+		bytes += piece.length
+	}
+	return { path, bytes, sha256: digest.digest('hex'), executable: false }
+}
+
+async function* archive(staging: string, manifest: Manifest): AsyncGenerator<Buffer> {
+	const modified = manifest.created_at
+	const text = Buffer.from(`${JSON.stringify(manifest, null, '\t')}\n`)
+	yield tarHeader({ path: manifestName, bytes: text.length, executable: false, modified })
+	yield text
+	yield padding(text.length)
+	for (const { path, bytes, executable } of manifest.members) {
+		yield tarHeader({ path, bytes, executable, modified })
+		yield* pieces(join(staging, path))
+		yield padding(bytes)
+	}
+	yield tarEnd
+}
+
+async function* pieces(path: string): AsyncGenerator<Buffer> {
+	await using file = await open(path, 'r')
+	for await (const piece of file.createReadStream({ highWaterMark: pieceBytes, autoClose: false }))
+		yield piece as Buffer
+}

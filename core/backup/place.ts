@@ -1,0 +1,110 @@
+/**
+ * Puts a restored home in the place of what is there, entry by entry with renames. What will be done stands in a journal
+ * on the disk before the first of them, so that whoever comes after a kill goes on with it: the home is the old one as
+ * long as there is no journal, and the new one once it is gone again. Where one of them cannot be done, such as with a
+ * disk that is mounted inside of the home, those before it are undone.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Fault, messageOf } from '../errors.ts'
+import { lockHome } from '../lock.ts'
+import { syncFolder } from './files.ts'
+
+/** Absolute paths. */
+export interface Placement {
+	/** What is there, into a folder that nobody else uses. Done where `to` exists. */
+	aside: Move[]
+	/** What is new, to where it belongs. Done where `from` is gone. */
+	into: Move[]
+	/** Is removed at the end. */
+	staging: string
+}
+
+export interface Move {
+	from: string
+	to: string
+}
+
+/** In the home while its entries are being replaced. */
+export function journalOf(home: string): string {
+	return join(home, 'restore.journal')
+}
+
+/** Whether a restore was interrupted when it had begun to change the home. */
+export function isHalfPlaced(home: string): boolean {
+	return existsSync(journalOf(home))
+}
+
+/** Takes the lock of the home and goes on where a restore was interrupted; nothing where none was. */
+export async function finishRestore(home: string): Promise<void> {
+	if (!isHalfPlaced(home)) return
+	await using _lock = await lockHome(home)
+	await finishPlacement(home)
+}
+
+/** The caller holds the lock of the home. */
+export async function place(home: string, placement: Placement): Promise<void> {
+	const journal = journalOf(home)
+	// Grows in the staging folder, which the next restore clears away.
+	const temporary = join(placement.staging, 'journal')
+	{
+		await using file = await open(temporary, 'w', 0o600)
+		await file.writeFile(JSON.stringify(placement))
+		await file.sync()
+	}
+	await rename(temporary, journal)
+	await syncFolder(home)
+	try {
+		await finishPlacement(home)
+	} catch (error) {
+		if (!isHalfPlaced(home)) throw error // all is in its place, and only clearing away failed
+		await undo(home, placement).catch(() => {}) // then the journal stays, and the message says what to do
+		if (isHalfPlaced(home)) throw error
+		const { cause } = error as Error
+		throw new Fault('unavailable', `${home} could not be replaced, and is as it was: ${whyNot(cause)}`, { cause })
+	}
+}
+
+/** Does what is left of the journal; nothing where there is none. The caller holds the lock of the home. */
+export async function finishPlacement(home: string): Promise<void> {
+	const journal = journalOf(home)
+	if (!existsSync(journal)) return
+	try {
+		const { aside, into, staging } = JSON.parse(await readFile(journal, 'utf8')) as Placement
+		for (const { from, to } of aside) if (!existsSync(to)) await move(from, to)
+		for (const { from, to } of into) if (existsSync(from)) await move(from, to)
+		await rm(journal)
+		await syncFolder(home)
+		await rm(staging, { recursive: true, force: true })
+	} catch (error) {
+		const message = `the restore of ${home} could not be brought to its end (${messageOf(error)}); mend that and start the gateway, or svc restore, again: it goes on where it stopped`
+		throw new Fault('unavailable', message, { cause: error })
+	}
+}
+
+/** Takes back what was done, and the journal last: after a kill in between, the next one goes forward again. */
+async function undo(home: string, { aside, into }: Placement): Promise<void> {
+	for (const { from, to } of into.toReversed()) if (!existsSync(from)) await move(to, from)
+	for (const { from, to } of aside.toReversed()) if (existsSync(to)) await move(to, from)
+	for (const folder of new Set(aside.map(({ to }) => dirname(to)))) await rmdir(folder).catch(() => {})
+	await rm(journalOf(home))
+	await syncFolder(home)
+}
+
+function whyNot(cause: unknown): string {
+	const { code, path } = cause as NodeJS.ErrnoException & { path?: string }
+	if (code === 'EBUSY' || code === 'EXDEV')
+		return `${path} lies on a disk of its own, so that it cannot be moved aside; unmount it, or restore into another folder with --home and copy from there`
+	return messageOf(cause)
+}
+
+async function move(from: string, to: string): Promise<void> {
+	await mkdir(dirname(to), { recursive: true, mode: 0o700 })
+	// Somebody made the folder anew; whatever is in it is not for us to remove.
+	if (existsSync(to) && (await stat(to)).isDirectory() && (await readdir(to)).length === 0) await rmdir(to)
+	if (existsSync(to)) throw new Error(`${to} is in the way of ${from}`)
+	await rename(from, to)
+	await syncFolder(dirname(from))
+	await syncFolder(dirname(to))
+}

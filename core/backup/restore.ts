@@ -1,0 +1,213 @@
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { basename, dirname, join, relative, sep } from 'node:path'
+import { Fault, isFault, messageOf } from '../errors.ts'
+import { lockHome } from '../lock.ts'
+import { databaseName } from './manifest.ts'
+import type { Manifest } from './manifest.ts'
+import { finishPlacement, isHalfPlaced, place } from './place.ts'
+import type { Placement } from './place.ts'
+import { giveToOwner } from './owner.ts'
+import { mustHaveRoom } from './room.ts'
+import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
+
+export interface RestoreRequest {
+	file: string
+	/** Absolute; made where it is not there. */
+	home: string
+	/** A home that holds something is replaced, and what it held kept aside. */
+	force: boolean
+	/** Where a gateway with this home would look for its database; absolute. Throws where its settings cannot be read. */
+	storeOf(home: string): string
+	/** Called as the work goes on, with a phrase for people. */
+	step?(what: string): void
+	signal?: AbortSignal
+}
+
+export interface Restored {
+	home: string
+	/** Where what the home held before is now; null where it held nothing. */
+	aside: string | null
+	manifest: Manifest
+	/** What the operator has to know, or to do. */
+	notes: string[]
+}
+
+/** What is replaced, as far as the backup has it. run/ and the backups themselves stay. */
+const replaced = ['config', 'data', 'plugins', 'skills', 'keys']
+const dataFolder = dirname(databaseName)
+
+/**
+ * Brings a home back. All of the backup is read and looked over first, in a folder beside the home; only then the home is
+ * touched, by renames that go on after a kill. Throws `backup_damaged`, `home_in_use`, `conflict` (it holds something, and
+ * `force` is not set), `storage_full`; then the home is as it was.
+ */
+export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
+	const { file, force, signal, step } = request
+	await readManifest(file) // what is no backup at all needs no home
+	const made = await makeFolder(request.home)
+	const home = realpathSync(request.home)
+	try {
+		await mkdir(join(home, 'run'), { recursive: true, mode: 0o700 })
+		await using _lock = await lockHome(home)
+		await finishPlacement(home)
+		if (!force && (await holdsSomething(home))) {
+			throw new Fault(
+				'conflict',
+				`the home ${home} is not empty; with --force what it holds is kept aside, or give another folder with --home`,
+			)
+		}
+		const beside = besideOf(home)
+		const staging = beside('.restoring')
+		await rm(staging, { recursive: true, force: true })
+		await mkdir(staging, { mode: 0o700 })
+		try {
+			step?.('reading the backup')
+			const { manifest } = await readBackup(file, {
+				into: staging,
+				admit: ({ members }) => mustHaveRoom(staging, sizeOf(members), 0),
+				...(signal && { signal }),
+			})
+			step?.('looking over the database')
+			checkDatabase(join(staging, databaseName))
+			signal?.throwIfAborted()
+			const notes: string[] = []
+			const store = await storeIn(staging, request.storeOf, notes)
+			const aside = beside(`.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`)
+			const placement = placementOf({ home, staging, aside, store, hasKey: manifest.includes_key })
+			await giveToOwner(home, staging)
+			step?.('putting it into place')
+			await place(home, placement)
+			const isKept = existsSync(aside)
+			if (isKept) await giveToOwner(home, aside)
+			await giveToOwner(home, join(home, 'run'))
+			return { home, aside: isKept ? aside : null, manifest, notes: [...notes, ...notesOn(home, manifest)] }
+		} catch (error) {
+			// With a journal it goes on from there, and the staged files are needed.
+			if (!isHalfPlaced(home)) await rm(staging, { recursive: true, force: true })
+			throw error
+		}
+	} catch (error) {
+		if (made !== undefined) await removeEmpty(made)
+		throw signal?.aborted ? error : asFault(error, home)
+	}
+}
+
+function asFault(error: unknown, home: string): Fault {
+	if (isFault(error)) return error
+	const { code } = error as NodeJS.ErrnoException
+	if (code === 'ENOSPC' || code === 'EDQUOT')
+		return new Fault('storage_full', `the disk of ${home} became full: make room there`, { cause: error })
+	return new Fault('unavailable', `${home} could not be restored: ${messageOf(error)}`, { cause: error })
+}
+
+/** Answers with the topmost folder that had to be made. */
+async function makeFolder(home: string): Promise<string | undefined> {
+	try {
+		return await mkdir(home, { recursive: true, mode: 0o700 })
+	} catch (error) {
+		throw new Fault('unavailable', `the home ${home} cannot be made: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+/** Any file counts; folders alone do not, since `svc init` makes them. */
+async function holdsSomething(home: string): Promise<boolean> {
+	for (const name of replaced) {
+		const entries = await readdir(join(home, name), { recursive: true, withFileTypes: true }).catch(() => [])
+		if (entries.some((entry) => !entry.isDirectory())) return true
+		if (existsSync(join(home, name)) && !statSync(join(home, name)).isDirectory()) return true
+	}
+	return false
+}
+
+/**
+ * Names beside the home, where renames stay on one disk. In the home itself where nothing can be made beside it, or it is
+ * the root of a disk, as the volume of a container is.
+ */
+function besideOf(home: string): (suffix: string) => string {
+	const parent = dirname(home)
+	const probe = `${home}.restoring`
+	const moved = join(home, '.restoring')
+	try {
+		if (parent === home) return (suffix) => join(home, suffix)
+		// Only trying tells: one disk may be mounted in two places, between which nothing can be moved.
+		rmSync(probe, { recursive: true, force: true })
+		mkdirSync(probe, { mode: 0o700 })
+		renameSync(probe, moved)
+		return (suffix) => home + suffix
+	} catch {
+		rmSync(probe, { recursive: true, force: true })
+		return (suffix) => join(home, suffix)
+	} finally {
+		rmSync(moved, { recursive: true, force: true })
+	}
+}
+
+/** The folder of the database in the restored home, where its settings look for it. */
+async function storeIn(staging: string, storeOf: (home: string) => string, notes: string[]): Promise<string> {
+	let wanted: string
+	try {
+		wanted = storeOf(staging)
+	} catch (error) {
+		if (!isFault(error)) throw error
+		notes.push(
+			`the restored settings cannot be read here, so the database was put into ${dataFolder}/: ${error.message.replaceAll(staging + sep, '')}`,
+		)
+		return dataFolder
+	}
+	const folder = relative(staging, wanted)
+	if (folder === dataFolder) return dataFolder
+	if (folder === '' || folder.startsWith('..') || !wanted.startsWith(staging + sep)) {
+		notes.push(
+			`store.path of the restored settings is ${wanted}, outside of the home: the database was put into ${dataFolder}/ of the home; set store.path to "${dataFolder}", or move data.mdb there, before you start the gateway`,
+		)
+		return dataFolder
+	}
+	// The file alone is moved: the folder may lie in data/ itself, or beside other files of the home.
+	await mkdir(wanted, { recursive: true, mode: 0o700 })
+	await rename(join(staging, databaseName), join(wanted, basename(databaseName)))
+	await rmdir(join(staging, dataFolder)).catch(() => {})
+	return folder
+}
+
+interface PlacementRequest {
+	home: string
+	staging: string
+	aside: string
+	store: string
+	hasKey: boolean
+}
+
+function placementOf({ home, staging, aside, store, hasKey }: PlacementRequest): Placement {
+	const top = store.split(sep)[0] ?? dataFolder
+	const all = replaced.includes(top) ? replaced : [...replaced, store]
+	// A key that is there stays where the backup has none: it may be the right one.
+	const names = all.filter((name) => name !== 'keys' || hasKey)
+	const moves = (source: string, target: string): Placement['into'] =>
+		names
+			.filter((name) => existsSync(join(source, name)))
+			.map((name) => ({ from: join(source, name), to: join(target, name) }))
+	return { aside: moves(home, aside), into: moves(staging, home), staging }
+}
+
+function notesOn(home: string, { includes_key, left_out, members }: Manifest): string[] {
+	const notes = [
+		'tokens, grants and all else that was revoked or removed since the backup was made are in force again: look through svc tokens list and svc grants list, and revoke them once more',
+	]
+	if (!includes_key) {
+		notes.push(
+			`the backup holds no key of the vault: its secrets stay locked until the key is back, as ${join(home, 'keys', 'vault.key')} or in SVC_VAULT_KEY`,
+		)
+	}
+	if (!members.some(({ path }) => path.startsWith('config/')))
+		notes.push('the backup holds no gateway.yaml: the defaults are in force')
+	if (left_out.length > 0)
+		notes.push(`not in the backup: ${left_out.slice(0, 20).join('; ')}${left_out.length > 20 ? '; …' : ''}`)
+	return notes
+}
+
+/** What was made for a restore that was refused; never anything that holds a file. */
+async function removeEmpty(folder: string): Promise<void> {
+	const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
+	if (entries.every((entry) => entry.isDirectory())) await rm(folder, { recursive: true, force: true })
+}

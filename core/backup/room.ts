@@ -1,0 +1,17 @@
+import { statfs } from 'node:fs/promises'
+import { Fault } from '../errors.ts'
+
+/** Throws `storage_full` where `bytes` more on the folder's disk would leave less than `keepFree`. */
+export async function mustHaveRoom(folder: string, bytes: number, keepFree: number): Promise<void> {
+	const { bavail, bsize } = await statfs(folder)
+	const free = bavail * bsize
+	if (free - bytes >= keepFree) return
+	throw new Fault(
+		'storage_full',
+		`this needs up to ${mebi(bytes)} MiB on the disk of ${folder}, of which ${mebi(free)} MiB are free and ${mebi(keepFree)} MiB are kept back: make room there, or use a folder on another disk`,
+	)
+}
+
+function mebi(bytes: number): number {
+	return Math.ceil(bytes / 1024 ** 2)
+}

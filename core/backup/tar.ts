@@ -1,0 +1,99 @@
+/**
+ * The archive inside a backup: a plain ustar of regular files, as any tar reads it. What is read is not taken for one of
+ * ours: whatever else a tar may hold, such as links and devices, is refused.
+ */
+import { Header } from 'tar/header'
+import { Pax } from 'tar/pax'
+import { ByteReader } from './byte-reader.ts'
+import { damaged } from './manifest.ts'
+
+export interface TarFile {
+	path: string
+	bytes: number
+	executable: boolean
+	/** ISO 8601. */
+	modified: string
+}
+
+const block = 512
+/** What a pax header may take; it holds a long name or size. */
+const maxPaxBytes = 8 * 1024
+
+/** The bytes in front of a file's own; they are followed by `padding`. */
+export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffer {
+	const fields = {
+		path,
+		size: bytes,
+		mode: executable ? 0o700 : 0o600,
+		uid: 0,
+		gid: 0,
+		mtime: new Date(Math.floor(Date.parse(modified) / 1000) * 1000),
+		type: 'File' as const,
+	}
+	const header = new Header(fields)
+	const needsPax = header.encode()
+	const own = header.block as Buffer
+	return needsPax ? Buffer.concat([new Pax({ path, size: bytes }).encode(), own]) : own
+}
+
+export function padding(bytes: number): Buffer {
+	return Buffer.alloc((block - (bytes % block)) % block)
+}
+
+/** Two empty blocks. */
+export const tarEnd: Buffer = Buffer.alloc(2 * block)
+
+export interface TarEntry {
+	path: string
+	bytes: number
+	/** To be read to its end before the next entry. */
+	body: AsyncIterable<Buffer>
+}
+
+/** Throws `backup_damaged` for whatever is not written as above. */
+export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
+	const reader = new ByteReader(source)
+	try {
+		for (;;) {
+			const first = await reader.take(block)
+			if (isEmpty(first)) break
+			let header = decode(first)
+			if (header.type === 'ExtendedHeader') {
+				const size = header.size ?? 0
+				if (size > maxPaxBytes) throw damaged('a header in it is too long')
+				const extension = Pax.parse((await reader.take(size)).toString('utf8'))
+				await skipPadding(reader, size)
+				header = decode(await reader.take(block), extension)
+			}
+			const { path, size, type } = header
+			if (type !== 'File' || path === undefined || size === undefined)
+				throw damaged(`it holds something that is no plain file, "${String(path).slice(0, 200)}" (${type})`)
+			yield { path, bytes: size, body: reader.stream(size) }
+			await skipPadding(reader, size)
+		}
+		if (!isEmpty(await reader.take(block)) || !(await reader.ended()))
+			throw damaged('there is something behind its end')
+	} finally {
+		await reader.close()
+	}
+}
+
+function decode(bytes: Buffer, extension?: Pax): Header {
+	let header: Header
+	try {
+		header = new Header(bytes, 0, extension)
+	} catch {
+		throw damaged('a header in it cannot be read')
+	}
+	if (!header.cksumValid) throw damaged('a header in it has a wrong checksum')
+	return header
+}
+
+async function skipPadding(reader: ByteReader, size: number): Promise<void> {
+	const rest = await reader.take(padding(size).length)
+	if (!isEmpty(rest)) throw damaged('there is something between its files')
+}
+
+function isEmpty(bytes: Buffer): boolean {
+	return bytes.every((byte) => byte === 0)
+}

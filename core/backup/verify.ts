@@ -1,0 +1,148 @@
+/** Reads a backup from its first byte to its last, and refuses one that is not exactly what its manifest says. */
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Fault, messageOf } from '../errors.ts'
+import { checkFile } from '../store/lmdb/check.ts'
+import { checkEnvelope, openEnvelope } from './envelope.ts'
+import { syncFolder } from './files.ts'
+import { damaged, databaseName, manifestName, maxManifestBytes, parseManifest } from './manifest.ts'
+import type { Manifest, Member } from './manifest.ts'
+import { mustHaveRoom } from './room.ts'
+import { readTar } from './tar.ts'
+import type { TarEntry } from './tar.ts'
+
+export interface ReadOptions {
+	/** Writes what it reads into this folder, which is there and empty; durable when this settles. */
+	into?: string
+	/** Which members; all where absent. */
+	only?: (member: Member) => boolean
+	/** Called once the manifest is known, before anything is written. */
+	admit?: (manifest: Manifest) => Promise<void>
+	signal?: AbortSignal
+}
+
+export interface ReadResult {
+	manifest: Manifest
+	/** Of the file. */
+	bytes: number
+}
+
+/** Of folders for the database of a backup that is being verified. */
+export const verifyPrefix = '.verify-'
+const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
+
+/**
+ * Throws `backup_damaged` where a bit of the file changed since it was written, or where it holds anything but what it
+ * says: sizes in the manifest are limits, names decide on nothing that they do not say, and there are no links.
+ */
+export async function readBackup(file: string, { into, only, admit, signal }: ReadOptions = {}): Promise<ReadResult> {
+	const bytes = await readable(file, checkEnvelope(file, signal))
+	const entries = readTar(openEnvelope(file, signal))
+	try {
+		const manifest = await manifestOf(entries)
+		await admit?.(manifest)
+		for (const member of manifest.members) {
+			const { value: entry } = await entries.next()
+			if (!entry || entry.path !== member.path || entry.bytes !== member.bytes)
+				throw damaged(`"${member.path}" is not where it should be`)
+			await readMember(entry, member, into !== undefined && (only?.(member) ?? true) ? into : undefined)
+		}
+		if (!(await entries.next()).done) throw damaged('it holds more than it says')
+		return { manifest, bytes }
+	} finally {
+		await entries.return(undefined)
+	}
+}
+
+/** What a backup says of itself, without a look at the rest of it. */
+export async function readManifest(file: string): Promise<Manifest> {
+	const entries = readTar(openEnvelope(file))
+	try {
+		return await readable(file, manifestOf(entries))
+	} finally {
+		await entries.return(undefined)
+	}
+}
+
+/** The same as a restore does before it changes anything: reads all of it, and looks over the database in a temporary folder. */
+export async function verifyBackup(file: string, signal?: AbortSignal): Promise<ReadResult> {
+	const folder = await temporaryBeside(file)
+	try {
+		const result = await readBackup(file, {
+			into: folder,
+			only: ({ path }) => path === databaseName,
+			admit: ({ members }) =>
+				mustHaveRoom(
+					folder,
+					sizeOf(members, ({ path }) => path === databaseName),
+					0,
+				),
+			...(signal && { signal }),
+		})
+		checkDatabase(join(folder, databaseName))
+		return result
+	} finally {
+		await rm(folder, { recursive: true, force: true })
+	}
+}
+
+/** Throws `backup_damaged` where LMDB would stumble over the file, or a record in it is not what was stored. */
+export function checkDatabase(path: string): void {
+	const { damage } = checkFile(path, everything)
+	if (damage !== null) throw damaged(`its database is damaged: ${damage}`)
+}
+
+export function sizeOf(members: Member[], which: (member: Member) => boolean = () => true): number {
+	return members.filter(which).reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+async function manifestOf(entries: AsyncGenerator<TarEntry>): Promise<Manifest> {
+	const { value: first } = await entries.next()
+	if (first?.path !== manifestName || first.bytes > maxManifestBytes) throw damaged('it does not begin with a manifest')
+	const parts: Buffer[] = []
+	for await (const part of first.body) parts.push(part)
+	return parseManifest(Buffer.concat(parts))
+}
+
+async function readMember({ body }: TarEntry, { path, sha256, executable }: Member, into?: string): Promise<void> {
+	const digest = createHash('sha256')
+	if (into === undefined) {
+		for await (const piece of body) digest.update(piece)
+	} else {
+		const target = join(into, path)
+		await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+		// A name that is there already, also one that differs in case only where the disk does not care, is refused.
+		await using file = await open(target, 'wx', executable ? 0o700 : 0o600)
+		for await (const piece of body) {
+			digest.update(piece)
+			await file.writeFile(piece)
+		}
+		await file.sync()
+		await syncFolder(dirname(target))
+	}
+	if (digest.digest('hex') !== sha256) throw damaged(`"${path}" is not what was stored`)
+}
+
+/** Says which file it was that could not be read. */
+async function readable<T>(file: string, reading: Promise<T>): Promise<T> {
+	try {
+		return await reading
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException
+		if (code === 'ENOENT') throw new Fault('not_found', `there is no file ${file}`, { cause: error })
+		if (error instanceof Fault || code === 'ABORT_ERR') throw error
+		throw new Fault('unavailable', `the backup ${file} cannot be read: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+/** Where the backup lies there is room for large files more likely than in the system's temporary folder. */
+async function temporaryBeside(file: string): Promise<string> {
+	try {
+		return await mkdtemp(join(dirname(file), verifyPrefix))
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Fault('not_found', `there is no file ${file}`)
+		return mkdtemp(join(tmpdir(), 'svc-verify-'))
+	}
+}

@@ -1,0 +1,93 @@
+import type { BackupInfo } from '../../core/backup/list.ts'
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Backups, BackupSettings } from './contract.ts'
+import { takeOnSchedule } from './schedule.ts'
+
+type Parts = Pick<
+	Context<BackupSettings>,
+	'config' | 'gateway' | 'snapshots' | 'signal' | 'log' | 'emit' | 'trouble' | 'defer'
+>
+
+/** `clock`: for tests. */
+export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSchedule): Backups {
+	const { config, gateway, log } = ctx
+	const { folder } = config
+	let underWay: Promise<BackupInfo> | undefined
+
+	const take = async (trigger: BackupInfo['trigger']): Promise<BackupInfo> => {
+		const { createBackup } = await import('../../core/backup/create.ts')
+		try {
+			const made = await createBackup({
+				home: gateway.home,
+				folder,
+				snapshots: ctx.snapshots,
+				gateway_version: gateway.version,
+				trigger,
+				include_key: config.include_key,
+				min_free_mib: config.min_free_mib,
+				signal: ctx.signal,
+			})
+			await say(ctx, 'backup.created', eventOf(made))
+			return made
+		} catch (error) {
+			await say(ctx, 'backup.failed', { trigger, message: messageOf(error) })
+			throw error
+		}
+	}
+
+	const create: Backups['create'] = async (trigger) => {
+		if (underWay) throw new Fault('conflict', 'a backup is being made already; wait for it to end')
+		underWay = take(trigger)
+		try {
+			return await underWay
+		} finally {
+			underWay = undefined
+		}
+	}
+
+	const list: Backups['list'] = async () => (await import('../../core/backup/list.ts')).listBackups(folder)
+
+	const remove = async (id: string, reason: 'request' | 'retention'): Promise<void> => {
+		const { removeBackup } = await import('../../core/backup/list.ts')
+		await removeBackup(folder, id)
+		await say(ctx, 'backup.removed', { backup_id: id, reason })
+	}
+
+	/** Of this home's own only, and never one that somebody asked for. */
+	const removeOld = async (origin: string): Promise<void> => {
+		const { backups } = await list()
+		const scheduled = backups.filter((one) => one.trigger === 'schedule' && one.origin === origin)
+		for (const { id } of scheduled.slice(0, -config.keep)) await remove(id, 'retention')
+	}
+
+	const scheduled = async (): Promise<void> => {
+		try {
+			const { origin } = await create('schedule')
+			await removeOld(origin)
+			ctx.trouble(null)
+		} catch (error) {
+			if (ctx.signal.aborted) return
+			const message = `the scheduled backup failed: ${messageOf(error)}`
+			log.error({ err: error }, message)
+			ctx.trouble(message)
+		}
+	}
+
+	const schedule = clock(config, scheduled)
+	ctx.defer(() => schedule.stop(), 'schedule of backups')
+	// The signal has aborted by then: what is under way breaks off, and clears away what it had.
+	ctx.defer(() => underWay?.catch(() => {}), 'backup under way')
+	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
+}
+
+function eventOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo): Record<string, unknown> {
+	return { backup_id: id, bytes, records, head, trigger, includes_key }
+}
+
+/** What was done stays done where a full disk takes no event of it. */
+async function say({ emit, log }: Parts, event_type: string, payload: Record<string, unknown>): Promise<void> {
+	await emit({ event_type, payload }).catch((error: unknown) =>
+		log.warn({ err: error, event_type }, 'an event could not be written'),
+	)
+}

@@ -1,0 +1,115 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { BackupInfo } from '../../core/backup/list.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Backups, BackupSettings } from './contract.ts'
+
+const id = Joi.string()
+	.pattern(/^\d{8}T\d{9}Z$/)
+	.message('{#label} must be the id of a backup, such as 20300131T120000123Z')
+	.description('The UTC time at which it was begun.')
+	.example('20300131T120000123Z')
+const file = Joi.string()
+	.required()
+	.description("Where it lies, on the gateway's machine.")
+	.example('/home/ada/.svc/backups/svc-backup-20300131T120000123Z.tar.gz')
+const instant = Joi.string().isoDate().example('2030-01-31T12:00:00.123Z')
+
+const backup = Joi.object({
+	id: id.required(),
+	file,
+	bytes: Joi.number().integer().required().description('Size of the file.').example(481_203),
+	created_at: instant.required(),
+	trigger: Joi.valid('request', 'schedule').required().example('request'),
+	gateway_version: Joi.string().required().example('0.1.0'),
+	records: Joi.number().integer().required().description('Records of the store that are in it.').example(1204),
+	log_records: Joi.number()
+		.integer()
+		.required()
+		.description('Records of the event log; each holds what was written together.')
+		.example(5210),
+	head: Joi.string().required().description('Cursor of the newest event in it.').example('9031'),
+	includes_key: Joi.boolean()
+		.required()
+		.description("Whether the vault's key is in it: then whoever has the file can open its secrets.")
+		.example(true),
+	left_out: Joi.array()
+		.items(Joi.string())
+		.required()
+		.description('Files of the home that are not in it, and why.')
+		.example([]),
+}).id('Backup')
+
+const backups = Joi.object({
+	backups: Joi.array().items(backup).required(),
+	unreadable: Joi.array()
+		.items(
+			Joi.object({
+				id: id.required(),
+				file,
+				message: Joi.string().required().example('it does not begin as a backup does'),
+			}),
+		)
+		.required()
+		.example([])
+		.description('Files that have the name of a backup and are none.'),
+	folder: Joi.string().required().example('/home/ada/.svc/backups'),
+	next_at: instant.allow(null).required().description('When the schedule takes the next one.'),
+}).id('Backups')
+
+/** Without `auth`: callers with the scope `*` only, since a backup holds everything. */
+export function routes(server: Server, ctx: Context<BackupSettings>): void {
+	const service = (): Backups => ctx.use('backups')
+
+	server.route({
+		method: 'POST',
+		path: '/v1/backups',
+		options: {
+			id: 'createBackup',
+			description: 'Take a backup',
+			notes:
+				'Answers once the backup is whole, on the disk and read back; it goes on where the caller does not wait. It holds all that was acknowledged before the request. One at a time.',
+			tags: ['api', 'backups'],
+			plugins: { openapi: { errors: [409] } },
+			validate: { payload: Joi.object({}).allow(null).prefs({ convert: false }).example({}) },
+			response: { status: { 201: backup } },
+		},
+		handler: async (_request, h) => h.response(view(await service().create('request'))).code(201),
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/backups',
+		options: {
+			id: 'listBackups',
+			description: 'List backups, oldest first',
+			notes: 'Their heads are read; `svc backup verify` reads all of one.',
+			tags: ['api', 'backups'],
+			response: { status: { 200: backups } },
+		},
+		handler: async () => {
+			const { folder, next } = service()
+			const listed = await service().list()
+			return { backups: listed.backups.map(view), unreadable: listed.unreadable, folder, next_at: next() }
+		},
+	})
+	server.route<{ Params: { id: string } }>({
+		method: 'DELETE',
+		path: '/v1/backups/{id}',
+		options: {
+			id: 'removeBackup',
+			description: 'Remove a backup',
+			tags: ['api', 'backups'],
+			validate: { params: Joi.object({ id: id.required() }) },
+			response: { emptyStatusCode: 204 },
+		},
+		handler: async (request, h) => {
+			await service().remove(request.params.id)
+			return h.response().code(204)
+		},
+	})
+}
+
+function view(made: BackupInfo): Omit<BackupInfo, 'origin'> {
+	const { origin: _origin, ...shown } = made
+	return shown
+}

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { parse } from 'yaml'
+import { setSetting, unsetSetting } from '../../config/edit.ts'
+import { isFault } from '../../core/errors.ts'
+
+const example = readFileSync(new URL('../../config/gateway.example.yaml', import.meta.url), 'utf8')
+
+const unusual = `# top
+server: # the address
+    # indented by four
+    port:   3000   # here
+    allowed_hosts: [ a.example,   b.example ]
+
+    # tail of server
+    #host: x
+
+
+#log:
+  #level: info
+providers:
+    ollama: {kind: openai, base_url: "http://x/v1", model: 'qwen3'}
+    # more
+    #openai:
+fallback:
+- a
+-   b
+`
+
+void t.test('a setting of the example is switched on where it stands, and no other line changes', async (t) => {
+	const changes: [string[], unknown, [string, string][]][] = [
+		[['auth_mode'], 'token', [['#auth_mode: loopback', 'auth_mode: token']]],
+		[
+			['server', 'port'],
+			8080,
+			[
+				['#server:', 'server:'],
+				['  #port: 3000', '  port: 8080'],
+			],
+		],
+		[
+			['runs', 'limits', 'steps'],
+			7,
+			[
+				['#runs:', 'runs:'],
+				['  #limits:', '  limits:'],
+				['    #steps: 50', '    steps: 7'],
+			],
+		],
+		[['plugins', 'mcp-server'], true, [['#plugins:', 'plugins:\n  mcp-server: true']]],
+		[['fallback'], ['a'], [['#fallback: [ollama]', 'fallback:\n  - a']]],
+	]
+	let all = example
+	for (const [path, value, lines] of changes) {
+		const changed = setSetting(example, path, value)
+		let wanted = example
+		for (const [before, after] of lines) wanted = replaceAfter(wanted, before, after, path[0] ?? '')
+		t.equal(changed, wanted, path.join('.'))
+		all = setSetting(all, path, value)
+	}
+	t.strictSame(parse(all), {
+		auth_mode: 'token',
+		server: { port: 8080 },
+		runs: { limits: { steps: 7 } },
+		plugins: { 'mcp-server': true },
+		fallback: ['a'],
+	})
+	for (const [path] of changes) all = unsetSetting(all, path)
+	t.strictSame(
+		comments(all),
+		comments(example).filter((line) => comments(all).includes(line)),
+	)
+})
+
+void t.test('what is written in another way keeps its writing', async (t) => {
+	const cases: [string[], unknown, string, string][] = [
+		[['server', 'port'], 8080, 'port:   3000   # here', 'port:   8080   # here'],
+		[['server', 'shutdown_grace_s'], 5, 'b.example ]\n', 'b.example ]\n    shutdown_grace_s: 5\n'],
+		[['fallback'], ['c'], '- a\n-   b\n', '  - c\n'],
+		[['log', 'level'], 'debug', '#log:\n  #level: info', 'log:\n  level: debug'],
+		[['server', 'allowed_hosts'], [], '[ a.example,   b.example ]', '[]'],
+		[
+			['providers', 'ollama', 'model'],
+			'a, b',
+			`{kind: openai, base_url: "http://x/v1", model: 'qwen3'}`,
+			'{kind: openai, base_url: http://x/v1, model: "a, b"}',
+		],
+	]
+	for (const [path, value, before, after] of cases) {
+		t.equal(setSetting(unusual, path, value), unusual.replace(before, after), path.join('.'))
+	}
+	t.equal(unsetSetting(unusual, ['fallback']), unusual.replace('fallback:\n- a\n-   b\n', ''))
+	t.equal(unsetSetting(unusual, ['server', 'port']), unusual.replace('    port:   3000   # here\n', ''))
+	t.equal(setSetting('', ['a', 'b'], 1), 'a:\n  b: 1\n')
+	t.equal(setSetting('a:', ['a', 'b'], 1), 'a:\n  b: 1\n')
+	t.equal(setSetting('a: {}', ['a', 'b'], 1), 'a: {b: 1}')
+	t.equal(setSetting('a: 1', ['b'], 2), 'a: 1\nb: 2\n')
+})
+
+void t.test('what cannot be changed is said', async (t) => {
+	t.throws(() => setSetting('a: [', ['a'], 1), { code: 'config_invalid' })
+	t.throws(() => setSetting('- a', ['a'], 1), { code: 'config_invalid', message: /not a map/ })
+	t.throws(() => setSetting('a: 5', ['a', 'b'], 1), {
+		code: 'config_invalid',
+		message: 'a is not a map of settings in the file',
+	})
+	t.throws(() => unsetSetting(example, ['server', 'port']), { code: 'not_found' })
+})
+
+void t.test('whatever is set reads as it was set, and everything else as before', async (t) => {
+	const name = fc.constantFrom(
+		'server',
+		'providers',
+		'fallback',
+		'new',
+		'a.b',
+		'- x',
+		'null',
+		'#',
+		'port',
+		'ollama',
+		'é: ',
+	)
+	const path = fc.array(name, { minLength: 1, maxLength: 4 })
+	const odd = fc.constantFrom('', 'null', '1', 'a: b', '# x', 'x #y', "it's", '${A}', '[', 'a\nb\n', ' ')
+	const text = fc.oneof(fc.string({ unit: 'grapheme' }), odd)
+	const value = fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null), fc.array(text), fc.dictionary(name, text))
+	const files = fc.constantFrom(
+		example,
+		unusual,
+		'',
+		'new: {}\n',
+		'# only this',
+		'a.b:\n  port: |\n    long\nnew:\n\n\n',
+	)
+	let changed = 0
+	fc.assert(
+		fc.property(files, fc.array(fc.tuple(path, value), { maxLength: 4 }), (file, changes) => {
+			let now = file
+			for (const [at, set] of changes) {
+				const after = attempt(() => setSetting(now, at, set))
+				if (after === undefined) continue // something else stands in the way
+				assert.deepEqual(parse(after), withValue(parse(now), at, set))
+				const without = attempt(() => unsetSetting(after, at))
+				if (without !== undefined) assert.ok(!hasIn(parse(without), at))
+				changed++
+				now = after
+			}
+		}),
+		{ numRuns: 300 },
+	)
+	t.ok(changed > 300, `${changed} changes`)
+})
+
+/** Undefined where it is refused. */
+function attempt(change: () => string): string | undefined {
+	try {
+		return change()
+	} catch (error) {
+		if (isFault(error, 'config_invalid')) return undefined
+		throw error
+	}
+}
+
+function hasIn(settings: unknown, path: string[]): boolean {
+	let at = settings
+	for (const key of path) {
+		if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return false
+		at = (at as Record<string, unknown>)[key]
+	}
+	return true
+}
+
+function withValue(settings: unknown, [key = '', ...rest]: string[], value: unknown): unknown {
+	const before = (typeof settings === 'object' && settings !== null ? settings : {}) as Record<string, unknown>
+	return { ...before, [key]: rest.length === 0 ? value : withValue(before[key], rest, value) }
+}
+
+function comments(text: string): string[] {
+	return text.split('\n').filter((line) => line.trimStart().startsWith('#'))
+}
+
+/** Replaces a line that stands behind the heading of its section. */
+function replaceAfter(text: string, before: string, after: string, section: string): string {
+	const heading = text.search(new RegExp(`^#?${section}:`, 'm'))
+	return text.slice(0, heading) + text.slice(heading).replace(before, after)
+}

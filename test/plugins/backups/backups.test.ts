@@ -1,0 +1,338 @@
+/** Backups over HTTP: taking, listing, removing, their schedule and what keeps one from being made. */
+import {
+	existsSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	symlinkSync,
+	utimesSync,
+	writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { originOf, partialOf } from '../../../core/backup/names.ts'
+import { readBackup, readManifest } from '../../../core/backup/verify.ts'
+import { Fault } from '../../../core/errors.ts'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import { openBackups } from '../../../plugins/backups/backups.ts'
+import type { BackupSettings } from '../../../plugins/backups/contract.ts'
+import { takeOnSchedule } from '../../../plugins/backups/schedule.ts'
+import { folderFor, write } from '../../backup/support.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
+import { refused } from '../../support/refused.ts'
+import { openStream } from '../../support/sse.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+const { home } = gateway
+
+function call(method: string, path: string, options?: RequestOptions): Promise<Reply<Answer>> {
+	return gateway.request(method, path, options)
+}
+
+void t.test('a backup is taken, listed, told as an event and removed', async (t) => {
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	t.strictSame((await call('GET', '/v1/backups')).body, {
+		backups: [],
+		unreadable: [],
+		folder: join(home, 'backups'),
+		next_at: null,
+	})
+	const made = await call('POST', '/v1/backups')
+	t.equal(made.status, 201)
+	t.match(made.body, { trigger: 'request', includes_key: true, left_out: [], gateway_version: /^\d/ })
+	t.match(made.body.file, /backups.svc-backup-\d{8}T\d{9}Z\.tar\.gz$/)
+	t.equal(statSync(made.body.file).mode & 0o777, 0o600)
+	t.equal(statSync(join(home, 'backups')).mode & 0o777, 0o700)
+	t.equal(statSync(made.body.file).size, made.body.bytes)
+	t.strictSame((await call('GET', '/v1/backups')).body.backups, [made.body])
+	const { id } = made.body
+	t.match((await stream.waitFor('backup.created')).payload, { backup_id: id, trigger: 'request', includes_key: true })
+	t.equal((await call('DELETE', `/v1/backups/${id}`)).status, 204)
+	t.match((await stream.waitFor('backup.removed')).payload, { backup_id: id, reason: 'request' })
+	refused(t, await call('DELETE', `/v1/backups/${id}`), { status: 404, code: 'not_found' })
+	t.strictSame(readdirSync(join(home, 'backups')), [], 'nothing else lies there')
+})
+
+void t.test('one is made at a time', async (t) => {
+	const replies = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/backups', { body: {} })))
+	t.strictSame(replies.map(({ status }) => String(status)).toSorted(), ['201', '409', '409', '409'])
+	for (const reply of replies.filter(({ status }) => status === 409))
+		refused(t, reply, { status: 409, code: 'conflict', says: /wait/ })
+	for (const { id } of (await call('GET', '/v1/backups')).body.backups) await call('DELETE', `/v1/backups/${id}`)
+})
+
+void t.test('ids are ids, and never lead anywhere', async (t) => {
+	write(home, { 'backups/keep.txt': 'keep', 'backups/svc-backup-x.tar.gz': 'keep' })
+	for (const id of [
+		'..%2Fconfig%2Fgateway.yaml',
+		'keep.txt',
+		'x',
+		'%2e%2e',
+		'20300131T120000123Z%00',
+		'20300131T120000123Z.tar.gz',
+		`${'2'.repeat(500)}`,
+	]) {
+		const { status } = await call('DELETE', `/v1/backups/${id}`)
+		t.ok(status === 400 || status === 404, `${id}: ${status}`)
+	}
+	t.ok(existsSync(join(home, 'backups/keep.txt')) && existsSync(join(home, 'config/gateway.yaml')))
+	refused(t, await call('DELETE', '/v1/backups/20300131T120000123Z'), { status: 404, code: 'not_found' })
+	refused(t, await call('POST', '/v1/backups', { body: { folder: '/tmp' } }), { status: 400, code: 'invalid_request' })
+	rmSync(join(home, 'backups'), { recursive: true })
+})
+
+void t.test('what has the name of a backup and is none is shown as that', async (t) => {
+	const { body } = await call('POST', '/v1/backups')
+	write(home, { 'backups/svc-backup-20200101T000000000Z.tar.gz': 'no backup' })
+	const listing = (await call('GET', '/v1/backups')).body
+	t.strictSame(listing.backups, [body])
+	t.match(listing.unreadable, [{ id: '20200101T000000000Z', message: /damaged or is none/ }])
+	t.equal((await call('DELETE', '/v1/backups/20200101T000000000Z')).status, 204)
+	t.equal((await call('DELETE', `/v1/backups/${body.id}`)).status, 204)
+})
+
+void t.test('links that lead out of the home stay behind, and so does what an ended process left', async (t) => {
+	const outside = folderFor(t)
+	write(outside, { 'secret.txt': 'not yours', 'folder/x.txt': 'not yours' })
+	write(home, { 'skills/real.md': 'real', 'skills/run.sh': '#!/bin/sh\n' })
+	symlinkSync(join(outside, 'secret.txt'), join(home, 'skills/out.md'))
+	symlinkSync(join(outside, 'folder'), join(home, 'skills/out'))
+	symlinkSync(join(home, 'skills/real.md'), join(home, 'skills/in.md'))
+	symlinkSync('nowhere', join(home, 'skills/dangling.md'))
+	const partial = partialOf(join(home, 'backups'), originOf(home))
+	write(partial, { 'home/data/data.mdb': 'half', archive: 'half' })
+	const { body } = await call('POST', '/v1/backups')
+	const { members } = await readManifest(body.file)
+	t.strictSame(
+		members
+			.map(({ path }) => path)
+			.filter((path) => path.startsWith('skills/'))
+			.toSorted(),
+		['skills/in.md', 'skills/real.md', 'skills/run.sh'],
+	)
+	t.strictSame(body.left_out.toSorted(), [
+		'skills/dangling.md: a link that leads nowhere',
+		'skills/out.md: a link that leads out of the home',
+		'skills/out: a link that leads out of the home',
+	])
+	t.notOk(existsSync(partial))
+	rmSync(join(home, 'skills'), { recursive: true })
+	mkdirSync(join(home, 'skills'))
+})
+
+void t.test('a folder that cannot be used is said, also as an event', async (t) => {
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	const folder = join(home, 'backups')
+	renameSync(folder, `${folder}-away`)
+	writeFileSync(folder, 'in the way')
+	const reply = await call('POST', '/v1/backups')
+	refused(t, reply, { status: 500, code: 'backup_failed', says: /backups/ })
+	t.match((await stream.waitFor('backup.failed')).payload, { trigger: 'request', message: reply.body.message })
+	rmSync(folder)
+	renameSync(`${folder}-away`, folder)
+	t.equal((await call('POST', '/v1/backups')).status, 201, 'and the next one goes well')
+})
+
+void t.test('only callers with the scope * may do any of it', async (t) => {
+	const every = [
+		'agents:read',
+		'agents:write',
+		'runs:write',
+		'vault:read',
+		'vault:write',
+		'tokens:admin',
+		'events:read',
+	]
+	const { token: all } = (await call('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const { token } = (await call('POST', '/v1/auth/tokens', { body: { scopes: every }, token: all })).body
+	for (const [method, path] of [
+		['POST', '/v1/backups'],
+		['GET', '/v1/backups'],
+		['DELETE', '/v1/backups/20300131T120000123Z'],
+	] as const)
+		refused(t, await call(method, path, { token }), { status: 403, code: 'forbidden' }, `${method} ${path}`)
+	t.equal((await call('GET', '/v1/backups', { token: all })).status, 200)
+})
+
+void t.test('a schedule that is none refuses the change, a sound one shows when it comes', async (t) => {
+	const change = async (section: string): Promise<string | null> => {
+		write(home, { 'config/gateway.yaml': `# changed\nbackups:\n${section}` })
+		await gateway.running.gateway.reload().catch(() => {})
+		return gateway.running.gateway.status.configError()
+	}
+	t.match(await change('  schedule: "* * * * * *"\n'), /schedule.*five cron fields/)
+	t.match(await change('  schedule: soon\n'), /schedule.*five cron fields/)
+	t.match(await change('  schedule: "0 0 31 2 *"\n'), /come some time/)
+	t.match(await change('  timezone: Mars/Olympus\n'), /timezone.*name of a time zone/)
+	t.equal(await change('  schedule: "0 3 * * *"\n  timezone: UTC\n  folder: other\n  include_key: false\n'), null)
+	const listing = (await call('GET', '/v1/backups')).body
+	t.match(listing.next_at, /T03:00:00\.000Z$/)
+	t.equal(listing.folder, join(home, 'other'))
+	const made = (await call('POST', '/v1/backups')).body
+	t.equal(made.includes_key, false)
+	t.notOk((await readManifest(made.file)).members.some(({ path }) => path.startsWith('keys/')))
+})
+
+type Parts = Parameters<typeof openBackups>[0]
+
+/** The plugin's service on an engine of its own, with what it says. */
+async function service(t: Test, settings: Partial<BackupSettings> = {}) {
+	const folder = folderFor(t)
+	write(folder, { 'home/config/gateway.yaml': '{}\n' })
+	const engine = await openLmdb({ path: join(folder, 'home/data') })
+	t.teardown(() => engine[Symbol.asyncDispose]())
+	const said: { type: string; payload: Record<string, unknown> }[] = []
+	const troubles: (string | null)[] = []
+	const abort = new AbortController()
+	const releases: (() => unknown)[] = []
+	const ctx = {
+		config: {
+			schedule: null,
+			timezone: null,
+			folder: join(folder, 'backups'),
+			keep: 1,
+			include_key: true,
+			min_free_mib: 1,
+			...settings,
+		},
+		gateway: { home: join(folder, 'home'), version: '0.1.0' },
+		snapshots: engine.snapshots,
+		signal: abort.signal,
+		log: { error() {}, warn() {} },
+		async emit({ event_type, payload }: { event_type: string; payload: Record<string, unknown> }) {
+			said.push({ type: event_type, payload })
+		},
+		trouble: (message: string | null) => void troubles.push(message),
+		defer: (release: () => unknown) => void releases.push(release),
+	} as unknown as Parts
+	const release = async (): Promise<void> => {
+		abort.abort()
+		for (const one of releases.toReversed()) await one()
+	}
+	return { backups: openBackups(ctx), said, troubles, folder: join(folder, 'backups'), release, ctx }
+}
+
+void t.test('retention removes the oldest scheduled ones of this home, and nothing else', async (t) => {
+	const { said, folder, ctx } = await service(t)
+	const asked: (() => Promise<void>)[] = []
+	const backups = openBackups(ctx, (_settings, take) => {
+		asked.push(take)
+		return { next: () => null, stop: () => {} }
+	})
+	const scheduled = asked[0] as () => Promise<void>
+	const first = await backups.create('request')
+	const foreign = await backups.create('schedule')
+	for (let n = 0; n < 2; n++) await scheduled()
+	const { backups: left } = await backups.list()
+	t.strictSame(
+		left.map(({ trigger }) => trigger),
+		['request', 'schedule'],
+	)
+	t.equal(left[0]?.id, first.id)
+	t.equal(said.filter(({ type, payload }) => type === 'backup.removed' && payload['reason'] === 'retention').length, 2)
+	t.notOk(existsSync(foreign.file))
+	t.ok(readdirSync(folder).every((name) => name.startsWith('svc-backup-')))
+})
+
+void t.test('a scheduled one that fails is shown as trouble until the next goes well', async (t) => {
+	const { troubles, folder, ctx, said } = await service(t)
+	let take: (() => Promise<void>) | undefined
+	openBackups(ctx, (_settings, handle) => {
+		take = handle
+		return { next: () => null, stop: () => {} }
+	})
+	writeFileSync(folder, 'in the way')
+	await take?.()
+	t.match(troubles.at(-1), /scheduled backup failed.*backups/)
+	t.match(said.at(-1), { type: 'backup.failed', payload: { trigger: 'schedule' } })
+	rmSync(folder)
+	await take?.()
+	t.equal(troubles.at(-1), null)
+})
+
+void t.test('the key of the vault is that of the same moment as the database', async (t) => {
+	const { ctx, backups, said, folder } = await service(t)
+	const key = join(ctx.gateway.home, 'keys/vault.key')
+	write(ctx.gateway.home, { 'keys/vault.key': 'old' })
+	const { snapshots } = ctx
+	let copies = 0
+	let changes = 1
+	Object.assign(ctx, {
+		snapshots: {
+			size: () => snapshots.size(),
+			async take(to: string) {
+				await snapshots.take(to)
+				if (copies++ < changes) writeFileSync(key, `new ${copies}`)
+			},
+		},
+	})
+	const { file } = await backups.create('request')
+	t.equal(copies, 2)
+	const into = folderFor(t)
+	await readBackup(file, { into })
+	t.equal(readFileSync(join(into, 'keys/vault.key'), 'utf8'), 'new 1')
+	changes = Infinity
+	await t.rejects(backups.create('request'), { code: 'backup_failed', message: /being changed all the time/ })
+	t.match(said.at(-1), { type: 'backup.failed' })
+	t.equal(readdirSync(folder).length, 1)
+})
+
+void t.test('backups that lie among the plugins are not in the next one', async (t) => {
+	const { ctx } = await service(t)
+	const folder = join(ctx.gateway.home, 'plugins/mine/backups')
+	write(ctx.gateway.home, { 'plugins/mine/index.js': '' })
+	const backups = openBackups({ ...ctx, config: { ...ctx.config, folder } })
+	await backups.create('request')
+	mkdirSync(join(folder, '.verify-left'))
+	utimesSync(join(folder, '.verify-left'), 1, 1)
+	const { file } = await backups.create('request')
+	t.strictSame(
+		(await readManifest(file)).members.map(({ path }) => path),
+		['config/gateway.yaml', 'plugins/mine/index.js', 'data/data.mdb'],
+	)
+	t.notOk(existsSync(join(folder, '.verify-left')), 'what an ended verification left is cleared away')
+})
+
+void t.test('the clock takes backups, one at a time, until it is stopped', async (t) => {
+	const { promise, resolve } = Promise.withResolvers<void>()
+	let taken = 0
+	const schedule = takeOnSchedule({ schedule: '* * * * * *', timezone: 'UTC' }, async () => {
+		taken++
+		await promise
+	})
+	t.ok(Date.parse(schedule.next() ?? '') > Date.now() - 1)
+	while (taken === 0) await new Promise((soon) => setTimeout(soon, 5))
+	schedule.stop()
+	resolve()
+	t.equal(taken, 1)
+	t.equal(schedule.next(), null)
+})
+
+void t.test('without room nothing is begun', async (t) => {
+	const { backups, folder, said } = await service(t, { min_free_mib: 1024 ** 3 })
+	await t.rejects(backups.create('request'), {
+		code: 'storage_full',
+		message: /MiB are free and \d+ MiB are kept back/,
+	})
+	t.strictSame(readdirSync(folder), [])
+	t.equal(said.at(-1)?.type, 'backup.failed')
+})
+
+void t.test('what is under way when the plugin stops breaks off, and leaves nothing', async (t) => {
+	const { backups, folder, release } = await service(t)
+	const failing = backups.create('request').catch((error: unknown) => error)
+	while (!existsSync(folder) || readdirSync(folder).length === 0) await new Promise((soon) => setImmediate(soon))
+	await release()
+	const error = await failing
+	t.ok(error instanceof Fault && error.code === 'backup_failed', String(error))
+	t.match((error as Fault).message, /broken off/)
+	t.strictSame(existsSync(folder) ? readdirSync(folder) : [], [])
+})
