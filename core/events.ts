@@ -5,6 +5,7 @@
  * so on an engine for many machines each gateway hears the others' runs the same way.
  */
 import type { Logger } from './log.ts'
+import { withoutLogFields } from './log-context.ts'
 import type { NewEvent } from './protocol.ts'
 import { openRedactor } from './redactor.ts'
 import { noticesOf } from './redactor/notices.ts'
@@ -72,7 +73,8 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 	}
 	const stop = log.subscribe((cursor, event) => {
 		head = cursor
-		deliver(event)
+		// Whoever wrote to the disk just then may be about something else.
+		withoutLogFields(() => deliver(event))
 	})
 
 	/** What was written before a secret was first read may hold it. */

@@ -11,6 +11,7 @@ import { Fault, messageOf } from './errors.ts'
 import type { Generation } from './generation.ts'
 import type { Logger } from './log.ts'
 import type { Address } from './plugin.ts'
+import { underRequestId } from './request-id.ts'
 
 export interface ListenAt {
 	host: string
@@ -43,9 +44,15 @@ export class Front {
 	/** Connections whose last request has come, with that request. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
 	readonly #log: Logger
+	#open = 0
 
 	constructor(log: Logger) {
 		this.#log = log
+	}
+
+	/** Requests whose answers have not ended yet, open streams among them. */
+	get open(): number {
+		return this.#open
 	}
 
 	/** Listens at `at`, or nowhere for null. A new place is listened at before the old one is let go; connections there end with their requests. */
@@ -53,7 +60,7 @@ export class Front {
 		const old = this.#listeners.get(address)
 		if (at && old && old.at.host === at.host && old.at.port === at.port) return
 		if (at) {
-			this.#listeners.set(address, { at, server: await this.#open(address, at) })
+			this.#listeners.set(address, { at, server: await this.#listen(address, at) })
 			if (old) this.#log.info(`listens at ${this.url(address)} from now on`)
 		}
 		if (!at) this.#listeners.delete(address)
@@ -92,7 +99,14 @@ export class Front {
 		clearTimeout(timer)
 	}
 
-	async #open(address: Address, at: ListenAt): Promise<Server> {
+	#serve(address: Address, request: IncomingMessage, response: http.ServerResponse): void {
+		if (this.current) return this.current.request(address, request, response)
+		response
+			.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
+			.end('{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}')
+	}
+
+	async #listen(address: Address, at: ListenAt): Promise<Server> {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
@@ -100,13 +114,9 @@ export class Front {
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return
 			if (last) response.shouldKeepAlive = false
-			if (this.current) this.current.request(address, request, response)
-			else
-				response
-					.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
-					.end(
-						'{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}',
-					)
+			this.#open++
+			response.once('close', () => this.#open--)
+			underRequestId(request, response, () => this.#serve(address, request, response))
 		}
 		server.on('request', pass)
 		server.on('checkContinue', (request: IncomingMessage, response: http.ServerResponse) => {

@@ -7,6 +7,7 @@ import { Fault, describe, toBoom } from './errors.ts'
 import type { FaultCode, FieldError } from './errors.ts'
 import type { Logger } from './log.ts'
 import type { Redactor } from './redactor.ts'
+import { requestIdOf } from './request-id.ts'
 
 const BODY_LIMIT_BYTES = 1024 * 1024
 /** Wrong fields that an answer names. */
@@ -45,6 +46,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			state: { parse: false, failAction: 'ignore' },
 		},
 	})
+	if (log.isLevelEnabled('debug')) logAnswers(server, log)
 	server.ext('onPreAuth', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
@@ -54,6 +56,34 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		return h.continue
 	})
 	return server
+}
+
+export interface Answered {
+	/** Lower case. */
+	method: string
+	/** As the route was declared, such as `/v1/agents/{name}`; null where there is no such route. */
+	route: string | null
+	status: number
+	/** Until the answer had gone; of a stream, until it was open. */
+	ms: number
+}
+
+/** What became of a request, for a listener of hapi's event `response`. */
+export function answered({ method, route, response, raw, info }: Request): Answered {
+	return {
+		method,
+		route: (route.method as string) === '_special' ? null : route.path,
+		// A client that left early gets no answer, and only hapi knows which one it would have been.
+		status: isBoom(response) ? response.output.statusCode : raw.res.statusCode,
+		ms: info.completed - info.received,
+	}
+}
+
+/** The id is said, since by now it may be over with the request. */
+function logAnswers(server: Server, log: Logger): void {
+	server.events.on('response', (request) => {
+		log.debug({ ...answered(request), request_id: requestIdOf(request.raw.res) }, 'a request was answered')
+	})
 }
 
 /** joi's complaints as our error body. */
@@ -123,11 +153,7 @@ function shapeError(request: Request, log: Logger): void {
 		return
 	}
 	const status = response.output.statusCode
-	if (status >= 500)
-		log.error(
-			{ err: response, method: request.method, path: request.path, request_id: request.info.id },
-			'a request failed',
-		)
+	if (status >= 500) log.error({ err: response, method: request.method, path: request.path }, 'a request failed')
 	describe(response, codeOf(status))
 	const plainer = plainly[response.message]
 	if (plainer !== undefined) response.output.payload.message = plainer

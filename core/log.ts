@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import type { Logger as PinoLogger } from 'pino'
+import { logFields } from './log-context.ts'
 import { openRedactor } from './redactor.ts'
 
 export type Logger = PinoLogger
@@ -12,11 +13,13 @@ export interface LogOptions {
 
 /**
  * Logs go to standard error, one line each; standard output is for what a command answers. Every line passes the redactor
- * as a whole, so that no field, message or stack is left out.
+ * as a whole, so that no field, message or stack is left out. A line that is written in the course of a request or a run
+ * says which.
  */
 export function openLog(options: LogOptions, redactor = openRedactor()): Logger {
 	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
-	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact }
+	const mixin = (): object => ({ ...logFields() }) // a copy: pino adds the line's own fields to it
+	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact, mixin }
 	const clean = (line: string): string => redactor.text(line, 'log')
 	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(clean(line))) })
 	const destination = pino.destination({ dest: 2, sync: true })

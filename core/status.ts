@@ -27,6 +27,10 @@ export interface GatewayStatus {
 	configError(): string | null
 	/** Why writes are refused; null where they are not. */
 	storeTrouble(): string | null
+	/** What the store takes and has left on its disk, in bytes; null where it has no disk of its own. */
+	storeSpace(): { bytes: number; free_bytes: number } | null
+	/** HTTP requests whose answers have not ended yet, open streams among them. */
+	openRequests(): number
 	/** Such as `http://127.0.0.1:3000`; null where it does not listen. */
 	url(address: Address): string | null
 }

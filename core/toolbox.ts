@@ -105,7 +105,10 @@ export async function callTool(
 		return await finish(request, site, success(tool, request, site, value), revealed)
 	} catch (error) {
 		if (site.log.closed) throw error
-		if (!(error instanceof Fault)) logger.warn({ err: error, tool: tool.name, run_id: site.run_id }, 'a tool failed')
+		if (!(error instanceof Fault)) {
+			const { run_id, agent } = site
+			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')
+		}
 		return finish(request, site, failure(tool, request, site, error))
 	}
 }

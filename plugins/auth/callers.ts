@@ -60,22 +60,23 @@ export function callersOf(
 		return { token_id: null, scope: ['tokens:admin'], local: notLocal === null, bootstrap: true }
 	}
 
-	const identify = async (request: IncomingMessage, mayBootstrap: boolean): Promise<Credentials> => {
+	const identify = async (request: IncomingMessage, { scopes = [], bootstrap, local }: Needs): Promise<Credentials> => {
 		const notLocal = whyNotLocal(request, allowed_hosts)
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null)
 		if (notLocal === null && auth_mode === 'loopback') return { token_id: null, scope: ['*'], local: true }
-		if (mayBootstrap && (await tokens.noneYet())) return byBootstrap(request, notLocal)
+		if (notLocal === null && local) return { token_id: null, scope: [...scopes], local: true }
+		if (bootstrap && (await tokens.noneYet())) return byBootstrap(request, notLocal)
 		throw missingToken(
 			`send a token (Authorization: Bearer <token>): ${auth_mode === 'token' ? 'auth_mode is token' : `the request does not count as local, since ${notLocal}`}`,
 		)
 	}
 
 	return {
-		async authenticate(request, { scopes, bootstrap = false } = {}) {
+		async authenticate(request, needs = {}) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
-			const credentials = await identify(request, bootstrap)
-			if (scopes) refuseWithout(scopes, credentials)
+			const credentials = await identify(request, needs)
+			if (needs.scopes) refuseWithout(needs.scopes, credentials)
 			return credentials
 		},
 		async check({ token_id, local, bootstrap }) {

@@ -54,6 +54,8 @@ export interface Needs {
 	scopes?: readonly string[]
 	/** As long as no token was ever created, a caller without one is let in by the rules of the bootstrap. */
 	bootstrap?: boolean
+	/** A local caller needs no token here, whatever the mode. */
+	local?: boolean
 }
 
 export interface Auth {
@@ -89,7 +91,10 @@ declare module '@hapi/hapi' {
 		AuthCredentialsExtra: Credentials & Record<string, unknown>
 	}
 	interface PluginSpecificConfiguration {
-		/** `bootstrap`: as long as no token was ever created, this route takes callers without one. */
-		auth?: { bootstrap: true }
+		/**
+		 * Who is taken without a token: with `bootstrap` everybody, as long as no token was ever created; with `local` local
+		 * callers, also in token mode.
+		 */
+		auth?: { bootstrap?: true; local?: true }
 	}
 }

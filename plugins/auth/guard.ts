@@ -22,8 +22,8 @@ export function guard(server: Server, auth: () => Auth): void {
 		authenticate: async (request, h) =>
 			h.authenticated({
 				credentials: await auth().authenticate(request.raw.req, {
+					...request.route.settings.plugins?.auth,
 					scopes: scopesOf(server.auth.lookup(request.route)),
-					bootstrap: request.route.settings.plugins?.auth?.bootstrap ?? false,
 				}),
 			}),
 	}))

@@ -6,7 +6,7 @@ export const scopes = {
 	'vault:read': 'List secrets',
 	'vault:write': 'Create and manage secrets and grants',
 	'tokens:admin': 'Create, list and revoke tokens',
-	'events:read': 'Stream events, read the audit log',
+	'events:read': 'Stream events, read the audit log and the metrics',
 	'channels:read': 'List channels',
 	'channels:write': 'Create and manage channels',
 	'*': 'Everything',

@@ -104,6 +104,10 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			return view(record)
 		},
 		list: async () => (await directory.list()).map(view),
+		async connections() {
+			const records = await directory.list()
+			return records.map((record) => ({ type: record.type, connection: connections.standing(record).connection }))
+		},
 		get: async (id) => detailed(await directory.get(id)),
 		async change(id, change, caller) {
 			let fields: string[] = []

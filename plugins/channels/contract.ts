@@ -62,6 +62,8 @@ export interface NewChannel {
 }
 
 export interface Channels {
+	/** Of each channel, its type and how its connection stands. */
+	connections(): Promise<{ type: string; connection: ConnectionState }[]>
 	/** Durable when it settles; connects on its own. `caller`: what they may name depends on who they are. */
 	create(channel: NewChannel, caller: Credentials): Promise<Channel>
 	list(): Promise<Channel[]>

@@ -98,6 +98,8 @@ export interface McpSettings {
 export interface McpServers {
 	/** In the order in which they were added. */
 	list(agent: AgentRef): Promise<McpServer[]>
+	/** How many servers of all agents have which status, without waiting for anything. */
+	statuses(): ReadonlyMap<McpStatus, number>
 	/** Throws `not_found`. */
 	get(agent: AgentRef, id: string): Promise<McpServerDetails>
 	/**

@@ -6,7 +6,7 @@ import type {} from '../agents/contract.ts'
 import { checkAddress, checkCommand } from './access.ts'
 import { Connection } from './connection.ts'
 import type { ConnectionServices } from './connection.ts'
-import type { McpServer, McpServerDetails, McpServers, McpSettings, NewMcpServer } from './contract.ts'
+import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
 import { openHerd } from './herd.ts'
 import type { Herd } from './herd.ts'
@@ -55,6 +55,11 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		herd,
 		async list(agent) {
 			return [...(await herd.of(agent)).values()].map(view)
+		},
+		statuses() {
+			const counts = new Map<McpStatus, number>()
+			for (const { status } of herd.all()) counts.set(status, (counts.get(status) ?? 0) + 1)
+			return counts
 		},
 		async get(agent, id) {
 			return details(await find(agent, id))

@@ -1,7 +1,44 @@
+import { Fault } from '../../core/errors.ts'
+import { answered } from '../../core/http.ts'
 import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../runs/contract.ts'
+import type { Metrics } from './contract.ts'
+import { countEvents } from './events.ts'
+import { expose } from './exposition.ts'
+import type { ProcessWatch } from './process.ts'
+import { openReadings } from './readings.ts'
+import { countRequests } from './requests.ts'
+import { routes } from './routes.ts'
 
-/** What the gateway does, in numbers, for Prometheus. */
+/** What the gateway does, in numbers, for Prometheus. What takes time or memory begins with the first scrape. */
 export default definePlugin({
 	name: 'metrics',
 	needs: ['auth'],
+	start(ctx): Metrics {
+		const requests = countRequests()
+		const events = countEvents(async (run_id) => ctx.use('runs').get(run_id))
+		ctx.defer(
+			ctx.events.subscribe({}, ({ event }) => events.heard(event)),
+			'listener of events',
+		)
+		const readings = openReadings(ctx)
+		let watch: Promise<ProcessWatch> | undefined
+		const watching = (): Promise<ProcessWatch> =>
+			(watch ??= import('./process.ts').then(({ watchProcess }) => {
+				if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; ask again')
+				return ctx.own(watchProcess(), 'watch of the process')
+			}))
+		return {
+			count: requests.count,
+			async scrape(accept) {
+				const process = await watching()
+				const metrics = [...(await readings()), ...events.metrics, ...requests.metrics, ...process.metrics()]
+				return expose(metrics, accept)
+			},
+		}
+	},
+	guard(server, ctx) {
+		server.events.on('response', (request) => ctx.find('metrics')?.count(answered(request)))
+	},
+	http: (server, ctx) => routes(server, ctx),
 })

@@ -5,3 +5,21 @@ export interface TracingSettings {
 	sample_ratio: number
 	content: boolean
 }
+
+/** Since the start of the plugin. */
+export interface SpanCounts {
+	sent: number
+	/** No collector took them, or too many waited for it. */
+	dropped: number
+}
+
+export interface Tracing {
+	/** Undefined where nothing is traced. */
+	stats(): SpanCounts | undefined
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		tracing: Tracing
+	}
+}

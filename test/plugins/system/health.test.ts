@@ -108,6 +108,8 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		plugins: () => [plugin('auth', null)],
 		configError: () => null,
 		storeTrouble: () => null,
+		storeSpace: () => null,
+		openRequests: () => 0,
 		url: () => null,
 		...change,
 	})

@@ -1,0 +1,53 @@
+import type { Metric } from './metric.ts'
+
+const PLAIN = 'text/plain; version=0.0.4; charset=utf-8'
+const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+
+export interface Exposition {
+	/** Its media type. */
+	type: string
+	text: string
+}
+
+/**
+ * Metrics as Prometheus reads them, or as OpenMetrics where `accept` says so. The registry lives as long as the scrape: it
+ * renames its counters for OpenMetrics, and another scrape may ask for the other format.
+ */
+export async function expose(metrics: readonly Metric[], accept: string): Promise<Exposition> {
+	const { Registry } = (await import('prom-client')).default
+	const type = prefersOpenMetrics(accept) ? OPEN_METRICS : PLAIN
+	const registry = new Registry()
+	registry.setContentType(type as typeof registry.contentType)
+	// It asks no more of a metric than this, whatever its types say.
+	for (const metric of metrics) registry.registerMetric(written(metric) as never)
+	return { type, text: await registry.metrics() }
+}
+
+function written({ name, help, type, samples }: Metric): object {
+	const metric = {
+		name,
+		type,
+		async get() {
+			const values = samples().map(({ labels, value, suffix }) => ({
+				labels,
+				value,
+				...(suffix !== undefined && { metricName: name + suffix }),
+			}))
+			// Under the name that the registry gave it meanwhile.
+			return { name: metric.name, help, type, values, aggregator: 'sum' }
+		},
+	}
+	return metric
+}
+
+/** By the weights of the header Accept; Prometheus names both formats and means the one that weighs more. */
+function prefersOpenMetrics(accept: string): boolean {
+	const weights = new Map<string, number>()
+	for (const range of accept.split(',')) {
+		const [media = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+		const weight = Number(parameters.find((one) => one.startsWith('q='))?.slice(2) ?? 1)
+		weights.set(media, Math.max(weights.get(media) ?? 0, Number.isNaN(weight) ? 0 : weight))
+	}
+	const open = weights.get('application/openmetrics-text') ?? 0
+	return open > 0 && open >= (weights.get('text/plain') ?? 0)
+}

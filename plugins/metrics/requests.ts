@@ -1,0 +1,34 @@
+import type { Answered } from '../../core/http.ts'
+import type { Metric } from './metric.ts'
+import { counter, histogram } from './series.ts'
+
+export interface RequestCounts {
+	count(answered: Answered): void
+	metrics: readonly Metric[]
+}
+
+const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const METHODS = new Set(['get', 'head', 'post', 'put', 'patch', 'delete', 'options'])
+
+/** Counts HTTP requests. What a caller chooses freely, such as a path, is no label; a route's template is. */
+export function countRequests(): RequestCounts {
+	const requests = counter('svc_http_requests_total', 'HTTP requests by method, route and status.', [
+		'method',
+		'route',
+		'status',
+	])
+	const durations = histogram(
+		'svc_http_request_duration_seconds',
+		'Seconds until the answer of an HTTP request had gone; of a stream, until it was open.',
+		BOUNDS,
+		['method', 'route'],
+	)
+	return {
+		count({ method, route, status, ms }) {
+			const labels = [METHODS.has(method) ? method.toUpperCase() : 'other', route ?? 'none']
+			durations.observe(labels, ms / 1000)
+			requests.add([...labels, String(status)])
+		},
+		metrics: [requests, durations],
+	}
+}

@@ -1,0 +1,29 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../auth/contract.ts'
+import type {} from './contract.ts'
+
+export function routes(server: Server, ctx: Context): void {
+	server.route({
+		method: 'GET',
+		path: '/metrics',
+		options: {
+			description: 'Numbers for Prometheus',
+			notes: [
+				'In the text format of Prometheus, or as OpenMetrics where the header Accept prefers that.',
+				'A local caller needs no token, in token mode neither.',
+			],
+			tags: ['api', 'gateway'],
+			auth: scoped('events:read'),
+			plugins: { auth: { local: true }, openapi: { produces: 'text/plain' } },
+			response: { status: { 200: Joi.string().example('svc_runs_total{outcome="completed",trigger="api"} 3\n') } },
+		},
+		handler: async (request, h) => {
+			const { accept = '' } = request.raw.req.headers
+			const { type, text } = await ctx.use('metrics').scrape(accept)
+			return h.response(text).type(type)
+		},
+	})
+}

@@ -1,0 +1,83 @@
+/** Numbers that only grow, kept as plain numbers: whoever counts pays for an addition, whoever scrapes for the rest. */
+import type { Labels, Metric, Sample } from './metric.ts'
+
+/** Series of one metric. The labels of what comes beyond read `other`. */
+export const SERIES_LIMIT = 1_000
+
+export interface Counter extends Metric {
+	/** `values`: of the labels, in their order. */
+	add(values: readonly string[], by?: number): void
+}
+
+export function counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
+	const table = openTable(labelNames, () => ({ count: 0 }))
+	return {
+		name,
+		help,
+		type: 'counter',
+		add: (values, by = 1) => void (table.at(values).count += by),
+		samples: () => table.all().map(({ labels, value }) => ({ labels, value: value.count })),
+	}
+}
+
+export interface Histogram extends Metric {
+	observe(values: readonly string[], seconds: number): void
+}
+
+/** `bounds`: upper ends of the buckets, in seconds, rising. */
+export function histogram(
+	name: string,
+	help: string,
+	bounds: readonly number[],
+	labelNames: readonly string[] = [],
+): Histogram {
+	const table = openTable(labelNames, () => ({ counts: bounds.map(() => 0), sum: 0, count: 0 }))
+	return {
+		name,
+		help,
+		type: 'histogram',
+		observe(values, seconds) {
+			const one = table.at(values)
+			one.sum += seconds
+			one.count++
+			const bucket = bounds.findIndex((bound) => seconds <= bound)
+			if (bucket >= 0) one.counts[bucket] = (one.counts[bucket] ?? 0) + 1
+		},
+		samples: () =>
+			table.all().flatMap(({ labels, value: { counts, sum, count } }): Sample[] => {
+				let below = 0
+				const buckets = bounds.map((bound, at): Sample => {
+					below += counts[at] ?? 0
+					return { labels: { ...labels, le: String(bound) }, value: below, suffix: '_bucket' }
+				})
+				return [
+					...buckets,
+					{ labels: { ...labels, le: '+Inf' }, value: count, suffix: '_bucket' },
+					{ labels, value: sum, suffix: '_sum' },
+					{ labels, value: count, suffix: '_count' },
+				]
+			}),
+	}
+}
+
+interface Table<Value> {
+	at(values: readonly string[]): Value
+	all(): { labels: Labels; value: Value }[]
+}
+
+function openTable<Value>(names: readonly string[], make: () => Value): Table<Value> {
+	const rows = new Map<string, { labels: Labels; value: Value }>()
+	const others = names.map(() => 'other')
+	const rowOf = (values: readonly string[]): Value => {
+		const key = values.join('\n')
+		const known = rows.get(key)
+		if (known) return known.value
+		if (rows.size >= SERIES_LIMIT && values !== others) return rowOf(others)
+		const value = make()
+		rows.set(key, { labels: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])), value })
+		return value
+	}
+	// Without labels there is one series, which is there from the start: a rate needs its zero.
+	if (names.length === 0) rowOf([])
+	return { at: rowOf, all: () => [...rows.values()] }
+}

@@ -1,0 +1,83 @@
+/** What one event of an open run means for its spans. */
+import type { Span } from '@opentelemetry/api'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { answerCall, beginCall, endCall } from './calls.ts'
+import { names } from './names.ts'
+import { innermost, setUsage } from './open-run.ts'
+import type { OpenRun } from './open-run.ts'
+import { endTools, followTool } from './tools.ts'
+import type { Tracer } from './tracer.ts'
+
+/** How the run ended. */
+export interface Ending {
+	outcome: 'completed' | 'failed' | 'stopped'
+	/** The code of its error. */
+	error?: string
+}
+
+const CHILDREN_LIMIT = 64
+
+export function follow(
+	tracer: Pick<Tracer, 'begin'>,
+	run: OpenRun,
+	event: EventEnvelope,
+	content: boolean,
+): Ending | undefined {
+	const { event_type, payload } = event
+	const at = Date.parse(event.timestamp)
+	switch (event_type) {
+		case 'run.completed':
+			setUsage(run.span, payload.usage)
+			return { outcome: 'completed' }
+		case 'run.failed':
+			setUsage(run.span, payload.usage)
+			return { outcome: 'failed', error: String(payload.code) }
+		case 'run.stopped':
+			return { outcome: 'stopped' }
+		case 'run.paused':
+			run.span.addEvent(event_type, {}, at)
+			break
+		case 'run.resumed':
+			if (payload.reason === 'restart') endWork(run, 'thread_lost', at)
+			run.span.addEvent(event_type, { reason: String(payload.reason) }, at)
+			break
+		case 'model.request':
+			beginCall(tracer, run, payload, at)
+			break
+		case 'model.response':
+			answerCall(run, payload, at)
+			break
+		case 'model.retry':
+			run.call?.addEvent(event_type, { [names.error]: String(payload.code) }, at)
+			break
+		case 'model.fallback':
+			endCall(run, String(payload.code), at)
+			break
+		case 'subagent.spawned':
+			// The sub-agent may begin only after the call that started it has ended.
+			if (run.children.size < CHILDREN_LIMIT)
+				run.children.set(String(payload.run_id), innermost(run).spanContext().spanId)
+			break
+		case 'message.system':
+		case 'message.user':
+		case 'message.assistant':
+			if (content) setMessage(run.span, event_type, String(payload.content))
+			break
+		default:
+			followTool(tracer, run, event, content)
+	}
+}
+
+/** Ends what is under way in a run. */
+export function endWork(run: OpenRun, code: string, at: number): void {
+	endCall(run, code, at)
+	endTools(run, code, at)
+}
+
+/** In the form that the conventions give messages. Of several answers the last one stays. */
+function setMessage(span: Span, event_type: string, content: string): void {
+	const parts = [{ type: 'text', content }]
+	if (event_type === 'message.system') span.setAttribute(names.system, JSON.stringify(parts))
+	else if (event_type === 'message.user') span.setAttribute(names.input, JSON.stringify([{ role: 'user', parts }]))
+	else span.setAttribute(names.output, JSON.stringify([{ role: 'assistant', parts }]))
+}

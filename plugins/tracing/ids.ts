@@ -1,0 +1,32 @@
+/**
+ * Ids of traces and spans that follow from ids of runs, so that they are the same wherever and whenever they are made:
+ * also after a restart, and by people who have nothing but a run's id.
+ */
+import { randomBytes } from 'node:crypto'
+
+/** The trace of a run that nobody's run started: its id without hyphens. Runs that it starts have the same. */
+export function traceIdOf(run_id: string): string {
+	return run_id.replaceAll('-', '')
+}
+
+/** The first span of a run. Of a UUIDv7, this half is random. */
+export function spanIdOf(run_id: string): string {
+	return traceIdOf(run_id).slice(16)
+}
+
+export function randomSpanId(): string {
+	return randomBytes(8).toString('hex')
+}
+
+export interface SpanPlace {
+	traceId: string
+	spanId: string
+	traceFlags: number
+}
+
+/** A span of W3C Trace Context, version 00; undefined for text that is none. */
+export function placeIn(traceparent: unknown): SpanPlace | undefined {
+	const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(String(traceparent)) ?? []
+	if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
+	return { traceId, spanId, traceFlags: Number.parseInt(flags ?? '0', 16) & 1 }
+}

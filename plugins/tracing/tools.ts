@@ -1,0 +1,70 @@
+/** Spans of the calls of tools: primitives, skills, tools of MCP servers. */
+import { SpanKind } from '@opentelemetry/api'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { names, operations } from './names.ts'
+import { fail, innermost } from './open-run.ts'
+import type { OpenRun } from './open-run.ts'
+import type { SpanStart, Tracer } from './tracer.ts'
+
+/** Calls of one run that are open at a time: one in another, such as a primitive's in a skill's. */
+const OPEN_LIMIT = 128
+
+const begins = new Set(['primitive.called', 'skill.invoked', 'mcp.called'])
+const results = new Set(['primitive.result', 'skill.completed', 'mcp.result'])
+const failures = new Set(['primitive.failed', 'skill.failed', 'mcp.failed'])
+
+export function isCall({ event_type }: EventEnvelope): boolean {
+	return begins.has(event_type)
+}
+
+/** Does nothing for events that are of no tool's call. */
+export function followTool(tracer: Pick<Tracer, 'begin'>, run: OpenRun, event: EventEnvelope, content: boolean): void {
+	const { event_type, payload } = event
+	const id = String(payload.call_id)
+	if (begins.has(event_type)) {
+		if (run.tools.size >= OPEN_LIMIT) return
+		const span = tracer.begin(startOf(run, event))
+		if (content) span.setAttribute(names.arguments, String(payload.arguments))
+		run.tools.set(id, span)
+		return
+	}
+	const failed = failures.has(event_type)
+	if (!failed && !results.has(event_type)) return
+	// The call of a tool that is not there fails without having begun.
+	const span = run.tools.get(id) ?? (payload.code === 'tool_unknown' ? tracer.begin(startOf(run, event)) : undefined)
+	if (!span) return // it began before its run was met here
+	run.tools.delete(id)
+	if (failed) fail(span, String(payload.code))
+	if (content) span.setAttribute(names.result, String(payload.result ?? payload.message))
+	span.end(Date.parse(event.timestamp))
+}
+
+/** Those under way when their run ends, or loses its thread. */
+export function endTools(run: OpenRun, code: string, at: number): void {
+	for (const span of [...run.tools.values()].toReversed()) {
+		fail(span, code)
+		span.end(at)
+	}
+	run.tools.clear()
+}
+
+function startOf(run: OpenRun, { payload, timestamp, event_type }: EventEnvelope): SpanStart {
+	const { server, tool, primitive, skill, call_id } = payload
+	const isMcp = event_type.startsWith('mcp.')
+	const name = isMcp ? `mcp__${String(server)}__${String(tool)}` : String(primitive ?? skill)
+	return {
+		name: `${operations.tool} ${name}`,
+		kind: SpanKind.INTERNAL,
+		at: Date.parse(timestamp),
+		trace: run.trace,
+		parent: innermost(run).spanContext().spanId,
+		attributes: {
+			[names.operation]: operations.tool,
+			[names.tool]: name,
+			[names.tool_type]: isMcp ? 'extension' : 'function',
+			[names.call]: String(call_id),
+			[names.agent]: run.agent,
+			...(isMcp && { [names.mcp_server]: String(server) }),
+		},
+	}
+}

@@ -1,0 +1,230 @@
+/** GET /metrics: what it counts, who may read it, and that it stays small. */
+import { createHmac } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { servers, stdio } from '../../support/mcp.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { follow } from '../../support/runs.ts'
+import { openStream } from '../../support/sse.ts'
+import { scrape } from './scrape.ts'
+import type { Scrape } from './scrape.ts'
+
+const model = await startModelServer()
+t.teardown(() => model.stop())
+const held = await startHeldModel()
+t.teardown(() => held.stop())
+const gateway = await startGateway({
+	config: `
+providers:
+  lab: {kind: openai, base_url: "${model.url}", api_key: key, model: small-1}
+  held: {kind: openai, base_url: "${held.url}", api_key: key, model: held-1}
+  offline: {kind: offline}
+default_provider: offline
+`,
+})
+t.teardown(() => gateway.stop())
+
+const reads = async (of: TestGateway, wanted: Record<string, number>): Promise<Scrape> => {
+	for (;;) {
+		const now = await scrape(of)
+		if (Object.entries(wanted).every(([series, value]) => now.get(series) === value)) return now
+		await new Promise((resolve) => setTimeout(resolve, 20))
+	}
+}
+
+void t.test('runs, model calls, tokens and tools', async (t) => {
+	model.on('count', { text: 'Counted.', usage: { prompt_tokens: 7, completion_tokens: 3 } })
+	model.on('refuse', { status: 400 })
+	model.on('again', { status: 500 }, { text: 'Yes.', usage: { prompt_tokens: 1, completion_tokens: 1 } })
+	const ada = await follow(t, gateway, 'ada', { config: { provider: 'lab' } })
+	await ada.complete('count')
+	await ada.ended(await ada.start('refuse'))
+	await ada.complete('again')
+	const dan = await follow(t, gateway, 'dan', { config: { provider: 'held' } })
+	await dan.start('slow')
+	await held.called('slow')
+	const during = await reads(gateway, { svc_runs_active: 1 })
+	t.equal(during.get('svc_worker_pool_runs{state="active"}'), 1)
+	t.equal(during.get('svc_sse_clients'), 2)
+	t.ok(Number(during.get('svc_http_requests_in_flight')) >= 3, 'the streams and the scrape')
+	t.ok(Number(during.get('svc_worker_pool_threads')) > 0)
+	await dan.call('stop', {})
+
+	const eve = await follow(t, gateway, 'eve')
+	await eve.complete('/tool memory.store {"content": "x"}\n/tool memory.store {}\n/tool surely.not.there {}')
+
+	const now = await reads(gateway, { svc_runs_active: 0, 'svc_runs_total{outcome="completed",trigger="api"}': 3 })
+	const expected = {
+		'svc_runs_total{outcome="failed",trigger="api"}': 1,
+		'svc_runs_total{outcome="stopped",trigger="api"}': 1,
+		svc_run_duration_seconds_count: 5,
+		'svc_run_duration_seconds_bucket{le="+Inf"}': 5,
+		'svc_model_calls_total{provider="lab",outcome="answered"}': 2,
+		'svc_model_calls_total{provider="lab",outcome="failed"}': 1,
+		'svc_model_calls_total{provider="lab",outcome="retried"}': 1,
+		'svc_model_calls_total{provider="held",outcome="stopped"}': 1,
+		'svc_model_call_duration_seconds_count{provider="lab"}': 2,
+		'svc_tool_calls_total{kind="primitive",tool="memory.store",outcome="ok"}': 1,
+		'svc_tool_calls_total{kind="primitive",tool="memory.store",outcome="failed"}': 1,
+		'svc_tool_calls_total{kind="unknown",tool="",outcome="failed"}': 1,
+		svc_runs_waiting: 0,
+		svc_runs_paused: 0,
+		svc_generation: 1,
+		svc_store_trouble: 0,
+		svc_config_trouble: 0,
+	}
+	for (const [series, value] of Object.entries(expected)) t.equal(now.get(series), value, series)
+	t.ok(Number(now.get('svc_model_tokens_total{type="input"}')) >= 8)
+	t.ok(Number(now.get('svc_store_bytes')) > 0 && Number(now.get('svc_store_free_bytes')) > 0)
+	t.equal(now.get(`svc_build_info{version="0.1.0",node="${process.version}"}`), 1)
+	t.notMatch(now.text, 'surely', 'what a model says is no label')
+})
+
+void t.test('MCP servers and channels, by how they stand', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'max' } })
+	await gateway.request('POST', '/v1/agents/max/mcp', { body: stdio('good', servers.fixture) })
+	await gateway.request('POST', '/v1/agents/max/mcp', { body: stdio('bad', '/no/such/program') })
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'BOT', value: '123456:not-a-real-token' } })
+	const config = { api_root: 'http://127.0.0.1:9' }
+	const channel = { type: 'chat_a', bot_token_ref: 'BOT', config }
+	t.equal((await gateway.request('POST', '/v1/channels', { body: channel })).status, 201)
+	await reads(gateway, { 'svc_mcp_servers{status="connected"}': 1, 'svc_channel_up{type="chat_a"}': 0 })
+})
+
+void t.test('deliveries to webhooks', async (t) => {
+	const hal = await follow(t, gateway, 'hal')
+	const run_id = await hal.complete('/tool webhook.register {"slug": "ci"}')
+	const { result } = (await hal.heard(run_id, 'primitive.result')).payload
+	const { url } = JSON.parse(String(result)) as { url: string }
+	const send = (headers: Record<string, string>) =>
+		gateway.request('POST', new URL(url, gateway.url).pathname, { body: '{"a":1}', headers })
+	t.equal((await send({ 'x-signature': 'sha256=00' })).status, 401)
+	const signature = createHmac('sha256', 'not the secret').update('{"a":1}').digest('hex')
+	t.equal((await send({ 'x-signature': `sha256=${signature}` })).status, 401)
+	await reads(gateway, { 'svc_webhook_deliveries_total{valid="false"}': 2 })
+})
+
+void t.test('what Prometheus expects of a process, and the two formats', async (t) => {
+	const plain = await scrape(gateway)
+	t.equal(plain.type, 'text/plain; version=0.0.4; charset=utf-8')
+	for (const name of [
+		'process_cpu_seconds_total',
+		'process_start_time_seconds',
+		'process_resident_memory_bytes',
+		'nodejs_eventloop_lag_p99_seconds',
+		'nodejs_heap_size_used_bytes',
+		'nodejs_heap_space_size_used_bytes{space="old"}',
+		`nodejs_version_info{version="${process.version}"}`,
+	])
+		t.ok(Number(plain.get(name)) >= 0, name)
+	t.ok(plain.text.includes('\n# TYPE svc_runs_total counter\n'))
+
+	const open = await scrape(gateway, 'application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5')
+	t.equal(open.type, 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+	t.ok(open.text.includes('\n# TYPE svc_runs counter\n'))
+	t.ok(open.text.endsWith('\n# EOF\n'))
+	const counted = 'svc_runs_total{outcome="failed",trigger="api"}'
+	t.equal(open.get(counted), plain.get(counted))
+	const [again, preferring] = await Promise.all([
+		scrape(gateway),
+		scrape(gateway, 'text/plain, application/openmetrics-text;q=0.1'),
+	])
+	t.equal(again.get(counted), plain.get(counted), 'one format leaves the other as it was')
+	t.equal(preferring.type, plain.type)
+})
+
+void t.test('requests count by what the gateway knows, whatever they ask for', async (t) => {
+	await gateway.request('GET', '/healthz')
+	await gateway.request('GET', '/v1/agents/ada')
+	const stream = await openStream(gateway.url)
+	stream.close()
+	const before = await scrape(gateway)
+	t.ok(before.get('svc_http_requests_total{method="GET",route="/v1/events/stream",status="200"}'))
+	t.ok(before.get('svc_http_requests_total{method="GET",route="/v1/agents/{name}",status="200"}'))
+	const odd = async (n: number): Promise<void> => {
+		await Promise.all([
+			gateway.request('GET', `/odd/${n}`),
+			gateway.request('GET', `/v1/agents/nobody-${n}?x=${n}`, { headers: { 'x-request-id': `id-${n}` } }),
+			gateway.request('PROPFIND', `/%zz${n}`),
+			gateway.request('PURGE', `/v1/agents/${n}`),
+		])
+	}
+	await odd(0)
+	const count = (await scrape(gateway)).samples.size
+	for (let n = 1; n <= 50; n++) await odd(n)
+	const after = await scrape(gateway)
+	t.equal(after.samples.size, count)
+	t.equal(after.get('svc_http_requests_total{method="GET",route="/v1/agents/{name}",status="404"}'), 51)
+	t.equal(after.get('svc_http_requests_total{method="other",route="none",status="404"}'), 102)
+	t.notMatch(after.text, /odd|nobody|PROPFIND/)
+})
+
+void t.test('a run that waits over a restart, and the questions that are open', async (t) => {
+	const home = makeHome({ config: '{}\n' })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const before = await startGateway({ home })
+	const ada = await follow(t, before, 'ada')
+	const run_id = await ada.start('/tool ask {"question": "Which?"}')
+	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
+	await ada.heard(run_id, 'run.paused')
+	await ada.start('behind it')
+	await reads(before, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1, svc_runs_active: 0 })
+	await before.stop()
+
+	const after = await startGateway({ home })
+	t.teardown(() => after.stop())
+	await reads(after, { svc_runs_paused: 1, svc_runs_waiting: 1, svc_questions_open: 1 })
+	const again = await follow(t, after, 'ada')
+	await again.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
+	await reads(after, {
+		'svc_runs_total{outcome="completed",trigger="api"}': 2,
+		svc_runs_paused: 0,
+		svc_runs_waiting: 0,
+		svc_questions_open: 0,
+	})
+})
+
+void t.test('who may read them', async (t) => {
+	const strict = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => strict.stop())
+	const create = async (scopes: string[], token?: string): Promise<string> =>
+		(await strict.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })).body
+			.token
+	const all = await create(['*'])
+	const [events, agents] = [await create(['events:read'], all), await create(['agents:read'], all)]
+	const far = { headers: { 'x-forwarded-for': '203.0.113.9' } }
+	const status = async (options: object): Promise<number> => (await strict.request('GET', '/metrics', options)).status
+	t.equal(await status({}), 200, 'a local caller without a token')
+	t.equal(await status(far), 401, 'another one without')
+	t.equal(await status({ ...far, token: events }), 200)
+	t.equal(await status({ ...far, token: all }), 200)
+	t.equal(await status({ ...far, token: agents }), 403)
+	t.equal(await status({ token: agents }), 403, 'a token that is sent counts, from here too')
+	t.equal(await status({ token: 'svc_nonsense' }), 401)
+	t.equal((await strict.request('GET', '/v1/audit')).status, 401, 'this is of the metrics alone')
+})
+
+void t.test('switched off and on again', async (t) => {
+	const own = await startGateway({ config: '{}\n' })
+	t.teardown(() => own.stop())
+	const change = async (on: boolean): Promise<void> => {
+		writeFileSync(join(own.home, 'config/gateway.yaml'), `plugins: {metrics: ${on}}\n`)
+		await own.running.gateway.reload()
+	}
+	writeFileSync(join(own.home, 'config/gateway.yaml'), 'plugins: [\n')
+	await t.rejects(own.running.gateway.reload())
+	t.equal((await scrape(own)).get('svc_config_trouble'), 1)
+	for (let round = 1; round <= 2; round++) {
+		await scrape(own)
+		await change(false)
+		t.equal((await own.request('GET', '/metrics')).status, 404)
+		await change(true)
+		const now = await scrape(own)
+		t.equal(now.get('svc_generation'), 1 + 2 * round)
+		t.equal(now.get('svc_http_requests_total{method="GET",route="/metrics",status="200"}'), undefined, 'from the start')
+	}
+})

@@ -1,0 +1,198 @@
+/** What spans outlive, and what outlives them: restarts, reloads, collectors that are gone. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startCollector } from '../../support/collector.ts'
+import type { TestCollector, TestSpan } from '../../support/collector.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { follow } from '../../support/runs.ts'
+
+const env = { OTEL_BSP_SCHEDULE_DELAY: '20', OTEL_EXPORTER_OTLP_TIMEOUT: '300' }
+const collectorFor = async (t: Test): Promise<TestCollector> => {
+	const collector = await startCollector()
+	t.teardown(() => collector.stop())
+	return collector
+}
+const gatewayFor = async (t: Test, config: string, more: NodeJS.ProcessEnv = {}): Promise<TestGateway> => {
+	const gateway = await startGateway({ config, env: { ...env, ...more } })
+	t.teardown(() => gateway.stop())
+	return gateway
+}
+const traceOf = (run_id: string): string => run_id.replaceAll('-', '')
+const spansOf = ({ spans }: TestCollector, run_id: string): TestSpan[] =>
+	spans.filter(({ attributes }) => attributes['svc.run.id'] === run_id)
+const metric = async (gateway: TestGateway, name: string): Promise<number> => {
+	const { body } = await gateway.request<string>('GET', '/metrics')
+	return Number(
+		body
+			.split('\n')
+			.find((line) => line.startsWith(`${name} `))
+			?.slice(name.length + 1),
+	)
+}
+const until = async (condition: () => Promise<boolean>): Promise<void> => {
+	while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+void t.test('a run that waits over a restart goes on in its trace', async (t) => {
+	const collector = await collectorFor(t)
+	const home = makeHome({ config: `tracing: {endpoint: "${collector.url}"}\n` })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const before = await startGateway({ home, env })
+	const ada = await follow(t, before, 'ada')
+	const run_id = await ada.start('/tool ask {"question": "Which?"}')
+	const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
+	await ada.heard(run_id, 'run.paused')
+	const other = await ada.start('waits behind it')
+	const bob = await follow(t, before, 'bob')
+	const parent = await bob.start('/tool subagent.spawn {"prompt": "/tool ask {\\"question\\": \\"What?\\"}"}')
+	const asked = await bob.stream.waitFor('question.asked')
+	const child = String(asked.run_id)
+	await bob.heard(child, 'run.paused')
+	await before.stop()
+
+	t.match(spansOf(collector, run_id), [
+		{ id: traceOf(run_id).slice(16), links: [], attributes: { 'svc.run.outcome': 'interrupted' }, status: 0 },
+	])
+	const after = await startGateway({ home, env })
+	t.teardown(() => after.stop())
+	const again = await follow(t, after, 'ada')
+	await again.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
+	await again.ended(run_id)
+	const further = await collector.span((span) => span.attributes['svc.run.id'] === run_id && span.links.length > 0)
+	t.match(further, {
+		trace: traceOf(run_id),
+		parent: '',
+		name: 'invoke_agent ada',
+		links: [{ trace: traceOf(run_id), id: traceOf(run_id).slice(16) }],
+		attributes: { 'svc.run.outcome': 'completed', 'svc.run.trigger': 'api' },
+	})
+	t.not(further.id, further.links[0]?.id)
+	t.strictSame(
+		collector.spans.filter(({ parent }) => parent === further.id).map(({ name }) => name),
+		['chat offline'],
+	)
+	const queued = await collector.span((span) => span.attributes['svc.run.id'] === other)
+	t.strictSame(queued.links, [], 'one that had not begun begins as any other')
+
+	const rest = await follow(t, after, 'bob')
+	await rest.call(`ask-responses/${String(asked.payload.question_id)}`, { answer: 'That.' })
+	await rest.ended(parent)
+	const trace = traceOf(parent)
+	const goesOn = (id: string) => collector.span((span) => span.attributes['svc.run.id'] === id && span.links.length > 0)
+	t.match(await goesOn(parent), { trace, parent: '', links: [{ trace, id: trace.slice(16) }] })
+	t.match(await goesOn(child), { trace, parent: trace.slice(16), links: [{ trace, id: traceOf(child).slice(16) }] })
+})
+
+void t.test('a reload moves the spans to another collector, a run under way too', async (t) => {
+	const [first, second] = [await collectorFor(t), await collectorFor(t)]
+	const gateway = await gatewayFor(t, `tracing: {endpoint: "${first.url}"}\n`)
+	const change = async (config: string): Promise<void> => {
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
+		await gateway.running.gateway.reload()
+	}
+	const ada = await follow(t, gateway, 'ada')
+	const asking = await ada.start('/tool ask {"question": "Which?"}')
+	const { question_id } = (await ada.heard(asking, 'question.asked')).payload
+	await ada.heard(asking, 'run.paused')
+
+	await change(`tracing: {endpoint: "${second.url}", content: true}\n`)
+	t.match(spansOf(first, asking), [{ attributes: { 'svc.run.outcome': 'interrupted' } }])
+	await ada.call(`ask-responses/${String(question_id)}`, { answer: 'This.' })
+	await ada.ended(asking)
+	await second.span((span) => span.attributes['svc.run.id'] === asking && span.links.length > 0)
+	t.equal(spansOf(first, asking).length, 1)
+
+	await change('tracing: {endpoint: null}\n')
+	const unheard = [await ada.complete('nobody hears this')]
+	await change(`tracing: {endpoint: "${second.url}", sample_ratio: 0}\n`)
+	unheard.push(await ada.complete('nor this'))
+	await change(`tracing: {endpoint: "${second.url}"}\n`)
+	const run_id = await ada.complete('but this')
+	await second.span((span) => span.attributes['svc.run.id'] === run_id)
+	for (const one of unheard) t.strictSame(spansOf(second, one), [])
+})
+
+void t.test('prompts, answers and arguments go along only where that is wanted, without secrets', async (t) => {
+	const collector = await collectorFor(t)
+	const gateway = await gatewayFor(t, `tracing: {endpoint: "${collector.url}", content: true}\n`)
+	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
+	const { body } = await gateway.request('POST', '/v1/vault/secrets', {
+		body: { name: 'DOOR', value: 'open-sesame-1234' },
+	})
+	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: body.id } })
+	await ada.complete('/tool vault.read {"name": "DOOR"}')
+	const run_id = await ada.complete('/tool memory.store {"content": "the door says open-sesame-1234"}')
+	const run = await collector.span(({ attributes }) => attributes['svc.run.id'] === run_id)
+	t.match(run.attributes, {
+		'gen_ai.system_instructions': '[{"type":"text","content":"You are Ada."}]',
+		'gen_ai.input.messages':
+			/^\[\{"role":"user","parts":\[\{"type":"text","content":"\/tool memory\.store .*\[redacted:DOOR\]/,
+		'gen_ai.output.messages': /^\[\{"role":"assistant",/,
+	})
+	const tool = collector.spans.find(({ parent, name }) => parent === run.id && name === 'execute_tool memory.store')
+	t.match(tool?.attributes, {
+		'gen_ai.tool.call.arguments': '{"content": "the door says [redacted:DOOR]"}',
+		'gen_ai.tool.call.result': /"id"/,
+	})
+	t.notMatch(JSON.stringify(collector.spans.map(({ attributes }) => attributes)), 'open-sesame')
+})
+
+void t.test('a collector that is gone, silent or annoyed costs no run anything', async (t) => {
+	const collector = await collectorFor(t)
+	const gone = await startCollector()
+	await gone.stop()
+	const gateway = await gatewayFor(t, `tracing: {endpoint: "${gone.url}"}\n`)
+	const ada = await follow(t, gateway, 'ada')
+	const plugin = async (): Promise<string | null> =>
+		(await gateway.request('GET', '/v1/plugins')).body.find(({ name }: { name: string }) => name === 'tracing')
+			.last_error
+	await ada.complete('hello')
+	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="dropped"}')) >= 2)
+	t.match(await plugin(), /^spans cannot be delivered: .*ECONNREFUSED/)
+
+	const change = async (config: string): Promise<void> => {
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), config)
+		await gateway.running.gateway.reload()
+	}
+	collector.answer = 400
+	await change(`tracing: {endpoint: "${collector.url}"}\n`)
+	await ada.complete('hello')
+	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="dropped"}')) >= 2)
+	t.type(await plugin(), 'string')
+	collector.answer = 200
+	await ada.complete('hello')
+	await until(async () => (await metric(gateway, 'svc_trace_spans_total{outcome="sent"}')) >= 2)
+	t.equal(await plugin(), null)
+
+	collector.answer = 'silent'
+	const count = collector.requests.length
+	await ada.complete('hello')
+	await until(async () => collector.requests.length > count)
+	await ada.complete('runs go on')
+	await change('tracing: {endpoint: null}\n')
+	t.equal(await plugin(), null, 'nor is it waited for')
+})
+
+void t.test('the environment names collector, headers and service; nonsense there switches it off', async (t) => {
+	const collector = await collectorFor(t)
+	const gateway = await gatewayFor(t, '{}\n', {
+		OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
+		OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=lab%201,authorization=Bearer%20abc',
+	})
+	const ada = await follow(t, gateway, 'ada')
+	const run_id = await ada.complete('hello')
+	await collector.span(({ attributes }) => attributes['svc.run.id'] === run_id)
+	t.match(collector.requests[0], { path: '/own/path', headers: { 'x-tenant': 'lab 1', authorization: 'Bearer abc' } })
+
+	const other = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: 'not an address' })
+	const { body } = await other.request('GET', '/v1/plugins')
+	t.match(body.find(({ name }: { name: string }) => name === 'tracing').last_error, /must be an address/)
+	const off = await gatewayFor(t, '{}\n', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SDK_DISABLED: 'true' })
+	const before = collector.requests.length
+	await (await follow(t, off, 'bob')).complete('hello')
+	t.ok(Number.isNaN(await metric(off, 'svc_trace_spans_total{outcome="sent"}')), 'and counts none')
+	t.equal(collector.requests.length, before)
+})

@@ -1,0 +1,133 @@
+/** What the events of runs mean for spans, where the gateway would take long to bring them about. */
+import { trace } from '@opentelemetry/api'
+import t from 'tap'
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { collectorOf } from '../../../plugins/tracing/collector.ts'
+import { traceRuns } from '../../../plugins/tracing/runs.ts'
+import type { KnownRun } from '../../../plugins/tracing/runs.ts'
+import type { SpanStart } from '../../../plugins/tracing/tracer.ts'
+
+const none = { endpoint: null }
+
+interface Told extends SpanStart {
+	ended?: number
+	attributes: Record<string, unknown>
+}
+
+/** A tracer that keeps what it is told. */
+function record(options: Partial<Parameters<typeof traceRuns>[0]> = {}) {
+	const spans: Told[] = []
+	let ids = 0
+	const runs = traceRuns({
+		content: false,
+		failed(error) {
+			throw error
+		},
+		recordOf: () => Promise.reject(new Error('nobody knows it')),
+		...options,
+		tracer: {
+			begin(start) {
+				const told: Told = { ...start, attributes: { ...start.attributes } }
+				spans.push(told)
+				const spanId = start.id ?? String(++ids).padStart(16, '0')
+				const span = trace.wrapSpanContext({ traceId: start.trace, spanId, traceFlags: 1 })
+				span.setAttribute = (name, value) => {
+					told.attributes[name] = value
+					return span
+				}
+				span.end = (at) => void (told.ended = Number(at))
+				return span
+			},
+		},
+	})
+	let clock = 0
+	const hear = (run_id: string, event_type: string, payload: Record<string, unknown> = {}): void => {
+		const timestamp = new Date(++clock).toISOString()
+		const event: EventEnvelope = { event_id: '', timestamp, agent_id: 'ada', run_id, sequence: 1, event_type, payload }
+		runs.heard(event)
+	}
+	return { spans, runs, hear }
+}
+
+const id = (n: number): string => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+void t.test('of too many open runs, the one ends that went on the longest ago', (t) => {
+	const { spans, hear } = record({ limit: 3 })
+	for (const n of [1, 2, 3]) hear(id(n), 'run.started')
+	hear(id(1), 'run.paused')
+	hear(id(1), 'run.resumed', { reason: 'answer' })
+	hear(id(4), 'run.started')
+	t.strictSame(
+		spans.map(({ ended, attributes }) => [ended, attributes['svc.run.outcome']]),
+		[
+			[undefined, undefined],
+			[6, 'cut'],
+			[undefined, undefined],
+			[undefined, undefined],
+		],
+	)
+	t.end()
+})
+
+void t.test('a run that is met in the middle waits for its record, in order', async (t) => {
+	const known: KnownRun = {
+		agent: 'ada',
+		conversation: 'c',
+		trigger: 'subagent',
+		started_at: 'then',
+		parent: { run_id: id(1), depth: 2 },
+		family: id(9),
+	}
+	const { spans, hear } = record({ recordOf: async () => known })
+	hear(id(2), 'model.request', { provider: 'lab', model: 'm', step: 2 })
+	hear(id(2), 'model.response', { model: 'm', finish_reason: 'stop', usage: { input_tokens: 1, output_tokens: 2 } })
+	hear(id(2), 'run.completed', {})
+	t.strictSame(spans, [])
+	await settled()
+	const trace = id(9).replaceAll('-', '')
+	t.match(spans, [
+		{ name: 'invoke_agent ada', trace, parent: id(1).replaceAll('-', '').slice(16), ended: 3 },
+		{ name: 'chat m', trace, ended: 2 },
+	])
+	t.match(spans[0]?.links, [{ context: { traceId: trace, spanId: id(2).replaceAll('-', '').slice(16) } }])
+	t.end()
+})
+
+void t.test('what cannot be placed makes no span', async (t) => {
+	const { spans, runs, hear } = record()
+	hear(id(1), 'run.queued')
+	hear(id(1), 'run.stopped') // of a run that nobody knows any more
+	hear(id(2), 'message.assistant', { content: 'late' })
+	hear(id(3), 'primitive.result', { call_id: 'x' })
+	await settled()
+	t.strictSame(spans, [])
+	hear(id(4), 'run.started', { parent_run_id: id(1) })
+	runs.end()
+	await settled()
+	t.strictSame(spans, [], 'nor what comes too late')
+	t.end()
+})
+
+void t.test('the collector, by file and environment', (t) => {
+	const urlOf = (endpoint: string | null, env: NodeJS.ProcessEnv = {}) => collectorOf({ endpoint }, env, '1')?.url
+	t.equal(urlOf(null), undefined)
+	t.equal(urlOf('http://a:4318'), 'http://a:4318/v1/traces')
+	t.equal(urlOf('http://a:4318/v1/traces'), 'http://a:4318/v1/traces')
+	t.equal(urlOf('https://a/otel/'), 'https://a/otel/v1/traces')
+	const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://b:1', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c:1/x' }
+	t.equal(urlOf(null, env), 'http://c:1/x')
+	t.equal(urlOf('http://a:1', env), 'http://a:1/v1/traces', 'the file goes before the environment')
+	t.equal(urlOf(null, { OTEL_EXPORTER_OTLP_ENDPOINT: '' }), undefined, 'empty is as good as none')
+	t.equal(urlOf(null, { ...env, OTEL_TRACES_EXPORTER: 'none' }), undefined)
+	for (const wrong of ['ftp://a', 'http://', 'unix:/x']) t.throws(() => urlOf(wrong), { code: 'config_invalid' }, wrong)
+	t.match(
+		collectorOf(
+			none,
+			{ ...env, OTEL_EXPORTER_OTLP_HEADERS: 'a=1, broken ,b=%zz,c=x=y', OTEL_BSP_SCHEDULE_DELAY: '-1' },
+			'1',
+		),
+		{ headers: { a: '1', b: '%zz', c: 'x=y' }, delay_ms: 2_000, resource: { 'service.name': 'agent-gateway' } },
+	)
+	t.end()
+})

@@ -1,0 +1,64 @@
+/** The way from an ended span to the collector, and what does not get through. */
+import { SpanKind } from '@opentelemetry/api'
+import t from 'tap'
+import type { Test } from 'tap'
+import { openTracer } from '../../../plugins/tracing/tracer.ts'
+import type { Tracer } from '../../../plugins/tracing/tracer.ts'
+import { startCollector } from '../../support/collector.ts'
+import type { TestCollector } from '../../support/collector.ts'
+
+interface Opened {
+	collector: TestCollector
+	tracer: Tracer
+	told: (string | null)[]
+}
+
+async function open(t: Test, sample_ratio = 1): Promise<Opened> {
+	const collector = await startCollector()
+	t.teardown(() => collector.stop())
+	const told: (string | null)[] = []
+	const tracer = openTracer({
+		collector: { url: `${collector.url}/v1/traces`, headers: {}, resource: {}, delay_ms: 10, timeout_ms: 300 },
+		version: '1',
+		sample_ratio,
+		trouble: (message) => void told.push(message),
+	})
+	return { collector, tracer, told }
+}
+
+/** Spans of one trace each; ids as of runs. */
+function make(tracer: Tracer, count: number): void {
+	for (let n = 1; n <= count; n++) {
+		const trace = `01990000${'0'.repeat(8)}8000${(n * 2_654_435).toString(16).padStart(12, '0')}`
+		tracer.begin({ name: 'x', kind: SpanKind.INTERNAL, at: n, trace, attributes: {} }).end(n + 1)
+	}
+}
+
+void t.test('what waits has a bound, and what is beyond it is counted', async (t) => {
+	const { collector, tracer, told } = await open(t)
+	collector.answer = 'silent'
+	make(tracer, 10_000)
+	const { dropped } = tracer.stats()
+	t.ok(dropped > 5_000 && dropped < 10_000, `${dropped} at once`)
+	await tracer[Symbol.asyncDispose]()
+	t.equal(tracer.stats().sent, 0)
+	t.ok(told.length <= 1, 'and told of once')
+	make(tracer, 1)
+	t.pass('nobody minds a span that comes later')
+})
+
+void t.test('all that is left goes out in the end', async (t) => {
+	const { collector, tracer, told } = await open(t)
+	make(tracer, 3_000)
+	await tracer[Symbol.asyncDispose]()
+	t.strictSame(tracer.stats(), { sent: 3_000, dropped: 0 })
+	t.equal(new Set(collector.spans.map(({ id }) => id)).size, 3_000)
+	t.strictSame(told, [])
+})
+
+void t.test('a share of the traces', async (t) => {
+	const { collector, tracer } = await open(t, 0.25)
+	make(tracer, 2_000)
+	await tracer[Symbol.asyncDispose]()
+	t.ok(collector.spans.length > 200 && collector.spans.length < 900, String(collector.spans.length))
+})

@@ -1,0 +1,139 @@
+/** A collector of OpenTelemetry: takes OTLP over HTTP as JSON, and answers as a test wants. */
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface TestSpan {
+	trace: string
+	id: string
+	/** Empty for one at the top. */
+	parent: string
+	name: string
+	/** 1 internal, 3 client. */
+	kind: number
+	/** Nanoseconds since 1970. */
+	start: bigint
+	end: bigint
+	attributes: Record<string, unknown>
+	events: { name: string; attributes: Record<string, unknown> }[]
+	links: { trace: string; id: string }[]
+	/** 0 unset, 2 error. */
+	status: number
+}
+
+export interface TestCollector {
+	/** For `tracing.endpoint`. */
+	url: string
+	/** Of all batches that were taken. */
+	spans: TestSpan[]
+	/** Of the sender, as the last batch has it. */
+	resource: Record<string, unknown>
+	requests: { path: string; headers: IncomingHttpHeaders }[]
+	/** Status of the next answers; `silent` answers nothing. */
+	answer: number | 'silent'
+	/** The span that a test of yours lets through, also one that came before. */
+	span(wanted: (span: TestSpan) => boolean): Promise<TestSpan>
+	stop(): Promise<void>
+}
+
+const WAIT_LIMIT_MS = 15_000
+
+export async function startCollector(port = 0): Promise<TestCollector> {
+	const checks = new Set<() => void>()
+	const server = createServer((request, response) => {
+		const parts: Buffer[] = []
+		request.on('data', (part: Buffer) => parts.push(part))
+		request.on('end', () => {
+			collector.requests.push({ path: request.url ?? '', headers: request.headers })
+			if (collector.answer === 'silent') return
+			if (collector.answer === 200) take(collector, JSON.parse(Buffer.concat(parts).toString()) as Batch)
+			response.writeHead(collector.answer, { 'content-type': 'application/json' }).end('{}')
+			for (const check of checks) check()
+		})
+	})
+	await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+	const collector: TestCollector = {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		spans: [],
+		resource: {},
+		requests: [],
+		answer: 200,
+		span(wanted) {
+			const { promise, resolve, reject } = Promise.withResolvers<TestSpan>()
+			const check = (): void => {
+				const found = collector.spans.find(wanted)
+				if (found) resolve(found)
+			}
+			const names = (): string => collector.spans.map(({ name }) => name).join(', ')
+			const timer = setTimeout(() => reject(new Error(`no such span; there are: ${names()}`)), WAIT_LIMIT_MS)
+			checks.add(check)
+			check()
+			return promise.finally(() => {
+				clearTimeout(timer)
+				checks.delete(check)
+			})
+		},
+		async stop() {
+			const closed = new Promise((resolve) => server.close(resolve))
+			server.closeAllConnections()
+			await closed
+		},
+	}
+	return collector
+}
+
+interface Attribute {
+	key: string
+	value: Record<string, unknown>
+}
+
+interface Batch {
+	resourceSpans: { resource: { attributes: Attribute[] }; scopeSpans: { spans: WireSpan[] }[] }[]
+}
+
+interface WireSpan {
+	traceId: string
+	spanId: string
+	parentSpanId?: string
+	name: string
+	kind: number
+	startTimeUnixNano: string
+	endTimeUnixNano: string
+	attributes?: Attribute[]
+	events?: { name: string; attributes?: Attribute[] }[]
+	links?: { traceId: string; spanId: string }[]
+	status?: { code?: number }
+}
+
+function take(collector: TestCollector, { resourceSpans }: Batch): void {
+	for (const { resource, scopeSpans } of resourceSpans) {
+		collector.resource = valuesOf(resource.attributes)
+		for (const { spans } of scopeSpans) collector.spans.push(...spans.map(spanOf))
+	}
+}
+
+function spanOf(span: WireSpan): TestSpan {
+	return {
+		trace: span.traceId,
+		id: span.spanId,
+		parent: span.parentSpanId ?? '',
+		name: span.name,
+		kind: span.kind,
+		start: BigInt(span.startTimeUnixNano),
+		end: BigInt(span.endTimeUnixNano),
+		attributes: valuesOf(span.attributes),
+		events: (span.events ?? []).map(({ name, attributes }) => ({ name, attributes: valuesOf(attributes) })),
+		links: (span.links ?? []).map(({ traceId, spanId }) => ({ trace: traceId, id: spanId })),
+		status: span.status?.code ?? 0,
+	}
+}
+
+function valuesOf(attributes: Attribute[] = []): Record<string, unknown> {
+	return Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
+}
+
+function plain(value: Record<string, unknown>): unknown {
+	if ('arrayValue' in value)
+		return ((value.arrayValue as { values?: Record<string, unknown>[] }).values ?? []).map(plain)
+	return 'intValue' in value ? Number(value.intValue) : Object.values(value)[0]
+}
