@@ -15,10 +15,11 @@ export interface NewEvent {
 	payload: Record<string, unknown>
 }
 
-export interface ChatMessage {
-	role: 'user' | 'assistant'
-	content: string
-}
+/** A message of a conversation. Every call of a tool is followed by its result before anybody else speaks. */
+export type ChatMessage =
+	| { role: 'user'; content: string }
+	| { role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] }
+	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
 
 /** A tool as a model is told of it. */
 export interface ToolSpec {
@@ -42,6 +43,8 @@ export interface ModelOrder {
 	api_key?: string
 	temperature?: number
 	max_tokens?: number
+	/** Further settings under the names of OpenAI's chat completions, such as `top_p`; a provider without them leaves them. */
+	sampling?: Record<string, unknown>
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
 }
@@ -94,7 +97,13 @@ export interface RunOrder {
 	/** Earlier turns of the conversation, oldest first. */
 	history: ChatMessage[]
 	prompt: string
+	/** What was said since the prompt before this run began. */
+	since?: ChatMessage[]
 	tools: ToolSpec[]
+	/** Names of those tools whose calls end the run: whoever started it makes them. */
+	client_tools?: string[]
+	/** At most one call of those in an answer. */
+	one_call?: boolean
 	journal: Step[]
 	limits: RunLimits
 	/** What is left of `limits.wall_time_s`. */
@@ -104,7 +113,7 @@ export interface RunOrder {
 }
 
 export type RunOutcome =
-	/** `answer` is the final model answer, not yet journalled. */
+	/** `answer` is the final model answer, not yet journalled. Its calls, where it has any, are of the client's tools. */
 	| { status: 'completed'; answer: ModelAnswer; usage: Usage }
 	| { status: 'paused'; waits_for: string }
 	| { status: 'stopped' }

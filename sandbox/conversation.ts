@@ -1,12 +1,10 @@
-import type { RunOrder, Step, ToolCallRequest } from '../core/protocol.ts'
+import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest } from '../core/protocol.ts'
 import type { Turn } from './models/provider.ts'
 
 /** The whole conversation as it stands after the given steps: earlier turns, the prompt, and what the run did so far. */
 export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
-	const turns: Turn[] = order.history.map(({ role, content }) =>
-		role === 'user' ? { role, content } : { role, content, tool_calls: [] },
-	)
-	turns.push({ role: 'user', content: order.prompt })
+	const turns: Turn[] = order.history.map(turnOf)
+	turns.push({ role: 'user', content: order.prompt }, ...(order.since ?? []).map(turnOf))
 	const names = new Map<string, string>()
 	for (const step of journal) {
 		if (step.kind === 'model') {
@@ -21,6 +19,27 @@ export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[
 	return turns
 }
 
+function turnOf(message: ChatMessage): Turn {
+	return message.role === 'assistant' ? { ...message, tool_calls: message.tool_calls ?? [] } : message
+}
+
+/**
+ * An answer in two: what the run goes on with, and what it then ends with, where a tool of the client's is called. The
+ * second part is told as an answer of its own, so that each call is followed by its result.
+ */
+export function splitCalls(
+	answer: ModelAnswer,
+	{ client_tools = [], one_call }: Pick<RunOrder, 'client_tools' | 'one_call'>,
+): { own: ModelAnswer; last?: ModelAnswer } {
+	const isClients = ({ name }: ToolCallRequest): boolean => client_tools.includes(name)
+	const clients = answer.tool_calls.filter(isClients).slice(0, one_call ? 1 : undefined)
+	if (clients.length === 0) return { own: answer }
+	const own = { ...answer, tool_calls: answer.tool_calls.filter((call) => !isClients(call)) }
+	if (own.tool_calls.length === 0) return { own, last: { ...answer, tool_calls: clients } }
+	const usage = { input_tokens: 0, output_tokens: 0 } // counted with the first part
+	return { own, last: { ...answer, content: '', tool_calls: clients, usage } }
+}
+
 /** The first call of the latest model answer that has no result yet. */
 export function nextCall(journal: readonly Step[]): ToolCallRequest | undefined {
 	const finished = new Set<string>()
@@ -32,14 +51,19 @@ export function nextCall(journal: readonly Step[]): ToolCallRequest | undefined 
 }
 
 /** Some servers number the calls of every answer anew; a result must say to which call of the run it belongs. */
-export function withUniqueIds(calls: ToolCallRequest[], journal: readonly Step[]): ToolCallRequest[] {
+export function withUniqueIds(
+	calls: ToolCallRequest[],
+	journal: readonly Step[],
+	since: readonly ChatMessage[] = [],
+): ToolCallRequest[] {
 	const taken = new Set<string>()
 	let answers = 0
-	for (const step of journal) {
-		if (step.kind !== 'model') continue
+	const take = (made: readonly ToolCallRequest[]): void => {
 		answers++
-		for (const call of step.answer.tool_calls) taken.add(call.id)
+		for (const call of made) taken.add(call.id)
 	}
+	for (const message of since) if (message.role === 'assistant') take(message.tool_calls ?? [])
+	for (const step of journal) if (step.kind === 'model') take(step.answer.tool_calls)
 	return calls.map((call, at) => {
 		let { id } = call
 		if (id === '') id = `call_${answers + 1}_${at + 1}`

@@ -7,7 +7,7 @@
 import { Fault, toWire } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
 import type { Calls, Method, ModelAnswer, NewEvent, RunOrder, RunOutcome, Step } from '../core/protocol.ts'
-import { conversationOf, nextCall, withUniqueIds } from './conversation.ts'
+import { conversationOf, nextCall, splitCalls, withUniqueIds } from './conversation.ts'
 import { checkLimits, wallTimeExceeded } from './limits.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
@@ -55,11 +55,14 @@ async function goOn(
 	time: WallTime,
 ): Promise<RunOutcome> {
 	let elsewhere = order.tokens_elsewhere
+	/** Calls of the client's tools, once the calls beside them are made. */
+	let ending: ModelAnswer | undefined
 	const last = journal.at(-1)
 	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) return completed(last.answer, journal)
 	for (;;) {
 		const call = nextCall(journal)
 		time.check()
+		if (ending && !call) return completed(ending, [...journal, { kind: 'model', answer: ending }])
 		checkLimits(order.limits, journal, call ? 'tool' : 'model', elsewhere)
 		if (call) {
 			const reply = await io.call('tool', { call })
@@ -69,10 +72,12 @@ async function goOn(
 			continue
 		}
 		const answer = await ask(order, journal, io, askModel, time)
-		if (answer.tool_calls.length === 0) return completed(answer, [...journal, { kind: 'model', answer }])
-		const receipt = await io.call('model', { answer })
+		const { own, last = own } = splitCalls(answer, order)
+		if (own.tool_calls.length === 0) return completed(last, [...journal, { kind: 'model', answer: last }])
+		const receipt = await io.call('model', { answer: own })
 		elsewhere = receipt?.tokens_elsewhere ?? elsewhere
-		journal.push({ kind: 'model', answer: receipt?.answer ?? answer })
+		journal.push({ kind: 'model', answer: receipt?.answer ?? own })
+		if (last !== own) ending = last
 	}
 }
 
@@ -95,7 +100,7 @@ async function ask(
 	time.check()
 	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
 	const { answer } = reply
-	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal) }
+	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal, order.since) }
 }
 
 function completed(answer: ModelAnswer, journal: Step[]): RunOutcome {

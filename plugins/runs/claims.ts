@@ -4,6 +4,7 @@ import type { Lease } from '../../core/store/ports.ts'
 import type { RunSettings } from './contract.ts'
 import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
+import { aboutJob } from './records.ts'
 
 /** Before a run is tried again whose log or record could not be written. */
 const RETRY_MS = 5_000
@@ -17,19 +18,22 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	const free = (): number => (ctx.gateway.state() === 'draining' ? 0 : ctx.pool.capacity)
 	for await (const lease of ctx.queue.claim(free, ctx.signal)) {
 		take(ctx, lease).catch((error: unknown) =>
-			ctx.log.error({ err: error, job: lease.job.id }, 'a job could not be given back'),
+			ctx.log.error({ err: error, ...aboutJob(lease.job) }, 'a job could not be given back'),
 		)
 	}
 }
 
 async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
-	const { run_id, uid } = lease.job.body as unknown as IndexEntry & { run_id: string }
+	const { run_id, uid, agent } = lease.job.body as unknown as IndexEntry & { run_id: string }
 	try {
 		await execute(ctx, uid, run_id)
 		await lease.ack()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // goes on after the next start
-		ctx.log.error({ err: error, run_id }, `a run could not be carried on, it is tried again: ${messageOf(error)}`)
+		ctx.log.error(
+			{ err: error, run_id, agent },
+			`a run could not be carried on, it is tried again: ${messageOf(error)}`,
+		)
 		await lease.release(RETRY_MS)
 	}
 }

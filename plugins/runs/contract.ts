@@ -1,6 +1,14 @@
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText } from '../../core/plugin.ts'
-import type { NewEvent, RunLimits, Usage } from '../../core/protocol.ts'
+import type {
+	ChatMessage,
+	ModelOrder,
+	NewEvent,
+	RunLimits,
+	ToolCallRequest,
+	ToolSpec,
+	Usage,
+} from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
@@ -13,8 +21,12 @@ export interface RunRecord {
 	/** Runs of one conversation go one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `chat`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
+	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
 	trigger: string
+	/** The HTTP request in whose course it was started, where there was one. */
+	request_id?: string
+	/** The caller's own span, as W3C Trace Context writes it. */
+	traceparent?: string
 	prompt: string
 	/** In place of the agent's own, where the run has one. */
 	persona?: string
@@ -28,10 +40,16 @@ export interface RunRecord {
 	waited_by?: string[]
 	/** `none`: the model is offered no tools. */
 	tools?: 'none'
+	/** It was given something for itself; see `Given`. */
+	given?: true
+	/** It goes on with the prompt of an earlier run that ended with `tool_calls`. */
+	goes_on?: true
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
 	answer: string | null
+	/** What a completed run ended with, where that were calls of tools of `Given`: whoever started it makes them. */
+	tool_calls?: ToolCallRequest[]
 	usage: Usage
 	error: WireError | null
 	/** Open while the run is paused, unless it waits for another run. */
@@ -62,6 +80,23 @@ export interface Message {
 	timestamp: string
 }
 
+/** What a run is given for itself alone, beside what its agent and its conversation have. Kept until it ends. */
+export interface Given {
+	/** Earlier messages, in place of those of the conversation's earlier runs. */
+	history?: ChatMessage[]
+	/** What was said since the prompt: answers that called tools, and the results of all those calls. */
+	since?: ChatMessage[]
+	/**
+	 * Tools of whoever starts the run. A call of one ends the run, which is then completed and has `tool_calls`. Names are
+	 * 1-64 of `a-z A-Z 0-9 _ -`, and no other tool of the agent may have them.
+	 */
+	tools?: ToolSpec[]
+	/** At most one call of those in an answer. */
+	one_call?: boolean
+	/** For every model that it calls; of two `max_tokens` the smaller one counts. */
+	model?: Pick<ModelOrder, 'temperature' | 'max_tokens' | 'sampling'>
+}
+
 export interface StartRequest {
 	prompt: string
 	trigger: string
@@ -78,6 +113,7 @@ export interface StartRequest {
 	parent?: { run_id: string; depth: number }
 	/** `none`: the model is offered no tools. */
 	tools?: 'none'
+	given?: Given
 	/**
 	 * Writes that become durable together with the run, or not at all: at most 90, in the agent's scope. Asked again where
 	 * somebody was faster. What it throws refuses the run.
@@ -85,11 +121,27 @@ export interface StartRequest {
 	also?(run_id: string): Promise<Op[]>
 }
 
+/** How many runs of all agents have not ended, by what they do, and for how many answers they wait. */
+export interface RunCensus {
+	/** At work, or about to be. */
+	active: number
+	/** Behind another run of their conversation. */
+	waiting: number
+	/** Until a question is answered or another run has ended. */
+	paused: number
+	questions: number
+}
+
 export interface Runs {
 	/** Durable when it settles. Throws `queue_full` where too many runs of the conversation wait. */
 	start(agent: AgentRef, request: StartRequest): Promise<RunRecord>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
+	/**
+	 * What a run that has ended did after its prompt, and what came before it in `since`: for a run that goes on with it.
+	 * Empty where it has not ended, where that is forgotten, or would be more than 1 Mi characters. Throws `not_found`.
+	 */
+	progress(run_id: string): Promise<ChatMessage[]>
 	/** Newest first, those behind `before` where that is given. Fewer than `limit` where they are large: 8 Mi characters together. */
 	list(agent: AgentRef, options: { limit: number; before?: string; status?: RunStatus }): Promise<RunRecord[]>
 	/** Throws `conflict` where the run has ended already. True when it settles: nothing of it, or of what it started, goes on. */
@@ -113,6 +165,8 @@ export interface Runs {
 	isActive(run_id: string): Promise<boolean>
 	/** Is a run of the agent at work, or waiting for its turn? One that is paused is not. */
 	isBusy(agent: AgentRef): Promise<boolean>
+	/** Looks at every conversation that has a run, so it takes a while where there are many: not for each request. */
+	census(): Promise<RunCensus>
 	/** Messages of a conversation, oldest first; of the current session where none is named. `turns`: of the newest so many only. */
 	history(agent: AgentRef, conversation?: string, turns?: number): Promise<Message[]>
 	/** The current session of the API's runs. */

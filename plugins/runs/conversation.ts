@@ -70,7 +70,7 @@ export async function contextFor(store: Store, run: RunRecord): Promise<ChatMess
 	const turns: ChatMessage[][] = []
 	let characters = 0
 	for await (const earlier of newestFirst(store, { uid: run.agent_uid }, run.conversation, run.run_id)) {
-		if (earlier.answer === null) continue
+		if (earlier.answer === null || earlier.tool_calls) continue
 		characters += sizeOf(earlier)
 		if (characters > CONTEXT_CHARACTERS) break
 		turns.push([
@@ -130,8 +130,8 @@ async function* newestFirst(
 }
 
 function messagesOfRun(run: RunRecord, started_at: string): Message[] {
-	const messages: Message[] = [{ role: 'user', content: run.prompt, timestamp: started_at }]
-	if (run.answer !== null)
+	const messages: Message[] = run.goes_on ? [] : [{ role: 'user', content: run.prompt, timestamp: started_at }]
+	if (run.answer !== null && !run.tool_calls)
 		messages.push({ role: 'assistant', content: run.answer, timestamp: run.ended_at ?? started_at })
 	return messages
 }

@@ -5,7 +5,7 @@ import type { Job, Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
 import { endIn } from './journal.ts'
 import { keys } from './keys.ts'
-import { endRun, isEnded } from './records.ts'
+import { aboutJob, endRun, isEnded } from './records.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
 
@@ -59,6 +59,6 @@ export function enqueue({ queue, log }: Pick<Context, 'queue' | 'log'>, job: Job
 	queue
 		.enqueue(job)
 		.catch((error: unknown) =>
-			log.error({ err: error, job: job.id }, 'a run could not be queued; it goes on after the next start'),
+			log.error({ err: error, ...aboutJob(job) }, 'a run could not be queued; it goes on after the next start'),
 		)
 }

@@ -7,9 +7,19 @@
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
+import { withLogFields } from '../../core/log-context.ts'
+import type { LogFields } from '../../core/log-context.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
-import type { NewEvent, RunOrder, RunOutcome, Step, ToolCallRequest, ToolReply } from '../../core/protocol.ts'
+import type {
+	ModelOrder,
+	NewEvent,
+	RunOrder,
+	RunOutcome,
+	Step,
+	ToolCallRequest,
+	ToolReply,
+} from '../../core/protocol.ts'
 import type { JournalStep, RunLog } from '../../core/run-log.ts'
 import { callTool, specOf } from '../../core/toolbox.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -17,11 +27,11 @@ import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
 import type { Asks } from './asks.ts'
-import type { RunRecord, RunSettings } from './contract.ts'
+import type { Given, RunRecord, RunSettings } from './contract.ts'
 import { contextFor } from './conversation.ts'
 import { end, isOrphan, stopChildren } from './ending.ts'
 import { charge } from './family.ts'
-import { endIn, eventsOfAnswer } from './journal.ts'
+import { completedWith, endIn, eventsOfAnswer } from './journal.ts'
 import { keys } from './keys.ts'
 import { isEnded } from './records.ts'
 import { withRun } from './turns.ts'
@@ -54,18 +64,23 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string):
 			const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
 			turn.writes(log)
 			try {
-				return await executeOnce({ ctx, run, log, turn })
+				return await withLogFields(fieldsOf(run), () => executeOnce({ ctx, run, log, turn }))
 			} catch (error) {
 				// What can never be written will not be at the next try either, and each try asks the model again.
 				if (isFault(error, 'payload_too_large', 'invalid_request')) return await giveUp(ctx, run, turn, toWire(error))
 				// The thread died under it, perhaps because of another run: the journal has all that was done.
 				if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
-				ctx.log.warn({ run_id }, 'the thread of a run was lost; the run goes on from its journal')
+				ctx.log.warn(fieldsOf(run), 'the thread of a run was lost; the run goes on from its journal')
 			} finally {
 				log.close()
 			}
 		}
 	})
+}
+
+/** For the lines of the log that are about a run. */
+function fieldsOf({ run_id, agent, request_id }: RunRecord): LogFields {
+	return { run_id, agent, ...(request_id !== undefined && { request_id }) }
 }
 
 async function giveUp(ctx: Context<RunSettings>, run: RunRecord, turn: Turn, error: WireError): Promise<void> {
@@ -106,8 +121,14 @@ async function takeUp(work: Active): Promise<'goes on' | 'waits' | Final> {
 	const { run, agent, log, journal } = work
 	const { last, lastEvent } = log.journal
 	if (last === 0 || lastEvent?.event_type === 'run.queued') {
-		const { trigger, conversation, parent } = run
-		const payload = { trigger, conversation, ...(parent && { parent_run_id: parent.run_id }) }
+		const { trigger, conversation, parent, request_id, traceparent } = run
+		const payload = {
+			trigger,
+			conversation,
+			...(parent && { parent_run_id: parent.run_id }),
+			...(request_id !== undefined && { request_id }),
+			...(traceparent !== undefined && { traceparent }),
+		}
 		const events: NewEvent[] = [{ event_type: 'run.started', payload }]
 		const persona = run.persona ?? agent.persona
 		if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
@@ -147,8 +168,7 @@ async function think(work: Active): Promise<RunOutcome> {
 	let asWritten = new Map<string, ToolCallRequest>()
 	const handle = ctx.pool.execute(order, {
 		event(event) {
-			if (event.event_type !== 'model.request')
-				ctx.log.warn({ run_id: run.run_id, agent: run.agent, ...event.payload }, event.event_type)
+			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
 			watched(log.append([event]))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
@@ -178,7 +198,8 @@ async function think(work: Active): Promise<RunOutcome> {
 				interrupted: begun.has(call.id),
 			}
 			// Asked for now, not when the run began: a reload may have brought other tools.
-			const result = await callTool(await toolsOf(work), call, site, ctx.log)
+			// What asks for it is a thread, in whose course this run is but one.
+			const result = await withLogFields(fieldsOf(run), async () => callTool(await toolsOf(work), call, site, ctx.log))
 			work.waited_ms += asking.waited_ms
 			if (result.status === 'waits') return beginWait(work, call, result.wait)
 			return asking.waited_ms > 0 ? { ...result, waited_ms: asking.waited_ms } : result
@@ -219,8 +240,10 @@ async function compose(work: Active): Promise<RunOrder> {
 		)
 	}
 	const limits = { ...ctx.config.limits, ...agent.config.limits }
+	const given = run.given ? (await ctx.store.get<Given>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
+	const { since, tools: clients = [], one_call } = given ?? {}
 	const [history, tools, elsewhere] = await Promise.all([
-		contextFor(ctx.store, run),
+		given?.history ?? contextFor(ctx.store, run),
 		toolsOf(work),
 		charge(ctx.store, run, usageOf(journal)),
 	])
@@ -228,18 +251,26 @@ async function compose(work: Active): Promise<RunOrder> {
 		system: run.persona ?? agent.persona,
 		history,
 		prompt: run.prompt,
-		tools: tools.map(specOf),
+		...(since && { since }),
+		tools: [...tools.map(specOf), ...clients],
 		journal: journal.filter((step): step is Step => step.kind === 'model' || step.kind === 'tool'),
 	})
 	return {
 		run_id: run.run_id,
 		agent_id: run.agent,
-		models: orders,
+		models: given?.model ? orders.map((order) => adjusted(order, given.model)) : orders,
 		...told,
+		...(clients.length > 0 && { client_tools: clients.map(({ name }) => name), one_call: one_call ?? false }),
 		limits,
 		remaining_ms: Math.max(0, limits.wall_time_s * 1000 - run.active_ms),
 		...(elsewhere !== null && { tokens_elsewhere: elsewhere }),
 	}
+}
+
+/** What the operator has bounded stays so. */
+function adjusted(order: ModelOrder, { max_tokens, ...rest }: Given['model'] = {}): ModelOrder {
+	const tokens = Math.min(max_tokens ?? Infinity, order.max_tokens ?? Infinity)
+	return { ...order, ...rest, ...(tokens < Infinity && { max_tokens: tokens }) }
 }
 
 /** What the agent's model is told: without secrets, but those that a grant reveals to it, and those of `also`. */
@@ -270,11 +301,11 @@ async function finish({ ctx, run, log, turn }: Place, outcome: Final): Promise<v
 			const completed: NewEvent = { event_type: 'run.completed', payload: { usage } }
 			await writeEnd(log, [...eventsOfAnswer(answer), completed], { kind: 'model', answer })
 			await charge(ctx.store, run, usage)
-			return end(ctx, run, { status: 'completed', answer: answer.content, usage }, at)
+			return end(ctx, run, { status: 'completed', ...completedWith(answer), usage }, at)
 		}
 		case 'failed': {
 			const { error, usage } = outcome
-			ctx.log.warn({ run_id: run.run_id, agent: run.agent, code: error.code }, `a run failed: ${error.message}`)
+			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
 			await writeEnd(log, [{ event_type: 'run.failed', payload: { error: error.message, code: error.code, usage } }])
 			return end(ctx, run, { status: 'failed', error, usage }, at)
 		}

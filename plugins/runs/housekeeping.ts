@@ -54,6 +54,7 @@ async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<vo
 		if (entry && (await hasOpenChild(store, entry.value))) continue // the result will ask for it
 		if (entry) {
 			await store.delete(keys.family(value.uid, run_id))
+			if (entry.value.given) await store.delete(keys.given(value.uid, run_id))
 			await store.delete(keys.turn(value.uid, entry.value.conversation, run_id))
 			await store.delete(entry.key)
 		}

@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
-import type { ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
+import type { ChatMessage, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { JournalStep, RunLog } from '../../core/run-log.ts'
 import type { RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
@@ -26,7 +26,7 @@ export function endIn(log: RunLog): Ended | null {
 			const last = steps.at(-1)
 			return {
 				status: 'completed',
-				answer: last?.kind === 'model' ? last.answer.content : '',
+				...(last?.kind === 'model' ? completedWith(last.answer) : { answer: '' }),
 				usage: event.payload.usage as Usage,
 			}
 		}
@@ -41,6 +41,26 @@ export function endIn(log: RunLog): Ended | null {
 		default:
 			return null
 	}
+}
+
+/** What the record of a completed run says. */
+export function completedWith({ content, tool_calls }: ModelAnswer): Pick<RunRecord, 'answer' | 'tool_calls'> {
+	return { answer: content, ...(tool_calls.length > 0 && { tool_calls }) }
+}
+
+/** A journal as messages. */
+export function messagesIn(journal: JournalStep[]): ChatMessage[] {
+	const names = new Map<string, string>()
+	return journal.flatMap((step): ChatMessage[] => {
+		if (step.kind === 'model') {
+			const { content, tool_calls } = step.answer
+			for (const { id, name } of tool_calls) names.set(id, name)
+			return [{ role: 'assistant', content, tool_calls }]
+		}
+		if (step.kind !== 'tool') return []
+		const { call_id, ok, content } = step
+		return [{ role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content }]
+	})
 }
 
 /** What a run hears when one that it waited for has ended: nothing, unless that was a sub-agent. */

@@ -8,6 +8,8 @@ export const scopeOf = (uid: Uid): string => `agent:${uid}`
 
 export const keys = {
 	run: (uid: Uid, run: string): Key => [scopeOf(uid), 'run', run],
+	/** What a run was given for itself. */
+	given: (uid: Uid, run: string): Key => [scopeOf(uid), 'given', run],
 	/** Every run of an agent; ids sort by time. */
 	runs: (uid: Uid): Key => [scopeOf(uid), 'run'],
 	/** The runs of one conversation, in order. */

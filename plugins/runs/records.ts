@@ -8,7 +8,7 @@ import type { Lane } from './keys.ts'
 /** Others may be faster this often before we say that something is wrong. */
 const ATTEMPTS = 100
 
-export type Ended = Pick<RunRecord, 'status'> & Partial<Pick<RunRecord, 'answer' | 'error' | 'usage'>>
+export type Ended = Pick<RunRecord, 'status'> & Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'error' | 'usage'>>
 
 export function isEnded(status: RunStatus): boolean {
 	return status === 'completed' || status === 'failed' || status === 'stopped'
@@ -19,6 +19,11 @@ export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, af
 	// Going on makes a job of its own: the one that led to the pause may not be acknowledged yet.
 	const id = after === undefined ? run.run_id : `${run.run_id}:${after}`
 	return { id, body: { run_id: run.run_id, agent: run.agent, uid: run.agent_uid } }
+}
+
+/** For the log. */
+export function aboutJob({ id, body }: Job): Record<string, unknown> {
+	return { job: id, run_id: body.run_id, agent: body.agent }
 }
 
 /** Commits what `build` makes of the present state, again where somebody else changed it meanwhile. Null from `build` means: leave it. */
@@ -51,6 +56,8 @@ export async function endRun(store: Store, uid: string, run_id: string, ended: E
 		const run: RunRecord = { ...before, ...ended, question: null, ended_at: at }
 		const ops: Op[] = [{ key: entry.key, value: run, expect: entry.rev }]
 		const jobs: Job[] = []
+		// Whoever goes on with it needs that still.
+		if (run.given && !run.tool_calls) ops.push({ key: keys.given(uid, run_id), value: undefined })
 
 		for (const id of run.waited_by ?? []) {
 			const waiting = await store.get<RunRecord>(keys.run(uid, id))

@@ -12,12 +12,14 @@ const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
 const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
-const name = Joi.string().max(64).required().description('Name of the agent.')
-const runId = Joi.string().max(64).required().description('Id of the run.')
+const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const aRun = Joi.string().required().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
+const runId = aRun.max(64).description('Id of the run.')
+const aQuestion = Joi.string().required().example('0197a4c2-6827-7598-93dd-18495a6b7c8d')
 const asked = {
-	question_id: Joi.string().required(),
-	question: Joi.string().required(),
-	options: Joi.array().items(Joi.string()),
+	question_id: aQuestion,
+	question: Joi.string().required().example('May I order the book again?'),
+	options: Joi.array().items(Joi.string()).example(['yes', 'no']),
 }
 const run = Joi.object({
 	run_id: Joi.string().required(),
@@ -37,18 +39,41 @@ const run = Joi.object({
 	question: Joi.object(asked).allow(null).required(),
 	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
 	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
-}).id('Run')
+	request_id: Joi.string()
+		.allow(null)
+		.required()
+		.description('The request that started it: the X-Request-Id of its answer, and of its lines in the log.'),
+})
+	.id('Run')
+	.example({
+		run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+		agent: 'ada',
+		status: 'completed',
+		trigger: 'api',
+		conversation: '0197a4c2-6938-7609-84ee-295a6b7c8d9e',
+		prompt: 'Which books are due today?',
+		answer: 'Three books are due today.',
+		created_at: '2026-11-02T09:30:00.000Z',
+		started_at: '2026-11-02T09:30:00.012Z',
+		ended_at: '2026-11-02T09:30:04.250Z',
+		usage: { input_tokens: 212, output_tokens: 8 },
+		error: null,
+		question: null,
+		waits_for: null,
+		parent_run_id: null,
+		request_id: '0197a4c2-5d1b-7a11-8c4d-5e6f7a8b9c0d',
+	})
 const started = Joi.object({
-	run_id: Joi.string().required(),
-	agent: Joi.string().required(),
+	run_id: aRun,
+	agent: Joi.string().required().example('ada'),
 	status: Joi.valid('started').required(),
 })
 const message = Joi.object({
 	role: Joi.valid('user', 'assistant').required(),
-	content: Joi.string().allow('').required(),
+	content: Joi.string().allow('').required().example('Which books are due today?'),
 	timestamp: iso.required(),
 }).id('Message')
-const question = Joi.object({ ...asked, run_id: Joi.string().required(), asked_at: iso.required() }).id('Question')
+const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }).id('Question')
 
 export function routes(server: Server, ctx: Context<RunSettings>): void {
 	const runs = (): Runs => ctx.use('runs')
@@ -58,10 +83,12 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/runs',
 		options: {
+			id: 'startRun',
 			description: 'Start a run',
 			notes: 'The run goes on in the background; follow it at GET /v1/events/stream?run_id=…',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
+			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object({ name }),
 				headers: Joi.object({
@@ -71,7 +98,12 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 						.description('The same key within 24 hours means the same run.'),
 				}).unknown(),
 				payload: Joi.object({
-					prompt: Joi.string().min(1).max(PROMPT_LIMIT_BYTES, 'utf8').required().description('At most 100 KiB.'),
+					prompt: Joi.string()
+						.min(1)
+						.max(PROMPT_LIMIT_BYTES, 'utf8')
+						.required()
+						.description('At most 100 KiB.')
+						.example('Which books are due today?'),
 				})
 					.required()
 					.prefs(strict),
@@ -93,6 +125,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{name}/runs',
 		options: {
+			id: 'listRuns',
 			description: 'List the runs of an agent, newest first',
 			notes: 'A page may be shorter than its limit where runs are large; go on with `before` until one is empty.',
 			tags: ['api', 'runs'],
@@ -100,9 +133,9 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: {
 				params: Joi.object({ name }),
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50),
+					limit: Joi.number().integer().min(1).max(500).default(50).description('Runs of one page.'),
 					before: Joi.string().max(64).description('Go on behind this run_id.'),
-					status: Joi.valid(...statuses),
+					status: Joi.valid(...statuses).description('Only runs that are in this status.'),
 				}),
 			},
 			response: { status: { 200: Joi.array().items(run) } },
@@ -113,6 +146,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'GET',
 		path: '/v1/runs/{run_id}',
 		options: {
+			id: 'getRun',
 			description: 'Read a run',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
@@ -125,9 +159,11 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/runs/{run_id}/cancel',
 		options: {
+			id: 'cancelRun',
 			description: 'Cancel one run, and the sub-agents that it started',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
+			plugins: { openapi: { errors: [409] } },
 			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
 			response: { status: { 200: run } },
 		},
@@ -137,13 +173,16 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/stop',
 		options: {
+			id: 'stopAgent',
 			description: 'Cancel every run of the agent',
 			notes: 'When it answers, nothing of them goes on.',
 			tags: ['api', 'agents'],
 			auth: scoped('runs:write'),
 			validate: { params: Joi.object({ name }), payload: emptyBody() },
 			response: {
-				status: { 200: Joi.object({ agent: Joi.string().required(), status: Joi.valid('stopped').required() }) },
+				status: {
+					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('stopped').required() }),
+				},
 			},
 		},
 		handler: async (request) => {
@@ -156,12 +195,15 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/reset',
 		options: {
+			id: 'resetAgent',
 			description: 'Begin a new session: history and short-term memory are empty again',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name }), payload: emptyBody() },
 			response: {
-				status: { 200: Joi.object({ agent: Joi.string().required(), status: Joi.valid('reset').required() }) },
+				status: {
+					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('reset').required() }),
+				},
 			},
 		},
 		handler: async (request) => {
@@ -174,6 +216,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{name}/history',
 		options: {
+			id: 'getHistory',
 			description: 'Messages of the current session, or of another conversation, oldest first',
 			notes:
 				'The newest 1,000 turns, and no more than fit into 8 MiB. Of a conversation that the agent never had there are none.',
@@ -195,6 +238,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{name}/questions',
 		options: {
+			id: 'listQuestions',
 			description: 'Questions of the agent that wait for an answer, oldest first',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
@@ -207,17 +251,21 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/ask-responses/{question_id}',
 		options: {
+			id: 'answerQuestion',
 			description: 'Answer a question; its run goes on',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
+			plugins: { openapi: { errors: [409] } },
 			validate: {
-				params: Joi.object({ name, question_id: Joi.string().max(64).required() }),
-				payload: Joi.object({ answer: Joi.string().allow('').max(ANSWER_LIMIT_BYTES, 'utf8').required() })
+				params: Joi.object({ name, question_id: aQuestion.max(64).description('Id of the question.') }),
+				payload: Joi.object({
+					answer: Joi.string().allow('').max(ANSWER_LIMIT_BYTES, 'utf8').required().example('yes'),
+				})
 					.required()
 					.prefs(strict),
 			},
 			response: {
-				status: { 200: Joi.object({ question_id: Joi.string().required(), status: Joi.valid('answered').required() }) },
+				status: { 200: Joi.object({ question_id: aQuestion, status: Joi.valid('answered').required() }) },
 			},
 		},
 		handler: async (request) => {
@@ -230,12 +278,22 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 
 /** Actions without parameters take no body, or an empty object. */
 function emptyBody(): Joi.Schema {
-	return Joi.object({}).allow(null)
+	return Joi.object({}).allow(null).example({})
 }
 
 function view(record: RunRecord): Record<string, unknown> {
 	const { run_id, agent, status, trigger, conversation, prompt, answer } = record
-	const { created_at, started_at, ended_at, usage, error, question, waits_for = null, parent } = record
+	const {
+		created_at,
+		started_at,
+		ended_at,
+		usage,
+		error,
+		question,
+		waits_for = null,
+		parent,
+		request_id = null,
+	} = record
 	return {
 		run_id,
 		agent,
@@ -252,6 +310,7 @@ function view(record: RunRecord): Record<string, unknown> {
 		question,
 		waits_for,
 		parent_run_id: parent?.run_id ?? null,
+		request_id,
 	}
 }
 

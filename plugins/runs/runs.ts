@@ -2,16 +2,21 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { JournalStep } from '../../core/run-log.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
-import type { Question, RunRecord, Runs, RunSettings } from './contract.ts'
+import { censusOf } from './census.ts'
+import type { Given, Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { enqueue, stop } from './ending.ts'
-import { endIn } from './journal.ts'
+import { endIn, messagesIn } from './journal.ts'
 import { keys } from './keys.ts'
 import type { Lane } from './keys.ts'
 import { change, getRun, isEnded, jobOf } from './records.ts'
 import { takeIn } from './start.ts'
 import { settled, tellHolder, withFreeRun, withRun } from './turns.ts'
+
+/** Characters of what a run may go on with. */
+const PROGRESS_CHARACTERS = 1024 * 1024
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store, config } = ctx
@@ -52,6 +57,17 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async get(run_id) {
 			await settled(run_id)
 			return getRun(store, run_id)
+		},
+		async progress(run_id) {
+			await settled(run_id)
+			const { agent, agent_uid, status } = await getRun(store, run_id)
+			if (!isEnded(status)) return [] // its log is another's to write
+			const given = await store.get<Given>(keys.given(agent_uid, run_id))
+			const log = await ctx.events.openRun({ run_id, agent_id: agent })
+			log.close()
+			const done = messagesIn(log.journal.steps as JournalStep[])
+			const messages = [...(given?.value.since ?? []), ...done]
+			return done.length > 0 && JSON.stringify(messages).length <= PROGRESS_CHARACTERS ? messages : []
 		},
 		async list(agent, { limit, before, status }) {
 			const found: RunRecord[] = []
@@ -164,6 +180,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return false
 		},
+		census: () => censusOf(ctx),
 		async history(agent, conversation, turns) {
 			const name = conversation ?? (await currentSession(store, agent))
 			const lane = await store.get<Lane>(keys.lane(agent.uid, name))

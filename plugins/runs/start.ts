@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
+import { requestOrigin } from '../../core/request-id.ts'
+import type { Origin } from '../../core/request-id.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
@@ -50,6 +52,8 @@ export async function takeIn(
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {
 			...makeRecord(run_id, agent, request, ahead.length > 0),
+			// One that a run started stands for the same request, whoever brings it about.
+			...(parent ? originOf(parent.value) : requestOrigin()),
 			...(adopted && { family: adopted.family }),
 		}
 		const ops: Op[] = [
@@ -58,6 +62,7 @@ export async function takeIn(
 			{ key: keys.turn(uid, run.conversation, run_id), value: {}, expect: null },
 			{ key: keys.lane(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: lane?.rev ?? null },
 		]
+		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })
 		if (repeated) ops.push(await repeated.op(run_id))
 		if (request.also) ops.push(...(await request.also(run_id)))
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
@@ -75,6 +80,10 @@ async function parentOf(store: Store, uid: string, run_id: string): Promise<Entr
 	if (entry.value.status === 'stopped' || entry.value.status === 'failed')
 		throw new Fault('stopped', `run ${run_id} has ended (${entry.value.status}); it starts no further runs`)
 	return entry
+}
+
+function originOf({ request_id }: RunRecord): Origin {
+	return request_id === undefined ? {} : { request_id }
 }
 
 function makeRecord(
@@ -95,6 +104,8 @@ function makeRecord(
 		...(request.persona !== undefined && { persona: request.persona }),
 		...(request.parent && { parent: request.parent }),
 		...(request.tools && { tools: request.tools }),
+		...(request.given && { given: true }),
+		...(request.given?.since?.length && { goes_on: true }),
 		created_at: at,
 		started_at: waits ? null : at,
 		ended_at: null,
@@ -108,8 +119,8 @@ function makeRecord(
 
 function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash(key))
-	const { prompt, trigger, persona, parent, tools } = request
-	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools]))
+	const { prompt, trigger, persona, parent, tools, given } = request
+	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...(given ? [given] : [])]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }

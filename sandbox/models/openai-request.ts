@@ -17,6 +17,7 @@ export function bodyOf(order: ModelOrder, request: ModelRequest): Body {
 		...(request.tools.length > 0 && { tools: request.tools.map(toolOf) }),
 		...(order.temperature !== undefined && { temperature: order.temperature }),
 		...(order.max_tokens !== undefined && { [maxTokensField(order)]: order.max_tokens }),
+		...order.sampling,
 	}
 }
 

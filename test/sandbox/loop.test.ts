@@ -137,6 +137,58 @@ void t.test('call ids that a server uses again become unique within the run', as
 	)
 })
 
+void t.test('calls of the client end the run, behind the calls beside them that the run makes itself', async (t) => {
+	const named = (...names: string[]) => names.map((name) => ({ id: name, name, arguments: '{}' }))
+	const both = answer('Wait.', named('theirs', 'tool', 'theirs_too'))
+	const clients = { client_tools: ['theirs', 'theirs_too'] }
+
+	const only = makeWorld([answer('', named('theirs'))])
+	const ended = await only.run(clients)
+	t.match(ended, { status: 'completed', answer: { tool_calls: named('theirs') } })
+	t.strictSame(only.calls, [])
+
+	const mixed = makeWorld([both])
+	t.strictSame(await mixed.run({ ...clients, limits: { steps: 1, tokens: 15, wall_time_s: 60 } }), {
+		status: 'failed',
+		error: {
+			code: 'limit_tokens',
+			message: 'the run used 15 tokens, its limit is 15; raise config.limits.tokens of the agent',
+		},
+		usage: { input_tokens: 10, output_tokens: 5 },
+	})
+	const again = makeWorld([both])
+	t.match(await again.run({ ...clients, limits: { steps: 1, tokens: 16, wall_time_s: 60 } }), {
+		status: 'completed',
+		answer: { content: '', tool_calls: named('theirs', 'theirs_too') },
+		usage: { input_tokens: 10, output_tokens: 5 },
+	})
+	t.strictSame(again.calls, ['model', 'tool tool'])
+	t.match(again.journal[0], { kind: 'model', answer: { content: 'Wait.', tool_calls: named('tool') } })
+
+	const one = makeWorld([both])
+	t.match(await one.run({ ...clients, one_call: true }), { answer: { tool_calls: named('theirs') } })
+})
+
+void t.test('what was said since the prompt stands behind it, and its call ids are taken', async (t) => {
+	const world = makeWorld([call('a'), say('Done.')])
+	await world.run({
+		since: [
+			{ role: 'assistant', content: '', tool_calls: [{ id: 'a', name: 'theirs', arguments: '{}' }] },
+			{ role: 'tool', call_id: 'a', name: 'theirs', ok: true, content: 'earlier' },
+		],
+	})
+	t.strictSame(
+		world.requests[0]?.turns.map(({ role, content }) => [role, content]),
+		[
+			['user', 'Go.'],
+			['assistant', ''],
+			['tool', 'earlier'],
+		],
+	)
+	t.equal(world.calls.length, 2)
+	t.not(world.calls[1], 'tool a')
+})
+
 void t.test('limits', async (t) => {
 	void t.test('steps end the run before the next model call', async (t) => {
 		const world = makeWorld([call('a'), call('b'), call('c')])

@@ -59,7 +59,7 @@ export default {
 		ctx.tools(() => [{
 			name: 'form.once',
 			description: 'Asks in a call that must not be made twice.',
-			events: { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed' },
+			events: { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed', payload: { server: 'tests', tool: 'form' } },
 			run: (_args, call) => call.ask({ question: 'Once?' }),
 		}])
 	},

@@ -80,7 +80,8 @@ void t.test('a run can be read: what it is, what came of it, and when', async (t
 	const run_id = await ada.complete('Hello.')
 	const { status, body } = await gateway.request('GET', `/v1/runs/${run_id}`)
 	t.equal(status, 200)
-	const { created_at, started_at, ended_at, conversation, answer, usage, ...rest } = body
+	const { created_at, started_at, ended_at, conversation, answer, usage, request_id, ...rest } = body
+	t.type(request_id, 'string', 'the request that started it')
 	t.strictSame(rest, {
 		run_id,
 		agent: 'readable',

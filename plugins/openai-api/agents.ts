@@ -1,0 +1,20 @@
+/** Agents by the names that clients give to models. */
+import type { Context } from '../../core/plugin.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import { shownPath } from '../../core/http.ts'
+import { wrong } from './errors.ts'
+
+const PREFIX = 'svc/'
+
+/** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */
+export async function agentOf({ use }: Pick<Context, 'use'>, model: string): Promise<AgentRecord> {
+	const name = model.startsWith(PREFIX) ? model.slice(PREFIX.length) : model
+	const agent = await use('agents').find(name)
+	if (agent) return agent
+	const message = `there is no model "${shownPath(model)}"; each agent is one, GET /v1/models lists them`
+	throw wrong('model', message, 'not_found')
+}
+
+export function modelOf({ name, created_at }: AgentRecord): object {
+	return { id: PREFIX + name, object: 'model', created: Math.floor(Date.parse(created_at) / 1000), owned_by: 'svc' }
+}

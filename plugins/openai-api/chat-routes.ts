@@ -1,0 +1,162 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import { agentOf } from './agents.ts'
+import { chunks, chunksOf, completion, completionOf } from './chat.ts'
+import type { OpenAiSettings } from './contract.ts'
+import { headers, namedConversation, newConversation } from './conversations.ts'
+import { failure } from './errors.ts'
+import type { Asked } from './exchange.ts'
+import { effort, modelSettings, model, refused, shared, toolFields, verbosity } from './fields.ts'
+import type { Sampling } from './fields.ts'
+import { messages, messagesOf } from './messages.ts'
+import type { ChatInput } from './messages.ts'
+import { progressOf } from './progress.ts'
+import { answerTo, stream } from './serve.ts'
+import { specsOf } from './tools.ts'
+import type { ClientTool } from './tools.ts'
+import { joined, turnOf } from './turn.ts'
+
+interface ChatRequest extends Sampling {
+	model: string
+	messages: ChatInput[]
+	stream?: boolean | null
+	stream_options?: { include_usage?: boolean } | null
+	max_tokens?: number | null
+	max_completion_tokens?: number | null
+	tools?: { type: 'function'; function: ClientTool }[] | null
+	tool_choice?: 'auto' | 'none' | null
+	parallel_tool_calls?: boolean | null
+	user?: string | null
+}
+
+const penalty = Joi.number().min(-2).max(2).allow(null).description('Passed to the model.')
+const limit = Joi.number().integer().min(1).allow(null)
+const { top_logprobs, ...fields } = shared
+const payload = Joi.object({
+	model: model.required(),
+	messages: messages.required(),
+	...fields,
+	stream_options: Joi.object({ include_usage: Joi.boolean(), include_obfuscation: Joi.boolean() }).allow(null),
+	max_completion_tokens: limit.description("Tokens of each of the model's answers; the agent's own limit holds too."),
+	max_tokens: limit.description('The older name of max_completion_tokens.'),
+	frequency_penalty: penalty,
+	presence_penalty: penalty,
+	seed: Joi.number().integer().allow(null).description('Passed to the model.'),
+	stop: Joi.alternatives(Joi.string(), Joi.array().items(Joi.string()).max(4))
+		.allow(null)
+		.description('Passed to the model.'),
+	reasoning_effort: effort.allow(null),
+	verbosity: verbosity.allow(null),
+	tools: Joi.array()
+		.items(
+			Joi.object({
+				type: Joi.valid('function').required(),
+				function: Joi.object(toolFields).required(),
+			}),
+		)
+		.max(128)
+		.allow(null)
+		.description('Tools of the client, beside those of the agent.'),
+	store: Joi.boolean().allow(null).description('Taken, without effect: runs are kept anyway.'),
+	prediction: Joi.object().unknown().allow(null).description('Taken, without effect.'),
+	n: refused('must be 1: an agent gives one answer', [1]),
+	logprobs: refused('must be false: an agent tells no probabilities', [false]),
+	top_logprobs,
+	logit_bias: refused('is not supported', [{}]),
+	response_format: refused('must be {"type": "text"}: an agent answers in text', [{ type: 'text' }]),
+	modalities: refused('must be ["text"]: an agent answers in text', [['text']]),
+	audio: refused('is not supported: an agent answers in text'),
+	functions: refused('is not supported any more; use tools', [[]]),
+	function_call: refused('is not supported any more; use tools'),
+	web_search_options: refused('is not supported; give the agent a skill or an MCP server for it'),
+})
+	.example({ model: 'svc/ada', messages: [{ role: 'user', content: 'What can you do for me?' }] })
+	.required()
+	.prefs({ convert: false })
+	.id('OpenAiChatRequest')
+
+const notes = `The model is an agent, and the answer that of an ordinary run: with its events, its limits, its tools. The run's id is
+in the header \`x-svc-run-id\`; a client that leaves stops it. Without \`user\` and \`x-svc-conversation\` the request's
+messages are all that the run knows; with one of them the gateway keeps the conversation, and only the latest message of the
+user counts. With \`stream: true\` the answer is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
+
+export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
+	server.route<{ Payload: ChatRequest }>({
+		method: 'POST',
+		path: '/v1/chat/completions',
+		options: {
+			id: 'createChatCompletion',
+			description: "Ask an agent as OpenAI's chat completions do",
+			notes,
+			tags: ['api', 'openai'],
+			auth: scoped('runs:write'),
+			plugins: {
+				openapi: {
+					answers: { 200: { 'text/event-stream': chunks } },
+					errors: [404, 409, 502, 503, 504],
+					failure,
+				},
+			},
+			validate: { headers, payload },
+			response: { status: { 200: completion } },
+		},
+		handler: async (request, h) => {
+			const { payload: body, auth, raw } = request
+			const client = { credentials: auth.credentials, response: raw.res }
+			const asked = await askedBy(ctx, body, namedConversation(ctx.config, request, body.user))
+			if (body.stream === true) {
+				await stream(ctx, client, asked, chunksOf(body.model, body.stream_options?.include_usage ?? false))
+				return h.abandon
+			}
+			const { run_id, answer } = await answerTo(ctx, client, asked)
+			return completionOf(run_id, body.model, answer)
+		},
+	})
+}
+
+async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, named: string | undefined): Promise<Asked> {
+	const agent = await agentOf(ctx, body.model)
+	const turn = turnOf(messagesOf(body.messages), 'messages')
+	const {
+		temperature,
+		top_p,
+		frequency_penalty,
+		presence_penalty,
+		seed,
+		stop,
+		reasoning_effort,
+		verbosity: words,
+	} = body
+	const offered = body.tool_choice === 'none' ? [] : (body.tools ?? [])
+	const [tools, since] = await Promise.all([
+		specsOf(
+			ctx,
+			agent,
+			offered.map((tool) => tool.function),
+		),
+		progressOf(ctx.use('runs'), agent, turn),
+	])
+	return {
+		agent,
+		stays: named !== undefined,
+		start: {
+			prompt: turn.prompt,
+			conversation: named ?? newConversation('once'),
+			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
+			given: {
+				...(named === undefined && { history: turn.history }),
+				since,
+				tools,
+				one_call: body.parallel_tool_calls === false,
+				model: modelSettings(
+					{ temperature, top_p, frequency_penalty, presence_penalty, seed, stop, reasoning_effort, verbosity: words },
+					body.max_completion_tokens,
+					body.max_tokens,
+				),
+			},
+		},
+	}
+}

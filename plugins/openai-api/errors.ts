@@ -1,0 +1,108 @@
+/** Errors as clients of OpenAI's API read them: `{error: {message, type, param, code}}`. */
+import { isBoom } from '@hapi/boom'
+import type { Boom } from '@hapi/boom'
+import type { Request, Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault, statusOf } from '../../core/errors.ts'
+import type { FaultCode, FieldError } from '../../core/errors.ts'
+import { shownPath } from '../../core/http.ts'
+
+export interface ErrorBody {
+	error: { message: string; type: string; param: string | null; code: string }
+}
+
+export const failure = Joi.object({
+	error: Joi.object({
+		message: Joi.string().required(),
+		type: Joi.valid(
+			'invalid_request_error',
+			'authentication_error',
+			'permission_error',
+			'rate_limit_error',
+			'server_error',
+		).required(),
+		param: Joi.string().allow(null).required().description('The field that is wrong, such as messages[0].content.'),
+		code: Joi.string().required().description("OpenAI's code where it has one, otherwise the gateway's own."),
+	}).required(),
+})
+	.id('OpenAiError')
+	.example({
+		error: {
+			message: 'there is no agent "ada"; POST /v1/agents creates one',
+			type: 'invalid_request_error',
+			param: 'model',
+			code: 'model_not_found',
+		},
+	})
+
+/** What OpenAI has at these paths and this gateway has not: its clients shall be able to read that. */
+const roots =
+	/^\/v1\/(assistants|audio|batches|chat|completions|containers|conversations|embeddings|engines|evals|files|fine_tuning|images|models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(\/|$)/
+const methods = ['get', 'post', 'delete'] as const
+
+/** Gives the errors of this plugin's routes, and of paths of OpenAI's that nobody has, their shape; in place. */
+export function shapeErrors(server: Server, plugin: string): void {
+	server.ext('onPreResponse', (request, h) => {
+		const { response, route } = request
+		if (!isBoom(response)) return h.continue
+		// hapi's own name for a request that no route fits
+		const isRouted = (route.method as string) !== '_special'
+		if (!isRouted && roots.test(request.path)) explain(request, response)
+		else if (route.realm.plugin !== plugin) return h.continue
+		reshape(response)
+		return h.continue
+	})
+}
+
+/** A field that is wrong. `param` as OpenAI writes it, such as `messages[0].content`. */
+export function wrong(param: string, message: string, code: FaultCode = 'invalid_request'): Fault {
+	return new Fault(code, message, { errors: [{ path: param, message }] })
+}
+
+function errorBody(code: string, message: string, status: number, param: string | null = null): ErrorBody {
+	return { error: { message, type: typeOf(status), param, code: codes[`${code} ${param}`] ?? codes[code] ?? code } }
+}
+
+/** The same for a stream that has begun. */
+export function bodyOf({ code, message }: Pick<Fault, 'code' | 'message'>): ErrorBody {
+	return errorBody(code, message, statusOf[code])
+}
+
+/** Where OpenAI has a code of its own. */
+const codes: Record<string, string> = {
+	unauthorized: 'invalid_api_key',
+	rate_limited: 'rate_limit_exceeded',
+	'not_found model': 'model_not_found',
+	'not_found previous_response_id': 'previous_response_not_found',
+}
+
+function typeOf(status: number): string {
+	if (status === 401) return 'authentication_error'
+	if (status === 403) return 'permission_error'
+	if (status === 429) return 'rate_limit_error'
+	return status < 500 ? 'invalid_request_error' : 'server_error'
+}
+
+function explain({ method, path, server }: Request, { message, output }: Boom): void {
+	if (message !== 'Not Found') return
+	const shown = shownPath(path)
+	const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())
+	const word = method.toUpperCase()
+	output.payload.message = `there is no ${word} ${shown} here; docs/openai-api.md describes what there is`
+	if (allowed.length === 0) return
+	output.statusCode = 405
+	output.headers.allow = allowed.join(', ')
+	Object.assign(output.payload, { message: `${shown} takes ${allowed.join(' or ')}, not ${word}` })
+	Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
+}
+
+function reshape({ output }: Boom): void {
+	const { message, code, errors } = output.payload as { message: string; code?: string; errors?: FieldError[] }
+	const param = errors?.[0] && errors[0].path !== '' ? paramOf(errors[0].path) : null
+	Object.assign(output, { payload: errorBody(code ?? 'internal', message, output.statusCode, param) })
+}
+
+/** joi's path with dots as OpenAI writes it. */
+function paramOf(path: string): string {
+	return path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')
+}

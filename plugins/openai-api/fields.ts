@@ -1,0 +1,90 @@
+/** Fields that both ways of asking have, and what becomes of those that an agent cannot follow. */
+import Joi from 'joi'
+import type { Given } from '../runs/contract.ts'
+
+export interface Sampling {
+	temperature?: number | null | undefined
+	top_p?: number | null | undefined
+	frequency_penalty?: number | null | undefined
+	presence_penalty?: number | null | undefined
+	seed?: number | null | undefined
+	stop?: string | string[] | null | undefined
+	reasoning_effort?: string | null | undefined
+	verbosity?: string | null | undefined
+}
+
+export const model = Joi.string()
+	.min(1)
+	.max(128)
+	.description('An agent: `svc/<name>`, or its name alone.')
+	.example('svc/ada')
+export const effort = Joi.string().max(32).description('Passed to the model.')
+export const verbosity = Joi.valid('low', 'medium', 'high').description('Passed to the model.')
+
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/
+export const toolFields = {
+	name: Joi.string()
+		.pattern(NAME, '1 to 64 letters, digits, _ or -')
+		.required()
+		.description('No tool of the agent may have it.'),
+	description: Joi.string().allow('', null).max(16_384),
+	parameters: Joi.object().unknown().allow(null).description('JSON Schema of the arguments.'),
+	strict: Joi.boolean()
+		.allow(null)
+		.description('No effect: the model provider decides how closely it follows the schema.'),
+}
+
+/** Without effect on what the agent says. */
+const noted = 'Taken, without effect.'
+export const shared = {
+	temperature: Joi.number().min(0).max(2).allow(null).description("In place of the agent's own."),
+	top_p: Joi.number().min(0).max(1).allow(null).description('Passed to the model.'),
+	stream: Joi.boolean().allow(null).description('Answer as a stream of events.'),
+	user: Joi.string()
+		.max(512)
+		.allow('', null)
+		.description('Names a conversation that the gateway keeps, unless the operator has switched that off.'),
+	metadata: Joi.object().pattern(Joi.string().max(64), Joi.string().allow('').max(512)).max(16).allow(null),
+	parallel_tool_calls: Joi.boolean()
+		.allow(null)
+		.description('False: at most one call of a tool of the client in an answer.'),
+	tool_choice: Joi.any()
+		.custom(only(['auto', 'none', null], "must be auto or none: the agent's model decides which tools it needs"))
+		.description('`none`: the tools of the request are not offered. The agent keeps its own tools.'),
+	safety_identifier: Joi.string().allow('', null).description(noted),
+	prompt_cache_key: Joi.string().allow('', null).description(noted),
+	prompt_cache_retention: Joi.string().allow(null).description(noted),
+	prompt_cache_options: Joi.object().unknown().description(noted),
+	service_tier: Joi.any()
+		.custom(only(['auto', 'default', null], 'must be auto or default'))
+		.description('`auto` or `default`.'),
+	moderation: refused('is not supported'),
+	top_logprobs: refused('is not supported: an agent tells no probabilities', [0]),
+}
+
+/** What a run gives to the models that it calls. */
+export function modelSettings(
+	{ temperature, ...rest }: Sampling,
+	...limits: (number | null | undefined)[]
+): NonNullable<Given['model']> {
+	const sampling = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null && value !== undefined))
+	const max_tokens = Math.min(...limits.map((limit) => limit ?? Infinity))
+	return {
+		...(typeof temperature === 'number' && { temperature }),
+		...(max_tokens < Infinity && { max_tokens }),
+		...(Object.keys(sampling).length > 0 && { sampling }),
+	}
+}
+
+/** A field that changes the answer in a way that an agent cannot follow; null and `harmless` values change nothing. */
+export function refused(why: string, harmless: readonly unknown[] = []): Joi.Schema {
+	return Joi.any()
+		.custom(only([null, ...harmless], why))
+		.description(`Not supported${harmless.length > 0 ? `, but for ${JSON.stringify(harmless[0])}` : ''}.`)
+}
+
+export function only(values: readonly unknown[], why: string): Joi.CustomValidator<unknown> {
+	const taken = new Set(values.map((value) => JSON.stringify(value)))
+	return (value, helpers) =>
+		taken.has(JSON.stringify(value)) ? value : helpers.message({ custom: '{#label} {#why}' }, { why })
+}

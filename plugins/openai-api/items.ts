@@ -1,0 +1,82 @@
+/** The field `input` of a response: text, or items. */
+import Joi from 'joi'
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { RequestMessage } from './contract.ts'
+import { wrong } from './errors.ts'
+import { content, textOf } from './text.ts'
+import type { Content } from './text.ts'
+
+export interface InputItem {
+	type?: string
+	id?: unknown
+	role?: string
+	content?: Content
+	call_id?: string
+	name?: string
+	arguments?: string
+	output?: Content
+}
+
+export const input = Joi.alternatives(
+	Joi.string().min(1),
+	Joi.array()
+		.items(
+			Joi.object({
+				type: Joi.string()
+					.max(64)
+					.description(
+						'message (the default), function_call, function_call_output, item_reference; reasoning is passed over.',
+					),
+				role: Joi.string().max(64).description('Of a message: user, assistant, system or developer.'),
+				content: content.allow(null).description('Of a message: text, or parts that are text.'),
+				call_id: Joi.string().max(256).description('Of a function call and its output.'),
+				name: Joi.string().max(128).description('Of a function call.'),
+				arguments: Joi.string().allow('').description('Of a function call: JSON.'),
+				output: content.allow(null).description('Of a function_call_output.'),
+			})
+				.unknown()
+				.id('OpenAiInputItem'),
+		)
+		.min(1),
+).description('What the user says, or items: messages, and the outputs of functions.')
+
+export function messagesOf(said: string | readonly InputItem[]): RequestMessage[] {
+	if (typeof said === 'string') return [{ role: 'user', content: said }]
+	const messages: RequestMessage[] = []
+	for (const [at, item] of said.entries()) {
+		const param = `input[${at}]`
+		const { type = 'message' } = item
+		if (type === 'reasoning') continue // the thoughts of a model, which no other takes
+		const message = type === 'function_call' ? withCall(messages, item, param) : messageOf(item, type, param)
+		if (message) messages.push(message)
+	}
+	return messages
+}
+
+function messageOf(item: InputItem, type: string, param: string): RequestMessage {
+	if (type === 'function_call_output') {
+		const { call_id, output } = item
+		if (call_id === undefined) throw wrong(`${param}.call_id`, `${param} lacks call_id, the call whose output it is`)
+		return { role: 'tool', call_id, name: '', ok: true, content: textOf(output, `${param}.output`) }
+	}
+	if (type !== 'message')
+		throw wrong(param, `${param} has the type "${type}"; there are message, function_call and function_call_output`)
+	const { role } = item
+	const text = textOf(item.content, `${param}.content`)
+	if (role === 'system' || role === 'developer') return { role: 'system', content: text }
+	if (role === 'user' || role === 'assistant') return { role, content: text }
+	throw wrong(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
+}
+
+/** What an answer says and what it calls are items here, and one message to a model. Undefined where it was added to the last one. */
+function withCall(messages: RequestMessage[], item: InputItem, param: string): ChatMessage | undefined {
+	const { call_id: id, name, arguments: args } = item
+	if (id === undefined || name === undefined || args === undefined)
+		throw wrong(param, `${param}, a function_call, must have call_id, name and arguments`)
+	const call = { id, name, arguments: args }
+	const last = messages.at(-1)
+	if (last?.role !== 'assistant') return { role: 'assistant', content: '', tool_calls: [call] }
+	last.tool_calls ??= []
+	last.tool_calls.push(call)
+	return undefined
+}

@@ -1,0 +1,56 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import { agentOf, modelOf } from './agents.ts'
+import { failure } from './errors.ts'
+
+const model = Joi.object({
+	id: Joi.string().required().example('svc/ada'),
+	object: Joi.valid('model').required(),
+	created: Joi.number().integer().required().description('Seconds since 1970.').example(1_795_000_000),
+	owned_by: Joi.valid('svc').required(),
+}).id('OpenAiModel')
+
+export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
+	server.route({
+		method: 'GET',
+		path: '/v1/models',
+		options: {
+			id: 'listModels',
+			description: "List the agents as models of OpenAI's API",
+			tags: ['api', 'openai'],
+			auth: scoped('agents:read'),
+			plugins: { openapi: { failure } },
+			response: {
+				status: {
+					200: Joi.object({ object: Joi.valid('list').required(), data: Joi.array().items(model).required() }),
+				},
+			},
+		},
+		handler: async () => {
+			const data: object[] = []
+			for await (const agent of ctx.use('agents').list()) data.push(modelOf(agent))
+			return { object: 'list', data }
+		},
+	})
+	server.route<{ Params: { model: string } }>({
+		method: 'GET',
+		path: '/v1/models/{model*}',
+		options: {
+			id: 'getModel',
+			description: "Read an agent as a model of OpenAI's API",
+			tags: ['api', 'openai'],
+			auth: scoped('agents:read'),
+			plugins: { openapi: { failure } },
+			validate: {
+				params: Joi.object({
+					model: Joi.string().max(128).required().description('`svc/<agent>`, or the name alone.').example('svc/ada'),
+				}),
+			},
+			response: { status: { 200: model } },
+		},
+		handler: async (request) => modelOf(await agentOf(ctx, request.params.model)),
+	})
+}

@@ -1,0 +1,144 @@
+/** From the body of POST /v1/responses to what is asked of the agent, and to the response's record. */
+import { Fault } from '../../core/errors.ts'
+import { newId } from '../../core/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Key } from '../../core/store/ports.ts'
+import type {} from '../runs/contract.ts'
+import { agentOf } from './agents.ts'
+import type { RequestMessage } from './contract.ts'
+import { newConversation } from './conversations.ts'
+import type { Asked } from './exchange.ts'
+import { modelSettings } from './fields.ts'
+import type { Sampling } from './fields.ts'
+import { messagesOf } from './items.ts'
+import type { InputItem } from './items.ts'
+import { progressOf } from './progress.ts'
+import { resolved } from './references.ts'
+import { seconds } from './response-events.ts'
+import { chainOf, creation, missing, newPlace, readResponse } from './stored.ts'
+import type { StoredResponse } from './stored.ts'
+import { specsOf } from './tools.ts'
+import type { ClientTool } from './tools.ts'
+import { joined, turnOf } from './turn.ts'
+
+export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'> {
+	model: string
+	input: string | InputItem[]
+	instructions?: string | null
+	previous_response_id?: string | null
+	store?: boolean | null
+	stream?: boolean | null
+	max_output_tokens?: number | null
+	reasoning?: { effort?: string | null } | null
+	text?: { verbosity?: string | null } | null
+	tools?: ({ type: 'function'; strict?: boolean | null } & ClientTool)[] | null
+	tool_choice?: 'auto' | 'none' | null
+	parallel_tool_calls?: boolean | null
+	truncation?: string | null
+	metadata?: Record<string, string> | null
+	user?: string | null
+}
+
+export interface Respond {
+	asked: Asked
+	/** Its `run_id` is filled in when the run begins. */
+	record: StoredResponse
+	/** Where it is kept; absent where it is not. */
+	key?: Key
+}
+
+/** `named`: the conversation that the request names. Throws `not_found`, `invalid_request`, or `conflict` where the response before this one is under way still. */
+export async function respond(ctx: Context, body: ResponseRequest, named: string | undefined): Promise<Respond> {
+	const agent = await agentOf(ctx, body.model)
+	const previous = body.previous_response_id ? await previousOf(ctx, agent, body.previous_response_id) : undefined
+	const input = messagesOf(await resolved(ctx, agent, body.input))
+	const instructions: RequestMessage = { role: 'system', content: body.instructions ?? '' }
+	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous) : []), ...input], 'input')
+	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : (body.tools ?? []))
+	const since = await progressOf(ctx.use('runs'), agent, turn)
+	const isKept = body.store !== false
+	const isNamed = previous?.named ?? named !== undefined
+	const conversation = previous
+		? await conversationAfter(ctx, agent, previous)
+		: (named ?? newConversation(isKept ? 'responses' : 'once'))
+	const { id, key } = newPlace(agent, newId())
+	const record: StoredResponse = {
+		id,
+		agent: { name: agent.name, uid: agent.uid },
+		run_id: '',
+		conversation,
+		named: isNamed,
+		previous_response_id: previous?.id ?? null,
+		created_at: seconds(),
+		echo: echoOf(body),
+		input: input.filter((message) => message.role !== 'system'),
+	}
+	const asked: Asked = {
+		agent,
+		stays: isKept || isNamed,
+		start: {
+			prompt: turn.prompt,
+			conversation,
+			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
+			given: {
+				...(!isNamed && { history: turn.history }),
+				since,
+				tools,
+				one_call: body.parallel_tool_calls === false,
+				model: modelSettings(
+					{
+						temperature: body.temperature,
+						top_p: body.top_p,
+						reasoning_effort: body.reasoning?.effort,
+						verbosity: body.text?.verbosity,
+					},
+					body.max_output_tokens,
+				),
+			},
+		},
+		also: async (run_id) => {
+			record.run_id = run_id
+			return isKept ? [creation(key, { ...record })] : []
+		},
+	}
+	return { asked, record, ...(isKept && { key }) }
+}
+
+async function previousOf(ctx: Context, agent: AgentRef, id: string): Promise<StoredResponse> {
+	const previous = await readResponse(ctx, id)
+	if (previous?.agent.uid !== agent.uid) throw missing(id, 'previous_response_id')
+	return previous
+}
+
+/** Where the one before is the latest of its conversation, that one goes on; otherwise another begins at that point. */
+async function conversationAfter(ctx: Context, agent: AgentRef, previous: StoredResponse): Promise<string> {
+	const { conversation, run_id, named } = previous
+	const active = named ? undefined : await ctx.use('runs').active(agent, conversation)
+	if (!active || (active.run_id === run_id && active.question)) return conversation
+	if (active.run_id !== run_id) return newConversation('responses')
+	throw new Fault('conflict', `the response "${previous.id}" is under way still; wait for its end`)
+}
+
+/** What answers repeat of the request, with what holds where it says nothing. */
+function echoOf(body: ResponseRequest): Record<string, unknown> {
+	const { temperature = null, top_p = null, max_output_tokens = null, instructions = null } = body
+	return {
+		model: body.model,
+		instructions,
+		max_output_tokens,
+		max_tool_calls: null,
+		metadata: body.metadata ?? {},
+		parallel_tool_calls: body.parallel_tool_calls ?? true,
+		reasoning: { effort: body.reasoning?.effort ?? null, summary: null },
+		service_tier: 'default',
+		store: body.store !== false,
+		temperature,
+		text: { format: { type: 'text' }, ...(body.text?.verbosity && { verbosity: body.text.verbosity }) },
+		tool_choice: body.tool_choice ?? 'auto',
+		tools: (body.tools ?? []).map((tool) => ({ description: null, parameters: null, strict: null, ...tool })),
+		top_logprobs: 0,
+		top_p,
+		truncation: body.truncation ?? 'disabled',
+		user: body.user ?? null,
+	}
+}

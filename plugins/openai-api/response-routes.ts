@@ -1,0 +1,168 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { toWire } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/routes.ts'
+import type {} from '../agents/contract.ts'
+import type { OpenAiSettings } from './contract.ts'
+import { headers, namedConversation } from './conversations.ts'
+import { failure } from './errors.ts'
+import { input } from './items.ts'
+import { effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
+import { respond } from './respond.ts'
+import type { ResponseRequest } from './respond.ts'
+import { response, responseEvents, viewOf } from './response.ts'
+import { eventsOf, seconds } from './response-events.ts'
+import { answerTo, faultOf, stream } from './serve.ts'
+import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
+import type { ResponseEnd, StoredResponse } from './stored.ts'
+
+const payload = Joi.object({
+	model: model.required(),
+	input: input.required(),
+	instructions: Joi.string().allow('', null).description('Added to the persona, for this run only.'),
+	previous_response_id: Joi.string()
+		.max(128)
+		.allow('', null)
+		.description('A response that is kept: this one goes on from it.'),
+	store: Joi.boolean().allow(null).description('Keep it, so that others can go on from it. Default true.'),
+	...shared,
+	max_output_tokens: Joi.number()
+		.integer()
+		.min(1)
+		.allow(null)
+		.description("Tokens of each of the model's answers; the agent's own limit holds too."),
+	reasoning: Joi.object({
+		effort: effort.allow(null),
+		summary: Joi.string().allow(null).description('No effect: thoughts are not told.'),
+		generate_summary: Joi.string().allow(null),
+	})
+		.unknown()
+		.allow(null),
+	text: Joi.object({
+		format: refused('must be {"type": "text"}: an agent answers in text', [{ type: 'text' }]),
+		verbosity: verbosity.allow(null),
+	}).allow(null),
+	tools: Joi.array()
+		.items(Joi.object({ type: Joi.valid('function').required(), ...toolFields }))
+		.max(128)
+		.allow(null)
+		.description('Functions of the client, beside the tools of the agent.'),
+	truncation: Joi.valid('auto', 'disabled', null).description('No effect: of earlier responses the newest 50 count.'),
+	stream_options: Joi.object({ include_obfuscation: Joi.boolean() }).allow(null),
+	include: Joi.any()
+		.custom(only([null, [], ['reasoning.encrypted_content']], 'must be empty: there is nothing to add to the output'))
+		.description('Nothing can be included.'),
+	background: refused('must be false; POST /v1/agents/{name}/runs starts a run in the background', [false]),
+	conversation: refused('is not supported; use previous_response_id, user or the header x-svc-conversation'),
+	context_management: refused('is not supported', [[]]),
+	max_tool_calls: refused("is not supported; the agent's config.limits.steps bounds its work"),
+	prompt: refused('is not supported; use instructions and input'),
+})
+	.example({ model: 'svc/ada', input: 'What can you do for me?' })
+	.required()
+	.prefs({ convert: false })
+	.id('OpenAiResponseRequest')
+
+const notes = `The model is an agent, and the answer that of an ordinary run: with its events, its limits, its tools. The run's id is
+in the header \`x-svc-run-id\`; a client that leaves stops it. With \`stream: true\` the answer is Server-Sent Events from
+\`response.created\` to \`response.completed\`, \`response.incomplete\` or \`response.failed\`.`
+
+const kept = Joi.string().required().example('resp_0197a4c25d1e7c3a9b6f2f1d8e4a7c05')
+const params = Joi.object({ id: kept.max(128).description('Id of a response that is kept.') })
+type Id = { Params: { id: string } }
+
+export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
+	const read = async (id: string): Promise<StoredResponse> => {
+		const record = await readResponse(ctx, id)
+		if (!record) throw missing(id, 'response_id')
+		return record
+	}
+
+	server.route<{ Payload: ResponseRequest }>({
+		method: 'POST',
+		path: '/v1/responses',
+		options: {
+			id: 'createResponse',
+			description: "Ask an agent as OpenAI's responses do",
+			notes,
+			tags: ['api', 'openai'],
+			auth: scoped('runs:write'),
+			plugins: {
+				openapi: {
+					answers: { 200: { 'text/event-stream': responseEvents } },
+					errors: [404, 409, 502, 503, 504],
+					failure,
+				},
+			},
+			validate: { headers, payload },
+			response: { status: { 200: response } },
+		},
+		handler: async (request, h) => {
+			const { payload: body, auth, raw } = request
+			const client = { credentials: auth.credentials, response: raw.res }
+			const { asked, record, key } = await respond(ctx, body, namedConversation(ctx.config, request, body.user))
+			const ended = async (end: ResponseEnd): Promise<void> => {
+				if (key) await writeEnd(ctx, key, end)
+			}
+			if (body.stream === true) {
+				await stream(ctx, client, asked, eventsOf(record, ended))
+				return h.abandon
+			}
+			try {
+				const { answer } = await answerTo(ctx, client, asked)
+				const end = { at: seconds(), answer }
+				await ended(end)
+				return viewOf({ ...record, end })
+			} catch (error) {
+				await ended({ at: seconds(), error: toWire(faultOf(error)) })
+				throw error
+			}
+		},
+	})
+	server.route<Id>({
+		method: 'GET',
+		path: '/v1/responses/{id}',
+		options: {
+			id: 'getResponse',
+			description: 'Read a response that is kept',
+			notes: 'It is kept for as long as its run (`runs.retention_days`).',
+			tags: ['api', 'openai'],
+			auth: scoped('agents:read'),
+			plugins: { openapi: { failure } },
+			validate: {
+				params,
+				query: Joi.object({ stream: Joi.valid(false).description('A response cannot be streamed later.') }),
+			},
+			response: { status: { 200: response } },
+		},
+		handler: async (request) => viewOf(await read(request.params.id)),
+	})
+	server.route<Id>({
+		method: 'DELETE',
+		path: '/v1/responses/{id}',
+		options: {
+			id: 'deleteResponse',
+			description: 'Delete a response that is kept',
+			notes: 'Others can no longer go on from it. Its run stays, with its events.',
+			tags: ['api', 'openai'],
+			auth: scoped('runs:write'),
+			plugins: { openapi: { failure } },
+			validate: { params },
+			response: {
+				status: {
+					200: Joi.object({
+						id: kept,
+						object: Joi.valid('response').required(),
+						deleted: Joi.valid(true).required(),
+					}),
+				},
+			},
+		},
+		handler: async (request) => {
+			const record = await read(request.params.id)
+			await deleteResponse(ctx, record)
+			return { id: record.id, object: 'response', deleted: true }
+		},
+	})
+}

@@ -1,0 +1,81 @@
+/** From the messages of a request to what a run is given. */
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { RequestMessage } from './contract.ts'
+import { wrong } from './errors.ts'
+
+export interface Turn {
+	/** All system messages, wherever they stood; null where there are none. */
+	system: string | null
+	/** What was said before the prompt. */
+	history: ChatMessage[]
+	/** The latest words of the user: of several messages in a row all of them. */
+	prompt: string
+	/** Answers that called tools since then, and the results of all those calls. */
+	since: ChatMessage[]
+}
+
+const PROMPT_LIMIT_BYTES = 100 * 1024
+const SYSTEM_LIMIT_BYTES = 100 * 1024
+
+/** `field`: the request's name for its messages. Throws `invalid_request` where they do not lead to an answer. */
+export function turnOf(messages: readonly RequestMessage[], field: string): Turn {
+	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
+	const said = paired(
+		messages.filter((message) => message.role !== 'system'),
+		field,
+	)
+	const newest = said.at(-1)
+	if (!newest || newest.role === 'assistant') {
+		const last = 'the last of them must be a message of the user, or the result of a tool call'
+		throw wrong(field, newest ? last : `${field} holds nothing that the user says; ${last}`)
+	}
+	const end = said.findLastIndex(({ role }) => role === 'user') + 1
+	if (end === 0) throw wrong(field, `${field} must hold a message of the user before the first result of a tool call`)
+	const begin = said.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
+	const prompt = joined(said.slice(begin, end).map(({ content }) => content))
+	if (prompt === '') throw wrong(field, `the last message of the user in ${field} is empty`)
+	limit(prompt, PROMPT_LIMIT_BYTES, field, 'the last message of the user')
+	const whole = joined(system)
+	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages (and instructions) together')
+	return { system: whole === '' ? null : whole, history: said.slice(0, begin), prompt, since: said.slice(end) }
+}
+
+/** Text that is of no use when it is empty, with blank lines between. */
+export function joined(parts: readonly (string | null | undefined)[]): string {
+	return parts.filter((part) => part !== null && part !== undefined && part !== '').join('\n\n')
+}
+
+/** Every call with its result behind it, as models insist on; results get the names of the tools. */
+function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] {
+	const open = new Map<string, string>()
+	const said: ChatMessage[] = []
+	const close = (): void => {
+		for (const [id, name] of open)
+			throw wrong(field, `the call ${id} of ${name} has no result; send one for each call, right behind the calls`)
+	}
+	for (const message of messages) {
+		if (message.role === 'tool') {
+			const name = open.get(message.call_id)
+			if (name === undefined)
+				throw wrong(field, `there is a result for "${message.call_id}", which is no call of the message before it`)
+			open.delete(message.call_id)
+			said.push({ ...message, name })
+			continue
+		}
+		close()
+		const calls = message.role === 'assistant' ? (message.tool_calls ?? []) : []
+		for (const { id, name } of calls) {
+			if (open.has(id)) throw wrong(field, `two calls have the id "${id}"`)
+			open.set(id, name)
+		}
+		// What is empty says nothing, and some models refuse it.
+		if (message.content !== '' || calls.length > 0) said.push(message)
+	}
+	close()
+	return said
+}
+
+function limit(text: string, bytes: number, field: string, what: string): void {
+	if (Buffer.byteLength(text) > bytes)
+		throw wrong(field, `${what} in ${field} must be at most ${bytes / 1024} KiB of UTF-8`)
+}

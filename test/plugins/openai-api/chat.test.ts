@@ -1,0 +1,311 @@
+/** Chat completions, by OpenAI's own client. */
+import t from 'tap'
+import type { Reply } from '../../support/model-server.ts'
+import { refusal, startSurface } from './client.ts'
+
+const surface = await startSurface(t)
+const { gateway, model } = surface
+const openai = surface.client()
+await surface.agent('ada', { persona: 'You are Ada.', config: { max_tokens: 300 } })
+await surface.agent('off', { config: { provider: 'offline' } })
+
+void t.test('agents are models, by their full names and by their own', async (t) => {
+	const { data } = await openai.models.list()
+	t.strictSame(
+		data.map(({ id, object, owned_by }) => ({ id, object, owned_by })),
+		['svc/ada', 'svc/off'].map((id) => ({ id, object: 'model', owned_by: 'svc' })),
+	)
+	t.strictSame(await openai.models.retrieve('svc/ada'), data[0])
+	t.strictSame(await openai.models.retrieve('ada'), data[0])
+	const { body } = await gateway.request('GET', '/v1/models/svc/ada')
+	t.equal(body.id, 'svc/ada', 'a slash need not be encoded')
+	t.match(await refusal(openai.models.retrieve('svc/nobody')), { status: 404, code: 'model_not_found', param: 'model' })
+})
+
+void t.test('the answer is that of a run with what the request says', async (t) => {
+	model.on('capital', { text: 'Paris.', usage: { prompt_tokens: 50, completion_tokens: 5 } })
+	const { data, response } = await openai.chat.completions
+		.create({
+			model: 'svc/ada',
+			messages: [
+				{ role: 'system', content: 'Be brief.' },
+				{ role: 'user', content: 'Hello', name: 'Ann' },
+				{ role: 'assistant', content: [{ type: 'text', text: 'Good day.' }] },
+				{ role: 'developer', content: [{ type: 'text', text: 'Speak English.' }] },
+				{ role: 'user', content: 'One question.' },
+				{ role: 'user', content: [{ type: 'text', text: 'The capital of France?' }] },
+			],
+			temperature: 0.25,
+			top_p: 0.5,
+			seed: 7,
+			stop: ['END'],
+			presence_penalty: 0.125,
+			max_completion_tokens: 40,
+			n: 1,
+			response_format: { type: 'text' },
+			metadata: { a: 'b' },
+			logit_bias: null,
+		})
+		.withResponse()
+	t.match(data, {
+		id: /^chatcmpl-[0-9a-f]{32}$/,
+		object: 'chat.completion',
+		created: Number,
+		model: 'svc/ada',
+		choices: [
+			{
+				index: 0,
+				message: { role: 'assistant', content: 'Paris.', refusal: null },
+				finish_reason: 'stop',
+				logprobs: null,
+			},
+		],
+		usage: { prompt_tokens: 50, completion_tokens: 5, total_tokens: 55 },
+	})
+	const run = await surface.run(response.headers.get('x-svc-run-id') ?? '')
+	t.match(run, {
+		status: 'completed',
+		trigger: 'openai',
+		prompt: 'One question.\n\nThe capital of France?',
+		answer: 'Paris.',
+	})
+	const [asked] = model.requests('capital')
+	t.strictSame(asked?.messages, [
+		{ role: 'system', content: 'You are Ada.\n\nBe brief.\n\nSpeak English.' },
+		{ role: 'user', content: 'Ann: Hello' },
+		{ role: 'assistant', content: 'Good day.' },
+		{ role: 'user', content: 'One question.\n\nThe capital of France?' },
+	])
+	t.match(asked, { temperature: 0.25, top_p: 0.5, seed: 7, stop: ['END'], presence_penalty: 0.125, max_tokens: 40 })
+	t.notOk(asked && 'frequency_penalty' in asked)
+})
+
+void t.test('what the operator bounds stays bounded, and what a request asks for is gone with it', async (t) => {
+	model.on('long story', { text: 'Once upon', finishReason: 'length' })
+	const one = await openai.chat.completions.create({
+		model: 'ada',
+		messages: [{ role: 'user', content: 'A long story' }],
+		max_tokens: 9_000,
+		temperature: 1.5,
+	})
+	t.equal(one.choices[0]?.finish_reason, 'length')
+	await openai.chat.completions.create({ model: 'ada', messages: [{ role: 'user', content: 'A long story' }] })
+	const [first, second] = model.requests('long story')
+	t.match(first, { max_tokens: 300, temperature: 1.5 })
+	t.equal(second?.max_tokens, 300)
+	t.notOk(second && 'temperature' in second)
+	t.equal(second?.messages.length, 2, 'a request knows nothing of the one before')
+})
+
+void t.test('a stream has the role, pieces, the finish, the usage where it is asked for, and [DONE]', async (t) => {
+	model.on('stream it', {
+		text: 'One two three four',
+		chunkSize: 4,
+		pauseMs: 40,
+		usage: { prompt_tokens: 9, completion_tokens: 4 },
+	})
+	const messages = [{ role: 'user' as const, content: 'stream it' }]
+	const reply = await gateway.request<string>('POST', '/v1/chat/completions', {
+		body: { model: 'svc/ada', messages, stream: true, stream_options: { include_usage: true } },
+	})
+	t.equal(reply.status, 200)
+	t.match(reply.headers.get('content-type'), 'text/event-stream')
+	t.match((await surface.run(reply.headers.get('x-svc-run-id') ?? '')).status, 'completed')
+	const frames = reply.body.split('\n\n').filter((frame) => frame.startsWith('data: '))
+	t.equal(frames.at(-1), 'data: [DONE]')
+	const chunks = frames.slice(0, -1).map((frame) => JSON.parse(frame.slice(6)))
+	t.strictSame(chunks[0].choices[0].delta, { role: 'assistant', content: '', refusal: null })
+	const pieces = chunks.slice(1, -2).map((chunk) => chunk.choices[0].delta.content)
+	t.equal(pieces.join(''), 'One two three four')
+	t.ok(pieces.length > 1)
+	t.match(chunks.at(-2), { choices: [{ delta: {}, finish_reason: 'stop' }], usage: null })
+	t.strictSame(chunks.at(-1).choices, [])
+	t.strictSame(chunks.at(-1).usage, { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 })
+	t.equal(new Set(chunks.map(({ id }) => id)).size, 1)
+	for (const chunk of chunks) t.equal(chunk.object, 'chat.completion.chunk')
+
+	const helper = openai.chat.completions.stream({ model: 'svc/ada', messages })
+	let heard = ''
+	helper.on('content.delta', ({ delta }) => void (heard += delta))
+	t.match(await helper.finalChatCompletion(), {
+		choices: [{ message: { content: 'One two three four' }, finish_reason: 'stop' }],
+	})
+	t.equal(heard, 'One two three four')
+})
+
+void t.test('what the agent says beside its calls of tools belongs to the answer, streamed or not', async (t) => {
+	const script: Reply[] = [
+		{ text: 'Let me see.', tools: [{ name: 'memory_stm_read', arguments: {} }] },
+		'Nothing there.',
+	]
+	model.on('look up A', ...script)
+	model.on('look up B', ...script)
+	const ask = { model: 'ada', messages: [{ role: 'user' as const, content: 'look up A' }] }
+	const whole = await openai.chat.completions.create(ask)
+	t.equal(whole.choices[0]?.message.content, 'Let me see.\n\nNothing there.')
+	ask.messages = [{ role: 'user', content: 'look up B' }]
+	let text = ''
+	for await (const { choices } of await openai.chat.completions.create({ ...ask, stream: true }))
+		text += choices[0]?.delta.content ?? ''
+	t.equal(text, 'Let me see.\n\nNothing there.')
+})
+
+void t.test('`user` names a conversation that the gateway keeps, the header one too', async (t) => {
+	for (const n of [1, 2, 3, 4]) model.on(`step ${n}`, `did ${n}`)
+	const say = async (content: string, more: object, headers: Record<string, string> = {}): Promise<void> => {
+		const messages = [
+			{ role: 'user' as const, content: 'of another time' },
+			{ role: 'assistant' as const, content: 'which does not count here' },
+			{ role: 'user' as const, content },
+		]
+		await openai.chat.completions.create({ model: 'svc/ada', messages, ...more }, { headers })
+	}
+	await say('step 1', { user: 'ann@example.com' })
+	await say('step 2', { user: 'ann@example.com' })
+	await say('step 3', { user: 'Übermut 3' })
+	await say('step 4', { user: 'somebody' }, { 'x-svc-conversation': 'ann@example.com' })
+	const told = (n: number) =>
+		model
+			.requests(`step ${n}`)[0]
+			?.messages.slice(1)
+			.map(({ content }) => content)
+	t.strictSame(told(1), ['step 1'])
+	t.strictSame(told(2), ['step 1', 'did 1', 'step 2'])
+	t.strictSame(told(3), ['step 3'])
+	t.strictSame(told(4), ['step 1', 'did 1', 'step 2', 'did 2', 'step 4'])
+	const history = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:user:ann@example.com')
+	t.strictSame(
+		history.body.map(({ content }: { content: string }) => content),
+		['step 1', 'did 1', 'step 2', 'did 2', 'step 4', 'did 4'],
+	)
+	const session = await gateway.request('GET', '/v1/agents/ada/history')
+	t.strictSame(session.body, [], "the API's own session knows nothing of it")
+})
+
+void t.test('a question is the answer: the next message of a kept conversation answers it', async (t) => {
+	const prompt = '/tool ask {"question":"Which one?","options":["red","blue"]}'
+	const ask = (content: string, user?: string) =>
+		openai.chat.completions
+			.create({ model: 'off', messages: [{ role: 'user', content }], ...(user !== undefined && { user }) })
+			.withResponse()
+	const runOf = ({ response }: { response: { headers: Headers } }) =>
+		surface.run(response.headers.get('x-svc-run-id') ?? '')
+
+	const kept = await ask(prompt, 'bob')
+	t.match(kept.data.choices[0], { message: { content: 'Which one?\n- red\n- blue' }, finish_reason: 'stop' })
+	t.equal((await runOf(kept)).status, 'paused')
+	const answered = await ask('blue', 'bob')
+	t.equal(answered.data.choices[0]?.message.content, 'ask answered: {"answer":"blue"}')
+	t.match(await runOf(answered), { run_id: (await runOf(kept)).run_id, status: 'completed' })
+
+	const once = await ask(prompt)
+	t.equal(once.data.choices[0]?.message.content, 'Which one?\n- red\n- blue')
+	t.equal((await runOf(once)).status, 'stopped')
+	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
+})
+
+void t.test('errors have the shape that clients read, and name the field', async (t) => {
+	const messages = [{ role: 'user' as const, content: 'x' }]
+	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
+	t.match(await create({ model: 'svc/nobody' }), {
+		status: 404,
+		type: 'invalid_request_error',
+		param: 'model',
+		code: 'model_not_found',
+		message: /there is no model "svc\/nobody"/,
+	})
+	const wrong: [object, string, RegExp][] = [
+		[{ n: 2 }, 'n', /n must be 1/],
+		[{ response_format: { type: 'json_object' } }, 'response_format', /answers in text/],
+		[{ logprobs: true }, 'logprobs', /no probabilities/],
+		[{ modalities: ['text', 'audio'] }, 'modalities', /must be \["text"\]/],
+		[{ audio: { voice: 'x', format: 'wav' } }, 'audio', /not supported/],
+		[{ functions: [{ name: 'f' }] }, 'functions', /use tools/],
+		[{ tool_choice: 'required' }, 'tool_choice', /must be auto or none/],
+		[{ web_search_options: {} }, 'web_search_options', /skill/],
+		[{ temperature: 3 }, 'temperature', /temperature/],
+		[{ temperature: '1' }, 'temperature', /must be a number/],
+		[{ colour: 'red' }, 'colour', /colour is not allowed/],
+		[{ messages: [] }, 'messages', /at least 1/],
+		[{ messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role', /role/],
+		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /nothing that the user says/],
+		[{ messages: [...messages, { role: 'assistant', content: 'y' }] }, 'messages', /the last of them/],
+		[{ messages: [{ role: 'user', content: 'x'.repeat(102_401) }] }, 'messages', /at most 100 KiB/],
+		[
+			{ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com' } }] }] },
+			'messages[0].content[0]',
+			/text only/,
+		],
+		[{ messages: [...messages, { role: 'tool', content: 'y' }] }, 'messages[1].tool_call_id', /lacks tool_call_id/],
+		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /no call/],
+	]
+	for (const [more, param, message] of wrong) {
+		t.match(
+			await create(more),
+			{ status: 400, type: 'invalid_request_error', param, message },
+			JSON.stringify(more).slice(0, 80),
+		)
+	}
+	t.equal((await surface.runs('ada')).filter(({ prompt }) => prompt === 'x').length, 0, 'none of them began a run')
+
+	const paths: [string, string, number][] = [
+		['GET', '/v1/chat/completions', 405],
+		['GET', '/v1/files', 404],
+		['POST', '/v1/audio/speech', 404],
+		['POST', '/v1/responses/resp_1/cancel', 404],
+	]
+	for (const [method, path, status] of paths) {
+		const { body, ...reply } = await gateway.request(method, path)
+		t.equal(reply.status, status, path)
+		t.match(body, { error: { message: path, type: 'invalid_request_error', param: null, code: String } }, path)
+	}
+	const { body } = await gateway.request('GET', '/v1/nothing')
+	t.match(body, { statusCode: 404, error: 'Not Found', code: 'not_found' }, "the gateway's own errors stay as they are")
+	const large = await refusal(openai.chat.completions.create({ model: 'ada', messages, user: 'x'.repeat(1_100_000) }))
+	t.match(large, { status: 413, type: 'invalid_request_error', code: 'payload_too_large' })
+	const plain = await gateway.request('POST', '/v1/chat/completions', {
+		body: 'x',
+		headers: { 'content-type': 'text/plain' },
+	})
+	t.match(plain, { status: 415, body: { error: { code: 'unsupported_media_type' } } })
+	const broken = await gateway.request('POST', '/v1/chat/completions', { body: '{"model":' })
+	t.match(broken, { status: 400, body: { error: { message: /not valid JSON/ } } })
+})
+
+void t.test('a run that fails is an error, which clients do not repeat', async (t) => {
+	model.on('refuse me', { status: 400, message: 'the model says no' })
+	const messages = [{ role: 'user' as const, content: 'refuse me' }]
+	const failed = await refusal(openai.chat.completions.create({ model: 'ada', messages }))
+	t.match(failed, { status: 502, type: 'server_error', code: 'model_rejected', message: /the model says no/ })
+	t.equal(failed.headers?.get('x-should-retry'), 'false')
+	t.equal((await surface.run(failed.headers?.get('x-svc-run-id') ?? '')).status, 'failed')
+	const chunks: unknown[] = []
+	const streamed = (async () => {
+		for await (const chunk of await openai.chat.completions.create({ model: 'ada', messages, stream: true }))
+			chunks.push(chunk)
+	})()
+	t.match(await refusal(streamed), { type: 'server_error', code: 'model_rejected', message: /the model says no/ })
+	t.equal(chunks.length, 1, 'only the role came')
+})
+
+void t.test('a token needs the scopes', async (t) => {
+	const tokenFor = async (scope: string): Promise<string> =>
+		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
+	const reader = surface.client(await tokenFor('agents:read'))
+	const writer = surface.client(await tokenFor('runs:write'))
+	const ask = { model: 'off', messages: [{ role: 'user' as const, content: 'hello' }] }
+	t.equal((await reader.models.list()).data.length, 2)
+	t.match((await writer.chat.completions.create(ask)).choices[0]?.message.content, /hello/)
+	t.match(await refusal(reader.chat.completions.create(ask)), {
+		status: 403,
+		type: 'permission_error',
+		code: 'forbidden',
+		message: /runs:write/,
+	})
+	t.match(await refusal(writer.models.list()), { status: 403, message: /agents:read/ })
+	t.match(await refusal(surface.client('svc_wrong').chat.completions.create(ask)), {
+		status: 401,
+		type: 'authentication_error',
+		code: 'invalid_api_key',
+	})
+})

@@ -1,0 +1,100 @@
+/** OpenAI's own client at a gateway whose models are real servers. */
+import { OpenAI } from 'openai'
+import type { APIError } from 'openai'
+import type { Test } from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import type { HeldModel } from '../../support/held-model.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import type { ModelServer } from '../../support/model-server.ts'
+
+export interface Surface {
+	gateway: TestGateway
+	model: ModelServer
+	held: HeldModel
+	/** Without a token it is a local caller. Never retries. */
+	client(token?: string): OpenAI
+	/** Makes an agent; `provider` is `model` (the default), `held` or `offline`. */
+	agent(name: string, fields?: { persona?: string; config?: Record<string, unknown> }): Promise<void>
+	/** The gateway's record of a run. */
+	run(run_id: string): Promise<Run>
+	/** Runs of an agent, newest first. */
+	runs(agent: string): Promise<Run[]>
+	/** Settles once the run has that status. */
+	reaches(run_id: string, status: string): Promise<void>
+}
+
+export interface Run {
+	run_id: string
+	status: string
+	trigger: string
+	conversation: string
+	prompt: string
+	answer: string | null
+}
+
+/** The text of gateway.yaml, with more settings of the plugin where a test needs some. */
+export function configOf(model: ModelServer, held: HeldModel, settings = 'true'): string {
+	const provider = (name: string, url: string): string =>
+		`  ${name}: {kind: openai, base_url: '${url}', api_key: sk-test, model: ${name}-model}\n`
+	return `server: {shutdown_grace_s: 0}
+plugins: {openai-api: ${settings}}
+default_provider: model
+providers:
+${provider('model', model.url)}${provider('held', held.url)}  offline: {kind: offline}
+`
+}
+
+export async function startSurface(t: Test, settings?: string): Promise<Surface> {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	const held = await startHeldModel()
+	t.teardown(() => held.stop())
+	const gateway = await startGateway({ config: configOf(model, held, settings) })
+	t.teardown(() => gateway.stop())
+	const run = async (run_id: string): Promise<Run> => (await gateway.request('GET', `/v1/runs/${run_id}`)).body
+	return {
+		gateway,
+		model,
+		held,
+		run,
+		client: (token) => clientOf(gateway.url, token),
+		async agent(name, fields = {}) {
+			const made = await gateway.request('POST', '/v1/agents', { body: { name, ...fields } })
+			if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+		},
+		runs: async (agent) => (await gateway.request('GET', `/v1/agents/${agent}/runs`)).body,
+		async reaches(run_id, status) {
+			for (const end = Date.now() + 10_000; (await run(run_id)).status !== status;) {
+				if (Date.now() > end) throw new Error(`run ${run_id} is ${(await run(run_id)).status}, not ${status}`)
+				await new Promise((resolve) => setTimeout(resolve, 20))
+			}
+		},
+	}
+}
+
+/** Every option is given, so that no variable of the environment reaches it. */
+function clientOf(url: string, token?: string): OpenAI {
+	return new OpenAI({
+		baseURL: `${url}/v1`,
+		apiKey: token ?? 'none',
+		organization: null,
+		project: null,
+		maxRetries: 0,
+		...(token === undefined && { defaultHeaders: { authorization: null } }),
+	})
+}
+
+/** The error with which a call is refused, as the client reads it. */
+export async function refusal(call: PromiseLike<unknown>): Promise<Refusal> {
+	try {
+		await call
+	} catch (error) {
+		const { status, type, param, code, message, headers } = error as APIError
+		return { status, type, param, code, message, headers }
+	}
+	throw new Error('it was not refused')
+}
+
+type Refusal = Pick<APIError, 'status' | 'type' | 'param' | 'code' | 'message' | 'headers'>

@@ -1,0 +1,60 @@
+/** What is kept of requests, and for how long. */
+import t from 'tap'
+import type { Context } from '../../../core/plugin.ts'
+import { sweep } from '../../../plugins/openai-api/stored.ts'
+import type { RunSettings } from '../../../plugins/runs/contract.ts'
+import { tidy } from '../../../plugins/runs/housekeeping.ts'
+import { startGateway } from '../../support/gateway.ts'
+
+const world = globalThis as { lentByKept?: Context<RunSettings> }
+const DAY_MS = 24 * 3600 * 1000
+
+void t.test('what a run is given goes with its end, the rest with the run', async (t) => {
+	const gateway = await startGateway({
+		config: 'plugins: {openai-api: true, lender: true}\n',
+		files: {
+			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lentByKept = ctx } }",
+		},
+	})
+	t.teardown(async () => {
+		await gateway.stop()
+		delete world.lentByKept
+	})
+	const ctx = world.lentByKept as Context<RunSettings>
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { uid } = await ctx.use('agents').get('ada')
+	const kept = async (kind: string): Promise<number> =>
+		(await Array.fromAsync(ctx.store.list([`agent:${uid}`, kind]))).length
+	const ask = async (input: string): Promise<{ id: string; output: { type: string }[] }> => {
+		const tools = [{ type: 'function', name: 'clock' }]
+		const body = { model: 'ada', input, tools }
+		return (await gateway.request('POST', '/v1/responses', { body })).body
+	}
+
+	const answered = await ask('hello')
+	t.equal(answered.output[0]?.type, 'message')
+	t.strictSame([await kept('given'), await kept('openai-response')], [0, 1])
+	const called = await ask('/tool clock {}')
+	t.equal(called.output[0]?.type, 'function_call')
+	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2], 'who goes on with the call needs it still')
+
+	// As a crash leaves them, before their ends could be written.
+	for (const { id } of [answered, called]) {
+		const read = async () => (await gateway.request('GET', `/v1/responses/${id}`)).body
+		const whole = await read()
+		const key = [`agent:${uid}`, 'openai-response', id.slice(-32)] as const
+		const { end: _, ...open } = (await ctx.store.get<{ end: unknown }>(key))?.value ?? { end: null }
+		await ctx.store.put(key, open)
+		t.match(await read(), { status: 'completed', output: whole.output, usage: whole.usage })
+	}
+
+	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60 }
+	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30 }
+	await tidy({ ...ctx, config }, Date.now() + 29 * DAY_MS)
+	await sweep(ctx)
+	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2])
+	await tidy({ ...ctx, config }, Date.now() + 31 * DAY_MS)
+	await sweep(ctx)
+	t.strictSame([await kept('given'), await kept('openai-response')], [0, 0])
+	t.equal((await gateway.request('GET', `/v1/responses/${answered.id}`)).status, 404)
+})

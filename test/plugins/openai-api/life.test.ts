@@ -1,0 +1,148 @@
+/** Clients that leave, models that break off, tokens that are revoked, reloads: what becomes of requests under way. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openStream } from '../../support/sse.ts'
+import { configOf, refusal, startSurface } from './client.ts'
+
+const surface = await startSurface(t, '{max_open: 2, heartbeat_s: 1}')
+const { gateway, model, held } = surface
+const openai = surface.client()
+await surface.agent('ada')
+await surface.agent('bob', { config: { provider: 'held' } })
+
+const ask = (model: string, content: string) => ({ model, messages: [{ role: 'user' as const, content }] })
+
+/** A stream of an agent whose model waits, after its first piece. */
+async function openHeld(content: string, token?: string) {
+	const { data, response } = await surface
+		.client(token)
+		.chat.completions.create({ ...ask('bob', content), stream: true })
+		.withResponse()
+	const chunks = data[Symbol.asyncIterator]()
+	const next = async (): Promise<string | undefined> => {
+		const { value, done } = await chunks.next()
+		return done === true ? undefined : (value.choices[0]?.delta.content ?? '')
+	}
+	const call = await held.called(content)
+	await next() // the role
+	while ((await next()) !== 'Well, ');
+	return { next, call, abort: () => data.controller.abort(), run_id: response.headers.get('x-svc-run-id') ?? '' }
+}
+
+void t.test('a client that leaves stops its run, streamed or not', async (t) => {
+	const one = await openHeld('leave a stream')
+	one.abort()
+	await one.call.hungUp
+	await surface.reaches(one.run_id, 'stopped')
+
+	const leaving = new AbortController()
+	const refused = refusal(openai.chat.completions.create(ask('bob', 'leave at once'), { signal: leaving.signal }))
+	const call = await held.called('leave at once')
+	leaving.abort()
+	await call.hungUp
+	t.match((await refused).message, /aborted/)
+	const [run] = await surface.runs('bob')
+	t.equal(run?.prompt, 'leave at once')
+	await surface.reaches(run?.run_id ?? '', 'stopped')
+})
+
+void t.test('a stream and its run end when the token is revoked', async (t) => {
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
+	const { next, call, run_id } = await openHeld('revoke me', body.token)
+	await gateway.request('DELETE', `/v1/auth/tokens/${body.id}`)
+	t.match(await refusal(next()), { type: 'authentication_error', code: 'invalid_api_key', message: /no longer valid/ })
+	await call.hungUp
+	await surface.reaches(run_id, 'stopped')
+})
+
+void t.test('no more requests are taken than may be open', async (t) => {
+	const one = await openHeld('fill one')
+	const two = await openHeld('fill two')
+	const full = await refusal(openai.chat.completions.create(ask('ada', 'too many')))
+	t.match(full, { status: 503, type: 'server_error', code: 'unavailable', message: /2 requests are under way/ })
+	t.equal(full.headers?.get('retry-after'), '5')
+	for (const { call, next } of [one, two]) {
+		call.answer('done')
+		while ((await next()) !== undefined);
+	}
+	model.on('room again', 'yes')
+	t.equal((await openai.chat.completions.create(ask('ada', 'room again'))).choices[0]?.message.content, 'yes')
+})
+
+void t.test('a model call that breaks off and comes to the same words goes on where it was', async (t) => {
+	const text = 'The answer is four, I think.'
+	model.on('break off', { text, chunkSize: 6, pauseMs: 40, cutAfterChunks: 3 }, { text, chunkSize: 6 })
+	let heard = ''
+	for await (const { choices } of await openai.chat.completions.create({ ...ask('ada', 'break off'), stream: true }))
+		heard += choices[0]?.delta.content ?? ''
+	t.equal(heard, text)
+	t.equal(model.requests('break off').length, 2)
+})
+
+void t.test('where it comes to other words, the stream ends with an error and its run is stopped', async (t) => {
+	const script = [{ text: 'The answer is four.', chunkSize: 6, pauseMs: 40, cutAfterChunks: 3 }, 'No idea at all.']
+	model.on('change your mind', ...script)
+	model.on('think again', ...script)
+	const { data, response } = await openai.chat.completions
+		.create({ ...ask('ada', 'change your mind'), stream: true })
+		.withResponse()
+	const all = (async () => {
+		for await (const _ of data);
+	})()
+	t.match(await refusal(all), { type: 'server_error', code: 'model_interrupted', message: /other words/ })
+	// It may have ended by itself just before.
+	t.match((await surface.run(response.headers.get('x-svc-run-id') ?? '')).status, /^(stopped|completed)$/)
+	const whole = await openai.chat.completions.create(ask('ada', 'think again'))
+	t.equal(whole.choices[0]?.message.content, 'No idea at all.', 'nothing was told before the end')
+})
+
+void t.test('a stream without a word gets comments', async (t) => {
+	const body = JSON.stringify({ ...ask('bob', 'be silent'), stream: true })
+	const headers = { 'content-type': 'application/json' }
+	const response = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })
+	const call = await held.called('be silent')
+	let text = ''
+	for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+		text += piece
+		if (call.open && text.includes('\n: still here\n\n')) call.answer('at last')
+	}
+	t.match(text, /"content":"Well, ".*\n\n(: still here\n\n)+data: .*"content":"at last"/s)
+	t.ok(text.endsWith('data: [DONE]\n\n'))
+})
+
+void t.test('a reload in the middle of a stream does not touch it', async (t) => {
+	const events = await openStream(gateway.url, { query: { event_type: 'config.*' } })
+	t.teardown(() => events.close())
+	const { next, call } = await openHeld('go on')
+	writeFileSync(
+		join(gateway.home, 'config', 'gateway.yaml'),
+		configOf(model, held, '{max_open: 1, user_is_conversation: false}'),
+	)
+	await events.waitFor(({ event_type }) => event_type === 'config.reloaded')
+	call.say('we go on')
+	let heard = ''
+	while (!heard.includes('we go on')) heard += await next()
+	// One of the new instance's, which counts for itself and has other settings.
+	model.on('after it', 'new')
+	await openai.chat.completions.create({ ...ask('ada', 'after it'), user: 'nobody' })
+	t.match((await surface.runs('ada'))[0]?.conversation, /^openai:once:/)
+	call.answer(' to the end')
+	for (let piece = await next(); piece !== undefined; piece = await next()) heard += piece
+	t.equal(heard, 'we go on to the end')
+})
+
+void t.test('the agent is deleted under a request', async (t) => {
+	await surface.agent('eve', { config: { provider: 'held' } })
+	const failed = refusal(openai.chat.completions.create(ask('eve', 'delete me')))
+	await held.called('delete me')
+	await gateway.request('DELETE', '/v1/agents/eve')
+	t.match(await failed, { status: 409, code: 'stopped' })
+})
+
+void t.test('a gateway that stops ends what is open', async (t) => {
+	const { next } = await openHeld('the end')
+	const stopped = gateway.stop()
+	t.match(await refusal(next()), { message: /./ })
+	await stopped
+})
