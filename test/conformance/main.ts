@@ -1,25 +1,25 @@
-/** The client scenarios of the official conformance suite against the engine of plugins/mcp. */
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+/**
+ * The official conformance suite against both sides that we have: the engine of plugins/mcp as a client, a gateway with
+ * plugins/mcp-server as a server. `npm run conformance -- server --scenario ping` runs one side, or one scenario.
+ */
+import { startGateway } from '../support/gateway.ts'
+import { runClientSuite, runServerSuite } from './suite.ts'
+import type { Outcome } from './suite.ts'
 
-const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
-const suite = fileURLToPath(
-	new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url),
-)
+const [first, ...rest] = process.argv.slice(2)
+const side = first === 'client' || first === 'server' ? first : undefined
+const options = side ? rest : process.argv.slice(2)
 
-const child = spawn(
-	process.execPath,
-	[
-		suite,
-		'client',
-		'--command',
-		`"${process.execPath}" "${path('client.ts')}"`,
-		'--suite',
-		'all',
-		'--expected-failures',
-		path('expected-failures.yml'),
-		...process.argv.slice(2),
-	],
-	{ stdio: 'inherit' },
-)
-child.on('exit', (code) => (process.exitCode = code ?? 1))
+if (side !== 'server') report('client', await runClientSuite(options))
+if (side !== 'client') {
+	const gateway = await startGateway({ config: 'plugins: {mcp-server: true}\n' })
+	report('server', await runServerSuite(gateway.url, options))
+	await gateway.stop()
+}
+
+function report(name: string, { code, text }: Outcome): void {
+	process.stdout.write(text)
+	if (code === 0) return
+	process.stderr.write(`conformance: the ${name} is not as it should be\n`)
+	process.exitCode = code
+}

@@ -1,0 +1,89 @@
+/** Tools that look at agents, and into their memory. */
+import Joi from 'joi'
+import type { McpTool } from './call.ts'
+import { page } from './pages.ts'
+import type {} from '../agents/contract.ts'
+import type {} from '../memory/contract.ts'
+import { excerpt } from './views.ts'
+
+const LIST_LIMIT = 100
+const PERSONA_CHARACTERS = 300
+const QUERY_CHARACTERS = 4_000
+const RESULTS_DEFAULT = 10
+const RESULTS_LIMIT = 50
+const iso = Joi.string().isoDate()
+
+export const agentName = Joi.string().min(1).max(64).required().description('Name of the agent, as list_agents has it.')
+
+const listAgents: McpTool = {
+	name: 'list_agents',
+	title: 'List agents',
+	description: 'Lists the agents of the gateway by name, each with the beginning of its persona: what it is there for.',
+	scope: 'agents:read',
+	input: Joi.object({
+		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_LIMIT),
+		after: Joi.string().max(64).description('Go on behind this name: next of the page before.'),
+	}),
+	output: Joi.object({
+		agents: Joi.array()
+			.items(
+				Joi.object({
+					name: Joi.string().required(),
+					persona: Joi.string().allow('', null).required(),
+					created_at: iso.required(),
+				}),
+			)
+			.required(),
+		next: Joi.string().allow(null).required().description('For the next page; null at the end.'),
+	}),
+	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+	async run(ctx, { limit, after }: { limit: number; after?: string }) {
+		const { items, next } = await page(ctx.use('agents').list(), limit, after)
+		const agents = items.map(({ name, persona, created_at }) => ({
+			name,
+			persona: persona === null ? null : excerpt(persona, PERSONA_CHARACTERS),
+			created_at,
+		}))
+		return { data: { agents, next } }
+	},
+}
+
+const searchMemory: McpTool = {
+	name: 'search_memory',
+	title: "Search an agent's memory",
+	description: 'Searches what an agent keeps in its long-term memory, by meaning and by keywords, best first.',
+	scope: 'agents:read',
+	service: 'memory',
+	input: Joi.object({
+		agent: agentName,
+		query: Joi.string().min(1).max(QUERY_CHARACTERS).required().description('What you want to know.'),
+		limit: Joi.number().integer().min(1).max(RESULTS_LIMIT).default(RESULTS_DEFAULT),
+	}),
+	output: Joi.object({
+		memories: Joi.array()
+			.items(
+				Joi.object({
+					id: Joi.string().required(),
+					content: Joi.string().allow('').required(),
+					similarity: Joi.number().min(0).max(1).required().description('Cosine of query and content.'),
+					tags: Joi.array().items(Joi.string().allow('')).required(),
+					created_at: iso.required(),
+				}),
+			)
+			.required(),
+	}),
+	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+	async run(ctx, { agent, query, limit }: { agent: string; query: string; limit: number }) {
+		const found = await ctx.use('memory').search(await ctx.use('agents').get(agent), query, limit)
+		const memories = found.map(({ id, content, similarity, tags, created_at }) => ({
+			id,
+			content,
+			similarity,
+			tags,
+			created_at,
+		}))
+		return { data: { memories } }
+	},
+}
+
+export const agentTools: readonly McpTool[] = [listAgents, searchMemory]

@@ -1,0 +1,45 @@
+import type { Credentials } from '../auth/contract.ts'
+
+export interface McpServerSettings {
+	/** Sessions that may be open at the same time; a caller may have half of them. */
+	max_sessions: number
+	/** Seconds without a request, an open stream or a call under way, after which a session ends. */
+	idle_timeout_s: number
+	/** Seconds for which a call waits for its run; then it answers with the run as it is, which goes on. */
+	max_wait_s: number
+	/** Seconds for which a client may take nothing of what waits for it, until its stream is cut. */
+	stall_timeout_s: number
+}
+
+/** One HTTP request to /mcp, past authentication. */
+export interface McpRequest {
+	method: 'GET' | 'POST' | 'DELETE'
+	/** Node's: lower-case names. */
+	headers: Readonly<Record<string, string | string[] | undefined>>
+	/** The parsed JSON; nothing where there is none. */
+	body: unknown
+	credentials: Credentials
+}
+
+export interface McpAnswer {
+	/** Its body may be an event stream that stays open. */
+	response: Response
+	/** To be called once, when the body has been sent or nobody takes it any more. */
+	closed(): void
+}
+
+export interface McpServer {
+	/**
+	 * Throws `not_found` for a session that there is not, or that is somebody else's; `invalid_request`, `rate_limited`, or
+	 * `unavailable` where there is no room for another session.
+	 */
+	handle(request: McpRequest): Promise<McpAnswer>
+	/** Sessions that are open. */
+	readonly size: number
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		'mcp-server': McpServer
+	}
+}

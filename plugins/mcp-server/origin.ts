@@ -1,0 +1,26 @@
+import { Fault } from '../../core/errors.ts'
+
+/**
+ * A request that a web page sends names the page's origin, which must be the gateway's own: the protocol asks for that
+ * whoever the caller is (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
+ * stricter rule of the auth plugin before.
+ *
+ * Throws `forbidden`.
+ */
+export function refuseForeignOrigin({
+	origin,
+	host,
+}: {
+	origin?: string | undefined
+	host?: string | undefined
+}): void {
+	if (origin === undefined || isSameHost(origin, host ?? '')) return
+	throw new Fault('forbidden', 'the Origin is another one; web pages of other hosts may not use this server')
+}
+
+function isSameHost(origin: string, host: string): boolean {
+	const url = URL.parse(origin)
+	if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return false
+	// What stands before the gateway may speak https, with its own default port.
+	return URL.parse(`${url.protocol}//${host}`)?.host === url.host
+}

@@ -1,0 +1,46 @@
+/** What a session has sent last, so that a client whose stream broke can take it up again: the SDK's event store, bounded. */
+import type { EventStore } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+
+const EVENT_LIMIT = 1_000
+const CHARACTER_LIMIT = 256 * 1024
+
+interface Sent {
+	id: string
+	stream: string
+	message: JSONRPCMessage
+	size: number
+}
+
+export class Replay implements EventStore {
+	/** Oldest first. */
+	readonly #sent: Sent[] = []
+	#characters = 0
+	#last = 0
+
+	/** Whoever comes back for an event that went out of here is told that it cannot go on. */
+	async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
+		const id = String(++this.#last)
+		const size = JSON.stringify(message).length
+		this.#sent.push({ id, stream, message, size })
+		this.#characters += size
+		while (this.#characters > CHARACTER_LIMIT || this.#sent.length > EVENT_LIMIT)
+			this.#characters -= this.#sent.shift()?.size ?? 0
+		return id
+	}
+
+	async getStreamIdForEventId(id: string): Promise<string | undefined> {
+		return this.#sent.find((one) => one.id === id)?.stream
+	}
+
+	async replayEventsAfter(
+		id: string,
+		{ send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
+	): Promise<string> {
+		const at = this.#sent.findIndex((one) => one.id === id)
+		const stream = this.#sent[at]?.stream
+		if (stream === undefined) throw new Error('the event is not kept any more')
+		for (const one of this.#sent.slice(at + 1)) if (one.stream === stream) await send(one.id, one.message)
+		return stream
+	}
+}

@@ -1,0 +1,65 @@
+/** What clients may read without a tool: histories of agents, and runs. */
+import { Fault } from '../../core/errors.ts'
+import type { McpContext } from './call.ts'
+import { look } from './follow.ts'
+import { page } from './pages.ts'
+import { viewRun } from './views.ts'
+
+const PAGE = 100
+/** The newest turns of a history. */
+const TURNS = 200
+const CONVERSATION = /^[\x21-\x7e]{1,400}$/
+const JSON_TYPE = 'application/json'
+
+export const resourceTemplates = [
+	{
+		uriTemplate: 'svc://agents/{name}/history{?conversation}',
+		name: 'history',
+		title: 'History of an agent',
+		description: `Messages of the agent's current session, or of another conversation as a run names it, oldest first; the newest ${TURNS} turns.`,
+		mimeType: JSON_TYPE,
+	},
+	{
+		uriTemplate: 'svc://runs/{run_id}',
+		name: 'run',
+		title: 'A run',
+		description: 'Status, answer and open question of a run.',
+		mimeType: JSON_TYPE,
+	},
+]
+
+/** One for each agent. `cursor`: the `nextCursor` of the page before. */
+export async function listResources(ctx: McpContext, cursor?: string) {
+	const { items, next } = await page(ctx.use('agents').list(), PAGE, cursor)
+	const resources = items.map(({ name }) => ({
+		uri: `svc://agents/${name}/history`,
+		name: `${name}/history`,
+		title: `History of ${name}`,
+		mimeType: JSON_TYPE,
+	}))
+	return { resources, ...(next !== null && { nextCursor: next }) }
+}
+
+/** Throws `not_found`, or `invalid_request` for an address of another kind. */
+export async function readResource(ctx: McpContext, uri: string) {
+	const found = await find(ctx, uri)
+	return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(found) }] }
+}
+
+async function find(ctx: McpContext, uri: string): Promise<unknown> {
+	const { protocol, host, pathname, searchParams } = URL.parse(uri) ?? {}
+	const [name = '', what, ...rest] = (pathname ?? '').slice(1).split('/')
+	if (protocol === 'svc:' && rest.length === 0) {
+		const runs = ctx.use('runs')
+		if (host === 'runs' && what === undefined) return viewRun(await look(runs, name))
+		if (host === 'agents' && what === 'history') {
+			const agent = await ctx.use('agents').get(name)
+			const conversation = searchParams?.get('conversation') ?? undefined
+			if (conversation !== undefined && !CONVERSATION.test(conversation))
+				throw new Fault('invalid_request', 'a conversation is 1 to 400 printable ASCII characters')
+			return runs.history(agent, conversation, TURNS)
+		}
+	}
+	const known = resourceTemplates.map((template) => template.uriTemplate).join(', ')
+	throw new Fault('not_found', `there is no such resource; there are: ${known}`)
+}

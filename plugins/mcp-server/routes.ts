@@ -1,0 +1,108 @@
+import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type {} from '../auth/contract.ts'
+import type { McpAnswer, McpServerSettings } from './contract.ts'
+import { refuseForeignOrigin } from './origin.ts'
+import { stream } from './stream.ts'
+
+const MCP_PATH = '/mcp'
+/** What a session may do follows from its token; who may do nothing at all here is told so at the door. */
+const auth = { access: { scope: ['agents:read', 'runs:write', '*'] } }
+const session = Joi.string().max(128).description('Id of the session, as the answer to `initialize` had it.')
+const version = Joi.string().max(32).description('The revision of the protocol that was agreed on, such as 2025-11-25.')
+const headers = { 'mcp-session-id': session, 'mcp-protocol-version': version }
+const lastEventId = Joi.string().max(128).description('Take up the stream that broke, behind this event.')
+const common = { tags: ['api', 'mcp'], auth }
+const EVENTS = 'text/event-stream'
+const events = Joi.string().example(
+	'id: 1\nevent: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[]"}]}}\n\n',
+)
+
+export function routes(server: Server, ctx: Context<McpServerSettings>): void {
+	const handle = (request: Request, method: 'GET' | 'POST' | 'DELETE'): Promise<McpAnswer> => {
+		const { headers: sent } = request.raw.req
+		refuseForeignOrigin(sent)
+		const { credentials } = request.auth
+		return ctx.use('mcp-server').handle({ method, headers: sent, body: request.payload, credentials })
+	}
+	const answer = async ({ response, closed }: McpAnswer, request: Request, h: ResponseToolkit) => {
+		const id = response.headers.get('mcp-session-id')
+		if (response.body && response.headers.get('content-type') === EVENTS) {
+			const { res } = request.raw
+			if (id !== null) res.setHeader('mcp-session-id', id)
+			const sent = stream(response.body, res, ctx.config.stall_timeout_s * 1000)
+			void sent.catch((error: unknown) => ctx.log.error({ err: error }, 'a stream broke')).finally(closed)
+			return h.abandon
+		}
+		const text = await response.text().finally(closed)
+		const made = text === '' ? h.response() : h.response(JSON.parse(text) as object)
+		made.code(text === '' && response.status === 200 ? 204 : response.status)
+		return id === null ? made : made.header('mcp-session-id', id)
+	}
+
+	server.route({
+		method: 'POST',
+		path: MCP_PATH,
+		options: {
+			...common,
+			id: 'sendMcpMessage',
+			description: 'Send a message of the Model Context Protocol (Streamable HTTP)',
+			notes: [
+				'One JSON-RPC 2.0 message. `initialize` opens a session, whose id stands in the header `Mcp-Session-Id` of the answer and of every later request. A request is answered by a stream of Server-Sent Events that ends with its response; notifications and responses are answered with 202.',
+				'Tools: `list_agents`, `run_agent`, `answer_question`, `get_run`, `list_runs`, `stop_run`, `stop_agent`, `search_memory`; a session has those that the scopes of its token allow. Resources: `svc://agents/{name}/history`, `svc://runs/{run_id}`.',
+				'A session belongs to the token that opened it; to others it is not there. One that has been idle for too long is gone: 404 means `initialize` again.',
+			],
+			validate: {
+				headers: Joi.object(headers).unknown(),
+				payload: Joi.object({
+					jsonrpc: Joi.valid('2.0').required(),
+					id: Joi.alternatives(Joi.string().max(256), Joi.number().integer()),
+					method: Joi.string().max(128),
+					params: Joi.object().unknown(),
+					result: Joi.object().unknown(),
+					error: Joi.object().unknown(),
+				})
+					.required()
+					.example({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_agents', arguments: {} } })
+					.prefs({ convert: false }),
+			},
+			plugins: {
+				openapi: { answers: { 200: { [EVENTS]: events }, 202: {} }, errors: [404, 406, 503] },
+			},
+		},
+		handler: async (request, h) => answer(await handle(request, 'POST'), request, h),
+	})
+	server.route({
+		method: 'GET',
+		path: MCP_PATH,
+		options: {
+			...common,
+			id: 'openMcpStream',
+			description: 'Open the stream of a session of the Model Context Protocol',
+			notes:
+				'Server-Sent Events from the server to the client, one stream a session. With `Last-Event-ID` a stream that broke is taken up again, such as that of a call under way: what was missed comes first.',
+			validate: { headers: Joi.object({ ...headers, 'last-event-id': lastEventId }).unknown() },
+			plugins: { openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409] } },
+		},
+		handler: async (request, h) => {
+			if (request.method === 'head') throw new Fault('method_not_allowed', 'send GET, POST or DELETE')
+			return answer(await handle(request, 'GET'), request, h)
+		},
+	})
+	server.route({
+		method: 'DELETE',
+		path: MCP_PATH,
+		options: {
+			...common,
+			id: 'endMcpSession',
+			description: 'End a session of the Model Context Protocol',
+			notes: 'Runs that it started go on.',
+			validate: { headers: Joi.object(headers).unknown() },
+			response: { emptyStatusCode: 204 },
+			plugins: { openapi: { errors: [404] } },
+		},
+		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),
+	})
+}

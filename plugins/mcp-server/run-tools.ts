@@ -1,0 +1,184 @@
+/** Tools that start runs, look at them and end them. */
+import Joi from 'joi'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { RunStatus, Runs } from '../runs/contract.ts'
+import type { McpTool, Outcome } from './call.ts'
+import { agentName } from './agent-tools.ts'
+import { follow, look } from './follow.ts'
+import { isEnded, run as runSchema, status, viewBriefly, viewRun } from './views.ts'
+import type { RunState } from './views.ts'
+
+const PROMPT_BYTES = 100 * 1024
+const LIST_DEFAULT = 20
+const LIST_LIMIT = 100
+const runId = Joi.string().min(1).max(64).required().description('Id of the run.')
+const wait = Joi.boolean()
+	.default(true)
+	.description('Whether to wait for the end of the run (default), or to answer at once while it goes on (see get_run).')
+
+const runAgent: McpTool = {
+	name: 'run_agent',
+	title: 'Run an agent',
+	description:
+		'Gives an agent a prompt and answers with what it says in the end. The agent works with its own tools and memory. Where it asks something in between, the result has a question: answer it by answer_question.',
+	scope: 'runs:write',
+	input: Joi.object({
+		agent: agentName,
+		prompt: Joi.string().min(1).max(PROMPT_BYTES, 'utf8').required().description('What to do; at most 100 KiB.'),
+		conversation: Joi.string()
+			.pattern(/^[A-Za-z0-9._-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 . _ -')
+			.description(
+				'A name of your choice. Runs with the same name see what was said before, also in later sessions. Default: a conversation of this session.',
+			),
+		wait,
+	}),
+	output: runSchema,
+	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+	async run(ctx, args: { agent: string; prompt: string; conversation?: string; wait: boolean }, call) {
+		const runs = ctx.use('runs')
+		const agent = await ctx.use('agents').get(args.agent)
+		const conversation = call.conversation(args.conversation)
+		await refuseWhereAsked(runs, agent, conversation)
+		const { run_id } = await runs.start(agent, { prompt: args.prompt, conversation, trigger: 'mcp' })
+		if (!args.wait) return outcomeOf(await look(runs, run_id))
+		const state = await follow(ctx, run_id, call)
+		if (call.cancelled && !isEnded(state.run)) await stop(runs, run_id)
+		return outcomeOf(state)
+	},
+}
+
+const answerQuestion: McpTool = {
+	name: 'answer_question',
+	title: 'Answer a question of an agent',
+	description: 'Answers the question for which a run waits, so that it goes on; then like run_agent.',
+	scope: 'runs:write',
+	input: Joi.object({
+		run_id: runId.description('Id of the run that asks.'),
+		question_id: Joi.string().min(1).max(64).required(),
+		answer: Joi.string().allow('').max(PROMPT_BYTES, 'utf8').required().description('At most 100 KiB.'),
+		wait,
+	}),
+	output: runSchema,
+	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+	async run(ctx, args: { run_id: string; question_id: string; answer: string; wait: boolean }, call) {
+		const runs = ctx.use('runs')
+		const { run_id, question_id, answer } = args
+		const { agent, agent_uid } = await runs.get(run_id)
+		await runs.answer({ name: agent, uid: agent_uid }, question_id, answer)
+		return outcomeOf(args.wait ? await follow(ctx, run_id, call) : await look(runs, run_id))
+	},
+}
+
+const getRun: McpTool = {
+	name: 'get_run',
+	title: 'Read a run',
+	description: 'Reads a run: its status, its answer once it is completed, the question for which it waits.',
+	scope: 'agents:read',
+	input: Joi.object({ run_id: runId }),
+	output: runSchema,
+	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+	run: async (ctx, { run_id }: { run_id: string }) => {
+		const { failed: _, ...outcome } = outcomeOf(await look(ctx.use('runs'), run_id))
+		return outcome
+	},
+}
+
+const listRuns: McpTool = {
+	name: 'list_runs',
+	title: 'List the runs of an agent',
+	description:
+		'Lists the runs of an agent, newest first, whoever started them. Long answers are cut: get_run has them whole.',
+	scope: 'agents:read',
+	input: Joi.object({
+		agent: agentName,
+		status: status.description('Only runs with this status; paused ones may wait for an answer.'),
+		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_DEFAULT),
+		before: Joi.string().max(64).description('Go on behind this run_id.'),
+	}),
+	output: Joi.object({ runs: Joi.array().items(runSchema).required() }),
+	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+	async run(ctx, { agent, ...options }: { agent: string; status?: RunStatus; limit: number; before?: string }) {
+		const runs = await ctx.use('runs').list(await ctx.use('agents').get(agent), options)
+		return { data: { runs: runs.map(viewBriefly) } }
+	},
+}
+
+const stopRun: McpTool = {
+	name: 'stop_run',
+	title: 'Stop a run',
+	description: 'Stops a run, and the sub-agents that it started. One that has ended stays as it is.',
+	scope: 'runs:write',
+	input: Joi.object({ run_id: runId }),
+	output: runSchema,
+	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+	async run(ctx, { run_id }: { run_id: string }) {
+		const runs = ctx.use('runs')
+		await stop(runs, run_id)
+		const { failed: _, ...outcome } = outcomeOf({ run: await runs.get(run_id) })
+		return outcome
+	},
+}
+
+const stopAgent: McpTool = {
+	name: 'stop_agent',
+	title: 'Stop an agent',
+	description: 'Stops every run of an agent, whoever started them: those at work, those that wait, and paused ones.',
+	scope: 'runs:write',
+	input: Joi.object({ agent: agentName }),
+	output: Joi.object({ agent: Joi.string().required(), status: Joi.valid('stopped').required() }),
+	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+	async run(ctx, args: { agent: string }) {
+		const agent = await ctx.use('agents').get(args.agent)
+		await ctx.use('runs').stopAgent(agent)
+		return { data: { agent: agent.name, status: 'stopped' } }
+	},
+}
+
+export const runTools: readonly McpTool[] = [runAgent, answerQuestion, getRun, listRuns, stopRun, stopAgent]
+
+/** Another run would wait behind the question, and whoever waits for it with it. */
+async function refuseWhereAsked(runs: Runs, agent: AgentRef, conversation: string): Promise<void> {
+	const active = await runs.active(agent, conversation)
+	if (!active) return
+	const { asking } = await look(runs, active.run_id)
+	if (!asking?.question) return
+	const { question_id } = asking.question
+	throw new Fault(
+		'conflict',
+		`this conversation waits for an answer first: answer_question with run_id ${asking.run_id} and question_id ${question_id}; or use another conversation, or stop_run`,
+	)
+}
+
+async function stop(runs: Runs, run_id: string): Promise<void> {
+	try {
+		await runs.cancel(run_id)
+	} catch (error) {
+		if (!isFault(error, 'conflict')) throw error // it has ended already
+	}
+}
+
+function outcomeOf(state: RunState): Outcome {
+	const { run } = state
+	const data = viewRun(state)
+	switch (run.status) {
+		case 'completed':
+			return { data, text: run.answer ?? '' }
+		case 'failed':
+			return { data, text: `The run failed: ${run.error?.code}: ${run.error?.message}`, failed: true }
+		case 'stopped':
+			return { data, text: 'The run was stopped.', failed: true }
+		default:
+			return { data, text: state.asking ? questionText(state.asking) : goesOn(run.run_id) }
+	}
+}
+
+function questionText({ agent, run_id, question }: RunState['run']): string {
+	const { question_id, question: text, options = [] } = question ?? { question_id: '', question: '' }
+	const lines = [`The agent ${agent} asks: ${text}`, ...options.map((option) => `- ${option}`)]
+	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')
+}
+
+function goesOn(run_id: string): string {
+	return `The run ${run_id} goes on; get_run reads it later, stop_run stops it.`
+}

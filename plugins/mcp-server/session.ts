@@ -1,0 +1,186 @@
+/** One session: the SDK's server and transport, and what they leave to us. */
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
+import { Fault } from '../../core/errors.ts'
+import { newId, randomText } from '../../core/ids.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type { McpContext } from './call.ts'
+import type { McpAnswer, McpRequest } from './contract.ts'
+import { forTransport, plainer, requestIdIn } from './messages.ts'
+import { Replay } from './replay.ts'
+import { READS, answerRequests } from './requests.ts'
+
+export interface SessionHooks {
+	/** The client has been let in. */
+	begun(): void
+	/** Called once, where it had begun. */
+	over(): void
+}
+
+const SESSION_ID_BYTES = 24
+/** Streams and calls of one session at the same time. */
+const STREAM_LIMIT = 64
+const CALL_LIMIT = 32
+/** For calls to be answered before the session ends. */
+const LEAVE_LIMIT_MS = 2_000
+const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run go on. For long work call run_agent with wait: false, and get_run later.`
+
+export class McpSession {
+	readonly id: string = randomText(SESSION_ID_BYTES)
+	readonly owner: string
+	readonly #credentials: Credentials
+	readonly #hooks: SessionHooks
+	readonly #conversation = newId()
+	readonly #server: Server
+	readonly #transport: WebStandardStreamableHTTPServerTransport
+	/** Requests of the client that have no response yet. */
+	readonly #open = new Set<RequestId>()
+	/** Aborts when the session is about to end: what goes on by itself is waited for no longer. */
+	readonly #leaving = new AbortController()
+	#streams = 0
+	#calls = 0
+	#begun = false
+	#over = false
+	#idleSince = performance.now()
+	#quiet: PromiseWithResolvers<void> | undefined
+
+	constructor(ctx: McpContext, credentials: Credentials, owner: string, hooks: SessionHooks) {
+		this.#credentials = credentials
+		this.owner = owner
+		this.#hooks = hooks
+		this.#transport = new WebStandardStreamableHTTPServerTransport({
+			sessionIdGenerator: () => this.id,
+			onsessioninitialized: () => {
+				this.#begun = true
+				hooks.begun()
+			},
+			eventStore: new Replay(),
+		})
+		this.#transport.onclose = () => this.#onClose()
+		this.#server = new Server(
+			{ name: 'svc-gateway', title: 'Agent Gateway', version: ctx.gateway.version },
+			{
+				capabilities: { tools: {}, ...(this.#isAllowed(READS) && { resources: {} }) },
+				instructions,
+				// The SDK would compile schemas into code, and keep it.
+				jsonSchemaValidator: {
+					getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+				},
+			},
+		)
+		// Its first request would have the id 0, which the SDK's clients cannot take back.
+		Reflect.set(this.#server, '_requestMessageId', 1)
+		this.#server.onerror = (error) => ctx.log.debug({ err: error }, 'an MCP client did something odd')
+		answerRequests(this.#server, {
+			ctx,
+			isAllowed: (scope) => this.#isAllowed(scope),
+			leaving: this.#leaving.signal,
+			isOver: () => this.#over,
+			conversation: (name = this.#conversation) => `mcp:${owner}:${name}`,
+			beginCall: () => this.#beginCall(),
+			forget: (id) => this.#forget(id),
+		})
+	}
+
+	/** Since when nothing is under way, by `performance.now`; null while something is. */
+	get idle_since(): number | null {
+		return this.#streams === 0 && this.#calls === 0 ? this.#idleSince : null
+	}
+
+	/** Throws `invalid_request`, `rate_limited`, and `not_found` once it is over. */
+	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
+		if (this.#over) throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
+		if (this.#streams >= STREAM_LIMIT)
+			throw new Fault('rate_limited', `${STREAM_LIMIT} requests of this session are open; wait for one to end`, {
+				headers: { 'retry-after': '1' },
+			})
+		const id = requestIdIn(body)
+		if (id !== undefined && this.#open.has(id))
+			throw new Fault('invalid_request', `request ${JSON.stringify(id)} of this session is under way already`)
+		this.#streams++
+		let isOpen = true
+		let isRefused = false
+		const closed = (): void => {
+			if (isOpen) this.#streams--
+			isOpen = false
+			// What is refused keeps no session alive.
+			if (!isRefused) this.#idleSince = performance.now()
+		}
+		try {
+			if (!this.#server.transport) await this.#connect()
+			if (id !== undefined) this.#open.add(id)
+			const request = new Request('http://gateway.invalid/mcp', { method, headers: forTransport(headers) })
+			const response = await this.#transport.handleRequest(request, { parsedBody: body })
+			isRefused = !response.ok
+			if (isRefused && id !== undefined) this.#open.delete(id)
+			return { response, closed }
+		} catch (error) {
+			closed()
+			if (id !== undefined) this.#open.delete(id)
+			throw error
+		}
+	}
+
+	/** Answers the calls that are under way as far as they are, then ends. */
+	async leave(): Promise<void> {
+		this.#over = true
+		this.#leaving.abort()
+		if (this.#calls > 0) {
+			this.#quiet = Promise.withResolvers()
+			const timer = setTimeout(this.#quiet.resolve, LEAVE_LIMIT_MS)
+			await this.#quiet.promise
+			clearTimeout(timer)
+		}
+		this.end()
+	}
+
+	/** At once; its streams end. What calls began goes on. */
+	end(): void {
+		void this.#transport.close()
+	}
+
+	#isAllowed(scope: string): boolean {
+		return this.#credentials.scope.includes(scope) || this.#credentials.scope.includes('*')
+	}
+
+	/** Counts a call; what it answers with is called at its end. */
+	#beginCall(): () => void {
+		if (this.#calls >= CALL_LIMIT)
+			throw new Fault('rate_limited', `${CALL_LIMIT} calls of this session are under way; wait for one to end`)
+		this.#calls++
+		return () => {
+			this.#calls--
+			this.#idleSince = performance.now()
+			// In a turn of its own: the result is on its way to the stream first.
+			if (this.#calls === 0) setImmediate(() => this.#quiet?.resolve())
+		}
+	}
+
+	/** Before the SDK aborts what is under way, which then counts as left, not as taken back. */
+	#onClose(): void {
+		this.#over = true
+		this.#leaving.abort()
+		if (this.#begun) this.#hooks.over()
+		this.#begun = false
+	}
+
+	async #connect(): Promise<void> {
+		await this.#server.connect(this.#transport)
+		const send = this.#transport.send.bind(this.#transport)
+		this.#transport.send = async (message, options) => {
+			if (!('method' in message) && message.id !== undefined) this.#open.delete(message.id)
+			await send('error' in message ? { ...message, error: plainer(message.error) } : message, options)
+		}
+	}
+
+	/**
+	 * A request that was cancelled gets no response, so the SDK would keep its stream open, and its id, for as long as the
+	 * session lives. The stream is closed; then a response that goes nowhere makes it forget the id.
+	 */
+	#forget(id: RequestId): void {
+		this.#transport.closeSSEStream(id)
+		const error = { code: 0, message: 'cancelled' }
+		this.#transport.send({ jsonrpc: '2.0', id, error }).catch(() => {})
+	}
+}

@@ -1,0 +1,115 @@
+/** The table of sessions: who may open one, whose each is, and how they end. */
+import { Callers } from '../../core/callers.ts'
+import { Fault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
+import { loadSession } from './sdk.ts'
+import type { McpSession } from './session.ts'
+
+/** Twice in the second within which the sessions of a caller that is no longer good must end. */
+const BEAT_MS = 500
+const RETRY_AFTER_S = 5
+
+export class Sessions implements McpServer, AsyncDisposable {
+	readonly #ctx: Context<McpServerSettings>
+	readonly #sessions = new Map<string, McpSession>()
+	readonly #callers = new Callers<Credentials, McpSession>()
+	readonly #beat: NodeJS.Timeout
+	/** Owners of those that are on their way into the table. */
+	readonly #opening: string[] = []
+
+	constructor(ctx: Context<McpServerSettings>) {
+		this.#ctx = ctx
+		this.#beat = setInterval(() => this.#onBeat(), BEAT_MS)
+		this.#beat.unref()
+	}
+
+	get size(): number {
+		return this.#sessions.size
+	}
+
+	async handle(request: McpRequest): Promise<McpAnswer> {
+		const id = request.headers['mcp-session-id']
+		if (typeof id === 'string') return this.#find(id, request.credentials).handle(request)
+		if (request.method === 'POST' && isInitialize(request.body)) return this.#open(request)
+		throw new Fault('invalid_request', 'send `initialize` first, and then the header Mcp-Session-Id of its answer')
+	}
+
+	/** Calls that wait for their runs are answered; the runs go on. */
+	async [Symbol.asyncDispose](): Promise<void> {
+		clearInterval(this.#beat)
+		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
+	}
+
+	/** To others than its owner it is not there. */
+	#find(id: string, credentials: Credentials): McpSession {
+		const session = this.#sessions.get(id)
+		if (session && session.owner === ownerOf(credentials)) return session
+		throw new Fault('not_found', 'there is no such session, or it has ended; send `initialize` to open another')
+	}
+
+	async #open(request: McpRequest): Promise<McpAnswer> {
+		const { credentials } = request
+		const owner = ownerOf(credentials)
+		this.#makeRoom(owner)
+		this.#opening.push(owner)
+		try {
+			const { McpSession } = await loadSession()
+			const session = new McpSession(this.#ctx, credentials, owner, {
+				begun: () => {
+					if (this.#ctx.signal.aborted) return session.end() // nobody would end it later
+					this.#sessions.set(session.id, session)
+					this.#callers.add(credentials, session)
+				},
+				over: () => {
+					this.#sessions.delete(session.id)
+					this.#callers.remove(credentials, session)
+				},
+			})
+			return await session.handle(request)
+		} finally {
+			this.#opening.splice(this.#opening.indexOf(owner), 1)
+		}
+	}
+
+	/** Many clients never say that they leave. So the caller's own session that was idle for longest makes room, nobody else's. */
+	#makeRoom(owner: string): void {
+		const { max_sessions } = this.#ctx.config
+		const own = [...this.#sessions.values()].filter((session) => session.owner === owner)
+		const opening = this.#opening.filter((one) => one === owner).length
+		if (this.size + this.#opening.length < max_sessions && own.length + opening < max_sessions / 2) return
+		const idle = own.filter((session) => session.idle_since !== null)
+		const [oldest] = idle.toSorted((a, b) => (a.idle_since ?? 0) - (b.idle_since ?? 0))
+		if (!oldest) {
+			throw new Fault(
+				'unavailable',
+				`too many MCP sessions are open (plugins.mcp-server.max_sessions: ${max_sessions})`,
+				{
+					headers: { 'retry-after': String(RETRY_AFTER_S) },
+				},
+			)
+		}
+		oldest.end()
+	}
+
+	#onBeat(): void {
+		if (this.size === 0) return
+		void this.#callers.check(
+			async (credentials) => this.#ctx.use('auth').check(credentials),
+			(session) => session.end(),
+		)
+		const limit = performance.now() - this.#ctx.config.idle_timeout_s * 1000
+		for (const session of this.#sessions.values()) if ((session.idle_since ?? Infinity) < limit) session.end()
+	}
+}
+
+/** Who a session belongs to, and the first part of the names of its conversations. */
+function ownerOf({ token_id }: Credentials): string {
+	return token_id ?? 'local'
+}
+
+/** The SDK looks closer; it is not loaded for anything else. */
+function isInitialize(body: unknown): boolean {
+	return typeof body === 'object' && body !== null && 'method' in body && body.method === 'initialize' && 'id' in body
+}

@@ -1,0 +1,35 @@
+import type { ServerResponse } from 'node:http'
+import { chunk, Connection, turnOf } from '../../core/sse.ts'
+
+/**
+ * Sends the events of one answer. Settles once all of them are on their way, or the client has left; then `body` is
+ * cancelled. A client that takes nothing for `stallMs` is cut off.
+ */
+export async function stream(
+	body: ReadableStream<Uint8Array>,
+	response: ServerResponse,
+	stallMs: number,
+): Promise<void> {
+	const reader = body.getReader()
+	const socket = await turnOf(response)
+	if (!socket) return reader.cancel()
+	const left = Promise.withResolvers<void>()
+	const connection = new Connection(response, socket, ': open\n\n', {
+		stallMs,
+		closed() {
+			left.resolve()
+			reader.cancel().catch(() => {}) // it broke before
+		},
+	})
+	const decoder = new TextDecoder()
+	try {
+		for (;;) {
+			const { done, value } = await reader.read() // done as well once it is cancelled
+			if (done) return
+			connection.write(chunk(decoder.decode(value, { stream: true })))
+			await Promise.race([left.promise, new Promise<void>((resolve) => connection.whenReady(resolve))])
+		}
+	} finally {
+		connection.end()
+	}
+}

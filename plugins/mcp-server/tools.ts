@@ -1,0 +1,80 @@
+/** The list of tools: who is offered which, and how one is called. */
+import type Joi from 'joi'
+import { Fault, isFault, toWire } from '../../core/errors.ts'
+import { agentTools } from './agent-tools.ts'
+import type { McpCall, McpContext, McpTool, Outcome } from './call.ts'
+import { runTools } from './run-tools.ts'
+
+const tools: readonly McpTool[] = [...agentTools, ...runTools]
+
+export interface ToolAnswer {
+	content: { type: 'text'; text: string }[]
+	structuredContent?: Record<string, unknown>
+	isError?: boolean
+	[key: string]: unknown
+}
+
+/** As the protocol describes tools, always in the same order. */
+export function listTools(ctx: McpContext, isAllowed: (scope: string) => boolean) {
+	return tools
+		.filter((tool) => isAllowed(tool.scope) && isThere(ctx, tool))
+		.map(({ name, title, description, input, output, annotations }) => ({
+			name,
+			title,
+			description,
+			inputSchema: { ...jsonSchemaOf(input), additionalProperties: false },
+			outputSchema: jsonSchemaOf(output),
+			annotations: { title, ...annotations },
+		}))
+}
+
+/**
+ * Calls one. What goes wrong is a result that the model can read. Throws `tool_unknown` for a tool that there is not, and
+ * what is no Fault.
+ */
+export async function callTool(
+	ctx: McpContext,
+	isAllowed: (scope: string) => boolean,
+	name: string,
+	args: Record<string, unknown>,
+	call: McpCall,
+): Promise<ToolAnswer> {
+	const tool = tools.find((one) => one.name === name && isThere(ctx, one))
+	if (!tool) throw new Fault('tool_unknown', `there is no tool ${JSON.stringify(name.slice(0, 100))}`)
+	try {
+		if (!isAllowed(tool.scope))
+			throw new Fault('forbidden', `${name} needs the scope ${tool.scope}, which the token of this session lacks`)
+		return answerOf(await tool.run(ctx, checked(tool, args) as never, call))
+	} catch (error) {
+		if (!isFault(error)) throw error
+		const { code, message } = toWire(error)
+		return { content: [{ type: 'text', text: `${code}: ${message}` }], isError: true }
+	}
+}
+
+function answerOf({ data, text, failed = false }: Outcome): ToolAnswer {
+	const content = [{ type: 'text' as const, text: text ?? JSON.stringify(data) }]
+	return { content, structuredContent: data, ...(failed && { isError: true }) }
+}
+
+function checked({ name, input }: McpTool, args: Record<string, unknown>): unknown {
+	const { value, error } = input.validate(args, { convert: false, abortEarly: false })
+	if (error) throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${error.message}`)
+	return value
+}
+
+function isThere(ctx: McpContext, { service }: McpTool): boolean {
+	return service === undefined || ctx.find(service) !== undefined
+}
+
+const schemas = new WeakMap<Joi.ObjectSchema, { type: 'object'; [key: string]: unknown }>()
+
+/** Made once for each. */
+function jsonSchemaOf(schema: Joi.ObjectSchema): { type: 'object'; [key: string]: unknown } {
+	let made = schemas.get(schema)
+	if (!made) {
+		const { $schema: _, ...rest } = schema['~standard'].jsonSchema.input({ target: 'draft-2020-12' })
+		schemas.set(schema, (made = { ...rest, type: 'object' }))
+	}
+	return made
+}

@@ -1,0 +1,73 @@
+/** What clients see of runs. */
+import Joi from 'joi'
+import type { RunRecord } from '../runs/contract.ts'
+
+const iso = Joi.string().isoDate()
+const text = Joi.string().allow('')
+const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
+/** Characters of a prompt, and of an answer in a list. */
+const EXCERPT = 500
+
+export const status = Joi.valid(...statuses)
+export const run = Joi.object({
+	run_id: Joi.string().required(),
+	agent: Joi.string().required(),
+	conversation: Joi.string()
+		.required()
+		.description('Runs of one conversation go one after another and see the earlier ones.'),
+	status: status.required().description('queued, started and paused runs go on.'),
+	trigger: Joi.string().required().description('What started it; mcp: a client of this server.'),
+	prompt: text.required().description('Its beginning, where it is long.'),
+	answer: text.allow(null).required().description('What the agent said, once the run is completed.'),
+	question: Joi.object({
+		question_id: Joi.string().required(),
+		run_id: Joi.string().required().description('The run that asks: this one, or one that it waits for.'),
+		question: text.required(),
+		options: Joi.array().items(text),
+	})
+		.allow(null)
+		.required()
+		.description('What the agent wants to know; the run waits for the answer (answer_question).'),
+	error: Joi.object({ code: Joi.string().required(), message: text.required() }).allow(null).required(),
+	usage: Joi.object({ input_tokens: Joi.number().required(), output_tokens: Joi.number().required() }).required(),
+	created_at: iso.required(),
+	ended_at: iso.allow(null).required(),
+})
+
+/** A run, and the one whose question is open: itself, or one below it that it waits for. */
+export interface RunState {
+	run: RunRecord
+	asking?: RunRecord | undefined
+}
+
+export function viewRun({ run: record, asking = record }: RunState): Record<string, unknown> {
+	const { run_id, agent, conversation, status: at, trigger, answer, error, usage, created_at, ended_at } = record
+	const question = asking.question && { ...asking.question, run_id: asking.run_id }
+	return {
+		run_id,
+		agent,
+		conversation,
+		status: at,
+		trigger,
+		prompt: excerpt(record.prompt),
+		answer,
+		question,
+		error,
+		usage,
+		created_at,
+		ended_at,
+	}
+}
+
+/** For a list. */
+export function viewBriefly(record: RunRecord): Record<string, unknown> {
+	return { ...viewRun({ run: record }), answer: record.answer === null ? null : excerpt(record.answer) }
+}
+
+export function isEnded({ status: at }: Pick<RunRecord, 'status'>): boolean {
+	return at === 'completed' || at === 'failed' || at === 'stopped'
+}
+
+export function excerpt(whole: string, limit = EXCERPT): string {
+	return whole.length <= limit ? whole : `${whole.slice(0, limit).toWellFormed()}…`
+}

@@ -1,0 +1,349 @@
+/** Whose a session is, how many there may be, and how they end: by plain HTTP, as no friendly client would talk. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { send, startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { connect, initialize, makeToken, openRaw, openStream, post, until } from './client.ts'
+
+const model = await startHeldModel()
+t.teardown(() => model.stop())
+const providers = `providers: {held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}}\n`
+
+async function start(t: Test, settings: string): Promise<TestGateway> {
+	const gateway = await startGateway({ config: configured(settings) })
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	return gateway
+}
+
+function configured(settings: string, rest = ''): string {
+	return `plugins: {mcp-server: ${settings}}\n${providers}${rest}`
+}
+
+const runAgent = (prompt: string, id = 5): object => ({
+	jsonrpc: '2.0',
+	id,
+	method: 'tools/call',
+	params: { name: 'run_agent', arguments: { agent: 'ada', prompt } },
+})
+const statusOfRun = async (gateway: TestGateway): Promise<string> =>
+	(await gateway.request('GET', '/v1/agents/ada/runs')).body[0]?.status
+const shared = await start(t, 'true')
+const limited = await start(t, '{max_sessions: 4, max_wait_s: 1}')
+
+void t.test('a session has what the scopes of its token allow', async (t) => {
+	const of = async (...scopes: string[]) => {
+		const { token } = await makeToken(shared, ...scopes)
+		const { client, call } = await connect(t, shared, { token })
+		return { call, client, tools: (await client.listTools()).tools.map(({ name }) => name) }
+	}
+	const reads = await of('agents:read')
+	t.same(reads.tools, ['list_agents', 'search_memory', 'get_run', 'list_runs'])
+	const forbidden = { isError: true, content: [{ text: /^forbidden: .* needs the scope runs:write/ }] }
+	for (const args of [{ agent: 'ada', prompt: 'x' }, {}]) t.match(await reads.call('run_agent', args), forbidden)
+	t.equal((await shared.request('GET', '/v1/agents/ada/runs')).body.length, 0)
+	const writes = await of('runs:write')
+	t.same(writes.tools, ['run_agent', 'answer_question', 'stop_run', 'stop_agent'])
+	t.equal(writes.client.getServerCapabilities()?.resources, undefined)
+	t.match(await writes.call('get_run', { run_id: 'x' }), { isError: true, content: [{ text: /agents:read/ }] })
+	await t.rejects(writes.client.readResource({ uri: 'svc://agents/ada/history' }))
+	t.equal((await of('*')).tools.length, 8)
+
+	const { token } = await makeToken(shared, 'events:read')
+	const refused = await post(shared, initialize, { token })
+	t.equal(refused.status, 403)
+	t.match(refused.body, { code: 'forbidden', message: /agents:read or runs:write/ })
+})
+
+void t.test('nobody gets in without a good token', async (t) => {
+	const from = (headers: Record<string, string>, token?: string) =>
+		post(shared, initialize, { headers, ...(token !== undefined && { token }) })
+	const elsewhere = await from({ 'x-forwarded-for': '192.0.2.7' })
+	t.equal(elsewhere.status, 401)
+	t.match(elsewhere.headers.get('www-authenticate'), /^Bearer/)
+	t.equal((await from({}, 'svc_wrong')).status, 401)
+	t.equal((await from({ origin: 'https://evil.example' })).status, 401)
+	const { token } = await makeToken(shared, '*')
+	t.equal((await from({ origin: 'https://evil.example' }, token)).status, 403, 'a page of another host')
+	t.equal((await from({ origin: 'null' }, token)).status, 403)
+	t.equal((await from({ origin: shared.url }, token)).status, 200)
+	t.equal((await from({ origin: shared.url })).status, 200)
+})
+
+void t.test('a session is its owner’s', async (t) => {
+	const { token } = await makeToken(shared, '*')
+	const other = (await makeToken(shared, '*')).token
+	const mine = await openRaw(shared, token)
+	const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+	for (const thief of [{ token: other }, {}]) {
+		for (const method of ['POST', 'GET', 'DELETE']) {
+			const accept = 'application/json, text/event-stream'
+			const reply = await send(`${shared.url}/mcp`, method, {
+				...thief,
+				...(method === 'POST' && { body: list }),
+				headers: { accept, 'mcp-session-id': mine.id },
+			})
+			t.equal(reply.status, 404, `${method} by ${'token' in thief ? 'another token' : 'a local caller'}`)
+			t.match(reply.body, { code: 'not_found', message: /no such session/ })
+		}
+	}
+	t.equal((await mine.request('tools/list')).result.tools.length, 8, 'it goes on')
+	t.match(mine.id, /^[A-Za-z0-9_-]{32}$/)
+})
+
+void t.test('what is no message is refused', async (t) => {
+	const session = await openRaw(shared)
+	const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+	const refusals: [what: string, status: number, body: unknown, headers?: Record<string, string>][] = [
+		['a batch', 400, [ping]],
+		['a large batch', 400, Array.from({ length: 10_000 }, () => ping)],
+		['no JSON', 400, '{"jsonrpc": '],
+		['nothing', 400, ''],
+		['another version', 400, { ...ping, jsonrpc: '1.0' }],
+		['a further key', 400, { ...ping, extra: 1 }],
+		['deep', 400, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}}`],
+		['neither request nor response', 400, { jsonrpc: '2.0' }],
+		['larger than the limit', 413, { ...ping, params: { x: 'x'.repeat(1024 * 1024) } }],
+		['of another type', 415, 'ping', { 'content-type': 'text/plain' }],
+		['no wish for a stream', 406, ping, { accept: 'application/json' }],
+		['a second initialize', 400, initialize],
+		['a revision that there is not', 400, ping, { 'mcp-protocol-version': '1999-01-01' }],
+		['an unknown session', 404, ping, { 'mcp-session-id': 'x' }],
+	]
+	for (const [what, status, body, headers] of refusals) {
+		const reply = await session.post(body, headers)
+		t.equal(reply.status, status, what)
+		t.type(reply.body, 'object')
+	}
+	t.equal((await post(shared, ping)).status, 400, 'without a session')
+	t.match(await session.request('nothing/of/that'), { error: { code: -32601 } })
+	t.match(await session.request('tools/call', { name: 5 }), {
+		error: { code: -32602, message: /the params are wrong: / },
+	})
+	t.match(await session.request('ping'), { result: {} }, 'the session is as it was')
+	const head = await send(`${shared.url}/mcp`, 'HEAD', { headers: { 'mcp-session-id': session.id } })
+	t.equal(head.status, 405)
+})
+
+void t.test('an initialize that the protocol refuses leaves no session', async (t) => {
+	const gateway = limited
+	for (let n = 0; n < 5; n++) {
+		t.equal((await post(gateway, { ...initialize, params: {} })).status, 400)
+		t.equal((await post(gateway, initialize, { headers: { accept: 'text/html' } })).status, 406)
+	}
+	await openRaw(gateway)
+})
+
+void t.test('one stream and one request of an id at a time', async (t) => {
+	const gateway = shared
+	const { id } = await openRaw(gateway)
+	const at = { url: gateway.url, id }
+	const own = await openStream(at)
+	t.equal(own.status, 200)
+	t.equal((await openStream(at)).status, 409)
+	own.leave()
+	const call = await openStream(at, runAgent('first'))
+	const work = await model.called('first')
+	const again = await openStream(at, runAgent('second'))
+	t.equal(again.status, 400)
+	await again.ended
+	t.match(JSON.parse(again.text()), { code: 'invalid_request', message: /5 .*under way already/ })
+	work.answer('done')
+	t.equal(await call.ended, true)
+	t.match(call.messages().at(-1), { id: 5, result: { content: [{ text: 'Well, done' }] } })
+	t.equal((await openStream(at, runAgent('/no', 5))).status, 200, 'the id is free again')
+	;(await model.called('/no')).answer('')
+})
+
+void t.test('a request that was taken back leaves no stream behind', async (t) => {
+	const gateway = shared
+	const session = await openRaw(gateway)
+	const call = await openStream({ url: gateway.url, id: session.id }, runAgent('taken back'))
+	const { hungUp } = await model.called('taken back')
+	const params = { requestId: 5 }
+	t.equal((await session.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })).status, 202)
+	await hungUp
+	t.equal(await call.ended, true)
+	t.equal(call.messages().filter((message: Answer) => message.id === 5).length, 0, 'and gets no response')
+	await until(async () => (await statusOfRun(gateway)) === 'stopped', 'its run is stopped')
+})
+
+void t.test('who loses the stream takes it up again, and misses nothing', async (t) => {
+	const gateway = shared
+	const { id } = await openRaw(gateway)
+	const at = { url: gateway.url, id }
+	const call = await openStream(at, { ...runAgent('long work'), id: 'seven' })
+	const work = await model.called('long work')
+	await until(() => call.ids().length > 0, 'an id to go on from')
+	const [first = ''] = call.ids()
+	call.leave()
+	await call.ended
+	work.answer('done')
+	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+	const taken = await openStream(at, undefined, { 'last-event-id': first })
+	t.equal(taken.status, 200)
+	await until(() => taken.messages().length > 0, 'the result')
+	t.match(taken.messages(), [
+		{ id: 'seven', result: { structuredContent: { status: 'completed', answer: 'Well, done' } } },
+	])
+	taken.leave()
+	for (const unknown of ['999', 'x', '../1']) {
+		const refused = await openStream(at, undefined, { 'last-event-id': unknown })
+		t.equal(refused.status, 400, unknown)
+	}
+})
+
+void t.test('a token that is revoked ends its session in the middle of a call; the run goes on', async (t) => {
+	const gateway = shared
+	const { id: token_id, token } = await makeToken(gateway, '*')
+	const session = await openRaw(gateway, token)
+	const at = { url: gateway.url, id: session.id, token }
+	const own = await openStream(at)
+	const call = await openStream(at, runAgent('secret work'))
+	const work = await model.called('secret work')
+	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${token_id}`)).status, 200)
+	await Promise.all([own.ended, call.ended])
+	t.equal(call.messages().filter((message: Answer) => message.id === 5).length, 0)
+	t.equal((await session.post({ jsonrpc: '2.0', id: 9, method: 'ping' })).status, 401)
+	work.answer('done')
+	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+})
+
+void t.test('a client that says good-bye cancels nothing', async (t) => {
+	const gateway = shared
+	const { transport, client, call } = await connect(t, gateway)
+	const result = call('run_agent', { agent: 'ada', prompt: 'good-bye' }).catch(() => 'gone')
+	const work = await model.called('good-bye')
+	const { sessionId = '' } = transport
+	await transport.terminateSession()
+	await client.close()
+	t.equal(await result, 'gone')
+	t.equal((await openStream({ url: gateway.url, id: sessionId })).status, 404)
+	work.answer('done')
+	await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+})
+
+void t.test('of too many sessions the longest idle one of the same caller goes', async (t) => {
+	const gateway = limited
+	const { token } = await makeToken(gateway, '*')
+	const theirs = [await openRaw(gateway, token), await openRaw(gateway, token)]
+	const mine = [await openRaw(gateway), await openRaw(gateway)]
+	t.match(await mine[0]?.request('ping'), { result: {} })
+	mine.push(await openRaw(gateway))
+	const alive = async (one: (typeof mine)[number] | undefined): Promise<boolean> =>
+		(await one?.post({ jsonrpc: '2.0', id: 1, method: 'ping' }))?.status === 200
+	t.same([await alive(mine[0]), await alive(mine[1]), await alive(mine[2])], [true, false, true])
+	t.same([await alive(theirs[0]), await alive(theirs[1])], [true, true], 'nobody else’s')
+
+	const streams = [mine[0], mine[2]].map((one) => openStream({ url: gateway.url, id: one?.id ?? '' }))
+	await Promise.all(streams)
+	const refused = await post(gateway, initialize)
+	t.equal(refused.status, 503, 'none is idle')
+	t.match(refused.headers.get('retry-after'), /^\d+$/)
+	for (const stream of streams) (await stream).leave()
+	await until(async () => (await post(gateway, initialize)).status === 200, 'room again')
+})
+
+void t.test('a flood of sessions stays within its bounds', async (t) => {
+	const gateway = limited
+	const replies = await Promise.all(Array.from({ length: 100 }, () => post(gateway, initialize)))
+	t.same(new Set(replies.map(({ status }) => status).filter((status) => status !== 200 && status !== 503)), new Set())
+	const ids = replies.flatMap(({ headers }) => headers.get('mcp-session-id') ?? [])
+	const alive = await Promise.all(
+		ids.map(async (id) => {
+			const reply = await post(
+				gateway,
+				{ jsonrpc: '2.0', id: 1, method: 'ping' },
+				{ headers: { 'mcp-session-id': id } },
+			)
+			return reply.status === 200
+		}),
+	)
+	const count = alive.filter(Boolean).length
+	t.ok(count >= 1 && count <= 4, `${count} are left`)
+})
+
+void t.test('a call waits for so long only', async (t) => {
+	const gateway = limited
+	const { call } = await connect(t, gateway)
+	const result = await call('run_agent', { agent: 'ada', prompt: 'too long' })
+	t.match(result, { structuredContent: { status: 'started' }, content: [{ text: /goes on; get_run reads it later/ }] })
+	t.not(result.isError, true)
+	;(await model.called('too long')).answer('done')
+})
+
+void t.test('the life of the plugin', async (t) => {
+	const gateway = await startGateway({ config: configured('false') })
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const configure = async (settings: string, rest?: string): Promise<void> => {
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), configured(settings, rest))
+		await gateway.running.gateway.reload()
+	}
+	t.equal((await post(gateway, initialize)).status, 404, 'it is off')
+
+	await configure('{idle_timeout_s: 1}')
+	await t.test('what is idle for too long ends; what has a stream open does not', async (t) => {
+		const [idle, busy] = [await openRaw(gateway), await openRaw(gateway)]
+		const stream = await openStream({ url: gateway.url, id: busy.id })
+		const refused = { 'mcp-protocol-version': '1999-01-01' } // keeps none alive
+		const status = async ({ post: ask }: typeof idle) =>
+			(await ask({ jsonrpc: '2.0', id: 1, method: 'ping' }, refused)).status
+		t.equal(await status(idle), 400)
+		await until(async () => (await status(idle)) === 404, 'it has ended')
+		t.equal(await status(busy), 400)
+		stream.leave()
+		await until(async () => (await status(busy)) === 404, 'now that has ended too')
+	})
+
+	await configure('{max_sessions: 5}')
+	await t.test('a reload answers what is under way, and sends clients to the next instance', async (t) => {
+		const session = await openRaw(gateway)
+		const at = { url: gateway.url, id: session.id }
+		const own = await openStream(at)
+		const call = await openStream(at, runAgent('over a reload'))
+		const work = await model.called('over a reload')
+		await configure('{max_sessions: 3}')
+		t.equal(await call.ended, true)
+		t.match(call.messages().at(-1), { id: 5, result: { structuredContent: { status: 'started' } } })
+		t.equal(await own.ended, true)
+		t.equal((await session.post({ jsonrpc: '2.0', id: 9, method: 'ping' })).status, 404)
+		work.answer('done')
+		await until(async () => (await statusOfRun(gateway)) === 'completed', 'the run goes on')
+	})
+
+	await t.test('local callers have no say any more once a token is needed', async (t) => {
+		const local = await openRaw(gateway)
+		t.match(await local.request('ping'), { result: {} })
+		const stream = await openStream({ url: gateway.url, id: local.id })
+		await configure('{max_sessions: 3}', 'auth_mode: token\n')
+		t.equal(await stream.ended, true)
+		await configure('{max_sessions: 3}')
+		t.equal((await local.post({ jsonrpc: '2.0', id: 9, method: 'ping' })).status, 404)
+	})
+
+	await t.test('a gateway that stops answers what is under way', async (t) => {
+		const { id } = await openRaw(gateway)
+		const call = await openStream({ url: gateway.url, id }, runAgent('until the end'))
+		const work = await model.called('until the end')
+		const stopped = gateway.stop()
+		work.answer('done')
+		await stopped
+		t.equal(await call.ended, true)
+		t.match(call.messages().at(-1), { id: 5, result: { structuredContent: { answer: 'Well, done' } } })
+	})
+})
+
+void t.test('the routes are described', async (t) => {
+	const { body } = await shared.request('GET', '/v1/openapi.json')
+	for (const method of ['get', 'post', 'delete']) {
+		const operation = body.paths['/mcp'][method]
+		t.match(operation, { summary: /Model Context Protocol/, tags: ['mcp'] })
+		t.match(operation.description, /`agents:read` or `runs:write`/)
+		t.ok(operation.parameters.some((one: Answer) => one.name === 'mcp-session-id' && one.in === 'header'))
+	}
+	t.ok(body.paths['/mcp'].post.responses['200'].content['text/event-stream'])
+})
