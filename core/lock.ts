@@ -1,7 +1,7 @@
 /** One gateway a home: the store's checks are exact only while a single process writes. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import net from 'node:net'
 import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -36,6 +36,11 @@ export async function lockHome(home: string): Promise<AsyncDisposable> {
 		}
 		await pause(PAUSE_MS)
 	}
+}
+
+/** The pid of the process that holds the home, `unknown` where it does not say; null where nobody does. */
+export async function holderOf(home: string): Promise<string | null> {
+	return existsSync(home) ? askHolder(socketPath(home)) : null
 }
 
 /** Null where the place is taken, by somebody who listens or by what a process left that was killed. */

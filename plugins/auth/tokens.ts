@@ -6,7 +6,7 @@ import type { Op } from '../../core/store/ports.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
 
 /** As it lies in the store. The text itself is nowhere. */
-interface TokenRecord {
+export interface TokenRecord {
 	id: string
 	/** SHA-256 of the text, hex. */
 	hash: string
@@ -26,7 +26,9 @@ const KEEP_ENDED_DAYS = 90
 /** Ended tokens that go in one commit, which holds at most 100 writes. */
 const SWEEP_LIMIT = 50
 
-const tokenKey = (id: string) => [SCOPE, 'token', id] as const
+/** Where all of them stand. */
+export const TOKENS = [SCOPE, 'token'] as const
+const tokenKey = (id: string) => [...TOKENS, id] as const
 const hashKey = (hash: string) => [SCOPE, 'hash', hash] as const
 const bootstrapKey = [SCOPE, 'bootstrap'] as const
 
@@ -40,7 +42,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		const outdated = Date.now() - KEEP_ENDED_DAYS * 86_400_000
 		const old: TokenRecord[] = []
 		let kept = 0
-		for await (const { value } of store.list<TokenRecord>([SCOPE, 'token'])) {
+		for await (const { value } of store.list<TokenRecord>(TOKENS)) {
 			if (endOf(value) < outdated) old.push(value)
 			else kept++
 		}
@@ -96,7 +98,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		},
 		async list() {
 			const tokens: Token[] = []
-			for await (const { value } of store.list<TokenRecord>([SCOPE, 'token'])) tokens.push(view(value))
+			for await (const { value } of store.list<TokenRecord>(TOKENS)) tokens.push(view(value))
 			return tokens
 		},
 		async revoke(id) {
@@ -139,7 +141,8 @@ function hashOf(text: string): Buffer {
 	return createHash('sha256').update(text).digest()
 }
 
-function view(record: TokenRecord): Token {
+/** As clients see it. */
+export function view(record: TokenRecord): Token {
 	const { id, scopes, expires_at, created_at } = record
 	return { id, scopes, status: statusOf(record), expires_at, created_at }
 }

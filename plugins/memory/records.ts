@@ -15,6 +15,7 @@ export const keys = {
 	call: (uid: Uid, hash: string): Key => [scopeOf(uid), 'memory-call', hash],
 	/** What an embedding server made. */
 	vector: (uid: Uid, id: string): Key => [scopeOf(uid), 'memory-vector', id],
+	vectors: (uid: Uid): Key => [scopeOf(uid), 'memory-vector'],
 	compaction: (uid: Uid, compaction: string): Key => [scopeOf(uid), 'memory-compaction', compaction],
 	compactions: (uid: Uid): Key => [scopeOf(uid), 'memory-compaction'],
 	/** A group that a compaction merges. */

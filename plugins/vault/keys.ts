@@ -5,6 +5,7 @@ export const keys = {
 	state: [SCOPE, 'state'],
 	secrets: [SCOPE, 'secret'],
 	secret: (id: string) => [SCOPE, 'secret', id] as const,
+	values: [SCOPE, 'value'],
 	/** Apart from the rest, so that listing secrets and changing the master key do not read values. */
 	value: (id: string, version: number) => [SCOPE, 'value', id, String(version)] as const,
 	names: [SCOPE, 'name'],

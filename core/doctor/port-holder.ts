@@ -1,0 +1,44 @@
+/** Who listens at a port, as /proc shows it: of other users' processes only root learns it. Elsewhere nobody is found. */
+import { readFile, readdir, readlink } from 'node:fs/promises'
+
+export interface PortHolder {
+	pid: string
+	/** Of its program; never its arguments, which may hold secrets. */
+	name: string
+}
+
+const LISTENING = '0A'
+/** Of the machine: looking takes a few milliseconds for a hundred. */
+const PROCESSES = 2_000
+
+export async function holderOfPort(port: number): Promise<PortHolder | undefined> {
+	const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')))
+	const wanted = new Set(tables.flatMap((table) => inodesOf(table, port)).map((inode) => `socket:[${inode}]`))
+	if (wanted.size === 0) return undefined
+	const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+	for (const pid of pids.slice(0, PROCESSES)) {
+		if (!(await holds(pid, wanted))) continue
+		const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => 'a program')
+		return { pid, name: name.trim() }
+	}
+	return undefined
+}
+
+/** Columns: number, local address as HEX:PORT, remote address, state, … the tenth is the inode. */
+function inodesOf(table: string, port: number): string[] {
+	const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+	return table
+		.split('\n')
+		.map((line) => line.trim().split(/\s+/))
+		.flatMap((columns) => (columns[1]?.endsWith(end) && columns[3] === LISTENING && columns[9] ? columns[9] : []))
+}
+
+async function holds(pid: string, sockets: ReadonlySet<string>): Promise<boolean> {
+	const folder = `/proc/${pid}/fd`
+	const files = await readdir(folder).catch(() => [])
+	for (const file of files) {
+		const target = await readlink(`${folder}/${file}`).catch(() => '')
+		if (sockets.has(target)) return true
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+/** What `svc doctor` looks at: who gets in without a token, and whether anybody will. */
+import { error, ok, warning } from '../../core/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { isLoopback } from './address.ts'
+import type { Token } from './contract.ts'
+import { TOKENS, view } from './tokens.ts'
+import type { TokenRecord } from './tokens.ts'
+
+const DAY_MS = 86_400_000
+const SOON_DAYS = 14
+/** Of those that end soon. */
+const SHOWN = 20
+
+export default {
+	checks: [
+		{
+			id: 'loopback.public',
+			about: 'who gets in without a token',
+			async run(patient) {
+				const { auth_mode, server } = await patient.config()
+				if (auth_mode === 'token') return ok('nobody')
+				if (server.host === 'localhost' || isLoopback(server.host)) return ok('programs of this machine')
+				return warning(
+					`auth_mode is loopback, and the gateway listens at ${server.host}, where other machines reach it: every program of this machine, such as a reverse proxy, is let in without a token`,
+					'set auth_mode: token in gateway.yaml, or server.host: 127.0.0.1',
+				)
+			},
+		},
+		{
+			id: 'token.none',
+			about: 'whether anybody has a token',
+			async run(patient) {
+				if ((await patient.config()).auth_mode !== 'token') return []
+				const tokens = await tokensOf(patient)
+				if (tokens.some(({ status }) => status === 'active')) return ok('somebody has')
+				if (tokens.length === 0)
+					return warning(
+						'every request needs a token, and none was created yet',
+						"create the first one on this machine, which needs none: svc tokens create --scope '*'",
+					)
+				return error(
+					'every request needs a token, and none is active any more',
+					"let local callers in with auth_mode: loopback, create one (svc tokens create --scope '*'), and set it back",
+				)
+			},
+		},
+		{
+			id: 'token.expiry',
+			about: 'tokens that end soon',
+			async run(patient) {
+				const active = (await tokensOf(patient)).filter(({ status }) => status === 'active')
+				const soon = active
+					.map((token) => ({ ...token, days: daysLeft(token) }))
+					.filter(({ days }) => days <= SOON_DAYS)
+					.toSorted((a, b) => a.days - b.days)
+				if (soon.length === 0) return ok(active.length === 0 ? 'there are none' : `none of ${active.length}`)
+				return soon
+					.slice(0, SHOWN)
+					.map(({ id, scopes, expires_at }): Finding =>
+						warning(
+							`the token ${id} (${scopes.join(' ')}) ends at ${expires_at}`,
+							`create another one and give it to whoever uses this one: svc tokens create --scope '${scopes.join(',')}'`,
+						),
+					)
+			},
+		},
+	],
+} satisfies Expert
+
+function tokensOf(patient: Patient): Promise<Token[]> {
+	return patient.once('tokens', async () => {
+		const gateway = await patient.gateway()
+		if (gateway) return (await gateway.get<{ tokens: Token[] }>('/v1/auth/tokens')).tokens
+		const store = await patient.store()
+		if (!store) return []
+		const tokens: Token[] = []
+		for await (const { value } of store.list<TokenRecord>(TOKENS)) tokens.push(view(value))
+		return tokens
+	})
+}
+
+function daysLeft({ expires_at }: Token): number {
+	return expires_at === null ? Infinity : (Date.parse(expires_at) - Date.now()) / DAY_MS
+}

@@ -1,0 +1,91 @@
+/** What `svc doctor` looks at: the bot tokens of channels, and how those that run are connected. */
+import { error, ok, warning } from '../../core/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { Channel, ChannelDetails } from './contract.ts'
+import type { ChannelRecord } from './directory.ts'
+import { keys } from './keys.ts'
+
+type Seen = Pick<ChannelDetails, 'id' | 'type' | 'bot_token_ref' | 'config'> &
+	Partial<Pick<ChannelDetails, 'connection' | 'last_error'>> &
+	Partial<Pick<ChannelRecord, 'trusted'>>
+
+export default {
+	checks: [
+		{
+			id: 'channel.token',
+			about: 'the bot tokens of channels',
+			async run(patient) {
+				const channels = await channelsOf(patient)
+				if (channels.length === 0) return []
+				const secrets = await patient.secrets()
+				const findings = await Promise.all(
+					channels.map(async (channel): Promise<Finding[]> => {
+						const secret = await secrets.find(channel.bot_token_ref)
+						if (!secret)
+							return [
+								error(
+									`the vault has no secret that the channel ${channel.id} (${channel.type}) names as its bot token`,
+									`store it under that name: svc vault set NAME; or name another one: svc channels update ${channel.id}`,
+								),
+							]
+						return secret.value === null ? [] : problemsOf(channel, secret.value, patient)
+					}),
+				)
+				const problems = findings.flat()
+				return problems.length > 0 ? problems : ok(`all ${channels.length} are there`)
+			},
+		},
+		{
+			id: 'channel.connection',
+			about: 'the connections of channels',
+			async run(patient) {
+				if (!(await patient.gateway())) return []
+				const channels = await channelsOf(patient)
+				const problems = channels.flatMap(({ id, type, connection, last_error }): Finding[] => {
+					if (connection === 'connected' || connection === 'connecting') return []
+					const about = `the channel ${id} (${type}) is not connected`
+					if (connection === 'disabled')
+						return [warning(`${about}: no plugin that runs knows its type`, 'switch its plugin on in gateway.yaml')]
+					const found = connection === 'error' ? error : warning
+					return [
+						found(`${about}: ${last_error ?? 'no reason is known'}`, `mend that; then see: svc channels show ${id}`),
+					]
+				})
+				return problems.length > 0 || channels.length === 0 ? problems : ok(`all ${channels.length} connected`)
+			},
+		},
+	],
+} satisfies Expert
+
+/** Asks the platform. With a gateway running, it has done so itself. */
+async function problemsOf({ id, type, config, trusted }: Seen, token: string, patient: Patient): Promise<Finding[]> {
+	// Whether the token may still be sent there is judged by the gateway, before each connection.
+	if (!trusted && config.api_root !== undefined) return []
+	const ask = (await patient.experts()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
+	const about = `the bot token of the channel ${id} (${type})`
+	try {
+		const problem = await ask?.({ token, config }, patient)
+		return problem ? [{ level: 'error', message: `${about}: ${problem.message}`, fix: problem.fix }] : []
+	} catch (thrown) {
+		if (!isFault(thrown)) throw thrown
+		return [
+			warning(`${about} could not be tried: ${messageOf(thrown)}`, 'see whether this machine reaches the platform'),
+		]
+	}
+}
+
+function channelsOf(patient: Patient): Promise<Seen[]> {
+	return patient.once('channels', async () => {
+		const gateway = await patient.gateway()
+		if (gateway) {
+			const { channels } = await gateway.get<{ channels: Channel[] }>('/v1/channels')
+			return Promise.all(channels.map(({ id }) => gateway.get<ChannelDetails>(`/v1/channels/${id}`)))
+		}
+		const store = await patient.store()
+		if (!store) return []
+		const listed = (await store.get<{ id: string }[]>(keys.index))?.value ?? []
+		const records = await Promise.all(listed.map(({ id }) => store.get<ChannelRecord>(keys.channel(id))))
+		return records.flatMap((entry) => (entry && !entry.value.deleting ? entry.value : []))
+	})
+}

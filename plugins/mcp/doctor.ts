@@ -1,0 +1,133 @@
+/** What `svc doctor` looks at: the programs and addresses of MCP servers, and how those that run are connected. */
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { error, ok, warning } from '../../core/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { McpServerDetails } from './contract.ts'
+import type { McpRecord } from './records.ts'
+
+/** Agents whose servers are looked at, and servers that are looked at in all. */
+const AGENTS = 1_000
+const SERVERS = 200
+
+/** A server that is switched on, as far as its record tells; with its state where a gateway runs. */
+interface Seen extends Pick<McpRecord, 'name' | 'transport' | 'command' | 'url'>, Partial<Pick<McpRecord, 'trusted'>> {
+	agent: string
+	id: string
+	now?: Pick<McpServerDetails, 'status' | 'status_detail'>
+}
+
+export default {
+	checks: [
+		{
+			id: 'mcp.command',
+			about: 'the programs of MCP servers',
+			async run(patient) {
+				const servers = (await serversOf(patient)).filter(({ transport }) => transport === 'stdio')
+				const findings = await Promise.all(
+					// One that is connected was found.
+					servers.map(async ({ command = '', ...server }) =>
+						server.now?.status === 'connected' || (await isProgram(command, patient.env))
+							? []
+							: missing(server, command),
+					),
+				)
+				const problems = findings.flat()
+				return problems.length > 0 || servers.length === 0 ? problems : ok(`all ${servers.length} are there`)
+			},
+		},
+		{
+			id: 'mcp.connection',
+			about: 'the connections of MCP servers',
+			async run(patient) {
+				const all = await serversOf(patient)
+				const servers = (await patient.gateway()) ? all : all.filter(({ transport }) => transport !== 'stdio')
+				const problems = (await Promise.all(servers.map((server) => connectionOf(server, patient)))).flat()
+				return problems.length > 0 || servers.length === 0 ? problems : ok(`all ${servers.length} answer`)
+			},
+		},
+	],
+} satisfies Expert
+
+function missing({ agent, name }: Pick<Seen, 'agent' | 'name'>, command: string): Finding {
+	return error(
+		`the MCP server ${name} of agent ${agent} is started by ${command}, and there is no such program`,
+		`install it for the user of the gateway, or name it by its whole path: svc mcp remove ${agent} ${name}, then svc mcp add`,
+	)
+}
+
+async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patient: Patient): Promise<Finding[]> {
+	const again = `mend that, then connect it anew: svc mcp restart ${agent} ${name}`
+	if (now) {
+		if (now.status === 'connected' || now.status === 'connecting') return []
+		const found = now.status === 'error' ? error : warning
+		return [found(`the MCP server ${name} of agent ${agent} is not connected: ${now.status_detail}`, again)]
+	}
+	try {
+		const { allowed_hosts } = (await patient.config()).mcp
+		// Whatever it answers, somebody is there.
+		await patient.ask(url, trusted ? {} : { private_hosts: allowed_hosts })
+		return []
+	} catch (thrown) {
+		if (!isFault(thrown)) throw thrown
+		return [warning(`the MCP server ${name} of agent ${agent} does not answer: ${messageOf(thrown)}`, again)]
+	}
+}
+
+function serversOf(patient: Patient): Promise<Seen[]> {
+	return patient.once('mcp servers', async () => {
+		const servers = (await patient.gateway()) ? await running(patient) : await recorded(patient)
+		return servers.slice(0, SERVERS)
+	})
+}
+
+async function recorded(patient: Patient): Promise<Seen[]> {
+	const store = await patient.store()
+	const servers: Seen[] = []
+	if (!store) return servers
+	for await (const agent of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
+		for await (const { value } of store.list<McpRecord>([`agent:${agent.value.uid}`, 'mcp', 'server'])) {
+			if (value.enabled) servers.push({ ...value, agent: agent.value.name })
+		}
+	}
+	return servers
+}
+
+async function running(patient: Patient): Promise<Seen[]> {
+	const gateway = await patient.gateway()
+	if (!gateway) return []
+	const servers: Seen[] = []
+	const agents = await gateway.get<{ name: string }[]>('/v1/agents')
+	for (const { name: agent } of agents.slice(0, AGENTS)) {
+		const path = `/v1/agents/${encodeURIComponent(agent)}/mcp`
+		const listed = await gateway.get<Pick<McpServerDetails, 'id' | 'status'>[]>(path)
+		for (const { id, status } of listed.slice(0, SERVERS - servers.length)) {
+			if (status === 'disabled') continue
+			const details = await gateway.get<McpServerDetails>(`${path}/${id}`)
+			const { name, transport, command, url, status_detail } = details
+			const about = { ...(command !== undefined && { command }), ...(url !== undefined && { url }) }
+			servers.push({ agent, id, name, transport, ...about, now: { status: details.status, status_detail } })
+		}
+	}
+	return servers
+}
+
+/** As the gateway would find it: by its whole path, or in PATH. */
+async function isProgram(command: string, { PATH = '', PATHEXT }: NodeJS.ProcessEnv): Promise<boolean> {
+	const folders = isAbsolute(command) ? [''] : PATH.split(delimiter).filter((folder) => folder !== '')
+	const endings = process.platform === 'win32' ? ['', ...(PATHEXT ?? '.EXE;.CMD').split(';')] : ['']
+	for (const folder of folders) {
+		for (const ending of endings) {
+			const file = (folder === '' ? command : join(folder, command)) + ending
+			const isThere = await access(file, constants.X_OK).then(
+				() => true,
+				() => false,
+			)
+			if (isThere) return true
+		}
+	}
+	return false
+}

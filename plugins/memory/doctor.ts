@@ -1,0 +1,119 @@
+/** What `svc doctor` looks at: whether an embedding server still makes vectors of the size that is kept. */
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { error, ok, warning } from '../../core/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { Provider } from '../models/contract.ts'
+import { keys } from './records.ts'
+import type { VectorRecord } from './records.ts'
+import type { Manifest } from './search/files.ts'
+
+/** Agents whose vectors are looked at. */
+const AGENTS = 1_000
+const FLOAT16_BYTES = 2
+
+export default {
+	checks: [
+		{
+			id: 'memory.dimensions',
+			about: 'whether embeddings fit those that are kept',
+			async run(patient) {
+				const { providers } = await patient.config()
+				const findings = Object.entries(providers as Record<string, Provider>).map(async ([name, provider]) => {
+					if (provider.embedding_model === undefined) return []
+					const kept = await keptBy(patient, `${provider.base_url} ${provider.embedding_model}`)
+					return compare(patient, name, provider, kept)
+				})
+				return (await Promise.all(findings)).flat()
+			},
+		},
+	],
+} satisfies Expert
+
+interface Kept {
+	/** Whose vectors they are: the agent's name or uid. */
+	agent: string
+	dimensions: number
+}
+
+async function compare(patient: Patient, name: string, provider: Provider, kept: Kept[]): Promise<Finding[]> {
+	const key = await keyOf(patient, provider)
+	// While a gateway runs, nobody else gets the key.
+	if (key === null) return []
+	const { base_url, embedding_model } = provider
+	const made = await dimensionsOf(patient, provider, key)
+	if (typeof made === 'string')
+		return [
+			warning(
+				`provider ${name} makes no embeddings with ${embedding_model}: ${made}; memories are then found by their words only`,
+				`see whether it has that model: curl ${base_url}/models; or take providers.${name}.embedding_model out of gateway.yaml`,
+			),
+		]
+	const others = kept.filter(({ dimensions }) => dimensions !== made)
+	if (others.length === 0) return [ok(`${embedding_model} makes ${made} dimensions, as are kept`)]
+	const whose = others.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
+	return [
+		error(
+			`${embedding_model} of provider ${name} makes ${made} dimensions, and other sizes are kept for ${whose.join(', ')}: those memories are not found by meaning`,
+			`bring the earlier model back, or load the new one under another name and set providers.${name}.embedding_model to that, which makes all embeddings anew`,
+		),
+	]
+}
+
+/** Or why there are none. */
+async function dimensionsOf(patient: Patient, provider: Provider, key: string | undefined): Promise<number | string> {
+	try {
+		const { status, body } = await patient.ask(`${provider.base_url}/embeddings`, {
+			method: 'POST',
+			headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+			body: { model: provider.embedding_model, input: ['dimensions'], encoding_format: 'float' },
+		})
+		const { data } = (body ?? {}) as { data?: { embedding?: unknown }[] }
+		const vector = Array.isArray(data) ? data[0]?.embedding : undefined
+		return Array.isArray(vector) && vector.length > 0 ? vector.length : `it answers with ${status} and no vector`
+	} catch (thrown) {
+		if (!isFault(thrown)) throw thrown
+		return messageOf(thrown)
+	}
+}
+
+/** Null where it is not to be had. */
+async function keyOf(patient: Patient, { api_key }: Provider): Promise<string | null | undefined> {
+	if (typeof api_key !== 'object') return api_key
+	return (await (await patient.secrets()).find(api_key.secret))?.value ?? null
+}
+
+/** By the manifests of kept graphs, and where no gateway runs by a vector of each agent in the store. */
+async function keptBy(patient: Patient, embedder: string): Promise<Kept[]> {
+	const folder = join(patient.home, 'data', 'index')
+	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
+	const kept = new Map<string, Kept>()
+	for (const file of files.slice(0, AGENTS)) {
+		const manifest = await manifestIn(join(folder, file))
+		const uid = file.slice(0, -'.json'.length)
+		if (manifest?.embedder === embedder) kept.set(uid, { agent: uid, dimensions: manifest.dimensions })
+	}
+	if (await patient.gateway()) return [...kept.values()]
+	const store = await patient.store()
+	if (!store) return []
+	for await (const { value } of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
+		const { name: agent, uid } = value
+		for await (const vector of store.list<VectorRecord>(keys.vectors(uid), { limit: 1 })) {
+			const dimensions = vector.value.bytes.length / FLOAT16_BYTES
+			if (vector.value.embedder === embedder) kept.set(uid, { agent, dimensions })
+		}
+	}
+	return [...kept.values()]
+}
+
+/** A checksum, a line end, and what it is of. What cannot be read is made anew by the gateway. */
+async function manifestIn(file: string): Promise<Pick<Manifest, 'embedder' | 'dimensions'> | undefined> {
+	try {
+		const text = await readFile(file, 'utf8')
+		return JSON.parse(text.slice(text.indexOf('\n') + 1)) as Manifest
+	} catch {
+		return undefined
+	}
+}

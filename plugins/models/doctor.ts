@@ -1,0 +1,158 @@
+/** What `svc doctor` looks at: each model server is asked once for its models, and most is learnt from how it answers. */
+import { error, note, ok, warning } from '../../core/doctor/contract.ts'
+import type { Check, Expert, Finding, Patient, Reply } from '../../core/doctor/contract.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { Provider } from './contract.ts'
+
+/** Names of models that are told. */
+const SHOWN = 10
+const FAR_OFF_MS = 120_000
+
+interface Asked {
+	name: string
+	provider: Provider & { base_url: string }
+	/** Agents that name none go there. */
+	isDefault: boolean
+	/**
+	 * `kept`: the vault has one, which it does not give out while a gateway runs; `gone`: it has none of that name;
+	 * `malformed`: it cannot be a key.
+	 */
+	key: 'none' | 'sent' | 'kept' | 'gone' | 'malformed'
+	/** Absent where it did not answer, for the reason of `problem`. */
+	reply?: Reply
+	problem?: string
+	/** When it answered. */
+	at: number
+}
+
+export default {
+	checks: [
+		ofEach(
+			'provider.reachable',
+			'whether the model servers answer',
+			({ name, provider, reply, problem, isDefault }) => {
+				const { base_url } = provider
+				if (!reply)
+					return levelFor(isDefault)(
+						`provider ${name} at ${base_url} does not answer: ${problem}`,
+						`see whether the server runs and providers.${name}.base_url is right: curl ${base_url}/models`,
+					)
+				if (reply.status >= 500)
+					return warning(
+						`provider ${name} at ${base_url} answers with an error (${reply.status})`,
+						'see to that server, or wait',
+					)
+				return ok(`${name} answers`)
+			},
+		),
+		ofEach('provider.key', 'whether the model servers take their keys', ({ name, reply, key, isDefault }) => {
+			const setting = `providers.${name}.api_key`
+			if (key === 'gone')
+				return levelFor(isDefault)(
+					`the vault has no secret with the name in ${setting}`,
+					'store it: svc vault set NAME; or change the name in gateway.yaml',
+				)
+			if (key === 'malformed')
+				return levelFor(isDefault)(
+					`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks`,
+					'give that secret another value: svc vault set NAME',
+				)
+			if (key === 'kept') return ok(`the vault has the key of ${name}, and gives it to the gateway only: not tried`)
+			if (reply?.status !== 401 && reply?.status !== 403)
+				return reply ? ok(key === 'none' ? `${name} asks for none` : `${name} takes it`) : []
+			const what = key === 'none' ? 'asks for a key, and there is none' : 'refuses its key'
+			return levelFor(isDefault)(
+				`provider ${name} ${what} (${reply.status})`,
+				`set ${setting} in gateway.yaml to a key that is valid there, best as a reference such as \${OPENAI_API_KEY}`,
+			)
+		}),
+		ofEach('provider.model', 'whether the model servers have the models', ({ name, provider, reply }) => {
+			const has = modelsIn(reply)
+			if (!has) return reply?.status === 404 ? ok(`${name} has no list of its models`) : []
+			const missing = (['model', 'embedding_model'] as const).filter((setting) => {
+				const wanted = provider[setting]
+				return wanted !== undefined && !has.some((model) => isSame(model, wanted))
+			})
+			if (missing.length === 0) return ok(`${name} has ${provider.model}`)
+			return missing.map((setting) =>
+				warning(
+					`provider ${name} does not list the model ${provider[setting]}; it has ${listed(has)}`,
+					`set providers.${name}.${setting} in gateway.yaml to one that it has, or load that model there`,
+				),
+			)
+		}),
+		ofEach('clock', 'the clock of this machine', ({ name, reply, at }) => {
+			if (reply?.date === null || reply?.date === undefined) return []
+			const off = at - reply.date
+			if (Math.abs(off) < FAR_OFF_MS) return ok(`agrees with ${name}`)
+			return note(
+				`the clock of this machine is ${Math.round(Math.abs(off) / 1000)} s ${off > 0 ? 'ahead of' : 'behind'} that of ${name}: tokens, schedules and signatures go by it`,
+				'set it by the network: sudo timedatectl set-ntp true',
+			)
+		}),
+	],
+} satisfies Expert
+
+function ofEach(id: string, about: string, look: (asked: Asked) => Finding | Finding[]): Check {
+	return { id, about, run: async (patient) => (await askAll(patient)).flatMap(look) }
+}
+
+function askAll(patient: Patient): Promise<Asked[]> {
+	return patient.once('providers', async () => {
+		const { providers, default_provider } = await patient.config()
+		const servers = Object.entries(providers as Record<string, Provider>).filter(
+			(entry): entry is [string, Asked['provider']] => entry[1].base_url !== undefined,
+		)
+		return Promise.all(servers.map(([name, provider]) => ask(patient, name, provider, name === default_provider)))
+	})
+}
+
+async function ask(patient: Patient, name: string, provider: Asked['provider'], isDefault: boolean): Promise<Asked> {
+	const { key, value } = await keyOf(patient, provider)
+	const about = { name, provider, isDefault, key }
+	try {
+		const headers = value === undefined ? {} : { authorization: `Bearer ${value}` }
+		const reply = await patient.ask(`${provider.base_url}/models`, { headers })
+		return { ...about, reply, at: Date.now() }
+	} catch (thrown) {
+		if (!isFault(thrown)) throw thrown
+		return { ...about, problem: messageOf(thrown), at: Date.now() }
+	}
+}
+
+async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: Asked['key']; value?: string }> {
+	if (api_key === undefined) return { key: 'none' }
+	if (typeof api_key === 'string') return { key: 'sent', value: api_key }
+	const secret = await (await patient.secrets()).find(api_key.secret)
+	if (!secret) return { key: 'gone' }
+	if (secret.value === null) return { key: 'kept' }
+	return /^[\x21-\x7e]+$/.test(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
+}
+
+/** Runs go to another provider only where an agent names it, or as a fallback. */
+function levelFor(isDefault: boolean): typeof error {
+	return isDefault ? error : warning
+}
+
+/** Undefined where it does not say. */
+function modelsIn(reply: Reply | undefined): string[] | undefined {
+	const { data } = (reply?.body ?? {}) as { data?: unknown }
+	if (reply?.status !== 200 || !Array.isArray(data)) return undefined
+	const names = data.flatMap((one: { id?: unknown } | null) => (typeof one?.id === 'string' ? one.id : []))
+	return names.length > 0 ? names : undefined
+}
+
+/** Ollama adds a tag, `llama3:latest`; Gemini lists `models/gemini-2.5-flash`. */
+function isSame(listed: string, wanted: string): boolean {
+	return [wanted, `${wanted}:latest`, `models/${wanted}`].includes(listed)
+}
+
+function listed(models: string[]): string {
+	const more = models.length > SHOWN ? `, and ${models.length - SHOWN} more` : ''
+	return (
+		models
+			.slice(0, SHOWN)
+			.map((name) => name.slice(0, 80))
+			.join(', ') + more
+	)
+}

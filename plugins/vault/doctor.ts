@@ -1,0 +1,137 @@
+/** What `svc doctor` looks at: the key, and whether every secret opens with it. */
+import { NotLooked, error, ok } from '../../core/doctor/contract.ts'
+import type { Expert, Patient, Secrets } from '../../core/doctor/contract.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
+import type { Store } from '../../core/store/ports.ts'
+import type { Secret } from './contract.ts'
+import { openKeyring } from './keyring.ts'
+import type { Keyring } from './keyring.ts'
+import { keys } from './keys.ts'
+import { masterKeyFrom } from './master-key.ts'
+import { nameHash, openSecret, openValue } from './secret-record.ts'
+import type { SecretRecord } from './secret-record.ts'
+
+/** Each takes some 20 µs to open. */
+const SECRETS = 10_000
+
+export default {
+	checks: [
+		{
+			id: 'vault.key',
+			about: 'the key of the vault',
+			async run(patient) {
+				try {
+					if (await patient.gateway()) {
+						await listed(patient)
+						return ok('the vault is open')
+					}
+					const vault = await unlocked(patient)
+					return ok(vault ? `${vault.name} opens the vault` : 'there is no vault yet; the first start makes its key')
+				} catch (thrown) {
+					if (!isFault(thrown, 'vault_locked')) throw thrown
+					return error(
+						messageOf(thrown),
+						'bring the right key back, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them anew',
+					)
+				}
+			},
+		},
+		{
+			id: 'vault.secrets',
+			about: 'whether the secrets can be opened',
+			async run(patient) {
+				const damaged = await damagedOf(patient)
+				if (damaged.ids.length === 0) return ok(damaged.count === 0 ? 'there are none' : `all ${damaged.count} open`)
+				return damaged.ids.map((id) =>
+					error(
+						`the record of secret ${id} is damaged, or was changed outside the gateway`,
+						`delete it and store it again: svc vault delete ${id}; or restore a backup`,
+					),
+				)
+			},
+		},
+	],
+	async secrets(patient): Promise<Secrets> {
+		if (await patient.gateway()) {
+			const known = new Set((await orSay(listed(patient))).flatMap(({ id, name }) => [id, name]))
+			return { find: async (ref) => (known.has(ref) ? { value: null } : undefined) }
+		}
+		const vault = await orSay(unlocked(patient))
+		return { find: async (ref) => vault && valueOf(ref, vault) }
+	},
+} satisfies Expert
+
+interface Unlocked {
+	store: Store
+	ring: Keyring
+	/** Where the key is from. */
+	name: string
+}
+
+/** Undefined where there is no vault yet. Throws `vault_locked`. */
+async function unlocked(patient: Patient): Promise<Unlocked | undefined> {
+	return patient.once('vault', async () => {
+		const store = await patient.store()
+		// Where there is a state, neither of the two below writes anything.
+		if (!store || !(await store.get(keys.state))) return undefined
+		const source = masterKeyFrom({ home: patient.home, env: patient.env, isNew: false })
+		return { store, ring: await openKeyring(store, source), name: source.name }
+	})
+}
+
+/** For what comes after the check of the key. */
+async function orSay<T>(vault: Promise<T>): Promise<T> {
+	try {
+		return await vault
+	} catch (thrown) {
+		if (isFault(thrown, 'vault_locked')) throw new NotLooked('the vault is locked', 'mend what vault.key says first')
+		throw thrown
+	}
+}
+
+/** What a gateway that runs says. Throws `vault_locked`. */
+async function listed(patient: Patient): Promise<Secret[]> {
+	return patient.once(
+		'secrets listed',
+		async () => (await (await patient.gateway())?.get<Secret[]>('/v1/vault/secrets')) ?? [],
+	)
+}
+
+async function damagedOf(patient: Patient): Promise<{ ids: string[]; count: number }> {
+	if (await patient.gateway()) {
+		const secrets = await orSay(listed(patient))
+		return { ids: secrets.filter(({ damaged }) => damaged).map(({ id }) => id), count: secrets.length }
+	}
+	const vault = await orSay(unlocked(patient))
+	const ids: string[] = []
+	let count = 0
+	if (!vault) return { ids, count }
+	const sealed = new Map<string, Uint8Array>()
+	for await (const { key, value } of vault.store.list<Uint8Array>(keys.values)) {
+		sealed.set(key.slice(2).join(' '), value)
+	}
+	for await (const { key, value } of vault.store.list<SecretRecord>(keys.secrets, { limit: SECRETS })) {
+		const id = key.at(-1) as string
+		count++
+		try {
+			const secret = openSecret(id, value, vault.ring)
+			const bytes = sealed.get(`${id} ${secret.version}`)
+			if (!bytes) ids.push(id)
+			else openValue(secret, bytes)
+		} catch (thrown) {
+			if (!isFault(thrown, 'store_damaged')) throw thrown
+			ids.push(id)
+		}
+	}
+	return { ids, count }
+}
+
+async function valueOf(ref: string, { store, ring }: Unlocked): Promise<{ value: string } | undefined> {
+	const pointer = await store.get<{ id: string }>(keys.name(nameHash(ring, ref)))
+	const id = pointer?.value.id ?? ref
+	const record = await store.get<SecretRecord>(keys.secret(id))
+	if (!record) return undefined
+	const secret = openSecret(id, record.value, ring)
+	const sealed = await store.get<Uint8Array>(keys.value(id, secret.version))
+	return sealed && { value: openValue(secret, sealed.value) }
+}
