@@ -15,10 +15,8 @@ export interface BodyLimits {
  * the reason of `signal`.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
-	const tooLarge = (): Fault =>
-		new Fault('payload_too_large', `the body has more than the ${limits.bytes} bytes that a delivery may have`)
 	const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-	if (Number(request.headers['content-length'] ?? 0) > limits.bytes) return Promise.reject(tooLarge())
+	if (Number(request.headers['content-length'] ?? 0) > limits.bytes) return Promise.reject(bodyTooLarge(limits.bytes))
 
 	const parts: Buffer[] = []
 	let size = 0
@@ -31,7 +29,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	const take = (part: Buffer): void => {
 		parts.push(part)
 		size += part.length
-		if (size > limits.bytes) fail(tooLarge())
+		if (size > limits.bytes) fail(bodyTooLarge(limits.bytes))
 	}
 	const end = (): void => {
 		settle()
@@ -52,4 +50,8 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	else if (request.destroyed) gone()
 	else request.on('data', take).on('end', end).on('close', gone)
 	return promise
+}
+
+export function bodyTooLarge(bytes: number): Fault {
+	return new Fault('payload_too_large', `the body has more than the ${bytes} bytes that a delivery may have`)
 }

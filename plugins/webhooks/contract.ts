@@ -76,7 +76,11 @@ export interface AcceptedDelivery {
 	delivery_id: string
 }
 
-/** What the plugin's own route uses. */
+export interface TestedDelivery extends AcceptedDelivery {
+	run_id: string
+}
+
+/** What the plugin's own routes use. */
 export interface WebhooksService extends Webhooks {
 	/**
 	 * Takes a delivery whose body is not read yet. Checks, in this order: the token (`not_found`), how many there are
@@ -84,6 +88,11 @@ export interface WebhooksService extends Webhooks {
 	 * (`invalid_request`). Delivery and run are durable when it settles.
 	 */
 	receive(token: string, request: IncomingMessage): Promise<AcceptedDelivery>
+	/**
+	 * Signs a payload with the webhook's own secret and takes it as a delivery of a new id: all limits hold, and it counts and
+	 * is logged as any other. `source_ip`: of whoever asks for it. Throws as `receive` does, and `not_found` for the slug.
+	 */
+	test(agent: AgentRef, slug: string, payload: unknown, source_ip: string): Promise<TestedDelivery>
 }
 
 declare module '../../core/plugin.ts' {

@@ -27,7 +27,7 @@ export default definePlugin<WebhookSettings>({
 		await secrets.announce()
 		addPrimitives(ctx, webhooks)
 		keepHouse(ctx, secrets)
-		return { ...webhooks, receive: receiverOf(ctx, secrets) } satisfies WebhooksService
+		return { ...webhooks, ...receiverOf(ctx, secrets) } satisfies WebhooksService
 	},
 	http: (server, ctx) => routes(server, ctx),
 })

@@ -1,28 +1,29 @@
 /** What a delivery passes, one thing after another. */
 import type { KeyObject } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
+import { newId, now } from '../../core/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { accept } from './accept.ts'
 import type { Arrival, Hook } from './arrival.ts'
-import { readBody } from './body.ts'
-import type { AcceptedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
+import { bodyTooLarge, readBody } from './body.ts'
+import type { AcceptedDelivery, TestedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
 import { openGate } from './gate.ts'
 import { payloadOf, senderIdOf } from './payload.ts'
 import { keys, sha256 } from './records.ts'
-import type { Pointer, WebhookRecord } from './records.ts'
+import type { AcceptedRecord, Pointer, WebhookRecord } from './records.ts'
 import { refusalsOf } from './refuse.ts'
 import { TOKEN } from './secrets.ts'
 import type { Secrets } from './secrets.ts'
-import { signatureProblem } from './signature.ts'
+import { signatureOf, signatureProblem } from './signature.ts'
 import { openStrangers, unknownToken } from './strangers.ts'
+import { findWebhook } from './webhooks.ts'
 
 const BODY_MS = 10_000
 
-export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): WebhooksService['receive'] {
+export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pick<WebhooksService, 'receive' | 'test'> {
 	const { store, config } = ctx
 	const gate = openGate(config)
 	const strangers = openStrangers()
@@ -70,15 +71,22 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	}
 
 	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery> => {
-		const { headers } = request
 		const { id } = arrival.hook.webhook
 		gate.check(id)
 		// Before the body is read: without the secret nothing can be let in.
 		const key = await keyOf(arrival.hook)
-		const body = await bodyOf(request, id)
+		return letIn(arrival, key, request.headers, await bodyOf(request, id))
+	}
+
+	const letIn = async (
+		arrival: Arrival,
+		key: KeyObject,
+		headers: IncomingHttpHeaders,
+		body: Buffer,
+	): Promise<AcceptedDelivery> => {
 		const forged = signatureProblem(headers, key, body)
 		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
-		const { slot, leave } = gate.enter(id)
+		const { slot, leave } = gate.enter(arrival.hook.webhook.id)
 		try {
 			const { payload, problem: malformed } = payloadOf(headers, body)
 			if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
@@ -90,16 +98,43 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		}
 	}
 
-	return async (token, request) => {
-		const source_ip = request.socket.remoteAddress ?? 'unknown'
-		const hook = await find(token, source_ip)
+	const tellingOf = async <T>(hook: Hook, source_ip: string, work: Promise<T>): Promise<T> => {
 		try {
-			return await take({ hook, source_ip, received_at: now() }, request)
+			return await work
 		} catch (error) {
 			// What was recorded has been told of already.
 			if (isFault(error, 'rate_limited', 'payload_too_large', 'vault_locked'))
 				refusals.tell(hook, error, source_ip, null)
 			throw error
 		}
+	}
+
+	const send = async (arrival: Arrival, payload: unknown): Promise<TestedDelivery> => {
+		const { agent, webhook } = arrival.hook
+		gate.check(webhook.id)
+		const body = Buffer.from(JSON.stringify(payload))
+		if (body.length > limits.bytes) throw bodyTooLarge(limits.bytes)
+		const key = await keyOf(arrival.hook)
+		const headers = {
+			'content-type': 'application/json',
+			'x-signature': signatureOf(key, body),
+			'x-delivery-id': newId(),
+		}
+		const accepted = await letIn(arrival, key, headers, body)
+		const record = await store.get<AcceptedRecord>(keys.accepted(agent.uid, webhook.id, accepted.delivery_id))
+		if (typeof record?.value.run_id !== 'string') throw unknownToken() // deleted meanwhile
+		return { ...accepted, run_id: record.value.run_id }
+	}
+
+	return {
+		async receive(token, request) {
+			const source_ip = request.socket.remoteAddress ?? 'unknown'
+			const hook = await find(token, source_ip)
+			return tellingOf(hook, source_ip, take({ hook, source_ip, received_at: now() }, request))
+		},
+		async test(agent, slug, payload, source_ip) {
+			const hook: Hook = { agent, webhook: (await findWebhook(store, agent, slug)).value }
+			return tellingOf(hook, source_ip, send({ hook, source_ip, received_at: now() }, payload))
+		},
 	}
 }

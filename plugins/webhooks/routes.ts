@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { now } from '../../core/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/routes.ts'
 import type {} from '../agents/contract.ts'
@@ -7,35 +8,47 @@ import type { WebhookSettings, WebhooksService } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
 const iso = Joi.string().isoDate()
-const name = Joi.string().max(64).required().description('Name of the agent.')
-const slug = Joi.string().max(64).required().description('Name of the webhook.')
+const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const aSlug = Joi.string().required().example('deploys')
+const slug = aSlug.max(64).description('Name of the webhook.')
+const aToken = Joi.string().required().example('token-of-the-webhook')
+const aDelivery = Joi.string().required().example('0197a4c2-6c6b-793c-97bb-5c8d9eafb0c1')
+const aRun = Joi.string().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 const webhook = Joi.object({
-	slug: Joi.string().required(),
-	token: Joi.string().required().description('The last part of the address of its deliveries.'),
+	slug: aSlug,
+	token: aToken.description('The last part of the address of its deliveries.'),
 	created_at: iso.required(),
 	last_delivery: iso.allow(null).required().description('When a delivery was accepted last.'),
 	delivery_count: Joi.number().integer().required().description('Deliveries that were accepted.'),
 }).id('Webhook')
 const newWebhook = Joi.object({
-	slug: Joi.string().required(),
-	url: Joi.string().required().description('Where deliveries are sent.'),
-	token: Joi.string().required(),
-	secret: Joi.string().required().description('The key of the signatures. Shown here and never again.'),
+	slug: aSlug,
+	url: Joi.string()
+		.required()
+		.description('Where deliveries are sent.')
+		.example('http://127.0.0.1:3000/v1/hooks/token-of-the-webhook'),
+	token: aToken,
+	secret: Joi.string()
+		.required()
+		.description('The key of the signatures. Shown here and never again.')
+		.example('secret-of-the-webhook'),
 }).id('NewWebhook')
 const delivery = Joi.object({
-	delivery_id: Joi.string().required(),
-	webhook_slug: Joi.string().required(),
-	source_ip: Joi.string().required(),
-	signature_valid: Joi.boolean().required(),
-	run_id: Joi.string().allow(null).required().description('Null where it was refused.'),
-	status_code: Joi.number().integer().required().description('What the sender was answered.'),
+	delivery_id: aDelivery,
+	webhook_slug: aSlug,
+	source_ip: Joi.string().required().example('192.0.2.7'),
+	signature_valid: Joi.boolean().required().example(true),
+	run_id: aRun.allow(null).required().description('Null where it was refused.'),
+	status_code: Joi.number().integer().required().description('What the sender was answered.').example(200),
 	error: Joi.string().allow(null).required().description('Why it was refused.'),
 	received_at: iso.required(),
 }).id('WebhookDelivery')
 const accepted = Joi.object({
 	status: Joi.valid('accepted').required(),
-	delivery_id: Joi.string().required(),
+	delivery_id: aDelivery,
 }).id('AcceptedDelivery')
+
+const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
 
 /** They never refuse anything here: an unknown token is answered before all else. */
 const header = Joi.string().allow('')
@@ -49,6 +62,9 @@ const deliveryHeaders = Joi.object({
 	'webhook-id': header.description('The same, as Standard Webhooks has it.'),
 }).unknown()
 
+/** Any JSON. */
+const deliveryBody = Joi.any().required().example({ event: 'deployed', version: '1.4.2' })
+
 export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 	const webhooks = (): WebhooksService => ctx.use('webhooks')
 	const agentOf = (agent: string) => ctx.use('agents').get(agent)
@@ -57,6 +73,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		method: 'POST',
 		path: '/v1/hooks/{token}',
 		options: {
+			id: 'deliver',
 			description: 'Deliver to a webhook, which starts a run of its agent',
 			notes: [
 				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets it whole, as data. It must not be compressed.',
@@ -67,8 +84,9 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			auth: false,
 			// Read by the receiver, after the token was looked at. Whatever type it says it has, it gets that far.
 			payload: { parse: false, output: 'stream', override: 'application/json', maxBytes: Number.MAX_SAFE_INTEGER },
-			plugins: { openapi: { errors: [401, 429, 503] } },
-			validate: { headers: deliveryHeaders },
+			plugins: { openapi: { errors: [401, 429], body: deliveryBody } },
+			// Whatever stands there: an unknown one is answered with 404.
+			validate: { params: Joi.object({ token: aToken.description('Of the webhook.') }), headers: deliveryHeaders },
 			response: { status: { 200: accepted } },
 		},
 		handler: (request) => webhooks().receive(request.params.token, request.raw.req),
@@ -77,6 +95,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{name}/webhooks',
 		options: {
+			id: 'listWebhooks',
 			description: 'List the webhooks of an agent, oldest first',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:read'),
@@ -89,6 +108,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/webhooks',
 		options: {
+			id: 'registerWebhook',
 			description: 'Register a webhook for an agent, and show its address and secret',
 			notes: 'As `webhook.register` does for the agent itself. The secret is shown here and never again.',
 			tags: ['api', 'webhooks'],
@@ -101,7 +121,8 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 						.pattern(SLUG)
 						.message(`{#label} ${SLUG_RULE}`)
 						.required()
-						.description('Name of the webhook.'),
+						.description('Name of the webhook.')
+						.example('deploys'),
 				})
 					.required()
 					.prefs({ convert: false }),
@@ -119,6 +140,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		method: 'DELETE',
 		path: '/v1/agents/{name}/webhooks/{slug}',
 		options: {
+			id: 'deleteWebhook',
 			description: 'Delete a webhook',
 			notes: 'At once: the next delivery to its address is answered with 404. Runs that it started go on.',
 			tags: ['api', 'webhooks'],
@@ -135,12 +157,13 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/webhooks/{slug}/rotate',
 		options: {
+			id: 'rotateWebhook',
 			description: 'Give a webhook a new token and secret, and show them',
 			notes:
 				'The old ones are no longer good. Also for a person who sets up the other service of a webhook that an agent registered.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
-			validate: { params: Joi.object({ name, slug }), payload: Joi.object({}).allow(null) },
+			validate: { params: Joi.object({ name, slug }), payload: Joi.object({}).allow(null).example({}) },
 			response: { status: { 200: newWebhook } },
 		},
 		handler: async (request) => {
@@ -150,10 +173,45 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			return made
 		},
 	})
+	server.route<{ Params: { name: string; slug: string }; Payload: { payload?: unknown } | null }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/webhooks/{slug}/test',
+		options: {
+			id: 'testWebhook',
+			description: 'Send a webhook a delivery of your own, which starts a run of its agent',
+			notes: [
+				"The gateway signs the payload with the webhook's secret and takes it as any delivery: under the same limits, durably, and under a new id, so that each test starts a run.",
+				'The log of deliveries has it, with the address of the caller.',
+			],
+			tags: ['api', 'webhooks'],
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [413, 429, 503] } },
+			validate: {
+				params: Joi.object({ name, slug }),
+				payload: Joi.object({
+					payload: Joi.any()
+						.description(
+							'What the agent gets: any JSON, at most `webhooks.max_body_kib`. Default: an object with `test`, `webhook` and `sent_at`.',
+						)
+						.example({ event: 'deployed' }),
+				})
+					.allow(null)
+					.prefs({ convert: false }),
+			},
+			response: { status: { 200: tested } },
+		},
+		handler: async (request) => {
+			const agent = await agentOf(request.params.name)
+			const { slug: wanted } = request.params
+			const { payload = { test: true, webhook: wanted, sent_at: now() } } = request.payload ?? {}
+			return webhooks().test(agent, wanted, payload, request.raw.req.socket.remoteAddress ?? 'unknown')
+		},
+	})
 	server.route<{ Params: { name: string; slug: string }; Query: { limit: number; before?: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/webhooks/{slug}/deliveries',
 		options: {
+			id: 'listDeliveries',
 			description: 'List the deliveries to a webhook, newest first',
 			notes:
 				'Accepted ones for `webhooks.retention_days`, 100,000 at most; of those with a wrong signature or body the last 1,000.',
@@ -162,7 +220,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			validate: {
 				params: Joi.object({ name, slug }),
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50),
+					limit: Joi.number().integer().min(1).max(500).default(50).description('Deliveries of one page.'),
 					before: Joi.string()
 						.pattern(/^[0-9a-f-]{36}$/)
 						.message('{#label} must be a delivery_id')

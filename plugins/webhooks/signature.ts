@@ -14,7 +14,7 @@ export function signatureProblem(headers: IncomingHttpHeaders, key: KeyObject, b
 	const given = names.filter((name) => headers[name.toLowerCase()] !== undefined)
 	if (given.length === 0)
 		return 'the signature is missing; send the header X-Signature with sha256=<hex HMAC-SHA256 of the body>'
-	const expected = createHmac('sha256', key).update(body).digest()
+	const expected = digestOf(key, body)
 	for (const name of given) {
 		const [, digits] = form.exec(String(headers[name.toLowerCase()])) ?? []
 		if (digits === undefined)
@@ -23,4 +23,13 @@ export function signatureProblem(headers: IncomingHttpHeaders, key: KeyObject, b
 			return `${name} does not fit the body; sign its very bytes with the secret of this webhook`
 	}
 	return null
+}
+
+/** What a sender puts into `X-Signature` for these bytes. */
+export function signatureOf(key: KeyObject, body: Uint8Array): string {
+	return `sha256=${digestOf(key, body).toString('hex')}`
+}
+
+function digestOf(key: KeyObject, body: Uint8Array): Buffer {
+	return createHmac('sha256', key).update(body).digest()
 }

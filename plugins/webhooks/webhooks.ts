@@ -2,7 +2,7 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Entry } from '../../core/store/ports.ts'
+import type { Entry, Store } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import type { GivenWebhook, Repeatable, Webhook, Webhooks, WebhookSettings } from './contract.ts'
 import { deliveriesOf, totalsOf } from './delivery-log.ts'
@@ -19,14 +19,7 @@ export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Webhooks {
 	const { store, config, redactor, gateway, emit } = ctx
 
-	const entryOf = async (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => {
-		const entry = SLUG.test(slug) ? await store.get<WebhookRecord>(keys.webhook(agent.uid, slug)) : undefined
-		if (entry) return entry
-		const slugs: string[] = []
-		for await (const { key } of store.list(keys.webhooks(agent.uid), { limit: 20 })) slugs.push(key.at(-1) ?? '')
-		const others = slugs.length === 0 ? 'it has none' : `it has ${slugs.join(', ')}`
-		throw new Fault('not_found', `agent "${agent.name}" has no webhook "${slug.slice(0, 64)}"; ${others}`)
-	}
+	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)
 
 	const given = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {
 		const base = (config.public_url ?? gateway.url('main') ?? '').replace(/\/+$/, '')
@@ -140,6 +133,16 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			return deliveriesOf(store, agent.uid, value.id, options)
 		},
 	}
+}
+
+/** Throws `not_found`, which says what the agent has. */
+export async function findWebhook(store: Store, agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> {
+	const entry = SLUG.test(slug) ? await store.get<WebhookRecord>(keys.webhook(agent.uid, slug)) : undefined
+	if (entry) return entry
+	const slugs: string[] = []
+	for await (const { key } of store.list(keys.webhooks(agent.uid), { limit: 20 })) slugs.push(key.at(-1) ?? '')
+	const others = slugs.length === 0 ? 'it has none' : `it has ${slugs.join(', ')}`
+	throw new Fault('not_found', `agent "${agent.name}" has no webhook "${slug.slice(0, 64)}"; ${others}`)
 }
 
 function taken(agent: AgentRef, slug: string): Fault {
