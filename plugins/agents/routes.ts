@@ -57,7 +57,14 @@ const shown = Joi.object({
 	persona: Joi.string().allow('', null).required(),
 	config: Joi.object().unknown().required(),
 	created_at: Joi.string().isoDate().required(),
-}).id('Agent')
+})
+	.id('Agent')
+	.example({
+		name: 'ada',
+		persona: 'You are a careful librarian.',
+		config: { temperature: 0.2 },
+		created_at: '2026-11-02T09:30:00.000Z',
+	})
 const listed = Joi.array().items(
 	Joi.object({ name: agentName.required(), created_at: Joi.string().isoDate().required() }),
 )
@@ -68,6 +75,16 @@ const detailed = shown
 			.required(),
 	})
 	.id('AgentDetails')
+	.example(
+		{
+			name: 'ada',
+			persona: 'You are a careful librarian.',
+			config: { temperature: 0.2 },
+			created_at: '2026-11-02T09:30:00.000Z',
+			skills: [{ id: '0197a4c2-60aa-7d10-8a55-90c1d2e3f405', name: 'meeting-notes' }],
+		},
+		{ override: true },
+	)
 const params = Joi.object({ name: agentName.required() })
 
 export function routes(server: Server, ctx: Context): void {
@@ -77,10 +94,17 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'POST',
 		path: '/v1/agents',
 		options: {
+			id: 'createAgent',
 			description: 'Create an agent',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
-			validate: { payload: Joi.object({ name: agentName.required(), persona, config }).required().prefs(strict) },
+			plugins: { openapi: { errors: [409] } },
+			validate: {
+				payload: Joi.object({ name: agentName.required(), persona, config })
+					.required()
+					.prefs(strict)
+					.example({ name: 'ada', persona: 'You are a careful librarian.', config: { temperature: 0.2 } }),
+			},
 			response: { status: { 201: shown } },
 		},
 		handler: async (request, h) => {
@@ -96,6 +120,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/agents',
 		options: {
+			id: 'listAgents',
 			description: 'List agents',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
@@ -111,6 +136,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/agents/{name}',
 		options: {
+			id: 'getAgent',
 			description: 'Read an agent',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
@@ -127,12 +153,20 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'PATCH',
 		path: '/v1/agents/{name}',
 		options: {
+			id: 'updateAgent',
 			description: 'Change an agent',
 			notes:
 				'`config.approved_skills` approves skills that wait in quarantine, by their ids; where one is unknown nothing changes at all.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
-			validate: { params, payload: Joi.object({ persona, config: configChange }).required().prefs(strict) },
+			plugins: { openapi: { errors: [409] } },
+			validate: {
+				params,
+				payload: Joi.object({ persona, config: configChange })
+					.required()
+					.prefs(strict)
+					.example({ config: { temperature: 0.7, limits: { steps: 20 } } }),
+			},
 			response: { status: { 200: shown } },
 		},
 		handler: async (request) => {
@@ -148,6 +182,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'DELETE',
 		path: '/v1/agents/{name}',
 		options: {
+			id: 'deleteAgent',
 			description: 'Delete an agent with all that is its own',
 			notes:
 				'Stops its runs, and removes its conversation, memories, skills, MCP servers, heartbeats and grants. Its events stay in the audit log until events.retention_days.',

@@ -11,16 +11,21 @@ const scopeList = Object.entries(scopes)
 	.join('\n')
 
 const iso = Joi.string().isoDate()
+const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const shown = {
-	id: Joi.string().required(),
-	scopes: Joi.array().items(Joi.string()).required(),
-	expires_at: iso.allow(null).required().description('Null where it never expires.'),
+	id: tokenId,
+	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
+	expires_at: iso
+		.allow(null)
+		.required()
+		.description('Null where it never expires.')
+		.example('2030-01-31T12:00:00.000Z'),
 	created_at: iso.required(),
 }
 const token = Joi.object({ ...shown, status: Joi.valid('active', 'revoked', 'expired').required() }).id('Token')
 const newToken = Joi.object({
 	...shown,
-	token: Joi.string().required().description('Shown here and never again.'),
+	token: Joi.string().required().description('Shown here and never again.').example('svc_…'),
 }).id('NewToken')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
@@ -41,7 +46,7 @@ const newTokenRequest = Joi.object({
 		.messages({ 'string.isoDate': NOT_A_TIME })
 		.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
 		.example('2030-01-31T12:00:00Z'),
-})
+}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
 
 export function routes(server: Server, ctx: Context<AuthSettings>): void {
 	const tokens = (): Tokens => ctx.use('auth').tokens
@@ -50,6 +55,7 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 		method: 'POST',
 		path: '/v1/auth/tokens',
 		options: {
+			id: 'createToken',
 			description: 'Create a token',
 			notes: [
 				"As long as no token was ever created, this needs none: from the gateway's own machine at once, from elsewhere with the set-up code that the log shows at start.",
@@ -57,7 +63,7 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 			],
 			tags: ['api', 'tokens'],
 			auth: scoped('tokens:admin'),
-			plugins: { auth: { bootstrap: true } },
+			plugins: { auth: { bootstrap: true }, openapi: { errors: [409] } },
 			validate: {
 				headers: Joi.object({
 					'x-setup-code': Joi.string().max(256).description('For the first token, where the caller is not local.'),
@@ -79,6 +85,7 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 		method: 'GET',
 		path: '/v1/auth/tokens',
 		options: {
+			id: 'listTokens',
 			description: 'List tokens, oldest first',
 			notes: 'Those that ended more than 90 days ago are no longer in it.',
 			tags: ['api', 'tokens'],
@@ -91,14 +98,13 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 		method: 'DELETE',
 		path: '/v1/auth/tokens/{id}',
 		options: {
+			id: 'revokeToken',
 			description: 'Revoke a token',
 			notes: 'At once: the next request with it is refused, and open streams of it end within a second.',
 			tags: ['api', 'tokens'],
 			auth: scoped('tokens:admin'),
-			validate: { params: Joi.object({ id: Joi.string().max(64).required().description('Id of the token.') }) },
-			response: {
-				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('revoked').required() }) },
-			},
+			validate: { params: Joi.object({ id: tokenId.max(64).description('Id of the token.') }) },
+			response: { status: { 200: Joi.object({ id: tokenId, status: Joi.valid('revoked').required() }) } },
 		},
 		handler: async (request) => {
 			await tokens().revoke(request.params.id)

@@ -13,6 +13,8 @@ import {
 	channel,
 	channelChange,
 	channelDetails,
+	deletedBinding,
+	deletedChannel,
 	newChannel,
 	paired,
 	pairing,
@@ -35,6 +37,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'POST',
 		path: '/v1/channels',
 		options: {
+			id: 'createChannel',
 			description: 'Add a channel',
 			notes: [
 				'Connects on its own; GET /v1/channels/{id} shows how that goes. The token may also be named by `config.bot_token_secret_ref`.',
@@ -42,7 +45,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			],
 			tags,
 			auth: scoped('channels:write'),
-			plugins: { openapi: { errors: [409, 503] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: { payload: newChannel },
 			response: { status: { 201: channel } },
 		},
@@ -62,6 +65,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'GET',
 		path: '/v1/channels',
 		options: {
+			id: 'listChannels',
 			description: 'List channels, oldest first',
 			tags,
 			auth: scoped('channels:read'),
@@ -73,6 +77,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'POST',
 		path: '/v1/channels/pair',
 		options: {
+			id: 'pairChat',
 			description: 'Bind a chat to an agent',
 			notes: [
 				'Either with the `pairing_code` that the bot gave to the chat, or with `agent_id`, `channel_id` and `external_chat_id`.',
@@ -81,7 +86,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			],
 			tags,
 			auth: scoped('channels:write'),
-			plugins: { openapi: { errors: [404, 409, 429] } },
+			plugins: { openapi: { errors: [404, 409] } },
 			validate: { payload: pairing },
 			response: { status: { 201: paired } },
 		},
@@ -98,6 +103,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'GET',
 		path: '/v1/channels/{id}',
 		options: {
+			id: 'getChannel',
 			description: 'Read a channel with its connection and its bindings',
 			notes: '`connection` and `last_error` say how it stands now.',
 			tags,
@@ -111,11 +117,12 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'PATCH',
 		path: '/v1/channels/{id}',
 		options: {
+			id: 'updateChannel',
 			description: 'Change a channel',
 			notes: ['Connects anew where something changed, and tries again where the connection stands in `error`.', powers],
 			tags,
 			auth: scoped('channels:write'),
-			plugins: { openapi: { errors: [404, 503] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: { params, payload: channelChange },
 			response: { status: { 200: channelDetails } },
 		},
@@ -129,14 +136,13 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'DELETE',
 		path: '/v1/channels/{id}',
 		options: {
+			id: 'deleteChannel',
 			description: 'Delete a channel',
 			notes: 'With its bindings and codes. Its connection is closed when this answers.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params },
-			response: {
-				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
-			},
+			response: { status: { 200: deletedChannel } },
 		},
 		handler: async (request) => {
 			await channels().remove(request.params.id)
@@ -147,6 +153,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'GET',
 		path: '/v1/channels/{id}/bindings',
 		options: {
+			id: 'listBindings',
 			description: 'List the chats of a channel that are bound, oldest first',
 			tags,
 			auth: scoped('channels:read'),
@@ -159,14 +166,13 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		method: 'DELETE',
 		path: '/v1/channels/{id}/bindings/{binding_id}',
 		options: {
+			id: 'deleteBinding',
 			description: 'Take a chat from its agent',
 			notes: 'Runs that it started go on.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params: bindingParams },
-			response: {
-				status: { 200: Joi.object({ binding_id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
-			},
+			response: { status: { 200: deletedBinding } },
 		},
 		handler: async (request) => {
 			const { id, binding_id } = request.params

@@ -65,6 +65,7 @@ export const newChannel = Joi.object({
 	bot_token_ref: secretRef,
 	config: commonConfig.keys({ bot_token_secret_ref: nestedRef }).unknown().description(configText),
 })
+	.example({ type: 'chat_a', bot_token_ref: 'BOT_TOKEN', config: { agent_id: 'ada' } })
 	.required()
 	.prefs(strict)
 export const channelChange = Joi.object({
@@ -74,6 +75,7 @@ export const channelChange = Joi.object({
 		.unknown()
 		.description('Keys to change; a key set to null is removed, what is not named stays.'),
 })
+	.example({ config: { answer: 'all', allowed_senders: ['100200300'] } })
 	.required()
 	.prefs(strict)
 export const pairing = Joi.object({
@@ -85,41 +87,59 @@ export const pairing = Joi.object({
 	channel_id: Joi.string().max(64).description('Id of the channel.'),
 	external_chat_id: externalId.description("The platform's id of a chat, or of what it lies in, such as a server."),
 })
+	.example({ agent_id: 'ada', channel_id: '0197a4c2-62c1-7f32-8d77-b2e3f4051627', external_chat_id: '100200300' })
 	.required()
 	.prefs(strict)
 
 const iso = Joi.string().isoDate()
-const channelId = Joi.string().max(64).required().description('Id of the channel.')
+const channelId = Joi.string()
+	.max(64)
+	.required()
+	.description('Id of the channel.')
+	.example('0197a4c2-62c1-7f32-8d77-b2e3f4051627')
+const bindingId = Joi.string().required().example('0197a4c2-63d2-7043-9e88-c3f405162738')
 export const params = Joi.object({ id: channelId })
 export const bindingParams = Joi.object({
 	id: channelId,
-	binding_id: Joi.string().max(64).required().description('Id of the binding.'),
+	binding_id: bindingId.max(64).description('Id of the binding.'),
 })
 
 const shownKeys = {
-	id: Joi.string().required(),
-	type: Joi.string().required(),
+	id: channelId,
+	type: Joi.string().required().example('chat_a'),
 	status: Joi.valid('active').required(),
 	created_at: iso.required(),
 }
 export const channel = Joi.object(shownKeys).id('Channel')
 const bindingKeys = {
-	binding_id: Joi.string().required(),
-	agent_id: Joi.string().required(),
-	channel_id: Joi.string().required(),
-	external_chat_id: Joi.string().required(),
+	binding_id: bindingId,
+	agent_id: Joi.string().required().example('ada'),
+	channel_id: channelId,
+	external_chat_id: Joi.string().required().example('100200300'),
 }
 export const paired = Joi.object(bindingKeys).id('Pairing')
 const binding = Joi.object({ ...bindingKeys, created_at: iso.required() }).id('Binding')
 export const bindings = Joi.array().items(binding).required()
+/** What is answered when one of them is gone. */
+export const deletedChannel = Joi.object({ id: channelId, status: Joi.valid('deleted').required() })
+export const deletedBinding = Joi.object({ binding_id: bindingId, status: Joi.valid('deleted').required() })
 export const channelDetails = Joi.object({
 	...shownKeys,
-	bot_token_ref: Joi.string().required(),
-	config: Joi.object().unknown().required(),
+	bot_token_ref: Joi.string().required().example('BOT_TOKEN'),
+	config: Joi.object().unknown().required().example({ agent_id: 'ada' }),
 	connection: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
 		.required()
+		.example('connected')
 		.description('`error`: only a change by a person helps. `disabled`: no plugin that runs knows the type.'),
-	bot: Joi.string().allow(null, '').required().description('Who the bot is on its platform, once that is known.'),
-	last_error: Joi.string().allow(null, '').required().description('Text of the platform or of the plugin.'),
+	bot: Joi.string()
+		.allow(null, '')
+		.required()
+		.description('Who the bot is on its platform, once that is known.')
+		.example('@ada_bot'),
+	last_error: Joi.string()
+		.allow(null, '')
+		.required()
+		.description('Text of the platform or of the plugin.')
+		.example(null),
 	bindings,
 }).id('ChannelDetails')

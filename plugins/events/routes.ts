@@ -6,11 +6,11 @@ import { scoped } from '../../core/routes.ts'
 import type {} from '../auth/contract.ts'
 import { catalogue } from './catalogue.ts'
 import type { EventSettings } from './contract.ts'
-import { cursor, event, filterKeys, toFilter } from './query.ts'
+import { cursor, event, filterKeys, frame, toFilter } from './query.ts'
 import type { FilterQuery } from './query.ts'
 
 const typeList = Object.entries(catalogue)
-	.map(([type, tells]) => `- \`${type}\`: ${tells}`)
+	.map(([type, { tells }]) => `- \`${type}\`: ${tells}`)
 	.join('\n')
 
 const page = Joi.object({
@@ -18,7 +18,8 @@ const page = Joi.object({
 	next_cursor: Joi.string()
 		.allow(null)
 		.required()
-		.description('For the next page; null where there is nothing older. It may come with fewer events than `limit`.'),
+		.description('For the next page; null where there is nothing older. It may come with fewer events than `limit`.')
+		.example('1038'),
 }).id('AuditPage')
 
 interface StreamQuery extends FilterQuery {
@@ -37,6 +38,7 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 		method: 'GET',
 		path: '/v1/events/stream',
 		options: {
+			id: 'streamEvents',
 			description: 'Follow events as they happen',
 			notes: [
 				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position behind it. With the header `Last-Event-ID` (or `last_event_id`) everything since that position comes first. `model.stream` is live only. A slow client is served from the log; one that takes nothing for too long is cut off and goes on by its `Last-Event-ID`.',
@@ -44,7 +46,9 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 			],
 			tags: ['api', 'events'],
 			auth: scoped('events:read'),
-			plugins: { openapi: { produces: 'text/event-stream', errors: [503] } },
+			plugins: {
+				openapi: { answers: { 200: { 'text/event-stream': Joi.string().example(frame) } }, errors: [503] },
+			},
 			validate: {
 				headers: Joi.object({
 					'last-event-id': cursor.allow('').description('Go on behind this position, as a browser asks by itself.'),
@@ -73,6 +77,7 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 		method: 'GET',
 		path: '/v1/audit',
 		options: {
+			id: 'listEvents',
 			description: 'Read past events',
 			notes: `Newest first; events are kept for ${ctx.config.retention_days} days. Types as of GET /v1/events/stream, without \`model.stream\`.`,
 			tags: ['api', 'events'],

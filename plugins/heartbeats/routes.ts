@@ -7,8 +7,12 @@ import { requestKeys } from './request.ts'
 import type {} from '../agents/contract.ts'
 
 const iso = Joi.string().isoDate()
-const name = Joi.string().max(64).required().description('Name of the agent.')
-const id = Joi.string().max(64).required().description('Id of the heartbeat.')
+const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const id = Joi.string()
+	.max(64)
+	.required()
+	.description('Id of the heartbeat.')
+	.example('0197a4c2-65f4-7265-80aa-e5162738495a')
 const heartbeat = Joi.object({
 	id: Joi.string().required(),
 	cron: Joi.string().allow(null).required(),
@@ -18,7 +22,18 @@ const heartbeat = Joi.object({
 	created_at: iso.required(),
 	next_at: iso.required().description('When it beats next.'),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
-}).id('Heartbeat')
+})
+	.id('Heartbeat')
+	.example({
+		id: '0197a4c2-65f4-7265-80aa-e5162738495a',
+		cron: '0 9 * * 1-5',
+		timezone: 'Europe/Berlin',
+		every: null,
+		prompt: 'Look at the news and tell me what is new.',
+		created_at: '2026-11-02T09:30:00.000Z',
+		next_at: '2026-11-03T08:00:00.000Z',
+		last_at: null,
+	})
 
 export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 	const heartbeats = (): Heartbeats => ctx.use('heartbeats')
@@ -27,6 +42,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{name}/heartbeats',
 		options: {
+			id: 'listHeartbeats',
 			description: 'List the heartbeats of an agent, oldest first',
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:read'),
@@ -39,6 +55,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{name}/heartbeats',
 		options: {
+			id: 'createHeartbeat',
 			description: 'Let an agent start by itself at given times',
 			notes: [
 				'Give either `cron` or `every`. Each beat starts a run in a conversation of its own heartbeat; a beat that finds the agent at work is skipped.',
@@ -47,7 +64,14 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
-			validate: { params: Joi.object({ name }), payload: Joi.object(requestKeys).required().prefs({ convert: false }) },
+			validate: {
+				params: Joi.object({ name }),
+				payload: Joi.object(requestKeys).required().prefs({ convert: false }).example({
+					cron: '0 9 * * 1-5',
+					timezone: 'Europe/Berlin',
+					prompt: 'Look at the news and tell me what is new.',
+				}),
+			},
 			response: { status: { 200: heartbeat } },
 		},
 		handler: async (request) => {
@@ -59,14 +83,13 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 		method: 'DELETE',
 		path: '/v1/agents/{name}/heartbeats/{id}',
 		options: {
+			id: 'deleteHeartbeat',
 			description: 'Delete a heartbeat',
 			notes: 'Runs that it started go on.',
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, id }) },
-			response: {
-				status: { 200: Joi.object({ id: Joi.string().required(), status: Joi.valid('deleted').required() }) },
-			},
+			response: { status: { 200: Joi.object({ id, status: Joi.valid('deleted').required() }) } },
 		},
 		handler: async (request) => {
 			await heartbeats().remove(await ctx.use('agents').get(request.params.name), request.params.id)

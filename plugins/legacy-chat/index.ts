@@ -14,11 +14,41 @@ export default definePlugin<ChatSettings>({
 	needs: ['auth', 'agents', 'runs'],
 	config: (joi) =>
 		joi.object<ChatSettings>({
-			max_waiting: joi.number().integer().min(1).max(20_000).default(1_000),
-			max_sockets: joi.number().integer().min(1).max(20_000).default(1_000),
-			heartbeat_s: joi.number().integer().min(1).max(60).default(15),
-			ping_s: joi.number().integer().min(1).max(300).default(30),
-			stall_timeout_s: joi.number().integer().min(1).max(300).default(30),
+			max_waiting: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(20_000)
+				.default(1_000)
+				.description('Requests that wait for their replies at the same time, streams included. Default 1000.'),
+			max_sockets: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(20_000)
+				.default(1_000)
+				.description('WebSockets that may be open at the same time. Default 1000.'),
+			heartbeat_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(60)
+				.default(15)
+				.description('Seconds without a word after which a stream gets a comment. Default 15.'),
+			ping_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(300)
+				.default(30)
+				.description('Seconds between the pings of a WebSocket. Default 30.'),
+			stall_timeout_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(300)
+				.default(30)
+				.description('Seconds for which a client may take nothing before its stream is cut. Default 30.'),
 		}),
 	start(ctx): LegacyChat {
 		const { max_waiting, max_sockets } = ctx.config

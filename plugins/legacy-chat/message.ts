@@ -15,14 +15,22 @@ export const message = Joi.string()
 	.required()
 	.messages({ 'string.max': '{#label} must be at most 100 KiB of UTF-8' })
 	.description('What to say to the agent; at most 100 KiB.')
+	.example('Which books are due today?')
 
 const about =
 	'Data about the message, such as source and user_id; at most 16 KiB as JSON. The agent is told it as data.'
 
-export const context = Joi.object().unknown().custom(small).description(about)
+export const context = Joi.object()
+	.unknown()
+	.custom(small)
+	.description(about)
+	.example({ source: 'website', user_id: '42' })
 
 /** The same as text, for a query. */
-export const contextText = Joi.string().custom(parse).description(`${about} JSON-encoded.`)
+export const contextText = Joi.string()
+	.custom(parse)
+	.description(`${about} JSON-encoded.`)
+	.example('{"source":"website","user_id":"42"}')
 
 /**
  * The prompt of a run: the message, and behind it the context, marked as data. The JSON is one line, so nothing in it can

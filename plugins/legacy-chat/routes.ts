@@ -19,25 +19,40 @@ const HISTORY_LIMIT = 1_000
 const SESSION = /^[\x21-\x7e]{1,400}$/
 
 const success = Joi.valid(true).required()
-const params = Joi.object({ name: Joi.string().max(64).required().description('Name of the agent.') })
+const params = Joi.object({ name: Joi.string().max(64).required().description('Name of the agent.').example('ada') })
+const aSession = Joi.string().required().example('0197a4c2-6938-7609-84ee-295a6b7c8d9e')
+const failure = Joi.object({
+	success: Joi.valid(false).required(),
+	error: Joi.string().required().description('What to change.'),
+})
+	.id('ChatError')
+	.example({ success: false, error: 'there is no agent "ada"; POST /v1/agents creates one' })
 const answered = Joi.object({
 	success,
-	response: Joi.string().allow('').required().description('What the agent says, or what it asks.'),
+	response: Joi.string()
+		.allow('')
+		.required()
+		.description('What the agent says, or what it asks.')
+		.example('Three books are due today.'),
 	metadata: Joi.object({
 		model: Joi.string().allow(null).required(),
-		tokens_used: Joi.number().integer().required(),
-		processing_time_ms: Joi.number().integer().required(),
-		skills_invoked: Joi.array().items(Joi.string()).required().description('Tools that were called, each once.'),
+		tokens_used: Joi.number().integer().required().example(220),
+		processing_time_ms: Joi.number().integer().required().example(1840),
+		skills_invoked: Joi.array()
+			.items(Joi.string())
+			.required()
+			.description('Tools that were called, each once.')
+			.example(['memory.recall']),
 		question_id: Joi.string().description('The response is a question; the next message of the session answers it.'),
 	}).required(),
 }).id('ChatAnswer')
 const conversation = Joi.object({
-	session_id: Joi.string().required(),
+	session_id: aSession,
 	messages: Joi.array()
 		.items(
 			Joi.object({
 				role: Joi.valid('user', 'assistant').required(),
-				content: Joi.string().allow('').required(),
+				content: Joi.string().allow('').required().example('Which books are due today?'),
 				timestamp: Joi.string().isoDate().required(),
 			}),
 		)
@@ -46,8 +61,11 @@ const conversation = Joi.object({
 
 const streamNotes =
 	'Server-Sent Events with names: `token` {content}, `invoke_start` {skill, args}, `invoke_end` {result}, then `done` {tokens_used, processing_time_ms, question_id?} or `error` {error, response?}. The tokens add up to the reply.'
-/** The run may fail with any status of the table of errors. */
-const ofRun = { openapi: { errors: [409, 502, 503, 504] } }
+const frames = Joi.string().example(
+	'id: 0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05\n\nevent: token\ndata: {"content":"Three books are due today."}\n\nevent: done\ndata: {"tokens_used":220,"processing_time_ms":1840}\n\n',
+)
+const events = { 'text/event-stream': frames }
+const plain = { openapi: { failure } }
 
 type Name = { name: string }
 
@@ -59,11 +77,13 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'POST',
 		path: '/api/agents/{name}/chat',
 		options: {
+			id: 'chat',
 			description: 'Say something to an agent and wait for its reply',
 			notes: `With \`stream: true\` as GET /api/agents/{name}/chat/stream. ${streamNotes}`,
 			tags: ['api', 'chat'],
 			auth: scoped('runs:write'),
-			plugins: ofRun,
+			// A run may fail with any status of the table of errors.
+			plugins: { openapi: { answers: { 200: events }, errors: [409, 502, 504], failure } },
 			validate: {
 				params,
 				payload: Joi.object({
@@ -72,7 +92,8 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 					context,
 				})
 					.required()
-					.prefs({ convert: false }),
+					.prefs({ convert: false })
+					.example({ message: 'Which books are due today?', context: { source: 'website', user_id: '42' } }),
 			},
 			response: { status: { 200: answered } },
 		},
@@ -93,11 +114,12 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'GET',
 		path: '/api/agents/{name}/chat/stream',
 		options: {
+			id: 'streamChat',
 			description: 'Say something to an agent and follow its reply',
 			notes: streamNotes,
 			tags: ['api', 'chat'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { produces: 'text/event-stream', errors: [409, 429, 503] } },
+			plugins: { openapi: { answers: { 200: events, 204: {} }, errors: [409, 503], failure } },
 			validate: { params, query: Joi.object({ message, context: contextText }) },
 		},
 		handler: async (request, h) => {
@@ -114,9 +136,16 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'GET',
 		path: '/api/agents/{name}/chat/ws',
 		options: {
+			id: 'openChatSocket',
 			description: 'Talk to an agent over a WebSocket',
+			notes: [
+				'The client sends text frames, each one JSON object `{"message": "Which books are due today?", "context": {…}}`; one after another is answered, and 8 may wait.',
+				'The server sends `{type: "token", content}` for each piece of the reply, `{type: "invoke_start", content: "", skill, args}` and `{type: "invoke_end", content: "", result}` around each tool, then `{type: "done", content, tokens_used, processing_time_ms, question_id?}` with the whole reply, or `{type: "error", content}` with what went wrong.',
+				'It pings; a client that does not answer is let go. A request without the headers of an upgrade is answered with 400.',
+			],
 			tags: ['api', 'chat'],
 			auth: scoped('runs:write'),
+			plugins: { openapi: { answers: { 101: {} }, errors: [503], failure } },
 			validate: { params },
 		},
 		handler: () => {
@@ -130,14 +159,20 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'POST',
 		path: '/api/agents/{name}/session/new',
 		options: {
+			id: 'newChatSession',
 			description: 'Begin a new session',
 			notes: 'The same sessions as POST /v1/agents/{name}/reset of the main API.',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:write'),
-			validate: { params, payload: Joi.object({}).allow(null) },
+			plugins: plain,
+			validate: { params, payload: Joi.object({}).allow(null).example({}) },
 			response: {
 				status: {
-					200: Joi.object({ success, session_id: Joi.string().required(), message: Joi.string().required() }),
+					200: Joi.object({
+						success,
+						session_id: aSession,
+						message: Joi.string().required().example('a new session has begun'),
+					}),
 				},
 			},
 		},
@@ -150,9 +185,11 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'GET',
 		path: '/api/agents/{name}/conversation',
 		options: {
+			id: 'getConversation',
 			description: 'Messages of a session, oldest first',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:read'),
+			plugins: plain,
 			validate: {
 				params,
 				query: Joi.object({
@@ -187,13 +224,22 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		method: 'DELETE',
 		path: '/api/agents/{name}/conversation',
 		options: {
+			id: 'clearConversation',
 			description: 'Clear the conversation',
 			notes:
 				'A new session begins, and its history is empty. The old one stays readable by its id for as long as its runs are kept.',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:write'),
+			plugins: plain,
 			validate: { params },
-			response: { status: { 200: Joi.object({ success, message: Joi.string().required() }) } },
+			response: {
+				status: {
+					200: Joi.object({
+						success,
+						message: Joi.string().required().example('the conversation is empty; a new session has begun'),
+					}),
+				},
+			},
 		},
 		handler: async (request) => {
 			await ctx.use('runs').reset(await agentOf(request.params.name))

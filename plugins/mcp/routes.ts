@@ -6,7 +6,7 @@ import { scoped } from '../../core/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
-import { added, details, newServer, params, paramsOfServer, view } from './schemas.ts'
+import { added, details, newServer, params, paramsOfServer, shownNewServer, view } from './schemas.ts'
 
 interface Named {
 	id: string
@@ -23,6 +23,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/mcp',
 		options: {
+			id: 'listMcpServers',
 			description: 'List the MCP servers of an agent',
 			tags,
 			auth: scoped('agents:read'),
@@ -35,6 +36,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp',
 		options: {
+			id: 'addMcpServer',
 			description: 'Give an agent an MCP server',
 			notes: [
 				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on. Where it is not `connected`, `status_detail` says why.',
@@ -42,7 +44,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			],
 			tags,
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [404, 409, 503] } },
+			plugins: { openapi: { errors: [409], body: shownNewServer } },
 			validate: { params, payload: newServer.required().prefs({ convert: false }) },
 			response: { status: { 201: added } },
 		},
@@ -62,6 +64,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
+			id: 'getMcpServer',
 			description: 'Read an MCP server with its connection and its tools',
 			notes: 'What the server says of itself and of its tools is text from outside.',
 			tags,
@@ -75,12 +78,16 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'PATCH',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
+			id: 'updateMcpServer',
 			description: 'Switch an MCP server on or off',
 			tags,
 			auth: scoped('agents:write'),
 			validate: {
 				params: paramsOfServer,
-				payload: Joi.object({ enabled: Joi.boolean().required() }).required().prefs({ convert: false }),
+				payload: Joi.object({ enabled: Joi.boolean().required() })
+					.required()
+					.prefs({ convert: false })
+					.example({ enabled: true }),
 			},
 			response: { status: { 200: view } },
 		},
@@ -91,6 +98,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/restart',
 		options: {
+			id: 'restartMcpServer',
 			description: 'Connect an MCP server anew',
 			notes: [
 				'Ends its process or session, where there is one, with the calls that are under way, and waits up to 5 s for the new connection. What failed before is forgotten.',
@@ -98,7 +106,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			],
 			tags,
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [404, 409] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: { params: paramsOfServer },
 			response: { status: { 200: view } },
 		},
@@ -108,11 +116,12 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/accept',
 		options: {
+			id: 'acceptMcpTools',
 			description: 'Accept changed tools of an MCP server',
 			notes: 'All that are held, or those with the digests that were reviewed.',
 			tags,
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [404, 409] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: paramsOfServer,
 				payload: Joi.object({
@@ -123,7 +132,8 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 						.unique(),
 				})
 					.allow(null)
-					.prefs({ convert: false }),
+					.prefs({ convert: false })
+					.example(null),
 			},
 			response: { status: { 200: details } },
 		},
@@ -134,6 +144,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		method: 'DELETE',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
+			id: 'removeMcpServer',
 			description: 'Take an MCP server away from an agent',
 			notes: 'Its process or session is gone when this answers.',
 			tags,

@@ -5,11 +5,15 @@ import Joi from 'joi'
 const TEXT_LIMIT = 4_096
 const VALUE_LIMIT = 8_192
 
-const agent = Joi.string().max(64).required().description('Name of the agent.')
+const agent = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 export const params = Joi.object({ id: agent })
 export const paramsOfServer = Joi.object({
 	id: agent,
-	mcp_id: Joi.string().max(64).required().description('Id of the MCP server.'),
+	mcp_id: Joi.string()
+		.max(64)
+		.required()
+		.description('Id of the MCP server.')
+		.example('0197a4c2-6605-7376-91bb-f62738495a6b'),
 })
 
 const serverName = Joi.string()
@@ -123,12 +127,23 @@ export const newServer = Joi.alternatives().conditional('.transport', {
 	otherwise: unknownTransport,
 })
 
+/** What those rules come to, without what they say of mistakes. */
+export const shownNewServer = Joi.alternatives(forStdio, forWeb)
+	.required()
+	.example({
+		name: 'files',
+		transport: 'stdio',
+		command: 'npx',
+		args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv/books'],
+	})
+
 const shown = {
-	id: Joi.string().required(),
+	id: Joi.string().required().example('0197a4c2-6605-7376-91bb-f62738495a6b'),
 	name: serverName.required(),
 	transport: Joi.valid('stdio', 'sse', 'http').required(),
 	status: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
 		.required()
+		.example('connected')
 		.description(
 			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is tried again by itself; `error`: not tried again until it is restarted, its secrets change or a run wants it; `disabled`: switched off.',
 		),
@@ -189,4 +204,36 @@ export const details = Joi.object({
 	tools: Joi.array().items(tool).required(),
 	not_offered: Joi.array().items(text).required().description('Why further tools that it lists are not among them.'),
 	created_at: iso.required(),
-}).id('McpServerDetails')
+})
+	.id('McpServerDetails')
+	.example({
+		id: '0197a4c2-6605-7376-91bb-f62738495a6b',
+		name: 'files',
+		transport: 'stdio',
+		status: 'connected',
+		command: 'npx',
+		args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv/books'],
+		env: {},
+		status_detail: 'connected by stdio',
+		last_error: null,
+		failures: 0,
+		server: { name: 'secure-filesystem-server', version: '0.2.0' },
+		protocol_version: '2025-11-25',
+		instructions: null,
+		connected_at: '2026-11-02T09:30:01.000Z',
+		pid: 4711,
+		stderr: '',
+		tools: [
+			{
+				name: 'read_text_file',
+				tool: 'mcp__files__read_text_file',
+				description: 'Reads a file as text.',
+				input_schema: { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] },
+				annotations: { readOnlyHint: true },
+				digest: 'c8b66b5ca6b863f3d32c8b6e0a85bce115997fedecfef1684e2e5d4f47b2e44d',
+				held: false,
+			},
+		],
+		not_offered: [],
+		created_at: '2026-11-02T09:30:00.000Z',
+	})

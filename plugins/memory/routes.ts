@@ -9,19 +9,21 @@ import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, tags }
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
-const id = Joi.string().max(64).required().description('Name of the agent.')
-const memoryId = Joi.string().max(64).required().description('Id of the memory.')
-const compactionId = Joi.string().max(64).required().description('Id of the compaction.')
+const id = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const anId = Joi.string().required().example('0197a4c2-6716-7487-82cc-0738495a6b7c')
+const memoryId = anId.max(64).description('Id of the memory.')
+const compactionId = anId.max(64).description('Id of the compaction.')
+const kept = Joi.string().allow('').required().example('The reader prefers large print.')
 const memory = Joi.object({
-	id: Joi.string().required(),
-	content: Joi.string().allow('').required(),
-	tags: Joi.array().items(Joi.string().allow('')).required(),
+	id: anId,
+	content: kept,
+	tags: Joi.array().items(Joi.string().allow('')).required().example(['reader']),
 	created_at: iso.required(),
 }).id('Memory')
 const found = Joi.object({
-	id: Joi.string().required(),
-	content: Joi.string().allow('').required(),
-	similarity: Joi.number().min(0).max(1).required().description('Cosine of question and content.'),
+	id: anId,
+	content: kept,
+	similarity: Joi.number().min(0).max(1).required().description('Cosine of question and content.').example(0.83),
 	created_at: iso.required(),
 }).id('MemorySearchResult')
 const page = Joi.object({
@@ -29,23 +31,22 @@ const page = Joi.object({
 	next_cursor: Joi.string().allow(null).required().description('For the next page; null at the end.'),
 }).id('MemoryPage')
 const compaction = Joi.object({
-	compaction_id: Joi.string().required(),
+	compaction_id: anId,
 	status: Joi.valid('running', 'completed', 'failed', 'undone').required(),
 	started_at: iso.required(),
 	ended_at: iso.allow(null).required(),
-	memories_before: Joi.number().integer().required(),
+	memories_before: Joi.number().integer().required().example(212),
 	memories_after: Joi.number().integer().allow(null).required(),
 	merged: Joi.number().integer().required().description('Groups of memories that became one each.'),
 	error: Joi.string().allow(null).required(),
 }).id('Compaction')
 const compactionStarted = Joi.object({
-	agent_id: Joi.string().required(),
+	agent_id: Joi.string().required().example('ada'),
 	status: Joi.valid('compaction_started').required(),
-	memories_before: Joi.number().integer().required(),
-	compaction_id: Joi.string().required(),
+	memories_before: Joi.number().integer().required().example(212),
+	compaction_id: anId,
 })
-const missing = { openapi: { errors: [404] } }
-const contested = { openapi: { errors: [404, 409] } }
+const contested = { openapi: { errors: [409] } }
 const agentOnly = Joi.object({ id })
 
 interface Params {
@@ -60,6 +61,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/memory/search',
 		options: {
+			id: 'searchMemory',
 			description: 'Search long-term memory',
 			notes:
 				'By meaning and by keywords, best first. What is stored right before and after a match counts a little, too.',
@@ -68,12 +70,17 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			validate: {
 				params: agentOnly,
 				query: Joi.object({
-					q: Joi.string().min(1).max(QUERY_CHARACTERS).required().description('What to search for.'),
+					q: Joi.string()
+						.min(1)
+						.max(QUERY_CHARACTERS)
+						.required()
+						.description('What to search for.')
+						.example('which print does the reader like?'),
 					limit: limit.default(DEFAULT_RESULTS),
 				}),
 			},
+			plugins: { openapi: { errors: [503] } },
 			response: { status: { 200: Joi.array().items(found) } },
-			plugins: missing,
 		},
 		handler: async ({ params, query }) => {
 			const results = await memories().search(await agentOf(params.id), query.q, query.limit ?? DEFAULT_RESULTS)
@@ -84,6 +91,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/memory',
 		options: {
+			id: 'listMemories',
 			description: 'List long-term memory, newest first',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:read'),
@@ -95,7 +103,6 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 				}),
 			},
 			response: { status: { 200: page } },
-			plugins: missing,
 		},
 		handler: async ({ params, query }) => {
 			const { limit: most = 50, cursor } = query
@@ -106,13 +113,17 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/memory',
 		options: {
+			id: 'storeMemory',
 			description: 'Store a memory',
 			notes: 'As the agent does by `memory.store`.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: {
 				params: agentOnly,
-				payload: Joi.object({ content: content.required(), tags }).required().prefs(strict),
+				payload: Joi.object({ content: content.required(), tags })
+					.required()
+					.prefs(strict)
+					.example({ content: 'The reader prefers large print.', tags: ['reader'] }),
 			},
 			response: { status: { 201: memory } },
 			plugins: contested,
@@ -127,13 +138,13 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'DELETE',
 		path: '/v1/agents/{id}/memory/{memory_id}',
 		options: {
+			id: 'forgetMemory',
 			description: 'Forget a memory',
 			notes: 'For good: what a compaction made it of is removed as well.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ id, memory_id: memoryId }) },
 			response: { emptyStatusCode: 204 },
-			plugins: missing,
 		},
 		handler: async ({ params }, h) => {
 			const { memory_id } = params
@@ -150,6 +161,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/memory/compact',
 		options: {
+			id: 'compactMemory',
 			description: 'Compact long-term memory',
 			notes:
 				'Merges what is stored twice, and has the model write related older memories together, in the background. Originals are kept aside, so it can be undone.',
@@ -168,12 +180,12 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/memory/compactions',
 		options: {
+			id: 'listCompactions',
 			description: 'List compactions of long-term memory, newest first',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:read'),
 			validate: { params: agentOnly },
 			response: { status: { 200: Joi.array().items(compaction).max(MOST_RESULTS) } },
-			plugins: missing,
 		},
 		handler: async ({ params }) => memories().compactions(await agentOf(params.id)),
 	})
@@ -181,6 +193,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/memory/compactions/{compaction_id}/undo',
 		options: {
+			id: 'undoCompaction',
 			description: 'Undo a compaction of long-term memory',
 			notes: 'Brings the originals back and removes what was made of them. The latest one that stands is undone first.',
 			tags: ['api', 'memory'],

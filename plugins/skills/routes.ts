@@ -8,6 +8,7 @@ import type { Credentials } from '../auth/contract.ts'
 import type { Skills, SkillSettings } from './contract.ts'
 import { DOCUMENT_LIMIT } from './document.ts'
 import { download } from './download.ts'
+import { exampleDigest, exampleOfSkill, exampleReview, exampleSkill } from './example.ts'
 
 const text = Joi.string().allow('')
 const iso = Joi.string().isoDate()
@@ -23,7 +24,7 @@ const skill = {
 	installed_at: iso.required(),
 }
 const names = Joi.array().items(Joi.string()).required()
-const shown = Joi.object(skill).id('Skill')
+const shown = Joi.object(skill).id('Skill').example(exampleOfSkill)
 const review = Joi.object({
 	...skill,
 	digest: Joi.string()
@@ -79,10 +80,15 @@ const review = Joi.object({
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval takes out.'),
 	diff: text.allow(null).required().description('Unified, against that revision.'),
 	markdown: Joi.string().required(),
-}).id('SkillReview')
+})
+	.id('SkillReview')
+	.example(exampleReview)
 
-const ofAgent = { id: Joi.string().max(64).required().description('Name of the agent.') }
-const ofSkill = { ...ofAgent, skill_id: Joi.string().max(64).required().description('Id of the skill.') }
+const ofAgent = { id: Joi.string().max(64).required().description('Name of the agent.').example('ada') }
+const ofSkill = {
+	...ofAgent,
+	skill_id: Joi.string().max(64).required().description('Id of the skill.').example(exampleOfSkill.id),
+}
 
 export function routes(server: Server, ctx: Context<SkillSettings>): void {
 	const skills = (): Skills => ctx.use('skills')
@@ -92,6 +98,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/skills',
 		options: {
+			id: 'listSkills',
 			description: 'List the skills of an agent, oldest first',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:read'),
@@ -104,12 +111,13 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/skills/install',
 		options: {
+			id: 'installSkill',
 			description: 'Install a skill into quarantine',
 			notes:
 				'A skill is Markdown behind a YAML front matter with `name`, `description` and `parameters`. It does nothing until it is approved. Where the agent has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [409, 429] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object(ofAgent),
 				payload: Joi.object({
@@ -125,7 +133,8 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 						'object.xor': 'the body must have url or content, not both',
 					})
 					.required()
-					.prefs({ convert: false }),
+					.prefs({ convert: false })
+					.example({ content: exampleSkill }),
 			},
 			response: { status: { 201: shown } },
 		},
@@ -141,6 +150,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		method: 'GET',
 		path: '/v1/agents/{id}/skills/{skill_id}',
 		options: {
+			id: 'reviewSkill',
 			description: 'Review a skill',
 			notes:
 				'The document, its digest, what its program may use, what a scan found, and what changes against the active revision.',
@@ -155,6 +165,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		method: 'POST',
 		path: '/v1/agents/{id}/skills/{skill_id}/approve',
 		options: {
+			id: 'approveSkill',
 			description: 'Approve a skill as it was reviewed',
 			notes:
 				'From now on the agent has it during runs, in place of the active revision of its name. 409 where the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too.',
@@ -168,7 +179,8 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 						.pattern(/^[0-9a-f]{64}$/)
 						.message('{#label} must be the 64 hex digits that the review shows')
 						.required()
-						.description('The digest that the review showed.'),
+						.description('The digest that the review showed.')
+						.example(exampleDigest),
 				})
 					.required()
 					.prefs({ convert: false }),
@@ -185,6 +197,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		method: 'DELETE',
 		path: '/v1/agents/{id}/skills/{skill_id}',
 		options: {
+			id: 'removeSkill',
 			description: 'Remove a skill',
 			notes: 'Calls of it that are under way end with an error.',
 			tags: ['api', 'skills'],

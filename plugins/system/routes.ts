@@ -3,8 +3,6 @@ import Joi from 'joi'
 import { scoped } from '../../core/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import { healthOf, isReady, linesOf } from './health.ts'
-import { documentOf } from './openapi/document.ts'
-import type { Document } from './openapi/document.ts'
 
 const health = Joi.object({
 	status: Joi.valid('ok', 'degraded', 'starting', 'draining')
@@ -18,7 +16,20 @@ const health = Joi.object({
 			Joi.object({ name: Joi.string().required(), ok: Joi.boolean().required(), message: Joi.string().required() }),
 		)
 		.required(),
-}).id('Health')
+})
+	.id('Health')
+	.example({
+		status: 'ok',
+		version: '0.1.0',
+		generation: 1,
+		uptime_s: 86_400,
+		checks: [
+			{ name: 'gateway', ok: true, message: 'ready' },
+			{ name: 'store', ok: true, message: 'ok' },
+			{ name: 'config', ok: true, message: 'in force' },
+			{ name: 'plugins', ok: true, message: '21 running' },
+		],
+	})
 
 const plugin = Joi.object({
 	name: Joi.string().required(),
@@ -33,7 +44,9 @@ const plugin = Joi.object({
 		.allow(null)
 		.required()
 		.description('The generation in which it began to serve as it is; null where it does not.'),
-}).id('Plugin')
+})
+	.id('Plugin')
+	.example({ name: 'runs', version: '0.1.0', state: 'running', last_error: null, generation: 1 })
 
 const plain = { openapi: { produces: 'text/plain' } }
 
@@ -44,6 +57,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/healthz',
 		options: {
+			id: 'isAlive',
 			description: 'Is the process alive?',
 			tags: ['api', 'gateway'],
 			auth: false,
@@ -56,6 +70,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/readyz',
 		options: {
+			id: 'isReady',
 			description: 'Does the gateway take requests?',
 			notes:
 				'503 while it starts or drains. One that refuses writes or a new configuration is degraded, and still ready.',
@@ -67,7 +82,7 @@ export function routes(server: Server, ctx: Context): void {
 					verbose: Joi.string().allow('').description('One line for each check: [+] where it is well, [-] where not.'),
 				}).unknown(),
 			},
-			response: { status: { 200: Joi.string(), 503: Joi.string() } },
+			response: { status: { 200: Joi.string().example('ok'), 503: Joi.string().example('draining') } },
 		},
 		handler: (request, h) => {
 			const now = healthOf(gateway)
@@ -82,6 +97,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/health',
 		options: {
+			id: 'getHealth',
 			description: 'How the gateway is',
 			notes: '503 while it starts or drains, as GET /readyz.',
 			tags: ['api', 'gateway'],
@@ -97,6 +113,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/plugins',
 		options: {
+			id: 'listPlugins',
 			description: 'List plugins',
 			tags: ['api', 'gateway'],
 			auth: scoped('agents:read'),
@@ -106,20 +123,5 @@ export function routes(server: Server, ctx: Context): void {
 			gateway
 				.plugins()
 				.map(({ name, version, state, last_error, generation }) => ({ name, version, state, last_error, generation })),
-	})
-
-	let document: Document | undefined
-	server.route({
-		method: 'GET',
-		path: '/v1/openapi.json',
-		options: {
-			description: 'This description of the API',
-			notes: "OpenAPI 3.1, made from the routes themselves, third parties' plugins included.",
-			tags: ['api', 'gateway'],
-			auth: false,
-			response: { status: { 200: Joi.object().unknown() } },
-		},
-		// Routes are complete once a generation serves, and never change afterwards.
-		handler: () => (document ??= documentOf(server, gateway.version)),
 	})
 }

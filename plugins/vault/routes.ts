@@ -31,11 +31,15 @@ const value = Joi.string()
 const label = worded(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 _ . -').description(
 	'What it is for; channel marks a secret for channel use.',
 )
-const id = Joi.string().max(128)
+const secretId = Joi.string().required().example('0197a4c2-6a49-771a-95ff-3a6b7c8d9eaf')
+const secretRef = Joi.string().max(128).required().description('Id of the secret, or its name.').example('GITHUB_TOKEN')
+const grantId = Joi.string().required().example('0197a4c2-6b5a-782b-86aa-4b7c8d9eafb0')
 const agentId = worded(
 	/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
 	'the name of an agent: 1 to 64 of A-Z a-z 0-9 - _ . that begin with a letter or digit',
-).description('Name of the agent.')
+)
+	.description('Name of the agent.')
+	.example('ada')
 
 const newSecret = Joi.object({
 	name: secretName.description('What agents and settings call it.').example('GITHUB_TOKEN'),
@@ -45,10 +49,11 @@ const newSecret = Joi.object({
 })
 	.xor('name', 'key_name')
 	.messages({ 'object.xor': 'give the name as name or as key_name, not as both', 'object.missing': 'name is required' })
+	.example({ name: 'GITHUB_TOKEN', value: 'what the other service calls a token' })
 
 const shownSecret = {
-	id: Joi.string().required(),
-	name: Joi.string().required(),
+	id: secretId,
+	name: Joi.string().required().example('GITHUB_TOKEN'),
 	created_at: Joi.string().isoDate().required(),
 	policy_label: Joi.string(),
 }
@@ -61,9 +66,9 @@ const storedSecret = Joi.object({
 	warning: Joi.string().description('What to know of this value, such as that it is too short to be redacted.'),
 }).id('StoredSecret')
 const grant = Joi.object({
-	grant_id: Joi.string().required(),
-	agent_id: Joi.string().required(),
-	secret_id: Joi.string().required(),
+	grant_id: grantId,
+	agent_id: Joi.string().required().example('ada'),
+	secret_id: secretId,
 	reveal: Joi.boolean().required(),
 	created_at: Joi.string().isoDate().required(),
 }).id('Grant')
@@ -75,11 +80,12 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'POST',
 		path: '/v1/vault/secrets',
 		options: {
+			id: 'createSecret',
 			description: 'Store a secret',
 			notes: 'Its name is given as name or as key_name. Agents read it only under a grant: POST /v1/vault/grants.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: { payload: newSecret.required().prefs({ convert: false }) },
 			response: { status: { 201: storedSecret } },
 		},
@@ -97,6 +103,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/vault/secrets',
 		options: {
+			id: 'listSecrets',
 			description: 'List secrets, oldest first',
 			notes: 'Never their values.',
 			tags: TAGS,
@@ -110,14 +117,18 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'PUT',
 		path: '/v1/vault/secrets/{id}',
 		options: {
+			id: 'replaceSecret',
 			description: 'Give a secret another value',
 			notes: 'Its grants stay. The earlier value is gone, and is still redacted until the gateway ends.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
+			plugins: { openapi: { errors: [409] } },
 			validate: {
-				params: Joi.object({ id: id.required().description('Id of the secret, or its name.') }),
-				payload: Joi.object({ value: value.required() }).required().prefs({ convert: false }),
+				params: Joi.object({ id: secretRef }),
+				payload: Joi.object({ value: value.required() })
+					.required()
+					.prefs({ convert: false })
+					.example({ value: 'what the other service calls a token now' }),
 			},
 			response: { status: { 200: storedSecret } },
 		},
@@ -135,12 +146,12 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'DELETE',
 		path: '/v1/vault/secrets/{id}',
 		options: {
+			id: 'deleteSecret',
 			description: 'Delete a secret with its grants',
 			notes: 'Where it was read, its value is still redacted until the gateway ends, or a hundred more are deleted.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
-			validate: { params: Joi.object({ id: id.required().description('Id of the secret, or its name.') }) },
+			validate: { params: Joi.object({ id: secretRef }) },
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
@@ -152,16 +163,17 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'POST',
 		path: '/v1/vault/grants',
 		options: {
+			id: 'createGrant',
 			description: 'Grant an agent a secret',
 			notes:
 				"The agent's model gets a handle, {{secret:NAME}}, which the gateway replaces by the value in the arguments of skills and MCP tools. With reveal it gets the value itself.",
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [404, LOCKED] } },
+			plugins: { openapi: { errors: [404, 409] } },
 			validate: {
 				payload: Joi.object({
 					agent_id: agentId.required(),
-					secret_id: Joi.string().min(1).max(128).required().description('Id of the secret, or its name.'),
+					secret_id: secretRef.min(1),
 					reveal: Joi.boolean().description('Whether the model itself may see the value. Default false.'),
 				})
 					.required()
@@ -178,6 +190,7 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'GET',
 		path: '/v1/vault/grants',
 		options: {
+			id: 'listGrants',
 			description: 'List grants, oldest first',
 			tags: TAGS,
 			auth: scoped('vault:write'),
@@ -191,12 +204,12 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'DELETE',
 		path: '/v1/vault/grants/{grant_id}',
 		options: {
+			id: 'revokeGrant',
 			description: 'Revoke a grant',
 			notes: 'At once: the next read is denied.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
-			validate: { params: Joi.object({ grant_id: id.required().description('Id of the grant.') }) },
+			validate: { params: Joi.object({ grant_id: grantId.max(128).description('Id of the grant.') }) },
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
@@ -208,17 +221,18 @@ export function routes(server: Server, ctx: Context): void {
 		method: 'POST',
 		path: '/v1/vault/rotate-key',
 		options: {
+			id: 'rotateVaultKey',
 			description: 'Change the master key',
 			notes:
 				'Makes a new keys/vault.key and wraps the key of every secret anew; values stay as they are. Backups made before need the earlier key file: keep it with them. Where the key comes from SVC_VAULT_KEY or a credential, this is 409, and the message says how it is done there.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
+			plugins: { openapi: { errors: [409] } },
 			response: {
 				status: {
 					200: Joi.object({
 						status: Joi.valid('rotated').required(),
-						secrets: Joi.number().integer().required().description('How many were wrapped anew.'),
+						secrets: Joi.number().integer().required().description('How many were wrapped anew.').example(12),
 					}).id('KeyRotation'),
 				},
 			},

@@ -1,54 +1,118 @@
-import type { Server } from '@hapi/hapi'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RequestRoute, Server } from '@hapi/hapi'
+import { about, tagOf } from './about.ts'
 import { errorResponses, errorSchema } from './errors.ts'
-import { operationOf, templateOf } from './operation.ts'
+import { sharedHeaders } from './headers.ts'
+import { operationOf } from './operation.ts'
+import type { Operation } from './operation.ts'
+import { templateOf } from './path.ts'
 import { Schemas } from './schemas.ts'
 
 export interface Document {
 	openapi: string
 	info: Record<string, unknown>
-	servers: { url: string }[]
-	tags: { name: string }[]
-	paths: Record<string, Record<string, Record<string, unknown>>>
-	components: {
-		schemas: Record<string, unknown>
-		responses: Record<string, unknown>
-		securitySchemes: Record<string, unknown>
-	}
+	servers: ServerObject[]
+	tags: { name: string; description: string }[]
+	/** By path: operations by method, and perhaps `servers`. */
+	paths: Record<string, Record<string, unknown>>
+	components: Record<'schemas' | 'responses' | 'headers' | 'securitySchemes', Record<string, unknown>>
+}
+
+export interface Surfaces {
+	version: string
+	main: Server
+	/** Null where there is no such address. */
+	legacy: Server | null
+	/** Such as `http://127.0.0.1:17890`; null where it does not listen. */
+	legacyUrl: string | null
+}
+
+interface ServerObject {
+	url: string
+	description: string
+	variables?: Record<string, { default: string; description: string }>
 }
 
 /** For a route that takes any method. */
 const allMethods = ['get', 'put', 'post', 'delete', 'patch']
+/** For how long it works before others have their turn. */
+const SLICE_MS = 8
 
-const about = `Every answer but event streams and health lines is JSON. Errors have the shape \`Error\`.
-
-A caller shows who it is by \`Authorization: Bearer <token>\`; each operation names the scope that the token needs. In
-loopback mode (the default) a request from the gateway's own machine needs no token. A body must be
-\`application/json\`, at most 1 MiB, and must hold no unknown fields.`
-
-/** OpenAPI 3.1 of every route that this server has. */
-export function documentOf(server: Server, version: string): Document {
+/** OpenAPI 3.1 of every route that these servers have. Works in slices, since it takes longer than anybody should wait. */
+export async function documentOf({ version, main, legacy, legacyUrl }: Surfaces): Promise<Document> {
 	const schemas = new Schemas({ Error: errorSchema })
 	const paths: Document['paths'] = {}
-	const tags = new Set<string>()
-	for (const route of server.table().toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
-		const path = (paths[templateOf(route.path)] ??= {})
-		for (const method of route.method === '*' ? allMethods : [route.method]) {
-			path[method] ??= operationOf(route, method, server.auth.lookup(route), schemas)
+	const tags = new Map<string, string>()
+	let since = performance.now()
+
+	const add = async (server: Server, entryOf: (path: string) => Record<string, unknown>): Promise<void> => {
+		for (const route of server.table().toSorted(byPath)) {
+			const path = entryOf(templateOf(route.path))
+			for (const [method, operation] of operationsOf(route, server, schemas)) path[method] ??= operation
+			for (const tag of route.settings.tags ?? [])
+				if (tag !== 'api' && !tags.has(tag)) tags.set(tag, route.realm.plugin ?? '')
+			if (performance.now() - since < SLICE_MS) continue
+			await nextTurn()
+			since = performance.now()
 		}
-		for (const tag of route.settings.tags ?? []) if (tag !== 'api') tags.add(tag)
+	}
+
+	await add(main, (path) => (paths[path] ??= {}))
+	const ofMain = new Set(Object.keys(paths))
+	// One path has one address here: where the main one has it, too, the other is left out.
+	if (legacy) {
+		const servers = [legacyServer(legacyUrl)]
+		await add(legacy, (path) => (ofMain.has(path) ? {} : (paths[path] ??= { servers })))
 	}
 	return {
 		openapi: '3.1.0',
-		info: { title: 'Agent gateway', version, description: about },
-		servers: [{ url: '/' }],
-		tags: [...tags].toSorted().map((name) => ({ name })),
-		paths,
+		info: {
+			title: 'Agent gateway',
+			version,
+			description: about,
+			license: { name: 'MIT', identifier: 'MIT' },
+		},
+		servers: [{ url: '/', description: 'The address that this document comes from.' }],
+		tags: [...tags].map(([name, plugin]) => tagOf(name, plugin)).toSorted(byName),
+		paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
 		components: {
-			schemas: schemas.components,
+			schemas: Object.fromEntries(Object.entries(schemas.components).toSorted(([a], [b]) => (a < b ? -1 : 1))),
 			responses: errorResponses(),
+			headers: sharedHeaders,
 			securitySchemes: {
-				bearer: { type: 'http', scheme: 'bearer', description: 'A token from POST /v1/auth/tokens.' },
+				bearer: {
+					type: 'http',
+					scheme: 'bearer',
+					description:
+						'A token from POST /v1/auth/tokens, with one of the scopes that an operation names, or with `*`.',
+				},
 			},
 		},
 	}
+}
+
+function operationsOf(route: RequestRoute, server: Server, schemas: Schemas): [method: string, Operation][] {
+	const access = server.auth.lookup(route)
+	const methods = route.method === '*' ? allMethods : [route.method]
+	return methods.map((method) => [method, operationOf(route, method, access, schemas)])
+}
+
+function legacyServer(url: string | null): ServerObject {
+	const { hostname, port } = new URL(url ?? 'http://127.0.0.1:17890')
+	return {
+		url: 'http://{host}:{port}',
+		description: 'The older chat surface, which has an address of its own.',
+		variables: {
+			host: { default: hostname, description: 'Where the gateway listens: `server.host`.' },
+			port: { default: port, description: '`legacy.port` of gateway.yaml.' },
+		},
+	}
+}
+
+function byPath(a: RequestRoute, b: RequestRoute): number {
+	return a.path < b.path ? -1 : a.path > b.path ? 1 : a.method < b.method ? -1 : 1
+}
+
+function byName(a: { name: string }, b: { name: string }): number {
+	return a.name < b.name ? -1 : 1
 }

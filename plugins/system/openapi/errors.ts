@@ -1,23 +1,115 @@
+/** What errors look like, and the answers that many operations share. */
 import { STATUS_CODES } from 'node:http'
 import { statusOf } from '../../../core/errors.ts'
-import type { JsonSchema } from './schemas.ts'
+import type { FaultCode, FieldError } from '../../../core/errors.ts'
+import { exampleOf } from './examples.ts'
+import { everyHeader } from './headers.ts'
+import type { JsonSchema } from './json-schema.ts'
+import type { Schemas } from './schemas.ts'
 
-const meanings: Record<number, string> = {
-	400: 'The request is invalid; `errors` names the wrong fields.',
-	401: 'The token is missing, unknown, revoked or expired.',
-	403: 'The token lacks a scope; the message names it.',
-	404: 'There is no such thing.',
-	409: 'It exists already, or the state of things does not allow it.',
-	413: 'The body is too large.',
-	415: 'The body is not application/json.',
-	429: 'Too many failed attempts, or too much that waits already; try again after `Retry-After` seconds.',
+interface Meaning {
+	description: string
+	code: FaultCode
+	message: string
+	errors?: FieldError[]
 }
-const ELSE = 'Any other error.'
 
-const text = { schema: { type: 'string' } }
+const meanings: Record<number, Meaning> = {
+	400: {
+		description: 'The request is invalid; `errors` names the wrong fields, where fields are wrong.',
+		code: 'invalid_request',
+		message: 'limit must be a number',
+		errors: [{ path: 'limit', message: 'limit must be a number' }],
+	},
+	401: {
+		description: 'The token is missing, unknown, revoked or expired.',
+		code: 'unauthorized',
+		message: 'the token is unknown; check that it is complete, or create another',
+	},
+	403: {
+		description: 'The token lacks a scope, or may not do this; the message says what is missing.',
+		code: 'forbidden',
+		message: 'this needs the scope agents:write; the token has agents:read',
+	},
+	404: {
+		description: 'There is no such thing.',
+		code: 'not_found',
+		message: 'there is no agent "ada"; POST /v1/agents creates one',
+	},
+	405: {
+		description: 'The path takes another method; `Allow` lists those that it takes.',
+		code: 'method_not_allowed',
+		message: 'this path takes POST, not GET',
+	},
+	406: {
+		description: 'The request accepts no type that this answers with; see its header `Accept`.',
+		code: 'invalid_request',
+		message: 'the header Accept must name application/json and text/event-stream',
+	},
+	409: {
+		description: 'It exists already, or the state of things does not allow it.',
+		code: 'conflict',
+		message: 'run 0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05 has ended already: completed',
+	},
+	413: {
+		description: 'The body is too large.',
+		code: 'payload_too_large',
+		message: 'Payload content length greater than maximum allowed: 1048576',
+	},
+	415: {
+		description: 'The body is not application/json.',
+		code: 'unsupported_media_type',
+		message: 'the body has another type; send JSON with the header content-type: application/json',
+	},
+	429: {
+		description:
+			'Too many failed attempts, or too much that waits already; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
+		code: 'rate_limited',
+		message:
+			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is taken at any time)',
+	},
+	500: {
+		description: 'A bug. The log of the gateway says more, by the id of the request.',
+		code: 'internal',
+		message: 'An internal server error occurred',
+	},
+	502: {
+		description: 'The model, a server or a skill that it needs has failed.',
+		code: 'model_rejected',
+		message: 'the model refused the request',
+	},
+	503: {
+		description: 'It cannot be done at the moment, such as while the gateway stops or a limit is reached; try again.',
+		code: 'unavailable',
+		message: 'the gateway is stopping',
+	},
+	504: {
+		description: 'The model or a server that it needs did not answer in time.',
+		code: 'model_timeout',
+		message: 'the model did not answer in time',
+	},
+	507: {
+		description: 'The disk is nearly full, and nothing is written any more. Reading goes on.',
+		code: 'storage_full',
+		message: 'the disk is nearly full; make room, or lower store.min_free_mib',
+	},
+}
+
+/** Statuses that every operation that changes something may answer with. */
+export const ofWrites: readonly number[] = [503, 507]
+
+const ELSE = 'Any other error.'
 const headers: Record<number, Record<string, unknown>> = {
-	401: { 'WWW-Authenticate': text },
-	429: { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } },
+	401: { 'WWW-Authenticate': header('Always begins with `Bearer`.', { type: 'string' }, 'Bearer') },
+	403: {
+		'WWW-Authenticate': header(
+			'The scope that is missing, where one is.',
+			{ type: 'string' },
+			'Bearer error="insufficient_scope", scope="agents:write"',
+		),
+	},
+	429: { 'Retry-After': header('Seconds to wait.', { type: 'integer', minimum: 0 }, 42) },
+	503: { 'Retry-After': header('Seconds to wait, where that is known.', { type: 'integer', minimum: 0 }, 5) },
 }
 
 /** What every error looks like. */
@@ -47,28 +139,49 @@ export const errorSchema: JsonSchema = {
 
 /** Shared answers, by name. */
 export function errorResponses(): Record<string, unknown> {
-	const entries = Object.keys(meanings).map((status): [string, unknown] => [
+	const ofStatus = Object.keys(meanings).map((status): [string, unknown] => [
 		nameOf(Number(status)),
-		answer(Number(status)),
+		gatewayError(Number(status)),
 	])
-	return Object.fromEntries([...entries, ['Failure', answer(undefined)]])
+	return Object.fromEntries([...ofStatus, ['Failure', gatewayError(undefined)]])
 }
 
-/** A route's entry for an error status; `default` for all that are not named. */
-export function errorResponse(status: number | 'default'): Record<string, unknown> {
-	if (status !== 'default' && !(status in meanings)) return answer(status)
-	return { $ref: `#/components/responses/${status === 'default' ? 'Failure' : nameOf(status)}` }
+/** A route's entry for an error status; `default` for all that are not named. `failure`: its errors' own schema. */
+export function errorResponse(
+	status: number | 'default',
+	failure: JsonSchema | undefined,
+	schemas: Schemas,
+): Record<string, unknown> {
+	const known = status === 'default' ? undefined : status
+	if (failure) return answer(known, failure, exampleOf(failure, schemas))
+	if (known !== undefined && !(known in meanings)) return gatewayError(known)
+	return { $ref: `#/components/responses/${known === undefined ? 'Failure' : nameOf(known)}` }
 }
 
-function answer(status: number | undefined): Record<string, unknown> {
-	const known = status === undefined ? ELSE : (meanings[status] ?? STATUS_CODES[status] ?? ELSE)
+function gatewayError(status: number | undefined): Record<string, unknown> {
+	return answer(status, { $ref: '#/components/schemas/Error' }, exampleOfError(status ?? 500))
+}
+
+function answer(status: number | undefined, schema: JsonSchema, example: unknown): Record<string, unknown> {
+	const description = status === undefined ? ELSE : (meanings[status]?.description ?? STATUS_CODES[status] ?? ELSE)
 	return {
-		description: known,
-		...(status !== undefined && headers[status] && { headers: headers[status] }),
-		content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+		description,
+		headers: { ...(status !== undefined && headers[status]), ...everyHeader },
+		content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
 	}
+}
+
+function exampleOfError(statusCode: number): unknown {
+	const meaning = meanings[statusCode]
+	if (!meaning) return undefined
+	const { code, message, errors } = meaning
+	return { statusCode, error: STATUS_CODES[statusCode], message, code, ...(errors && { errors }) }
 }
 
 function nameOf(status: number): string {
 	return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
+}
+
+function header(description: string, schema: JsonSchema, example: unknown): Record<string, unknown> {
+	return { description, schema, example }
 }

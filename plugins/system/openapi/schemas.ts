@@ -1,34 +1,9 @@
 /** From joi to JSON Schema 2020-12: joi's own translation, and what that leaves out or gets wrong. */
-import type { Description, ObjectSchema, Schema } from 'joi'
-
-export interface JsonSchema {
-	type?: string | string[]
-	description?: string
-	properties?: Record<string, JsonSchema>
-	required?: string[]
-	additionalProperties?: boolean | JsonSchema
-	items?: JsonSchema
-	enum?: unknown[]
-	anyOf?: JsonSchema[]
-	oneOf?: JsonSchema[]
-	allOf?: JsonSchema[]
-	not?: JsonSchema
-	dependentRequired?: Record<string, string[]>
-	examples?: unknown[]
-	$ref?: string
-	$defs?: Record<string, JsonSchema>
-	[keyword: string]: unknown
-}
-
-/** As much of what joi says of itself as is needed here. */
-interface About extends Description {
-	flags?: { id?: string; unknown?: boolean; presence?: string }
-	keys?: Record<string, About>
-	items?: About[]
-	matches?: { schema?: About }[]
-	dependencies?: { rel: string; key?: string; peers: unknown[] }[]
-	examples?: unknown[]
-}
+import type { ObjectSchema, Schema } from 'joi'
+import { rulesOf } from './dependencies.ts'
+import { isMap } from './json-schema.ts'
+import type { About, JsonSchema } from './json-schema.ts'
+import { mend, textRules } from './mend.ts'
 
 /** Schemas with a joi `id()` go to `components` once, and are referred to wherever they stand. */
 export class Schemas {
@@ -39,15 +14,18 @@ export class Schemas {
 		this.components = { ...known }
 	}
 
+	/** Says nothing of a schema that cannot be told: one odd route must not take the whole description away. */
 	of(schema: Schema): JsonSchema {
-		return this.#complete(translate(schema), schema.describe() as About)
+		try {
+			return this.#complete(translate(schema), schema.describe() as About)
+		} catch {
+			return {}
+		}
 	}
 
 	/** The keys of an object, for parameters; each with whether it is required. */
 	properties(schema: ObjectSchema): { name: string; required: boolean; schema: JsonSchema }[] {
-		const { flags, ...about } = schema.describe() as About
-		const { id: _, ...rest } = flags ?? {}
-		const { properties = {}, required = [] } = this.#complete(translate(schema), { ...about, flags: rest })
+		const { properties = {}, required = [] } = this.resolve(this.of(schema))
 		return Object.entries(properties).map(([name, inner]) => ({
 			name,
 			required: required.includes(name),
@@ -55,11 +33,19 @@ export class Schemas {
 		}))
 	}
 
+	/** What a reference leads to; any other schema as it is. */
+	resolve(schema: JsonSchema): JsonSchema {
+		const name = schema.$ref?.replace('#/components/schemas/', '')
+		return (name === undefined ? undefined : this.components[name]) ?? schema
+	}
+
 	/** Walks both trees at once; where joi's translation has another shape (`when`), it stays as it is. */
-	#complete(json: JsonSchema, about: About): JsonSchema {
-		const { keys, items, matches, dependencies, examples, flags } = about
+	#complete(translated: JsonSchema, about: About): JsonSchema {
+		const { keys, items, matches, patterns, dependencies, examples, flags } = about
+		const json = about.type === 'string' ? textRules(translated, about) : translated
 		const body = bodyOf(json)
 		if (keys && body.properties) this.#completeKeys(body.properties, keys)
+		if (patterns && !keys) this.#completePatterns(body, patterns)
 		if (flags?.unknown) body.additionalProperties = true
 		if (items && body.items) body.items = this.#completeItems(body.items, items)
 		if (dependencies && body.properties) body.allOf = rulesOf(dependencies, [body.type].flat().includes('null'))
@@ -87,6 +73,17 @@ export class Schemas {
 		return { ...json, anyOf: (json.anyOf ?? []).map((branch, index) => this.#complete(branch, items[index] ?? {})) }
 	}
 
+	/** joi tells nothing of the rules for names that are a schema of their own. */
+	#completePatterns(json: JsonSchema, patterns: NonNullable<About['patterns']>): void {
+		const [only] = patterns
+		const values = json.patternProperties?.['.*']
+		if (patterns.length > 1 || !only?.schema || !values) return
+		delete json.patternProperties
+		json.additionalProperties = this.#complete(values, only.rule)
+		const names = textRules({}, only.schema)
+		if (Object.keys(names).length > 0) json.propertyNames = names
+	}
+
 	/** Two plugins may use one name for different things: the second then stays where it is. */
 	#share(id: string, json: JsonSchema): JsonSchema {
 		const known = this.components[id]
@@ -96,67 +93,20 @@ export class Schemas {
 	}
 }
 
+/** By its looks: a third party may bring a joi of its own, also one that cannot yet say what it takes. */
+export function isJoi(rules: unknown): rules is Schema {
+	if (typeof rules !== 'object' || rules === null || !('describe' in rules) || !('~standard' in rules)) return false
+	return isMap(rules['~standard']) && 'jsonSchema' in rules['~standard']
+}
+
 function translate(schema: Schema): JsonSchema {
 	const { $defs: _, ...json } = schema['~standard'].jsonSchema.input({ target: 'draft-2020-12' }) as JsonSchema
 	mend(json)
 	return json
 }
 
-/** What is wrong wherever it stands. */
-function mend(json: JsonSchema): void {
-	// joi allows null by its type alone, and then the enum forbids it again.
-	if (json.enum && [json.type].flat().includes('null') && !json.enum.includes(null)) json.enum.push(null)
-	// joi marks "as its keys say" by a symbol.
-	if (typeof json.default === 'symbol') delete json.default
-	if (json.$ref) json.$ref = json.$ref.replace('#/$defs/', '#/components/schemas/')
-	for (const value of Object.values(json)) {
-		for (const inner of Array.isArray(value) ? value : [value]) if (isMap(inner)) mend(inner)
-	}
-}
-
 /** Where other types are allowed too, joi wraps what it says of the type itself. */
 function bodyOf(json: JsonSchema): JsonSchema {
-	return json.properties || json.items
-		? json
-		: (json.anyOf?.find((branch) => branch.properties ?? branch.items) ?? json)
-}
-
-type Dependencies = NonNullable<About['dependencies']>
-
-/** joi's rules between the keys of one object. */
-function rulesOf(dependencies: Dependencies, orNull: boolean): JsonSchema[] {
-	const rules = dependencies.flatMap(dependencyOf)
-	// `required` says nothing about null, so of two of them null would fit both.
-	return orNull ? rules.map((rule) => ({ anyOf: [{ type: 'null' }, rule] })) : rules
-}
-
-/** Rules that look deeper into the object have no counterpart. */
-function dependencyOf({ rel, key, peers }: Dependencies[number]): JsonSchema[] {
-	const names = peers.filter((peer): peer is string => typeof peer === 'string' && !peer.includes('.'))
-	if (names.length !== peers.length) return []
-	const present = names.map((name): JsonSchema => ({ required: [name] }))
-	switch (rel) {
-		case 'or':
-			return [{ anyOf: present }]
-		case 'xor':
-			return [{ oneOf: present }]
-		case 'oxor':
-			return [{ oneOf: [...present, { not: { anyOf: present } }] }]
-		case 'nand':
-			return [{ not: { required: names } }]
-		case 'and':
-			return [
-				{ dependentRequired: Object.fromEntries(names.map((name) => [name, names.filter((one) => one !== name)])) },
-			]
-		case 'with':
-			return key === undefined ? [] : [{ dependentRequired: { [key]: names } }]
-		case 'without':
-			return key === undefined ? [] : names.map((name) => ({ not: { required: [key, name] } }))
-		default:
-			return []
-	}
-}
-
-function isMap(value: unknown): value is JsonSchema {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
+	const isBody = (one: JsonSchema): boolean => Boolean(one.properties ?? one.items ?? one.patternProperties)
+	return isBody(json) ? json : (json.anyOf?.find(isBody) ?? json)
 }

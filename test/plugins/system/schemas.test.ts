@@ -1,9 +1,9 @@
 /** Joi schemas and their JSON Schemas agree: what the one takes, the other takes. */
 import Joi from 'joi'
 import t from 'tap'
+import { exampleOf } from '../../../plugins/system/openapi/examples.ts'
 import { Schemas } from '../../../plugins/system/openapi/schemas.ts'
-import type { JsonSchema } from '../../../plugins/system/openapi/schemas.ts'
-import { fits, schemaProblems } from './json-schema.ts'
+import { checkerOf } from '../../support/openapi.ts'
 
 const word = Joi.string()
 const pair = { a: word, b: word }
@@ -48,20 +48,50 @@ const cases: Record<string, { schema: Joi.Schema; values: unknown[] }> = {
 		}),
 		values: [{ n: 0 }, { n: 1 }, { n: 4 }, { n: 1.5 }, { s: 'x' }, { s: 'xx' }, { s: 'xxxx' }, { e: '' }, { s: '' }],
 	},
+	'a time': { schema: Joi.string().isoDate(), values: ['2030-01-31T12:00:00.000Z', '2030-01-31T12:00:00Z', 'soon', 1] },
+	'hexadecimal text': { schema: Joi.string().hex().length(4), values: ['00fF', '00f', '00fg', ''] },
+	'a token': { schema: Joi.string().token(), values: ['a_1', 'a-1', ''] },
+	'a pattern that must not match': {
+		schema: Joi.string()
+			.pattern(/^[a-z]+$/)
+			.pattern(/^x/, { invert: true }),
+		values: ['abc', 'xbc', 'A', ''],
+	},
+	'a pattern for all cases of letters': {
+		schema: Joi.string()
+			.max(3)
+			.pattern(/^[a-z]+$/i),
+		values: ['aB', 'Ab', 'abcd'],
+	},
+	'the empty text beside a pattern': {
+		schema: Joi.string().pattern(/^a/).allow('', null),
+		values: ['', null, 'a', 'b'],
+	},
+	'the empty text beside a least length': { schema: Joi.string().min(3).allow(''), values: ['', 'a', 'abc'] },
+	'a choice of all kinds': { schema: Joi.valid('a', 1, true, null), values: ['a', 1, true, null, 'b', 2, false] },
+	'names with a rule, and their values': {
+		schema: Joi.object().pattern(
+			Joi.string()
+				.pattern(/^[A-Z]+$/)
+				.pattern(/^X/, { invert: true }),
+			Joi.alternatives(Joi.string(), Joi.object(pair).xor('a', 'b')),
+		),
+		values: [{}, { A: 'x' }, { A: { a: 'x' } }, { A: {} }, { a: 'x' }, { XA: 'x' }, { A: 1 }],
+	},
+	'names by a regular expression': {
+		schema: Joi.object().pattern(/^[A-Z]$/, Joi.number()),
+		values: [{}, { A: 1 }, { A: 'x' }, { a: 1 }],
+	},
 }
 
 for (const [what, { schema, values }] of Object.entries(cases)) {
 	void t.test(`${what}: both take the same`, async (t) => {
 		const json = new Schemas({}).of(schema)
-		t.strictSame(schemaProblems(json), [])
+		const check = checkerOf({})
 		const taken = values.map((value) => schema.validate(value, { convert: false }).error === undefined)
 		t.ok(taken.includes(true) && taken.includes(false), 'the values tell good from bad')
 		for (const [index, value] of values.entries()) {
-			t.equal(
-				fits(value, json, () => ({})),
-				taken[index],
-				`${JSON.stringify(value)} by ${JSON.stringify(json)}`,
-			)
+			t.equal(check(json, value) === '', taken[index], `${JSON.stringify(value)} by ${JSON.stringify(json)}`)
 		}
 	})
 }
@@ -86,12 +116,39 @@ void t.test('a schema may hold itself', async (t) => {
 	const json = schemas.of(
 		Joi.object({ tree: Joi.object({ value: Joi.number(), child: Joi.link('#Tree') }).id('Tree') }),
 	)
-	const lookup = (ref: string): JsonSchema => schemas.components[ref.replace('#/components/schemas/', '')] ?? {}
-	t.equal(fits({ tree: { value: 1, child: { value: 2 } } }, json, lookup), true)
-	t.equal(fits({ tree: { value: 1, child: { value: 'x' } } }, json, lookup), false)
+	const check = checkerOf(schemas.components)
+	t.equal(check(json, { tree: { value: 1, child: { value: 2 } } }), '')
+	t.match(check(json, { tree: { value: 1, child: { value: 'x' } } }), /number/)
 })
 
 void t.test('examples and descriptions are kept', async (t) => {
 	const json = new Schemas({}).of(Joi.object({ name: Joi.string().description('Who.').example('ada') }))
 	t.match(json, { properties: { name: { description: 'Who.', examples: ['ada'] } } })
+})
+
+void t.test('an example is put together where a schema has none', async (t) => {
+	const schemas = new Schemas({})
+	const example = (schema: Joi.Schema): unknown => exampleOf(schemas.of(schema), schemas)
+	const name = Joi.string().required().example('ada')
+	t.equal(example(name), 'ada')
+	t.strictSame(
+		example(Joi.object({ name, nick: Joi.string(), age: Joi.number().example(36), at: Joi.string().isoDate() })),
+		{
+			name: 'ada',
+			age: 36,
+		},
+	)
+	t.strictSame(example(Joi.array().items(Joi.object({ name }).id('Somebody'))), [{ name: 'ada' }])
+	t.strictSame(example(Joi.array().items(Joi.string())), [])
+	t.strictSame(example(Joi.object({ kind: Joi.valid('a', 'b').required(), n: Joi.string().allow(null).required() })), {
+		kind: 'a',
+		n: null,
+	})
+	t.strictSame(example(Joi.object({ name }).example({ name: 'bob' })), { name: 'bob' })
+	t.equal(example(Joi.any().example(null)), null)
+	// Nothing is invented.
+	t.equal(example(Joi.string()), undefined)
+	t.equal(example(Joi.object({ name, must: Joi.string().required() })), undefined)
+	t.equal(example(Joi.array().items(Joi.string()).min(1)), undefined)
+	t.equal(example(Joi.object({ value: Joi.string().required(), child: Joi.link('#Tree') }).id('Tree')), undefined)
 })

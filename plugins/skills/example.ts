@@ -1,0 +1,43 @@
+/** A skill for the description of the API: small, whole, and taken by the gateway as it stands. */
+import { digestOf } from './library.ts'
+
+export const exampleSkill = `---
+name: meeting-notes
+description: Turns the notes of a meeting into decisions and tasks.
+parameters:
+  - name: notes
+    type: string
+    required: true
+    description: The notes as they were taken.
+---
+Read the notes. Answer with two lists: what was decided, and who does what until when.
+`
+
+const shown = {
+	id: '0197a4c2-60aa-7d10-8a55-90c1d2e3f405',
+	name: 'meeting-notes',
+	description: 'Turns the notes of a meeting into decisions and tasks.',
+	installed_at: '2026-11-02T09:30:00.000Z',
+}
+
+export const exampleOfSkill = { ...shown, status: 'quarantined' }
+export const exampleDigest = digestOf(exampleSkill)
+
+export const exampleReview = {
+	...exampleOfSkill,
+	digest: exampleDigest,
+	source: { kind: 'inline' },
+	size: Buffer.byteLength(exampleSkill),
+	tool: 'skill_meeting-notes',
+	approved_at: null,
+	approved_by: null,
+	runtime: null,
+	parameters: [{ name: 'notes', type: 'string', required: true, description: 'The notes as they were taken.' }],
+	permissions: { primitives: [], hosts: [], secrets: [] },
+	metadata: {},
+	warnings: [],
+	findings: [],
+	replaces: null,
+	diff: null,
+	markdown: exampleSkill,
+}

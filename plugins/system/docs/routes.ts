@@ -1,0 +1,89 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault } from '../../../core/errors.ts'
+import { contentSecurityPolicy, page } from './page.ts'
+
+interface Asset {
+	/** As `import.meta.resolve` takes it. */
+	from: string
+	type: string
+}
+
+const JAVASCRIPT = 'text/javascript'
+/** All that there is: no name from outside ever becomes a path. */
+const assets = new Map<string, Asset>([
+	['swagger-ui.css', { from: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' }],
+	['swagger-ui-bundle.js', { from: 'swagger-ui-dist/swagger-ui-bundle.js', type: JAVASCRIPT }],
+	['favicon.png', { from: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' }],
+	['reference.js', { from: './reference.js', type: JAVASCRIPT }],
+])
+const CACHE = 'no-cache' // asked for again each time, and answered with 304
+
+/** The reference for people: Swagger UI over the document, from this machine alone. Nothing of it is loaded before it is read. */
+export function docsRoutes(server: Server): void {
+	server.route({
+		method: 'GET',
+		path: '/docs',
+		options: {
+			id: 'getDocs',
+			description: 'The reference of the API, for people',
+			notes: 'A page that shows GET /v1/openapi.json and tries it out. It asks no other host for anything.',
+			tags: ['api', 'gateway'],
+			auth: false,
+			plugins: {
+				openapi: { answers: { 200: { 'text/html': Joi.string().example('<!doctype html>') } } },
+			},
+		},
+		handler: (_request, h) =>
+			h
+				.response(page)
+				.type('text/html')
+				.header('content-security-policy', contentSecurityPolicy)
+				.header('cache-control', CACHE),
+	})
+	server.route<{ Params: { file: string } }>({
+		method: 'GET',
+		path: '/docs/{file}',
+		options: {
+			id: 'getDocsFile',
+			description: 'A part of the page /docs',
+			tags: ['api', 'gateway'],
+			auth: false,
+			validate: {
+				params: Joi.object({
+					file: Joi.string().max(64).required().description('Name of the part.').example('reference.js'),
+				}),
+			},
+			plugins: {
+				openapi: {
+					answers: {
+						200: Object.fromEntries(
+							[...assets.values()].map(({ type }) => [type, Joi.string().example('the bytes of the file')]),
+						),
+						304: {},
+					},
+				},
+			},
+		},
+		handler: async (request, h) => {
+			const asset = assets.get(request.params.file)
+			if (!asset) throw new Fault('not_found', 'the page has no such part; GET /docs shows the page')
+			const { from, type } = asset
+			const { path, etag } = await locate(from)
+			return h.response(createReadStream(path)).type(type).etag(etag).header('cache-control', CACHE)
+		},
+	})
+}
+
+async function locate(from: string): Promise<{ path: string; etag: string }> {
+	try {
+		const path = fileURLToPath(import.meta.resolve(from))
+		const { size, mtimeMs } = await stat(path)
+		return { path, etag: `${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}` }
+	} catch (error) {
+		throw new Fault('unavailable', `the page lacks ${from}; install the gateway's packages again`, { cause: error })
+	}
+}

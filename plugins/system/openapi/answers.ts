@@ -1,0 +1,70 @@
+import { STATUS_CODES } from 'node:http'
+import type { RequestRoute, RouteSettings } from '@hapi/hapi'
+import { errorResponse, ofWrites } from './errors.ts'
+import { exampleOf } from './examples.ts'
+import { everyHeader } from './headers.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { isJoi } from './schemas.ts'
+import type { Schemas } from './schemas.ts'
+
+/** What a caller may get wrong, from which the errors follow. */
+export interface Asked {
+	method: string
+	hasCaller: boolean
+	hasInput: boolean
+	hasBody: boolean
+}
+
+type Content = Record<string, { schema: JsonSchema; example?: unknown }>
+
+const writing = ['post', 'put', 'patch', 'delete']
+
+/** Every answer of a route by its status, successes first; `default` stands for all that are not named. */
+export function responsesOf(route: RequestRoute, asked: Asked, schemas: Schemas): Record<string, unknown> {
+	const contents = contentsOf(route.settings, asked.method, schemas)
+	const said = Object.entries(contents).map(([status, content]): [string, unknown] => [
+		status,
+		{
+			description: STATUS_CODES[status] ?? status,
+			headers: everyHeader,
+			...(Object.keys(content).length > 0 && { content }),
+		},
+	])
+	const { errors: hinted = [], failure } = route.settings.plugins?.openapi ?? {}
+	const shape = failure && schemas.of(failure)
+	const statuses = new Set([...implied(route, asked), ...hinted].filter((status) => !(status in contents)))
+	const errors = [...statuses]
+		.toSorted((a, b) => a - b)
+		.map((status): [string, unknown] => [String(status), errorResponse(status, shape, schemas)])
+	return Object.fromEntries([...said, ...errors, ['default', errorResponse('default', shape, schemas)]])
+}
+
+function implied({ path }: RequestRoute, { method, hasCaller, hasInput, hasBody }: Asked): number[] {
+	return [
+		...(hasInput || hasBody ? [400] : []),
+		...(hasCaller ? [401, 403, 429] : []),
+		...(path.includes('{') ? [404] : []),
+		...(hasBody ? [413, 415] : []),
+		...(writing.includes(method) ? ofWrites : []),
+	]
+}
+
+function contentsOf(settings: RouteSettings, method: string, schemas: Schemas): Record<string, Content> {
+	const { produces = 'application/json', answers = {} } = settings.plugins?.openapi ?? {}
+	const contents: Record<string, Content> = {}
+	for (const [status, rules] of Object.entries(settings.response?.status ?? {}))
+		contents[status] = isJoi(rules) ? { [produces]: mediaOf(schemas.of(rules), schemas) } : {}
+	for (const [status, types] of Object.entries(answers)) {
+		const content = (contents[status] ??= {})
+		for (const [type, rules] of Object.entries(types)) content[type] = mediaOf(schemas.of(rules), schemas)
+	}
+	if (Object.keys(contents).length > 0) return contents
+	if (produces !== 'application/json') return { 200: { [produces]: { schema: { type: 'string' } } } }
+	return method === 'delete' ? { 204: {} } : { 200: {} }
+}
+
+function mediaOf(schema: JsonSchema, schemas: Schemas): Content[string] {
+	const example = exampleOf(schema, schemas)
+	const { examples: _, ...rest } = schema
+	return { schema: rest, ...(example !== undefined && { example }) }
+}

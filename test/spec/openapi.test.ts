@@ -1,0 +1,124 @@
+/** The description of the API: is it right, whole, and as it is committed? */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import t from 'tap'
+import { send, startGateway } from '../support/gateway.ts'
+import type { RequestOptions } from '../support/gateway.ts'
+import { checkerOf, operationsOf, resolve, urlOf } from '../support/openapi.ts'
+import type { Described, Media } from '../support/openapi.ts'
+
+const committed = new URL('../../docs/openapi.json', import.meta.url)
+const REWRITE = 'SVC_WRITE_OPENAPI=1 node test/spec/openapi.test.ts'
+
+void t.test('the description of everything that is built in', async (t) => {
+	const gateway = await startGateway({ config: 'plugins: {openai-api: true, mcp-server: true}\n' })
+	t.teardown(() => gateway.stop())
+	const document = (await gateway.request<Described>('GET', '/v1/openapi.json')).body
+	const operations = operationsOf(document)
+	const check = checkerOf(document.components.schemas)
+
+	await t.test('is good OpenAPI by a validator of somebody else', async (t) => {
+		const { valid, errors } = await new Validator().validate(structuredClone(document) as never)
+		t.equal(valid, true, JSON.stringify(errors))
+	})
+
+	await t.test('has an example of every body and answer, and each fits its schema', (t) => {
+		let checked = 0
+		const look = (media: Media, where: string): void => {
+			t.not(media.example, undefined, `${where} has an example`)
+			t.equal(check(media.schema, media.example), '', where)
+			checked++
+		}
+		for (const { operation } of operations) {
+			const { operationId: id, requestBody, responses, parameters = [] } = operation
+			for (const [type, media] of Object.entries(requestBody?.content ?? {})) look(media, `${id}: body, ${type}`)
+			for (const parameter of parameters) {
+				if (parameter.required || parameter.example !== undefined) look(parameter, `${id}: ${parameter.name}`)
+				else check(parameter.schema, null)
+				t.ok(parameter.description, `${id}: ${parameter.name} is described`)
+			}
+			for (const [status, reply] of Object.entries(responses)) {
+				// Any other error: what it is stands in its code.
+				if (status === 'default') continue
+				for (const [type, media] of Object.entries(resolve(document, reply).content ?? {}))
+					look(media, `${id}: ${status}, ${type}`)
+			}
+		}
+		for (const [name, schema] of Object.entries(document.components.schemas))
+			for (const example of schema.examples ?? []) t.equal(check(schema, example), '', name)
+		t.ok(checked > 500, `${checked} examples`)
+		t.end()
+	})
+
+	await t.test('tells of every tag, and has no name twice', (t) => {
+		for (const { name, description = '' } of document.tags) t.match(description, /^(?!Of the plugin).+\.$/, name)
+		const ids = operations.map(({ operation }) => operation.operationId)
+		t.strictSame(new Set(ids).size, ids.length)
+		t.end()
+	})
+
+	await t.test('has the older chat surface with its own address', (t) => {
+		const chat = operations.filter(({ path }) => path.startsWith('/api/'))
+		t.equal(chat.length, 6)
+		for (const { server, operation } of chat) {
+			t.equal(server && urlOf(server), gateway.running.gateway.status.url('legacy'))
+			t.match(operation.responses['404']?.content?.['application/json'], {
+				schema: { $ref: '#/components/schemas/ChatError' },
+				example: { success: false, error: String },
+			})
+		}
+		t.match(operations.find(({ path }) => path.endsWith('/chat/ws'))?.operation.responses['101'], {
+			description: 'Switching Protocols',
+		})
+		for (const { path, server } of operations) if (!path.startsWith('/api/')) t.equal(server, undefined, path)
+		t.end()
+	})
+
+	await t.test('tells the truth about errors', async (t) => {
+		const legacy = gateway.running.gateway.status.url('legacy') ?? ''
+		await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+		const weak = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })).body.token
+		const foreign = { headers: { origin: 'http://evil.example' } }
+		const text = { body: 'hello', headers: { 'content-type': 'text/plain' } }
+		const cases: [id: string, status: number, url: string, method: string, path: string, options?: RequestOptions][] = [
+			['createAgent', 400, gateway.url, 'POST', '/v1/agents', { body: { name: '-' } }],
+			['createAgent', 401, gateway.url, 'POST', '/v1/agents', { ...foreign, body: {} }],
+			['createAgent', 403, gateway.url, 'POST', '/v1/agents', { token: weak, body: {} }],
+			['createAgent', 409, gateway.url, 'POST', '/v1/agents', { body: { name: 'ada' } }],
+			['createAgent', 413, gateway.url, 'POST', '/v1/agents', { body: { name: 'x'.repeat(2 ** 20) } }],
+			['createAgent', 415, gateway.url, 'POST', '/v1/agents', text],
+			['getAgent', 404, gateway.url, 'GET', '/v1/agents/nobody'],
+			['getDocsFile', 404, gateway.url, 'GET', '/docs/nothing'],
+			['chat', 400, legacy, 'POST', '/api/agents/ada/chat', { body: {} }],
+			['chat', 401, legacy, 'POST', '/api/agents/ada/chat', { ...foreign, body: {} }],
+			['chat', 404, legacy, 'POST', '/api/agents/nobody/chat', { body: { message: 'hello' } }],
+			['chat', 415, legacy, 'POST', '/api/agents/ada/chat', text],
+			['openChatSocket', 400, legacy, 'GET', '/api/agents/ada/chat/ws'],
+			['createChatCompletion', 400, gateway.url, 'POST', '/v1/chat/completions', { body: {} }],
+		]
+		for (const [id, status, url, method, path, options] of cases) {
+			const reply = await send(url + path, method, options)
+			t.equal(reply.status, status, `${id} ${status}: ${JSON.stringify(reply.body)}`)
+			const declared = operations.find(({ operation }) => operation.operationId === id)?.operation.responses[status]
+			const { content, headers = {} } = resolve(document, declared ?? {})
+			const media = content?.['application/json']
+			t.equal(media ? check(media.schema, reply.body) : 'undescribed', '', `${id} ${status}`)
+			if (status === 401 || status === 403) t.ok(headers['WWW-Authenticate'] && reply.headers.get('www-authenticate'))
+		}
+	})
+
+	await t.test('is the one in docs/openapi.json', (t) => {
+		const text = `${JSON.stringify(portable(document), null, 2)}\n`
+		if (process.env.SVC_WRITE_OPENAPI) writeFileSync(committed, text)
+		t.ok(readFileSync(committed, 'utf8') === text, `docs/openapi.json is not current; write it anew: ${REWRITE}`)
+		t.end()
+	})
+})
+
+/** With the addresses that a gateway has by itself, since this one listens where there was room. */
+function portable(document: Described): Described {
+	const copy = structuredClone(document)
+	for (const { servers = [] } of Object.values(copy.paths))
+		for (const { variables } of servers) if (variables?.port) variables.port.default = '17890'
+	return copy
+}

@@ -1,0 +1,162 @@
+/** What must be there before an operation of the API can be tried with its own example, and what it says of later ones. */
+import { createHmac } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Answer, TestGateway } from './gateway.ts'
+import { servers } from './mcp.ts'
+
+/** In the place of what the examples name, since they name things that are not there. */
+export interface Step {
+	params?: Record<string, string>
+	query?: Record<string, string>
+	headers?: Record<string, string>
+	/** In the place of the example of the body. */
+	body?: unknown
+	/** A stream on which nothing has to come. */
+	quiet?: boolean
+	/** Done once a stream is open. */
+	meanwhile?: () => Promise<unknown>
+}
+
+/** Ids of things that earlier operations made, by the name of the operation. */
+export type Made = Map<string, Answer>
+
+interface World {
+	gateway: TestGateway
+	made: Made
+	/** The example of the operation's body. */
+	body: unknown
+}
+
+/** These come first, in this order; all others come in the order of the document, and those that delete come last. */
+const first = [
+	'createAgent',
+	'createSecret',
+	'createGrant',
+	'createToken',
+	'createChannel',
+	'pairChat',
+	'createHeartbeat',
+	'installSkill',
+	'addMcpServer',
+	'storeMemory',
+	'compactMemory',
+	'registerWebhook',
+	'deliver',
+	'startRun',
+]
+const takesAway = /^(delete|remove|revoke|forget|clear|end)/
+
+export function inOrder<T extends { operation: { operationId: string } }>(operations: T[]): T[] {
+	const rank = ({ operation: { operationId: id } }: T): number => {
+		if (first.includes(id)) return first.indexOf(id)
+		return first.length + (id === 'deleteAgent' ? 2 : takesAway.test(id) ? 1 : 0)
+	}
+	return operations.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/** By operationId; the others are sent just as the document has them. */
+export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
+	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
+	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
+	answerQuestion: async ({ gateway }) => ({
+		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },
+	}),
+
+	streamEvents: ({ gateway }) => ({
+		meanwhile: () => gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'hello' } }),
+	}),
+
+	revokeToken: ({ made }) => ({ params: { id: made.get('createToken').id } }),
+	revokeGrant: ({ made }) => ({ params: { grant_id: made.get('createGrant').grant_id } }),
+
+	async createChannel({ gateway, body }) {
+		const { bot_token_ref, config } = body as { bot_token_ref: string; config: object }
+		await gateway.request('POST', '/v1/vault/secrets', { body: { name: bot_token_ref, value: '100200:a-bot-token' } })
+		// Nobody is there: a test must not talk to the platform itself.
+		return { body: { ...(body as object), config: { ...config, api_root: 'http://127.0.0.1:9' } } }
+	},
+	pairChat: ({ made, body }) => ({ body: { ...(body as object), channel_id: made.get('createChannel').id } }),
+	getChannel: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
+	updateChannel: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
+	listBindings: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
+	deleteBinding: ({ made }) => ({
+		params: { id: made.get('createChannel').id, binding_id: made.get('pairChat').binding_id },
+	}),
+	async deleteChannel({ gateway }) {
+		const body = { type: 'chat_a', bot_token_ref: 'BOT_TOKEN', config: { api_root: 'http://127.0.0.1:9' } }
+		return { params: { id: (await gateway.request('POST', '/v1/channels', { body })).body.id } }
+	},
+
+	deleteHeartbeat: ({ made }) => ({ params: { id: made.get('createHeartbeat').id } }),
+
+	reviewSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
+	approveSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
+	removeSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
+
+	// What the example starts would have to be fetched from elsewhere first.
+	addMcpServer: ({ body }) => ({
+		body: { ...(body as object), command: process.execPath, args: [servers.fixture] },
+	}),
+	getMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+	updateMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+	restartMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+	acceptMcpTools: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+	removeMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+
+	async undoCompaction({ gateway, made }) {
+		const { compaction_id } = made.get('compactMemory')
+		const path = '/v1/agents/ada/memory/compactions'
+		await until(async () => (await gateway.request('GET', path)).body[0]?.status === 'completed')
+		return { params: { compaction_id } }
+	},
+	forgetMemory: ({ made }) => ({ params: { memory_id: made.get('storeMemory').id } }),
+
+	getResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
+	deleteResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
+	removeBackup: ({ made }) => ({ params: { id: made.get('createBackup').id } }),
+
+	sendMcpMessage: async ({ gateway }) => ({ headers: await mcpSession(gateway) }),
+	openMcpStream: async ({ gateway }) => ({ headers: await mcpSession(gateway), quiet: true }),
+	endMcpSession: async ({ gateway }) => ({ headers: await mcpSession(gateway) }),
+
+	deliver: ({ made, body }) => ({
+		params: { token: made.get('registerWebhook').token },
+		headers: { 'x-signature': `sha256=${hmac(made.get('registerWebhook').secret, JSON.stringify(body))}` },
+	}),
+}
+
+/** Opens a session; answers with the headers of its later requests. */
+async function mcpSession(gateway: TestGateway): Promise<Record<string, string>> {
+	const accept = 'application/json, text/event-stream'
+	const clientInfo = { name: 'test', version: '1' }
+	const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
+	const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params }
+	const opened = await gateway.request('POST', '/mcp', { body, headers: { accept } })
+	const headers = { accept, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
+	const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
+	await gateway.request('POST', '/mcp', { body: initialized, headers })
+	return headers
+}
+
+/** A run that waits for an answer, of an agent of its own. */
+async function asking(gateway: TestGateway, name: string): Promise<{ run_id: string; question_id: string }> {
+	await gateway.request('POST', '/v1/agents', { body: { name } })
+	const prompt = '/tool ask {"question": "May I?"}'
+	const { run_id } = (await gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt } })).body
+	let question_id = ''
+	await until(async () => {
+		const { status, question } = (await gateway.request('GET', `/v1/runs/${run_id}`)).body
+		question_id = question?.question_id ?? ''
+		return status === 'paused'
+	})
+	return { run_id, question_id }
+}
+
+/** Asks again until it holds, for as long as the test may take. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+	while (!(await holds())) await nextTurn()
+}
+
+function hmac(secret: string, text: string): string {
+	return createHmac('sha256', secret).update(text).digest('hex')
+}
