@@ -19,6 +19,8 @@ export interface Cli {
 	readonly ask: Prompts
 	/** Aborts with the first Ctrl-C or SIGTERM. The second one ends the process. */
 	readonly signal: AbortSignal
+	/** Something that Ctrl-C ends by itself: it aborts the signal that `work` gets, and the command goes on. */
+	interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>
 }
 
 /**
@@ -29,9 +31,16 @@ export interface Cli {
 export interface Api {
 	readonly url: string
 	/** `path` begins with /; parts from outside are encoded by `path`, the tag of this module. Answers with the parsed body. */
-	request<T>(method: string, path: string, body?: unknown): Promise<T>
+	request<T>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<T>
 	/** Events from now on, or from behind a cursor; made again after a lost connection, without gap or repeat, until the signal aborts. */
 	events(query: Record<string, string>, options?: EventOptions): AsyncIterable<StreamedEvent>
+}
+
+export interface RequestOptions {
+	/** In place of the command's own: Ctrl-C does not cut the request off. */
+	signal?: AbortSignal
+	/** A status that is no success, and whose body is an answer all the same. */
+	accept?: number
 }
 
 export interface EventOptions {
@@ -39,6 +48,8 @@ export interface EventOptions {
 	signal?: AbortSignal
 	/** Called once the stream is open: whatever happens from then on is heard. */
 	opened?(): void
+	/** Called when the connection is lost, and again for each attempt that fails. */
+	lost?(): void
 }
 
 export interface StreamedEvent {
@@ -53,6 +64,8 @@ export interface StreamedEvent {
  */
 export interface Output {
 	readonly json: boolean
+	/** Whether only the answer is wanted. */
+	readonly quiet: boolean
 	/** One answer: `value` as JSON with `--json`, else the text that `show` makes of it. */
 	answer<T>(value: T, show: (value: T, style: Style) => string): void
 	/** A piece of a stream, without a line end of its own, for people only. */
@@ -88,11 +101,15 @@ export interface Style {
 /** Asks the user; each throws a `CliError` (usage) where nobody can answer, which says which option or input to give instead. */
 export interface Prompts {
 	/** A line of text. */
-	text(question: string, options?: { initial?: string }): Promise<string>
-	choice(question: string, options: string[]): Promise<string>
+	text(question: string, options?: { initial?: string; signal?: AbortSignal }): Promise<string>
+	choice(question: string, options: string[], more?: { signal?: AbortSignal }): Promise<string>
 	confirm(question: string): Promise<boolean>
 	/** From a hidden prompt on a terminal, else all of standard input without its last line end. Never from an argument. */
 	secret(question: string): Promise<string>
+	/** All of standard input, without a question. Throws a `CliError` (usage) for more than 2 MiB. */
+	input(): Promise<Buffer>
+	/** Lines of standard input as they come, to its end; on a terminal each behind a prompt, with history. */
+	lines(prompt: string): AsyncIterable<string>
 	/** Whether somebody can be asked. */
 	readonly canAsk: boolean
 }

@@ -1,0 +1,143 @@
+import { addressBook } from './address.ts'
+import { CliError } from './contract.ts'
+import type { Api, EventOptions, ExitName, RequestOptions, StreamedEvent } from './contract.ts'
+
+export interface ApiOptions {
+	env: Readonly<NodeJS.ProcessEnv>
+	home: string
+	signal: AbortSignal
+}
+
+/** No answer of the gateway is larger; what else answers there must not fill the memory. */
+const BODY_LIMIT = 64 * 1024 * 1024
+/** For what is sent after Ctrl-C, such as a cancellation: nobody waits long then. */
+const LAST_WORD_MS = 5_000
+
+export function openApi({ env, home, signal }: ApiOptions): Api {
+	const connection: Connection = {
+		url: addressBook(env, home),
+		headers: env.SVC_TOKEN ? { authorization: `Bearer ${env.SVC_TOKEN}` } : {},
+	}
+	return {
+		get url() {
+			return connection.url()
+		},
+		async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<T> {
+			// What begins after Ctrl-C is meant to go out still.
+			const until = options.signal ?? (signal.aborted ? AbortSignal.timeout(LAST_WORD_MS) : signal)
+			const init = body === undefined ? {} : { body: JSON.stringify(body) }
+			const response = await send(connection, path, { method, signal: until, ...init }, options.accept)
+			const text = await textOf(response, connection)
+			return (text === '' ? undefined : parse(text, connection)) as T
+		},
+		async *events(query: Record<string, string>, options: EventOptions = {}): AsyncGenerator<StreamedEvent> {
+			const { follow } = await import('./events.ts')
+			const until = options.signal ? AbortSignal.any([signal, options.signal]) : signal
+			yield* follow(connection, query, { ...options, signal: until })
+		},
+	}
+}
+
+export interface Connection {
+	/** Asked anew each time: a gateway that was started again may have another port. */
+	url(): string
+	headers: Record<string, string>
+}
+
+/** Sends a request; throws a CliError where nobody answers, or the answer is an error, unless its status is `accept`. */
+export async function send(
+	connection: Connection,
+	path: string,
+	init: RequestInit,
+	accept?: number,
+): Promise<Response> {
+	const url = connection.url()
+	const sent = fetch(url + path, {
+		...init,
+		// A token must not follow to wherever an answer points.
+		redirect: 'manual',
+		headers: {
+			...connection.headers,
+			...(init.body !== undefined && { 'content-type': 'application/json' }),
+			...(init.headers as Record<string, string>),
+		},
+	})
+	const response = await sent.catch((error: unknown) => {
+		throw unanswered(error, url, init.signal)
+	})
+	if (response.ok || response.status === accept) return response
+	if (response.status < 400) throw notAGateway(url)
+	throw await refusal(response, connection)
+}
+
+function unanswered(error: unknown, url: string, signal: AbortSignal | null | undefined): CliError {
+	if (signal?.aborted && (signal.reason as Error | undefined)?.name !== 'TimeoutError')
+		return new CliError('interrupted', '', { cause: error })
+	const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+	if (cause?.message === 'bad port') {
+		const message = `${url} has a port that HTTP clients refuse to call, such as browsers; give the gateway another server.port`
+		return new CliError('usage', message, { cause: error })
+	}
+	const why = cause?.code === 'ECONNREFUSED' ? '' : ` (${cause?.code ?? cause?.message ?? String(error)})`
+	const advice = 'start one with "svc start", or say where it is with SVC_URL'
+	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
+}
+
+function notAGateway(url: string): CliError {
+	return new CliError('unavailable', `what answers at ${url} is no gateway; say where it is with SVC_URL`)
+}
+
+interface Refusal {
+	message?: string
+	code?: string
+	errors?: { path: string; message: string }[]
+}
+
+async function refusal(response: Response, connection: Connection): Promise<CliError> {
+	const text = await textOf(response, connection)
+	const { message, code, errors } = parse(text, connection) as Refusal
+	if (typeof message !== 'string') return notAGateway(connection.url())
+	const exit = exitOf(response.status)
+	const fields = (errors ?? []).filter((field) => !message.includes(field.message))
+	const lines = [message, ...fields.map((field) => `  ${field.path}: ${field.message}`)]
+	if (response.status === 401) lines.push('Set SVC_TOKEN to a token of this gateway.')
+	return new CliError(exit, lines.join('\n'), code === undefined ? {} : { code })
+}
+
+/** Which exit code a status means. */
+export function exitOf(status: number): ExitName {
+	if (status === 401 || status === 403) return 'denied'
+	if (status === 404) return 'not_found'
+	if (status === 409) return 'conflict'
+	if (status === 429 || status === 503 || status === 507) return 'unavailable'
+	if (status === 502 || status === 504) return 'failed'
+	return status < 500 ? 'usage' : 'internal'
+}
+
+async function textOf(response: Response, connection: Connection): Promise<string> {
+	const decoder = new TextDecoder()
+	let text = ''
+	let size = 0
+	try {
+		for await (const part of response.body ?? []) {
+			size += part.length
+			if (size > BODY_LIMIT) throw notAGateway(connection.url())
+			text += decoder.decode(part, { stream: true })
+		}
+	} catch (error) {
+		if (error instanceof CliError) throw error
+		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
+		throw new CliError('unavailable', `the gateway at ${connection.url()} went away in the middle of its answer`, {
+			cause: error,
+		})
+	}
+	return text + decoder.decode()
+}
+
+function parse(text: string, connection: Connection): unknown {
+	try {
+		return JSON.parse(text)
+	} catch (error) {
+		throw Object.assign(notAGateway(connection.url()), { cause: error })
+	}
+}

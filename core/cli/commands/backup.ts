@@ -1,0 +1,170 @@
+import { existsSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
+import { readConfig } from '../../../config/read.ts'
+import type { BackupInfo } from '../../backup/list.ts'
+import { fileOf, idOfFile, idPattern } from '../../backup/names.ts'
+import { holderOf } from '../../lock.ts'
+import { bytesOf } from '../bytes.ts'
+import { consent, yesOption } from '../consent.ts'
+import { CliError, path } from '../contract.ts'
+import type { Cli, Register } from '../contract.ts'
+import { version } from '../version.ts'
+import { when } from '../when.ts'
+
+type Shown = Omit<BackupInfo, 'origin'>
+
+interface Listing {
+	backups: Shown[]
+	unreadable: { id: string; file: string; message: string }[]
+	folder: string
+	next_at: string | null
+}
+
+export const register: Register = (program, cli) => {
+	const backup = program
+		.command('backup')
+		.description('Take, list, verify and remove backups')
+		.addHelpText('after', examples)
+
+	backup
+		.command('create')
+		.description('Take a backup, of a gateway that runs or of a home that is not in use')
+		.action(async () => {
+			using progress = cli.out.progress('Taking a backup')
+			const made = (await isOffline(cli)) ? await offline(cli) : await cli.api.request<Shown>('POST', '/v1/backups')
+			progress.done('Took a backup, and read it back')
+			cli.out.answer(made, (one, style) =>
+				style.fields([
+					['backup', one.id],
+					['file', one.file],
+					['size', bytesOf(one.bytes)],
+					['records', one.records],
+					['key of the vault', one.includes_key ? 'in it' : 'not in it'],
+				]),
+			)
+			for (const left of made.left_out) cli.out.note(`Not in it: ${left}`)
+			cli.out.note(keyNote(made))
+		})
+
+	backup
+		.command('list')
+		.description('List the backups in the folder of the settings, oldest first')
+		.action(async () => {
+			const listing = (await isOffline(cli))
+				? await listOffline(cli)
+				: await cli.api.request<Listing>('GET', '/v1/backups')
+			cli.out.answer(listing, ({ backups }, style) =>
+				style.table(
+					['id', 'made', 'by', 'size', 'records', 'version', 'key'],
+					backups.map((one) => [
+						one.id,
+						when(one.created_at),
+						one.trigger,
+						bytesOf(one.bytes),
+						one.records,
+						one.gateway_version,
+						one.includes_key ? 'yes' : 'no',
+					]),
+				),
+			)
+			for (const { file, message } of listing.unreadable) cli.out.note(`${file}: ${message}`)
+			cli.out.note(
+				`They are in ${listing.folder}.${listing.next_at ? ` The next one is due ${when(listing.next_at)}.` : ''}`,
+			)
+		})
+
+	backup
+		.command('verify <file>')
+		.description('Read all of a backup, a file or an id, and look over its database as a restore does')
+		.action(async (given: string) => {
+			const { verifyBackup } = await import('../../backup/verify.ts')
+			const file = fileGiven(cli, given)
+			using progress = cli.out.progress(`Verifying ${basename(file)}`)
+			const { manifest, bytes } = await verifyBackup(file, cli.signal)
+			progress.done('The backup is whole')
+			const { id, created_at, gateway_version, store, members, includes_key } = manifest
+			const found = { id, file, bytes, created_at, gateway_version, ...store, files: members.length, includes_key }
+			cli.out.answer(found, (one, style) =>
+				style.fields([
+					['backup', one.id],
+					['made', `${when(one.created_at)} by version ${style.plain(one.gateway_version)}`],
+					['size', bytesOf(one.bytes)],
+					['files', one.files],
+					['records', one.records],
+					['key of the vault', one.includes_key ? 'in it' : 'not in it'],
+				]),
+			)
+		})
+
+	backup
+		.command('remove <id>')
+		.description('Remove a backup')
+		.option(...yesOption)
+		.action(async (id: string, options: { yes?: boolean }) => {
+			await consent(cli, options, `Remove the backup ${id}?`)
+			if (await isOffline(cli)) await (await import('../../backup/list.ts')).removeBackup(folderOf(cli), id)
+			else await cli.api.request('DELETE', path`/v1/backups/${id}`)
+			cli.out.answer({ id, removed: true }, () => `Removed ${id}.`)
+		})
+}
+
+/** A gateway that is named is meant; without a name it is the one of the home, where that runs. */
+async function isOffline({ env, home }: Cli): Promise<boolean> {
+	if (env.SVC_URL) return false
+	if (!existsSync(home))
+		throw new CliError('not_found', `there is no home ${home}; set SVC_HOME to one, or SVC_URL to a gateway`)
+	return (await holderOf(home)) === null
+}
+
+async function offline({ env, home, signal }: Cli): Promise<Shown> {
+	const { createOffline } = await import('../../backup/offline.ts')
+	const { store, backups } = readConfig({ home, env })
+	const { origin: _origin, ...made } = await createOffline({
+		home,
+		store: store.path,
+		folder: backups.folder,
+		gateway_version: version(),
+		include_key: backups.include_key,
+		min_free_mib: store.min_free_mib,
+		signal,
+	}).catch((error: unknown) => {
+		signal.throwIfAborted() // Ctrl-C is no failure
+		throw error
+	})
+	return made
+}
+
+async function listOffline(cli: Cli): Promise<Listing> {
+	const { listBackups } = await import('../../backup/list.ts')
+	const folder = folderOf(cli)
+	const { backups, unreadable } = await listBackups(folder)
+	return { backups: backups.map(({ origin: _origin, ...one }) => one), unreadable, folder, next_at: null }
+}
+
+function folderOf({ env, home }: Cli): string {
+	return readConfig({ home, env }).backups.folder
+}
+
+/** An id stands for the file of the home's folder. */
+function fileGiven(cli: Cli, given: string): string {
+	const id = idPattern.test(given) ? given : idOfFile(given)
+	const file = resolve(cli.cwd, given)
+	return id === undefined || existsSync(file) ? file : fileOf(folderOf(cli), id)
+}
+
+function keyNote({ includes_key }: Shown): string {
+	if (includes_key)
+		return "The key of the vault is in it: whoever has the file can read every secret. Keep it as safe as the gateway's home."
+	return 'The key of the vault is not in it: keep that elsewhere, or the secrets of this backup are lost.'
+}
+
+const examples = `
+A backup holds agents, runs, events, memories, secrets and all else that the gateway keeps, with gateway.yaml, plugins/ and
+skills/ of the home, and the key of the vault unless backups.include_key is false. "svc restore" brings it back.
+
+Examples:
+  svc backup create
+  svc backup list
+  svc backup verify svc-backup-20300131T120000123Z.tar.gz
+  svc backup remove 20300131T120000123Z --yes
+`

@@ -1,0 +1,45 @@
+import type { Register } from '../contract.ts'
+import { pick } from '../pick.ts'
+
+interface Plugin {
+	name: string
+	version: string | null
+	state: 'running' | 'failed'
+	last_error: string | null
+	generation: number | null
+}
+
+export const register: Register = (program, cli) => {
+	program
+		.command('plugins [name]')
+		.description('Show the plugins and what is wrong with them')
+		.addHelpText('after', examples)
+		.action(async (name?: string) => {
+			const plugins = await cli.api.request<Plugin[]>('GET', '/v1/plugins')
+			if (name === undefined) {
+				cli.out.answer(plugins, (list, style) =>
+					style.table(
+						['plugin', 'version', 'state', 'generation', 'what is wrong'],
+						list.map((one) => [one.name, one.version, one.state, one.generation, one.last_error]),
+					),
+				)
+				return
+			}
+			const plugin = pick(plugins, name, { kind: 'plugin', id: (one) => one.name, names: (one) => [one.name] })
+			cli.out.answer(plugin, (one, style) =>
+				style.fields([
+					['plugin', one.name],
+					['version', one.version ?? '-'],
+					['state', one.state],
+					['generation', one.generation ?? '-'],
+					['what is wrong', one.last_error ?? 'nothing'],
+				]),
+			)
+		})
+}
+
+const examples = `
+Examples:
+  svc plugins
+  svc plugins memory
+  svc plugins --json`

@@ -1,0 +1,26 @@
+/**
+ * For each shell the script that asks \`svc completion words\` for what may follow. The words go through unchanged; what
+ * comes back is one candidate a line, and files where there is none.
+ */
+export const scripts = {
+	bash: `_svc() {
+	local IFS=$'\\n'
+	COMPREPLY=($("\${COMP_WORDS[0]}" completion words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _svc svc
+`,
+	zsh: `#compdef svc
+_svc() {
+	local -a found
+	found=("\${(@f)$("\${words[1]}" completion words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+	if [[ -n "\${found[1]}" ]]; then compadd -a found; else _files; fi
+}
+if [[ "$funcstack[1]" = "_svc" ]]; then _svc "$@"; else compdef _svc svc; fi
+`,
+	fish: `function __svc_words
+	set -l words (commandline -opc) (commandline -ct)
+	$words[1] completion words -- $words[2..-1] 2>/dev/null
+end
+complete -c svc -f -a '(__svc_words)'
+`,
+} as const

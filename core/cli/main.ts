@@ -1,0 +1,121 @@
+/** `svc` as a process, and as a function for tests. */
+import type { Command } from 'commander'
+import { expandPath, homeFolder } from '../../config/home.ts'
+import { isFault, messageOf } from '../errors.ts'
+import { exitOf, openApi } from './api.ts'
+import { CliError, exitCodes } from './contract.ts'
+import type { Cli, ExitName } from './contract.ts'
+import { openOutput } from './output.ts'
+import type { Sink } from './output.ts'
+import { safe, safeJson } from './plain.ts'
+import { buildProgram, CommanderError } from './program.ts'
+import { openPrompts } from './prompts.ts'
+import type { Source } from './prompts.ts'
+
+export interface Io {
+	env: Readonly<NodeJS.ProcessEnv>
+	cwd: string
+	stdin: Source
+	stdout: Sink
+	stderr: Sink
+	/** Aborts with Ctrl-C, unless something is under way that Ctrl-C ends by itself. */
+	signal: AbortSignal
+	/** Until it is disposed of, Ctrl-C aborts this and nothing else. */
+	capture?(interrupt: AbortController): Disposable
+}
+
+/** A terminal's Ctrl-C comes twice, from it and by whoever started us; a person's second one comes later. */
+const SAME_SIGNAL_MS = 300
+
+/** Runs one command; answers with its exit code. `argv` is what the user wrote behind `svc`. */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+	try {
+		const { stdout, stderr } = io
+		const words = argv.length === 0 ? ['--help'] : argv
+		const program = await buildProgram(words, { stdout, stderr, cli: (options) => openCli(io, options) })
+		await program.parseAsync(withList(words, program), { from: 'user' })
+		return exitCodes.ok
+	} catch (error) {
+		const { exit, message, code = exit } = judge(error, io.env)
+		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
+		if (message !== '') io.stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
+		return exitCodes[exit]
+	}
+}
+
+function openCli(io: Io, options: { json(): boolean; quiet(): boolean }): Cli {
+	const { env, cwd, stdin, stdout, stderr, signal } = io
+	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, cwd) : homeFolder(env)
+	return {
+		env,
+		cwd,
+		home,
+		api: openApi({ env, home, signal }),
+		out: openOutput({ stdout, stderr, env, ...options }),
+		ask: openPrompts({ stdin, stderr, signal }),
+		signal,
+		async interruptible(work) {
+			const interrupt = new AbortController()
+			using _ = io.capture?.(interrupt)
+			return await work(AbortSignal.any([signal, interrupt.signal]))
+		},
+	}
+}
+
+/** `svc agents` is `svc agents list`: of a command that has a list, the list is what it is called for most. */
+function withList(words: readonly string[], program: Command): readonly string[] {
+	const [name, ...more] = words.filter((word) => !word.startsWith('-'))
+	const asksHelp = words.some((word) => word === '--help' || word === '-h')
+	const noun = program.commands.find((command) => command.name() === name)
+	const list = noun?.commands.find((command) => command.name() === 'list')
+	const needsMore = list?.registeredArguments.some((argument) => argument.required)
+	return list && !needsMore && more.length === 0 && !asksHelp ? [...words, 'list'] : words
+}
+
+/** What an error means to whoever called: nothing is shown where the message is empty. */
+function judge(error: unknown, env: Io['env']): { exit: ExitName; message: string; code?: string | undefined } {
+	if (error instanceof CliError) return error
+	if (error instanceof CommanderError) {
+		const helped = error.code.startsWith('commander.help') || error.code === 'commander.version'
+		const message = helped ? '' : error.message.replace(/^error: /, '')
+		return { exit: error.exitCode === 0 ? 'ok' : 'usage', message }
+	}
+	if (isFault(error)) {
+		const exit = error.code === 'config_invalid' ? 'config' : exitOf(error.status)
+		return { exit, message: error.message, code: error.code }
+	}
+	if (error instanceof Error && error.name === 'AbortError') return { exit: 'interrupted', message: '' }
+	const trace = error instanceof Error && env.SVC_DEBUG ? error.stack : undefined
+	return { exit: 'internal', message: trace ?? `${messageOf(error)} (this is a bug; SVC_DEBUG=1 shows where)` }
+}
+
+/** The process: 1 a reader that went away · 2 signals · 3 the command · 4 its exit code. */
+export async function start(): Promise<void> {
+	// `svc audit | head`: enough has been read.
+	process.stdout.on('error', (error: NodeJS.ErrnoException) =>
+		process.exit(error.code === 'EPIPE' ? 0 : exitCodes.internal),
+	)
+	process.stderr.on('error', () => {})
+	const all = new AbortController()
+	const captured: AbortController[] = []
+	let latest = -Infinity
+	const end = (which: AbortController): void => {
+		if (performance.now() - latest < SAME_SIGNAL_MS) return
+		latest = performance.now()
+		if (which.signal.aborted) process.exit(exitCodes.interrupted)
+		which.abort()
+	}
+	process.on('SIGINT', () => end(captured.at(-1) ?? all))
+	process.on('SIGTERM', () => end(all))
+	const capture = (interrupt: AbortController): Disposable => {
+		captured.push(interrupt)
+		return { [Symbol.dispose]: () => void captured.splice(captured.indexOf(interrupt), 1) }
+	}
+	const { env, stdin, stdout, stderr } = process
+	const io: Io = { env, cwd: process.cwd(), stdin, stdout, stderr, signal: all.signal, capture }
+	const code = await main(process.argv.slice(2), io)
+	// What is written to a pipe may still be on its way on some systems.
+	stdout.write('', () => process.exit(code))
+}
+
+if (import.meta.main) await start()

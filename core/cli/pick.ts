@@ -1,0 +1,38 @@
+import { CliError } from './contract.ts'
+
+interface Choice<T> {
+	/** What one is called, such as `skill`. */
+	kind: string
+	id(one: T): string
+	/** What else it goes by. */
+	names(one: T): (string | null)[]
+}
+
+/**
+ * The one of a list that a user means: the one with that id, else the only one of that name. Throws a `CliError` that says
+ * which there are.
+ */
+export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }: Choice<T>): T {
+	const exact = list.find((one) => id(one) === wanted)
+	if (exact !== undefined) return exact
+	const named = list.filter((one) => names(one).includes(wanted))
+	if (named.length > 1)
+		throw new CliError('usage', `${named.length} go by the name "${wanted}"; give an id: ${named.map(id).join(', ')}`)
+	const [found] = named
+	if (found === undefined)
+		throw new CliError('not_found', `there is no ${kind} "${wanted}"; ${others(list.map(titled))}`)
+	return found
+
+	function titled(one: T): string {
+		const [name] = names(one)
+		return name ?? id(one)
+	}
+}
+
+const SHOWN = 20
+
+function others(titles: string[]): string {
+	if (titles.length === 0) return 'there are none'
+	const more = titles.length > SHOWN ? ` and ${titles.length - SHOWN} more` : ''
+	return `there are: ${[...new Set(titles)].slice(0, SHOWN).join(', ')}${more}`
+}

@@ -1,0 +1,67 @@
+/** Makes text from outside safe to show on a terminal. */
+
+/** First of the characters that stand for our own colours until they are written; see output.ts. Nobody else uses them. */
+export const MARKS_AT = 0x10ff00
+const MARKS = 16
+
+const mark = `\\u{${MARKS_AT.toString(16)}}-\\u{${(MARKS_AT + MARKS - 1).toString(16)}}`
+/**
+ * What moves the cursor, changes colours, turns text around or does not show at all. A joiner between two letters of a
+ * script that needs it, or between emoji, is part of the text.
+ */
+const joiner = String.raw`(?<=[\p{L}\p{M}\p{Extended_Pictographic}\p{EMod}])[\u200c\u200d](?=[\p{L}\p{M}\p{Extended_Pictographic}])`
+const variation = String.raw`(?<=[\p{Extended_Pictographic}0-9#*])[\ufe0e\ufe0f]`
+const hidden = String.raw`(?!\t|${joiner}|${variation})[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]`
+const ofOutside = new RegExp(`${hidden}|[${mark}]`, 'gu')
+const ofAll = new RegExp(hidden, 'gu')
+
+/** Each such character as `\x1b` or `\u{202e}`; line breaks too, unless `lines`. */
+export function plain(text: string, { lines = false }: { lines?: boolean } = {}): string {
+	return escape(text, ofOutside, lines)
+}
+
+/** The same for a whole output, which may hold our own marks. */
+export function safe(text: string): string {
+	return escape(text, ofAll, true)
+}
+
+/** JSON with such characters as `\\u202e`, which reads as the same; `space` as JSON.stringify takes it. */
+export function safeJson(value: unknown, space?: number): string {
+	const text = JSON.stringify(value ?? null, null, space)
+	return text.replace(ofAll, (character) => (character === '\n' ? character : unitsOf(character)))
+}
+
+function unitsOf(character: string): string {
+	return character
+		.split('')
+		.map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+		.join('')
+}
+
+function escape(text: string, what: RegExp, lines: boolean): string {
+	const read = lines ? text.replaceAll('\r\n', '\n') : text
+	return read.replace(what, (character) => (lines && character === '\n' ? character : nameOf(character)))
+}
+
+function nameOf(character: string): string {
+	if (character === '\n') return '\\n'
+	if (character === '\r') return '\\r'
+	const code = character.codePointAt(0) ?? 0
+	return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`
+}
+
+/** Columns that a text takes on a terminal. */
+export function widthOf(text: string): number {
+	let width = 0
+	for (const character of text) {
+		const code = character.codePointAt(0) ?? 0
+		if (code < 0x300) width++
+		else if (code >= MARKS_AT && code < MARKS_AT + MARKS) continue
+		else if (/[\p{M}\p{Cf}]/u.test(character)) continue
+		else width += wide.test(character) ? 2 : 1
+	}
+	return width
+}
+
+const wide =
+	/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3001-\u303e\uff01-\uff60\uffe0-\uffe6]/u

@@ -1,0 +1,111 @@
+import type * as ClackModule from '@clack/prompts'
+import { CliError } from './contract.ts'
+import type { Prompts } from './contract.ts'
+import type { Sink } from './output.ts'
+import { plain } from './plain.ts'
+
+/** What a command reads. */
+export type Source = NodeJS.ReadableStream & { isTTY?: boolean }
+
+export interface PromptOptions {
+	stdin: Source
+	stderr: Sink
+	signal: AbortSignal
+}
+
+/** What standard input may hold. */
+const INPUT_LIMIT_BYTES = 2 * 1024 * 1024
+const HISTORY = 200
+
+type Clack = typeof ClackModule
+/** Clack wants whole streams, and says so with the types of a terminal. */
+type Common = NonNullable<Pick<Parameters<Clack['confirm']>[0], 'input' | 'output' | 'signal' | 'withGuide'>>
+
+/** Questions go to standard error: standard output belongs to the answer. */
+export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
+	const canAsk = stdin.isTTY === true && stderr.isTTY === true
+
+	async function ask<T>(
+		question: string,
+		how: (clack: Clack, common: Common & { message: string }) => Promise<T | symbol>,
+		until = signal,
+	): Promise<T> {
+		const message = plain(question, { lines: true })
+		if (!canAsk)
+			throw new CliError('usage', `there is no terminal to ask "${message}"; see --help for what to give instead`)
+		// Few commands ask, so it is loaded at the first question.
+		const clack = await import('@clack/prompts')
+		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {
+			message: string
+		}
+		const answer = await how(clack, common)
+		if (clack.isCancel(answer)) throw new CliError('interrupted', '')
+		return answer as T
+	}
+
+	/** An interface for each line: in between, Ctrl-C is a signal again and others may ask. */
+	async function lineOf(prompt: string, history: string[]): Promise<string | undefined> {
+		const { createInterface } = await import('node:readline')
+		const terminal = createInterface({ input: stdin, output: stderr, terminal: true, history: [...history], signal })
+		const { promise, resolve } = Promise.withResolvers<string | undefined>()
+		terminal.on('close', () => resolve(undefined))
+		terminal.on('SIGINT', () => terminal.close())
+		terminal.on('line', resolve)
+		terminal.setPrompt(prompt)
+		terminal.prompt()
+		const line = await promise
+		terminal.close()
+		if (line?.trim()) history.unshift(line)
+		history.length = Math.min(history.length, HISTORY)
+		return line
+	}
+
+	return {
+		canAsk,
+		async text(question, { initial, signal: until } = {}) {
+			const initialValue = initial === undefined ? {} : { initialValue: initial }
+			const answer = await ask<string | undefined>(
+				question,
+				(clack, common) => clack.text({ ...common, ...initialValue }),
+				until,
+			)
+			return answer ?? '' // nothing was typed
+		},
+		choice: (question, options, { signal: until } = {}) =>
+			ask<string>(
+				question,
+				(clack, common) =>
+					clack.select({ ...common, options: options.map((value) => ({ value, label: plain(value) })) }),
+				until,
+			),
+		confirm: (question) => ask<boolean>(question, (clack, common) => clack.confirm({ ...common, initialValue: false })),
+		async secret(question) {
+			if (canAsk) return (await ask<string>(question, (clack, common) => clack.password(common))) ?? ''
+			if (stdin.isTTY)
+				throw new CliError('usage', `there is no terminal to ask "${plain(question)}"; give it on standard input`)
+			return (await readAll(stdin)).toString().replace(/\r?\n$/, '')
+		},
+		input: () => readAll(stdin),
+		async *lines(prompt) {
+			if (!canAsk) return yield* (await import('node:readline')).createInterface({ input: stdin, signal })
+			const history: string[] = []
+			for (;;) {
+				const line = await lineOf(plain(prompt), history)
+				if (line === undefined) return
+				yield line
+			}
+		},
+	}
+}
+
+async function readAll(stdin: Source): Promise<Buffer> {
+	const parts: Buffer[] = []
+	let size = 0
+	for await (const part of stdin) {
+		const bytes = Buffer.from(part)
+		size += bytes.length
+		if (size > INPUT_LIMIT_BYTES) throw new CliError('usage', 'standard input holds more than 2 MiB')
+		parts.push(bytes)
+	}
+	return Buffer.concat(parts)
+}

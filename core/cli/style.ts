@@ -1,0 +1,97 @@
+import type { Style } from './contract.ts'
+import { MARKS_AT, plain, widthOf } from './plain.ts'
+
+/** Space between columns. */
+const GAP = '  '
+/** A cell of more characters is cut: nobody reads on. */
+const CELL_LIMIT = 200
+
+/** The codes that our marks stand for on a terminal, by their offset from MARKS_AT. */
+const codes = ['\x1b[0m', '\x1b[1m', '\x1b[2m', '\x1b[32m', '\x1b[33m', '\x1b[31m']
+const marks = new RegExp(`[\\u{${MARKS_AT.toString(16)}}-\\u{${(MARKS_AT + codes.length - 1).toString(16)}}]`, 'gu')
+
+/**
+ * Colours are marks until they are written, so that everything that is written can be escaped as a whole: what comes from
+ * outside never reaches a terminal as it is, whoever forgot `plain`. `columns`: the width of the terminal, where it is one.
+ */
+export function styleFor({ columns }: { columns: number | undefined }): Style {
+	const within = (n: number) => (text: string) => `${mark(n)}${text}${mark(0)}`
+	const style: Style = {
+		bold: within(1),
+		dim: within(2),
+		good: within(3),
+		warn: within(4),
+		bad: within(5),
+		plain,
+		table(headings, rows) {
+			if (rows.length === 0) return style.dim('(none)')
+			const cells = rows.map((row) => headings.map((_, n) => cell(row[n])))
+			const widths = headings.map((heading, n) =>
+				Math.max(widthOf(heading), ...cells.map((row) => widthOf(row[n] ?? ''))),
+			)
+			const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
+			const room = columns === undefined ? Infinity : Math.max(20, columns - before)
+			const line = (row: string[]): string =>
+				row
+					.map((text, n) => (n === row.length - 1 ? cut(text, room) : padded(text, widths[n] ?? 0)))
+					.join(GAP)
+					.trimEnd()
+			return [style.dim(line(headings.map((heading) => heading.toUpperCase()))), ...cells.map(line)].join('\n')
+		},
+		fields(pairs) {
+			const width = Math.max(0, ...pairs.map(([name]) => widthOf(name))) + 1
+			const indent = `\n${' '.repeat(width + 1)}`
+			return pairs
+				.map(([name, value]) => `${style.dim(`${name}:`)}${' '.repeat(width - widthOf(name))}${shown(value, indent)}`)
+				.join('\n')
+		},
+	}
+	return style
+}
+
+/** Turns marks into colours, or takes them out. */
+export function paint(text: string, colours: boolean): string {
+	return text.replace(marks, (found) => (colours ? (codes[(found.codePointAt(0) ?? 0) - MARKS_AT] ?? '') : ''))
+}
+
+function mark(n: number): string {
+	return String.fromCodePoint(MARKS_AT + n)
+}
+
+function cell(value: string | number | null | undefined): string {
+	if (value === null || value === undefined || value === '') return '-'
+	const text = String(value)
+	return cut(text.replaceAll(/\r?\n/g, ' '), CELL_LIMIT)
+}
+
+/** Marks take no room, and one that was cut off would colour what follows: a styled text is left whole or loses its style. */
+function cut(text: string, room: number): string {
+	if (widthOf(text) <= room) return text
+	let width = 0
+	let kept = ''
+	for (const character of paint(text, false)) {
+		width += widthOf(character)
+		if (width > room - 1) break
+		kept += character
+	}
+	return `${kept}…`
+}
+
+function padded(text: string, width: number): string {
+	return text + ' '.repeat(Math.max(0, width - widthOf(text)))
+}
+
+function shown(value: unknown, indent: string): string {
+	if (value === null || value === undefined || value === '') return '-'
+	if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) {
+		return value.length === 0 ? '-' : value.join(', ')
+	}
+	const text = typeof value === 'object' ? jsonOf(value) : String(value)
+	return text.replaceAll(/\r?\n/g, indent)
+}
+
+/** On one line where it fits. */
+function jsonOf(value: object): string {
+	const short = JSON.stringify(value)
+	return short.length <= 80 ? short : JSON.stringify(value, null, 2)
+}

@@ -1,0 +1,42 @@
+/** Text that a command takes from a file or from standard input. */
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { CliError } from './contract.ts'
+import type { Cli } from './contract.ts'
+
+/** More than any request may have, and what standard input may hold. */
+const LIMIT_BYTES = 2 * 1024 * 1024
+
+/** `name`: of a file, or `-` for standard input. Throws a `CliError` where it is not there, too large, or no UTF-8. */
+export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Promise<string> {
+	const bytes = name === '-' ? await cli.ask.input() : await readFile(resolve(cli.cwd, name), name)
+	try {
+		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+	} catch (error) {
+		throw new CliError('usage', `${name === '-' ? 'standard input' : name} is not text in UTF-8`, { cause: error })
+	}
+}
+
+/** No further than the limit, also where it is no ordinary file. */
+async function readFile(path: string, name: string): Promise<Buffer> {
+	try {
+		await using file = await open(path, 'r')
+		const parts: Buffer[] = []
+		let size = 0
+		for await (const part of file.createReadStream() as AsyncIterable<Buffer>) {
+			parts.push(part)
+			size += part.length
+			if (size > LIMIT_BYTES) throw new CliError('usage', `${name} has more than ${LIMIT_BYTES / 1024 / 1024} MiB`)
+		}
+		return Buffer.concat(parts)
+	} catch (error) {
+		throw error instanceof CliError ? error : unreadable(name, error)
+	}
+}
+
+/** What is said of a file that cannot be read. */
+export function unreadable(name: string, error: unknown): CliError {
+	const { code } = error as NodeJS.ErrnoException
+	const why = code === 'ENOENT' ? 'is not there' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`
+	return new CliError(code === 'ENOENT' ? 'not_found' : 'usage', `${name} ${why}`, { cause: error })
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/**
+ * The command `svc`. Runs on any Node from 20 on: it installs what is missing, and hands over to the pinned Node and
+ * core/cli/main.ts. The user's folder, terminal and signals stay what they are.
+ */
+import { realpathSync } from 'node:fs'
+import module from 'node:module'
+import { join } from 'node:path'
+import { compileCache, install, pinnedNode, root, run } from './handover.mjs'
+
+await install('run')
+// `npx svc` and npm's scripts find the pinned Node first: then there is nobody to hand over to.
+if (realpathSync(pinnedNode()) === realpathSync(process.execPath)) {
+	module.enableCompileCache(compileCache)
+	const { start } = await import('./cli/main.ts')
+	await start()
+} else {
+	process.exit(
+		await run(pinnedNode(), [join(root, 'core/cli/main.ts'), ...process.argv.slice(2)], { cwd: process.cwd() }),
+	)
+}

@@ -1,0 +1,65 @@
+/** `svc` in this process, against a running gateway or a home. */
+import { PassThrough, Readable } from 'node:stream'
+import { main } from '../../core/cli/main.ts'
+import type { Io } from '../../core/cli/main.ts'
+import type { Answer } from './gateway.ts'
+
+export interface CliResult {
+	/** The exit code. */
+	code: number
+	stdout: string
+	stderr: string
+	/** Standard output as JSON. */
+	json(): Answer
+}
+
+export interface CliOptions {
+	/** Standard input; nothing by default. */
+	input?: string
+	/** Where relative file names belong to. */
+	cwd?: string
+	/** Further variables; the environment of this process is not passed on. */
+	env?: NodeJS.ProcessEnv
+	/** What Ctrl-C would abort. */
+	signal?: AbortSignal
+	/** Called with everything that was written to both so far, whenever something is. */
+	onOutput?: (text: string) => void
+}
+
+export type Svc = (argv: string[], options?: CliOptions) => Promise<CliResult>
+
+/** Makes the function that calls `svc`; nobody can be asked there. Without a gateway's `url` the home says where it is. */
+export function svcFor({ home, url, token }: { home: string; url?: string; token?: string }): Svc {
+	return async (argv, { input = '', cwd = home, env = {}, signal, onOutput } = {}) => {
+		let all = ''
+		const collect = (): { sink: PassThrough; text(): string } => {
+			let text = ''
+			const sink = new PassThrough()
+			sink.on('data', (data: Buffer) => {
+				text += data.toString()
+				all += data.toString()
+				onOutput?.(all)
+			})
+			return { sink, text: () => text }
+		}
+		const stdout = collect()
+		const stderr = collect()
+		const io: Io = {
+			env: {
+				HOME: home,
+				SVC_HOME: home,
+				...(url !== undefined && { SVC_URL: url }),
+				...(token !== undefined && { SVC_TOKEN: token }),
+				...env,
+			},
+			cwd,
+			stdin: Readable.from(input === '' ? [] : [Buffer.from(input)]),
+			stdout: stdout.sink,
+			stderr: stderr.sink,
+			signal: signal ?? new AbortController().signal,
+		}
+		const code = await main(argv, io)
+		await Promise.all([stdout, stderr].map(({ sink }) => new Promise((done) => sink.end(done))))
+		return { code, stdout: stdout.text(), stderr: stderr.text(), json: () => JSON.parse(stdout.text()) as Answer }
+	}
+}
