@@ -1,6 +1,6 @@
 /** Storing, replacing, deleting and listing secrets. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId } from '../../core/ids.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
 import { boundOf } from './desk.ts'
