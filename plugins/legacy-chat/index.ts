@@ -59,10 +59,10 @@ export default definePlugin<ChatSettings>({
 			for (const socket of sockets)
 				if (socket.agent.uid === payload.uid) socket.end(new Fault('not_found', 'the agent was deleted'))
 		})
-		ctx.defer(() => sockets.end(restarting()), 'WebSockets')
+		ctx.defer(() => sockets.end(restarting), 'WebSockets')
 		ctx.defer(() => {
 			// Like every request, they end in the generation in which they began, unless there is no next one.
-			if (ctx.gateway.state() === 'draining') void waiting.end(restarting())
+			if (ctx.gateway.state() === 'draining') void waiting.end(restarting)
 		}, 'requests that wait')
 		return { waiting, sockets }
 	},

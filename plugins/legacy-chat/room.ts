@@ -61,9 +61,9 @@ export class Room<One extends Guest> implements Iterable<One> {
 		this.#empty?.resolve()
 	}
 
-	/** Settles once all have left. */
-	async end(why: Fault): Promise<void> {
-		for (const guest of this.#guests) guest.end(why)
+	/** `why`: a new one for each of them, since its answer is written into it. Settles once all have left. */
+	async end(why: () => Fault): Promise<void> {
+		for (const guest of this.#guests) guest.end(why())
 		if (this.#guests.size === 0) return
 		this.#empty ??= Promise.withResolvers()
 		await this.#empty.promise

@@ -5,11 +5,13 @@ import { shownPath } from '../../core/http.ts'
 import { wrong } from './errors.ts'
 
 const PREFIX = 'svc/'
+/** Nothing else can be looked up. */
+const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
 /** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */
 export async function agentOf({ use }: Pick<Context, 'use'>, model: string): Promise<AgentRecord> {
 	const name = model.startsWith(PREFIX) ? model.slice(PREFIX.length) : model
-	const agent = await use('agents').find(name)
+	const agent = NAME.test(name) ? await use('agents').find(name) : undefined
 	if (agent) return agent
 	const message = `there is no model "${shownPath(model)}"; each agent is one, GET /v1/models lists them`
 	throw wrong('model', message, 'not_found')

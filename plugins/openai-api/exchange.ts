@@ -3,7 +3,8 @@ import { Fault, fromWire, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
-import type { Runs, StartRequest } from '../runs/contract.ts'
+import type { RunRecord, Runs, StartRequest } from '../runs/contract.ts'
+import { watchAhead } from './behind.ts'
 import { callId } from './ids.ts'
 import { Telling } from './telling.ts'
 import type { End } from './telling.ts'
@@ -42,6 +43,7 @@ const TRIGGER = 'openai'
  * called before, and never after the answer has settled. Where `signal` aborts, the run is stopped.
  *
  * Throws `not_found`, `queue_full`, or `conflict` where the conversation waits for an answer and is given results of tools.
+ * Its answer is `conflict`, too, where another request of the conversation comes to ask something before its turn has come.
  */
 export async function begin(
 	ctx: Place,
@@ -58,6 +60,7 @@ export async function begin(
 	let held: EventEnvelope[] | null = []
 	let isOver = false
 	let unsubscribe = (): void => {}
+	let unwatch = (): void => {}
 
 	const listen = (run: string): void => {
 		if (run === run_id || isOver) return
@@ -78,28 +81,30 @@ export async function begin(
 		const wasOver = isOver
 		isOver = true
 		unsubscribe()
+		unwatch()
 		signal.removeEventListener('abort', abort)
 		return wasOver
 	}
 	const finish = (run: string, end: End): void => {
 		if (!leave()) conclude(ctx, asked, run, telling, end).then(answer.resolve, answer.reject)
 	}
-	const abort = (): void => {
+	const giveUp = (why: unknown): void => {
 		if (leave()) return
-		const why: unknown = signal.reason
 		answer.reject(why)
 		if (run_id !== undefined) void stop(ctx, run_id)
 	}
+	const abort = (): void => giveUp(signal.reason)
 
 	signal.addEventListener('abort', abort, { once: true })
 	try {
 		signal.throwIfAborted()
-		const run = await say(runs, asked, listen)
+		const { run_id: run, queued } = await say(runs, asked, listen)
 		const before = held
 		held = null
 		for (const event of before) hear(run, event)
 		// It left while the run was being taken in, perhaps before there was anything to stop.
 		if (signal.aborted) await stop(ctx, run)
+		else if (queued && !isOver) unwatch = watchAhead(ctx, queued, giveUp)
 		return { run_id: run, answer: answer.promise }
 	} catch (error) {
 		leave()
@@ -107,12 +112,12 @@ export async function begin(
 	}
 }
 
-/** `listen` is called before anything can happen in the run. */
+/** `listen` is called before anything can happen in the run. `queued`: it waits behind another of its conversation. */
 async function say(
 	runs: Runs,
 	{ agent, start, stays, also }: Asked,
 	listen: (run_id: string) => void,
-): Promise<string> {
+): Promise<{ run_id: string; queued?: RunRecord }> {
 	const waiting = stays ? await runs.active(agent, start.conversation) : undefined
 	if (waiting?.question && waiting.trigger === TRIGGER) {
 		const { run_id, question } = waiting
@@ -124,7 +129,7 @@ async function say(
 		listen(run_id)
 		try {
 			await runs.answer(agent, question.question_id, start.prompt, await also?.(run_id))
-			return run_id
+			return { run_id }
 		} catch (error) {
 			// Somebody else answered, or the run was stopped meanwhile: then it is a message like any other.
 			if (!isFault(error, 'already_answered', 'conflict', 'not_found')) throw error
@@ -134,7 +139,8 @@ async function say(
 		listen(run_id)
 		return (await also?.(run_id)) ?? []
 	}
-	return (await runs.start(agent, { ...start, trigger: TRIGGER, also: taken })).run_id
+	const run = await runs.start(agent, { ...start, trigger: TRIGGER, also: taken })
+	return { run_id: run.run_id, ...(run.status === 'queued' && { queued: run }) }
 }
 
 async function conclude(

@@ -52,22 +52,27 @@ export class OpenRequests {
 
 	/** Ends all. Settles once they have left. */
 	async end(): Promise<void> {
-		const why = new Fault('unavailable', 'the gateway is stopping', { headers: { 'retry-after': RETRY_AFTER_S } })
-		for (const one of this.#open) one.end(why)
+		for (const one of this.#open) one.end(stopping())
 		if (this.#open.size === 0) return
 		this.#empty ??= Promise.withResolvers()
 		await this.#empty.promise
 	}
 
 	#beat(): void {
-		const lost = new Fault('unauthorized', 'the token is no longer valid', {
-			headers: { 'www-authenticate': 'Bearer' },
-		})
 		void this.#callers.check(
 			async (credentials) => this.#ctx.use('auth').check(credentials),
-			(one) => one.end(lost),
+			(one) => one.end(lost()),
 		)
 		const now = performance.now()
 		for (const one of this.#open) one.beat?.(now)
 	}
+}
+
+/** A new one for each request: the answer is written into it. */
+function stopping(): Fault {
+	return new Fault('unavailable', 'the gateway is stopping', { headers: { 'retry-after': RETRY_AFTER_S } })
+}
+
+function lost(): Fault {
+	return new Fault('unauthorized', 'the token is no longer valid', { headers: { 'www-authenticate': 'Bearer' } })
 }

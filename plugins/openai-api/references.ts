@@ -35,7 +35,10 @@ export async function resolved(
 		}
 		characters += JSON.stringify(found).length
 		if (characters > CHARACTERS)
-			throw wrong('input', `the items that input names by their ids come to more than ${CHARACTERS} characters; name fewer`)
+			throw wrong(
+				'input',
+				`the items that input names by their ids come to more than ${CHARACTERS} characters; name fewer`,
+			)
 		items.push(found)
 	}
 	return items

@@ -36,7 +36,7 @@ export function turnOf(messages: readonly RequestMessage[], field: string): Turn
 	if (prompt === '') throw wrong(field, `the last message of the user in ${field} is empty`)
 	limit(prompt, PROMPT_LIMIT_BYTES, field, 'the last message of the user')
 	const whole = joined(system)
-	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages (and instructions) together')
+	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages and instructions together')
 	return { system: whole === '' ? null : whole, history: said.slice(0, begin), prompt, since: said.slice(end) }
 }
 

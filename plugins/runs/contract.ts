@@ -42,7 +42,7 @@ export interface RunRecord {
 	tools?: 'none'
 	/** It was given something for itself; see `Given`. */
 	given?: true
-	/** It goes on with the prompt of an earlier run that ended with `tool_calls`. */
+	/** It began behind answers and results since its prompt, mostly those of an earlier run that ended with `tool_calls`. */
 	goes_on?: true
 	created_at: string
 	started_at: string | null

@@ -48,16 +48,16 @@ export async function messagesOf(
 	conversation: string,
 	limit: number = HISTORY_TURNS,
 ): Promise<Message[]> {
-	const turns: Message[][] = []
+	const runs: RunRecord[] = []
 	let characters = 0
 	for await (const run of newestFirst(store, agent, conversation)) {
 		if (run.started_at === null) continue
 		characters += sizeOf(run)
-		if (characters > ANSWER_CHARACTERS && turns.length > 0) break
-		turns.push(messagesOfRun(run, run.started_at))
-		if (turns.length === limit) break
+		if (characters > ANSWER_CHARACTERS && runs.length > 0) break
+		runs.push(run)
+		if (runs.length === limit) break
 	}
-	return turns.toReversed().flat()
+	return runs.toReversed().flatMap((run, at, all) => messagesOfRun(run, all[at - 1]))
 }
 
 /** Characters that a client gets to see of a run, near enough. */
@@ -129,8 +129,12 @@ async function* newestFirst(
 	}
 }
 
-function messagesOfRun(run: RunRecord, started_at: string): Message[] {
-	const messages: Message[] = run.goes_on ? [] : [{ role: 'user', content: run.prompt, timestamp: started_at }]
+/** `before`: the run before it in the conversation. */
+function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[] {
+	const started_at = run.started_at ?? run.created_at
+	// That it goes on is what its client says: only a prompt that stands there already is left out.
+	const isSaid = run.goes_on && before?.prompt === run.prompt
+	const messages: Message[] = isSaid ? [] : [{ role: 'user', content: run.prompt, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
 		messages.push({ role: 'assistant', content: run.answer, timestamp: run.ended_at ?? started_at })
 	return messages

@@ -1,9 +1,11 @@
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
+import { encoded } from '../encoded.ts'
+import type { Source } from '../encoded.ts'
+import { once } from '../once.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {
@@ -20,10 +22,13 @@ const assets = new Map<string, Asset>([
 	['favicon.png', { from: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' }],
 	['reference.js', { from: './reference.js', type: JAVASCRIPT }],
 ])
-const CACHE = 'no-cache' // asked for again each time, and answered with 304
 
 /** The reference for people: Swagger UI over the document, from this machine alone. Nothing of it is loaded before it is read. */
 export function docsRoutes(server: Server): void {
+	const answers = new Map(
+		[...assets].map(([name, asset]) => [name, once(async () => encoded(await load(asset)))] as const),
+	)
+
 	server.route({
 		method: 'GET',
 		path: '/docs',
@@ -42,7 +47,7 @@ export function docsRoutes(server: Server): void {
 				.response(page)
 				.type('text/html')
 				.header('content-security-policy', contentSecurityPolicy)
-				.header('cache-control', CACHE),
+				.header('cache-control', 'no-cache'),
 	})
 	server.route<{ Params: { file: string } }>({
 		method: 'GET',
@@ -69,20 +74,18 @@ export function docsRoutes(server: Server): void {
 			},
 		},
 		handler: async (request, h) => {
-			const asset = assets.get(request.params.file)
-			if (!asset) throw new Fault('not_found', 'the page has no such part; GET /docs shows the page')
-			const { from, type } = asset
-			const { path, etag } = await locate(from)
-			return h.response(createReadStream(path)).type(type).etag(etag).header('cache-control', CACHE)
+			const answer = answers.get(request.params.file)
+			if (!answer) throw new Fault('not_found', 'the page has no such part; GET /docs shows the page')
+			return (await answer())(request, h)
 		},
 	})
 }
 
-async function locate(from: string): Promise<{ path: string; etag: string }> {
+async function load({ from, type }: Asset): Promise<Source> {
 	try {
 		const path = fileURLToPath(import.meta.resolve(from))
-		const { size, mtimeMs } = await stat(path)
-		return { path, etag: `${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}` }
+		const [bytes, { mtimeMs }] = await Promise.all([readFile(path), stat(path)])
+		return { bytes, type, etag: `${bytes.length.toString(36)}-${Math.floor(mtimeMs).toString(36)}` }
 	} catch (error) {
 		throw new Fault('unavailable', `the page lacks ${from}; install the gateway's packages again`, { cause: error })
 	}

@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto'
-import type { ResponseObject, ResponseToolkit, Server } from '@hapi/hapi'
+import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../../core/plugin.ts'
+import { encoded } from '../encoded.ts'
+import type { Source } from '../encoded.ts'
+import { once } from '../once.ts'
 import { documentOf } from './document.ts'
 import type { Document } from './document.ts'
 import { yamlOf } from './yaml.ts'
-
-interface Text {
-	bytes: Buffer
-	etag: string
-}
 
 const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().example({ openapi: '3.1.0' })
 const notes = "OpenAPI 3.1, made from the routes themselves, third parties' plugins included."
@@ -21,9 +19,13 @@ export function documentRoutes(server: Server, legacy: Server | null, ctx: Conte
 	// Routes are complete once a generation serves, and never change afterwards.
 	const json = once(async () => {
 		const { version } = gateway
-		return textOf(JSON.stringify(await documentOf({ version, main: server, legacy, legacyUrl: gateway.url('legacy') })))
+		return JSON.stringify(await documentOf({ version, main: server, legacy, legacyUrl: gateway.url('legacy') }))
 	})
-	const yaml = once(async () => textOf(await yamlOf(JSON.parse(String((await json()).bytes)) as Document)))
+	const answerJson = once(async () => encoded(sourceOf(await json(), 'application/json')))
+	const answerYaml = once(async () => {
+		const yaml = await yamlOf(JSON.parse(await json()) as Document)
+		return encoded(sourceOf(yaml, 'application/yaml'))
+	})
 
 	server.route({
 		method: 'GET',
@@ -36,7 +38,7 @@ export function documentRoutes(server: Server, legacy: Server | null, ctx: Conte
 			auth: false,
 			plugins: { openapi: { answers: { 200: { 'application/json': anyDocument }, ...unchanged } } },
 		},
-		handler: async (_request, h) => answer(h, await json(), 'application/json'),
+		handler: async (request, h) => (await answerJson())(request, h),
 	})
 	server.route({
 		method: 'GET',
@@ -51,28 +53,11 @@ export function documentRoutes(server: Server, legacy: Server | null, ctx: Conte
 				openapi: { answers: { 200: { 'application/yaml': Joi.string().example('openapi: 3.1.0\n') }, ...unchanged } },
 			},
 		},
-		handler: async (_request, h) => answer(h, await yaml(), 'application/yaml'),
+		handler: async (request, h) => (await answerYaml())(request, h),
 	})
 }
 
-function answer(h: ResponseToolkit, { bytes, etag }: Text, type: string): ResponseObject {
-	return h.response(bytes).type(type).etag(etag).header('cache-control', 'no-cache')
-}
-
-function textOf(text: string): Text {
+function sourceOf(text: string, type: string): Source {
 	const bytes = Buffer.from(text)
-	return { bytes, etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22) }
-}
-
-/** Makes it at the first call, and again after a failure. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-	let made: Promise<T> | undefined
-	return async () => {
-		try {
-			return await (made ??= make())
-		} catch (error) {
-			made = undefined
-			throw error
-		}
-	}
+	return { bytes, type, etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22) }
 }

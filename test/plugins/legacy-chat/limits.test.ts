@@ -183,14 +183,14 @@ void t.test('a reload ends sockets, and lets what waits come to its end', async 
 void t.test('a gateway that stops tells everybody who waits', async (t) => {
 	const { chat, gateway, model } = await start(t, 'true', 1)
 	const socket = await chat.open('talker')
-	const waiting = chat.say('ada', { message: 'hold' })
+	const waiting = ['hold', 'behind it'].map((message) => chat.say('ada', { message }))
 	await model.called('hold')
 	const stream = await chat.stream('ada', { message: 'hold too' })
 	// Takes part in no handshake of a close.
 	const deaf = await rawUpgrade(chat.url, '/api/agents/talker/chat/ws')
 	deaf.socket.pause()
 	const stopped = gateway.stop()
-	fails(t, await waiting, 503, /being restarted/)
+	for (const reply of await Promise.all(waiting)) fails(t, reply, 503, /being restarted/)
 	t.match(await stream.last(), { event: 'error', data: { error: /being restarted/ } })
 	t.match(await socket.closed, { code: 1001 })
 	await stopped

@@ -56,6 +56,18 @@ void t.test('a stream and its run end when the token is revoked', async (t) => {
 	await surface.reaches(run_id, 'stopped')
 })
 
+void t.test('all requests of a token that is revoked are told the same', async (t) => {
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })
+	const client = surface.client(body.token)
+	const waiting = ['revoke one', 'revoke two'].map((words) =>
+		refusal(client.chat.completions.create(ask('bob', words))),
+	)
+	await Promise.all([held.called('revoke one'), held.called('revoke two')])
+	await gateway.request('DELETE', `/v1/auth/tokens/${body.id}`)
+	for (const error of await Promise.all(waiting))
+		t.match(error, { status: 401, code: 'invalid_api_key', message: /the token is no longer valid/ })
+})
+
 void t.test('no more requests are taken than may be open', async (t) => {
 	const one = await openHeld('fill one')
 	const two = await openHeld('fill two')

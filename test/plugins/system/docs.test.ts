@@ -67,6 +67,24 @@ void t.test('the page', async (t) => {
 		}
 	})
 
+	await t.test('is compressed once, not for each request', async (t) => {
+		for (const path of ['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css', '/v1/openapi.json', '/v1/openapi.yaml']) {
+			const read = (encoding: string) => gateway.request('GET', path, { headers: { 'accept-encoding': encoding } })
+			const plain = await read('identity')
+			t.equal(plain.headers.get('content-encoding'), null)
+			const length = Number(plain.headers.get('content-length'))
+			for (const encoding of ['gzip', 'deflate', 'br, deflate;q=0.5']) {
+				const { headers, body } = await read(encoding)
+				t.ok(encoding.includes(headers.get('content-encoding') ?? 'none'), `${path} by ${encoding}`)
+				t.equal(headers.get('vary'), 'accept-encoding')
+				// The length of what is compressed for one request is not known when its answer begins.
+				const shorter = Number(headers.get('content-length'))
+				t.ok(shorter > 0 && shorter < length / 2, `${shorter} of ${length} bytes`)
+				t.strictSame(body, plain.body)
+			}
+		}
+	})
+
 	await t.test('has no other parts, whatever is asked for', async (t) => {
 		for (const name of ['index.html', 'page.ts', '__proto__', 'constructor', '..%2Findex.ts', 'swagger-ui.js.map'])
 			refused(t, await gateway.request('GET', `/docs/${name}`), { status: 404, code: 'not_found' })

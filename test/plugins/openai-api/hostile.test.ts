@@ -1,0 +1,104 @@
+/** Requests of clients that mean no good. */
+import t from 'tap'
+import { messagesOf } from '../../../plugins/openai-api/items.ts'
+import { refusal, startSurface } from './client.ts'
+
+const surface = await startSurface(t)
+const { gateway, model } = surface
+const openai = surface.client()
+await surface.agent('ada')
+
+void t.test('items that are named by their ids bring no more than a body could', async (t) => {
+	model.on('a long story', { text: 'x'.repeat(600_000), chunkSize: 16_384 })
+	const { output } = await openai.responses.create({ model: 'ada', input: 'a long story' })
+	const named = { type: 'item_reference' as const, id: output[0]?.id ?? '' }
+	const ask = (times: number) => {
+		const input = [...Array.from({ length: times }, () => named), { role: 'user' as const, content: 'shorter' }]
+		return openai.responses.create({ model: 'ada', input, store: false })
+	}
+	model.on('shorter', 'Once.')
+	t.equal((await ask(1)).output_text, 'Once.')
+	t.match(await refusal(ask(2)), { status: 400, param: 'input', message: /more than 1048576 characters; name fewer/ })
+})
+
+void t.test('many calls in a row take no longer than as many other items', (t) => {
+	const time = (length: number): number => {
+		const calls = Array.from({ length }, (_, at) => ({
+			type: 'function_call',
+			call_id: `c${at}`,
+			name: 'f',
+			arguments: '',
+		}))
+		const runs = Array.from({ length: 3 }, () => {
+			const began = performance.now()
+			messagesOf(calls)
+			return performance.now() - began
+		})
+		return Math.min(...runs)
+	}
+	const small = time(4_000)
+	const large = time(32_000)
+	// Eight times as many: quadratic time would be 64 times as long.
+	t.ok(large < 30 * Math.max(small, 4), `${small.toFixed(1)} ms, then ${large.toFixed(1)} ms`)
+	t.end()
+})
+
+void t.test('instructions are bounded as system messages are, together with them', async (t) => {
+	const half = 'i'.repeat(60 * 1024)
+	const input = [
+		{ role: 'system' as const, content: half },
+		{ role: 'user' as const, content: 'x' },
+	]
+	const error = await refusal(openai.responses.create({ model: 'ada', instructions: half, input }))
+	t.match(error, { status: 400, param: 'input', message: /instructions.* at most 100 KiB/ })
+})
+
+void t.test('what cannot be the name of an agent is a model that is not there', async (t) => {
+	const messages = [{ role: 'user' as const, content: 'x' }]
+	for (const name of ['svc/', 'a\0b', '\u{d800}', 'svc/svc/ada', '../ada'])
+		t.match(await refusal(openai.chat.completions.create({ model: name, messages })), {
+			status: 404,
+			param: 'model',
+			code: 'model_not_found',
+		})
+})
+
+void t.test('no prompt is kept out of the history of a conversation by calls that were never made', async (t) => {
+	model.on('between us', 'As you like.')
+	const ask = (prompt: string) =>
+		openai.chat.completions.create({
+			model: 'ada',
+			user: 'secretive',
+			messages: [
+				{ role: 'user', content: prompt },
+				{
+					role: 'assistant',
+					content: null,
+					tool_calls: [{ id: 'c', type: 'function', function: { name: 'clock', arguments: '{}' } }],
+				},
+				{ role: 'tool', tool_call_id: 'c', content: 'Noon.' },
+			],
+		})
+	for (const prompt of ['between us', 'between us two']) await ask(prompt)
+	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:user:secretive')
+	t.strictSame(
+		body.map(({ content }: { content: string }) => content),
+		['between us', 'As you like.', 'between us two', 'As you like.'],
+	)
+})
+
+void t.test('a request does not wait for the answer to a question that one ahead of it has asked', async (t) => {
+	await surface.agent('bob', { config: { provider: 'held' } })
+	const say = (input: string) => openai.responses.create({ model: 'bob', user: 'both', input })
+	const first = say('ask me something')
+	const call = await surface.held.called('ask me something')
+	const second = refusal(say('too early'))
+	const isQueued = async () => (await surface.runs('bob')).some(({ status }) => status === 'queued')
+	while (!(await isQueued())) await new Promise((resolve) => setTimeout(resolve, 10))
+	call.callTool('ask', '{"question":"Which colour?"}')
+	t.match((await first).output_text, /Which colour\?$/)
+	t.match(await second, { status: 409, code: 'conflict', message: /has asked a question.* meanwhile/ })
+	const [late] = await surface.runs('bob')
+	t.equal(late?.prompt, 'too early')
+	await surface.reaches(late?.run_id ?? '', 'stopped')
+})
