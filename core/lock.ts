@@ -14,6 +14,7 @@ const PATH_LIMIT_BYTES = 100
 const ATTEMPTS = 50
 const PAUSE_MS = 100
 const ANSWER_LIMIT_MS = 2_000
+const ANSWER_LIMIT = 100
 /** Whoever was killed while clearing away stands in the way for this long, and no longer than all attempts take. */
 const FORGOTTEN_MS = 3_000
 
@@ -95,10 +96,22 @@ async function askHolder(path: string): Promise<string | null> {
 	return new Promise((resolve) => {
 		const socket = net.connect(path)
 		let text = ''
+		const say = (pid: string): void => {
+			clearTimeout(timer)
+			socket.destroy()
+			// It is shown in commands to copy, and whoever listens there may be no gateway at all.
+			resolve(/^\d{1,10}$/.test(pid) ? pid : 'unknown')
+		}
 		// Somebody listens, and is too busy to say who.
-		socket.setTimeout(ANSWER_LIMIT_MS, () => socket.destroy() && resolve('unknown'))
-		socket.on('data', (data) => (text += data.toString()))
-		socket.on('end', () => resolve(text.trim()))
-		socket.on('error', () => resolve(null))
+		const timer = setTimeout(say, ANSWER_LIMIT_MS, 'unknown')
+		socket.on('data', (data) => {
+			text += data.toString()
+			if (text.length > ANSWER_LIMIT) say('unknown')
+		})
+		socket.on('end', () => say(text.trim()))
+		socket.on('error', () => {
+			clearTimeout(timer)
+			resolve(null)
+		})
 	})
 }

@@ -13,6 +13,8 @@ export interface Collected {
 }
 
 const deepest = 64
+/** Links may lead here: never to a key where those stay behind, nor to the database while it is written. */
+const taken = ['config', 'plugins', 'skills']
 
 /**
  * gateway.yaml, and what lies in plugins/ and skills/. A link is followed where it leads to a file of the home; whatever
@@ -33,6 +35,8 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		const real = await realpath(source).catch(absent)
 		if (real === undefined) return void found.left_out.push(`${path}: a link that leads nowhere`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
+		const [top = ''] = real.slice(root.length + 1).split(sep)
+		if (!taken.includes(top)) return void found.left_out.push(`${path}: a link to what is no such file of the home`)
 		const file = await lstat(real).catch(absent)
 		if (!file?.isFile()) return void found.left_out.push(`${path}: not a file`)
 		bytes += file.size
@@ -65,9 +69,9 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 	return found
 }
 
-/** Opens for reading, and no link that took the file's place meanwhile. */
+/** Opens for reading, and no link that took the file's place meanwhile; a pipe would wait for ever. */
 export async function openPlain(path: string): Promise<FileHandle> {
-	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {

@@ -44,10 +44,11 @@ const forgottenMs = 24 * 3_600_000
 export async function createBackup(request: BackupRequest): Promise<BackupInfo> {
 	const { folder, home, signal } = request
 	const begun = new Date()
-	const origin = originOf(home)
-	const partial = partialOf(folder, origin)
+	let partial: string | undefined
 	const keepFree = (request.min_free_mib + spareMib) * 1024 ** 2
 	try {
+		const origin = originOf(home)
+		partial = partialOf(folder, origin)
 		await mkdir(folder, { recursive: true, mode: 0o700 })
 		await clearLeft(folder, partial)
 		await mustHaveRoom(folder, 2 * request.snapshots.size(), keepFree)
@@ -65,7 +66,7 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 	} catch (error) {
 		throw asFault(error, folder)
 	} finally {
-		await rm(partial, { recursive: true, force: true }).catch(() => {})
+		if (partial !== undefined) await rm(partial, { recursive: true, force: true }).catch(() => {})
 	}
 }
 
@@ -130,11 +131,12 @@ async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 }
 
 function asFault(error: unknown, folder: string): Fault {
+	const { code } = error as NodeJS.ErrnoException
+	// LMDB tells it in words only.
+	if (code === 'ENOSPC' || code === 'EDQUOT' || /no space left|quota exceeded/i.test(messageOf(error)))
+		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
 	// What has just been written must be readable, and what is no fault came as one from the thread.
 	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error
-	const { code } = error as NodeJS.ErrnoException
-	if (code === 'ENOSPC' || code === 'EDQUOT')
-		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
 	if (code === 'ABORT_ERR' || (error as Error).name === 'AbortError')
 		return new Fault('backup_failed', 'the backup was broken off, since the gateway stops or its settings change', {
 			cause: error,

@@ -5,6 +5,7 @@
  *     1f 8b 08 10 00 00 00 00 00 ff · "svc-backup sha256=" · 64 hex digits · 00 · deflate · CRC-32 · length
  */
 import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
@@ -51,7 +52,7 @@ export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>
 
 /** Throws `backup_damaged` unless the file is byte for byte what was written. Answers with its size. */
 export async function checkEnvelope(path: string, signal?: AbortSignal): Promise<number> {
-	await using file = await open(path, 'r')
+	await using file = await openFile(path)
 	const head = await readHead(file)
 	const digest = createHash('sha256')
 	let size = headBytes
@@ -70,7 +71,7 @@ export async function checkEnvelope(path: string, signal?: AbortSignal): Promise
 
 /** What `writeEnvelope` was given, piece by piece; whoever stops reading closes the file. */
 export async function* openEnvelope(path: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
-	await using file = await open(path, 'r')
+	await using file = await openFile(path)
 	await readHead(file)
 	const packed = file.createReadStream({
 		start: 0,
@@ -89,6 +90,14 @@ export async function* openEnvelope(path: string, signal?: AbortSignal): AsyncGe
 		content.destroy()
 		packed.destroy()
 	}
+}
+
+/** Opening a pipe would wait for ever, on one of the few threads that all file access shares. */
+async function openFile(path: string): Promise<FileHandle> {
+	const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+	if ((await file.stat()).isFile()) return file
+	await file.close()
+	throw damaged('it is no plain file')
 }
 
 async function readHead(file: FileHandle): Promise<Buffer> {

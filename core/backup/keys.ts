@@ -25,6 +25,11 @@ export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 	return keys
 }
 
+/** Whatever else lies in keys/ goes along, and opens nothing. `.next`: the key is being changed. */
+export function holdsVaultKey(names: readonly string[]): boolean {
+	return names.includes('vault.key') || names.includes('vault.key.next')
+}
+
 export function sameKeys(a: Map<string, Buffer>, b: Map<string, Buffer>): boolean {
 	return a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes))
 }

@@ -2,9 +2,9 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { Fault, messageOf } from '../errors.ts'
 import { syncFolder } from './files.ts'
-import type { Manifest, Trigger } from './manifest.ts'
+import type { ManifestHead, Trigger } from './manifest.ts'
 import { fileOf, idOfFile, idPattern } from './names.ts'
-import { readManifest } from './verify.ts'
+import { readHead } from './verify.ts'
 
 /** What is told of a backup. */
 export interface BackupInfo {
@@ -68,7 +68,7 @@ export async function removeBackup(folder: string, id: string): Promise<void> {
 	await syncFolder(folder)
 }
 
-export function infoOf(file: string, bytes: number, manifest: Manifest): BackupInfo {
+export function infoOf(file: string, bytes: number, manifest: ManifestHead): BackupInfo {
 	const { id, created_at, trigger, gateway_version, store, includes_key, left_out, origin } = manifest
 	const { records, log_records, head } = store
 	return {
@@ -90,7 +90,7 @@ export function infoOf(file: string, bytes: number, manifest: Manifest): BackupI
 async function look(id: string, file: string): Promise<BackupInfo | Listed['unreadable'][number] | undefined> {
 	try {
 		const { size } = await stat(file)
-		const info = infoOf(file, size, await readManifest(file))
+		const info = infoOf(file, size, await readHead(file))
 		// A file that was renamed goes by its name: that is what it can be removed by.
 		return { ...info, id }
 	} catch (error) {

@@ -45,6 +45,9 @@ export interface Manifest {
 	members: Member[]
 }
 
+/** Without the list of what is in it, which can be long. */
+export type ManifestHead = Omit<Manifest, 'members'>
+
 export type Trigger = 'request' | 'schedule'
 
 export interface StoreFacts {
@@ -59,7 +62,7 @@ export interface StoreFacts {
 
 const size = Joi.number().integer().min(0).max(Number.MAX_SAFE_INTEGER).required()
 const text = Joi.string().max(1000).required()
-const schema = Joi.object<Manifest>({
+const head = {
 	format: Joi.valid(formatVersion).required(),
 	id: Joi.string()
 		.pattern(/^\d{8}T\d{9}Z$/)
@@ -72,6 +75,10 @@ const schema = Joi.object<Manifest>({
 	store: Joi.object({ records: size, log_records: size, head: text, jobs: size }).required().unknown(),
 	includes_key: Joi.boolean().required(),
 	left_out: Joi.array().items(Joi.string().max(5000)).max(maxFiles).required(),
+}
+const headSchema = Joi.object<ManifestHead>(head).unknown()
+const schema = Joi.object<Manifest>({
+	...head,
 	members: Joi.array()
 		.items(
 			Joi.object({
@@ -90,25 +97,42 @@ const schema = Joi.object<Manifest>({
 
 /** Throws `backup_damaged` for what is no manifest, and `invalid_request` for one of a newer gateway. */
 export function parseManifest(bytes: Buffer): Manifest {
+	const manifest = conforming(schema, readJson(bytes))
+	const { members } = manifest
+	if (!members.some(({ path }) => path === databaseName)) throw damaged('it holds no database')
+	const others = members.filter(({ path }) => path !== databaseName)
+	if (others.reduce((sum, { bytes: one }) => sum + one, 0) > maxFileBytes)
+		throw damaged(`its files are larger than ${maxFileBytes} bytes`)
+	return manifest
+}
+
+/** The same without a look at the members: for a list of backups, that would take a gateway's time for nothing. */
+export function parseHead(bytes: Buffer): ManifestHead {
+	const { members: _, ...rest } = readJson(bytes)
+	return conforming(headSchema, rest)
+}
+
+function readJson(bytes: Buffer): Partial<Manifest> {
 	let found: unknown
 	try {
 		found = JSON.parse(bytes.toString('utf8'))
 	} catch (error) {
 		throw damaged(`its manifest is not JSON: ${messageOf(error)}`)
 	}
-	const { format, gateway_version } = (found ?? {}) as Partial<Manifest>
+	if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('its manifest is none')
+	const { format, gateway_version } = found as Partial<Manifest>
 	if (typeof format === 'number' && format > formatVersion) {
 		throw new Fault(
 			'invalid_request',
 			`this backup has format ${format} and was made by version ${String(gateway_version).slice(0, 100)}; this version reads formats up to ${formatVersion}: use that version, or a newer one`,
 		)
 	}
-	const { error, value } = schema.validate(found, { convert: false })
+	return found
+}
+
+function conforming<T>(wanted: Joi.ObjectSchema<T>, found: unknown): T {
+	const { error, value } = wanted.validate(found, { convert: false })
 	if (error) throw damaged(`its manifest is none: ${error.message}`)
-	if (!value.members.some(({ path }) => path === databaseName)) throw damaged('it holds no database')
-	const others = value.members.filter(({ path }) => path !== databaseName)
-	if (others.reduce((sum, { bytes: one }) => sum + one, 0) > maxFileBytes)
-		throw damaged(`its files are larger than ${maxFileBytes} bytes`)
 	return value
 }
 

@@ -1,8 +1,7 @@
 /** Names of backups. A caller gives ids only, and an id is digits: it can never be a path. */
-import { createHash } from 'node:crypto'
-import { realpathSync } from 'node:fs'
-import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 const prefix = 'svc-backup-'
 const suffix = '.tar.gz'
@@ -26,12 +25,36 @@ export function idOfFile(name: string): string | undefined {
 	return idPattern.test(id) ? id : undefined
 }
 
-/** The same for a home as long as it stays where it is. */
+/**
+ * The same for a home as long as it stays where it is. What is drawn for it lies in run/, which no backup holds: the name
+ * of the machine would not do, since a container gets another one each time that it is made.
+ */
 export function originOf(home: string): string {
+	const file = join(home, 'run', 'backup-origin')
+	const drawn = readDrawn(file) ?? draw(file)
 	return createHash('sha256')
-		.update(`${hostname()}\0${realpathSync(home)}`)
+		.update(`${drawn}\0${realpathSync(home)}`)
 		.digest('hex')
 		.slice(0, 16)
+}
+
+function readDrawn(file: string): string | undefined {
+	try {
+		const text = readFileSync(file, 'utf8')
+		return /^[0-9a-f]{32}$/.test(text) ? text : undefined
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+		throw error
+	}
+}
+
+function draw(file: string): string {
+	const drawn = randomBytes(16).toString('hex')
+	mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+	const temporary = `${file}.new`
+	writeFileSync(temporary, drawn, { mode: 0o600, flush: true })
+	renameSync(temporary, file)
+	return drawn
 }
 
 /** Where a home's backup grows until it is whole; only one at a time does. */

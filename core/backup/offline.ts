@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { Fault } from '../errors.ts'
 import { lockHome } from '../lock.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
+import { dataFile } from '../store/lmdb/tables.ts'
 import { createBackup } from './create.ts'
 import type { BackupRequest } from './create.ts'
 import type { BackupInfo } from './list.ts'
+import { giveToOwner } from './owner.ts'
 import { finishPlacement, isHalfPlaced } from './place.ts'
 
 export interface OfflineRequest extends Omit<BackupRequest, 'snapshots' | 'trigger'> {
@@ -22,6 +24,16 @@ export async function createOffline({ store, ...request }: OfflineRequest): Prom
 	mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
 	await using _lock = await lockHome(home)
 	await finishPlacement(home)
-	await using engine = await openLmdb({ path: store })
-	return await createBackup({ ...request, snapshots: engine.snapshots, trigger: 'request' })
+	const { folder } = request
+	const isNewFolder = !existsSync(folder)
+	try {
+		await using engine = await openLmdb({ path: store })
+		const made = await createBackup({ ...request, snapshots: engine.snapshots, trigger: 'request' })
+		await giveToOwner(home, made.file)
+		return made
+	} finally {
+		// Else the gateway could not go on in its own home.
+		const files = [dataFile, 'lock.mdb'].map((name) => join(store, name))
+		for (const path of [join(home, 'run'), ...files, ...(isNewFolder ? [folder] : [])]) await giveToOwner(home, path)
+	}
 }

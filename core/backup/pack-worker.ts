@@ -1,6 +1,6 @@
 /** A thread that packs one backup, so that digests and checks do not hold up the gateway. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { toWire } from '../errors.ts'
+import { isFault, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
 import { pack } from './pack.ts'
 import type { Packed, PackJob } from './pack.ts'
@@ -9,6 +9,10 @@ export type PackAnswer = { packed: Packed } | { error: WireError; system?: strin
 
 const answer = await pack(workerData as PackJob).then(
 	(packed): PackAnswer => ({ packed }),
-	(error: unknown): PackAnswer => ({ error: toWire(error), system: (error as NodeJS.ErrnoException).code }),
+	(error: unknown): PackAnswer => ({
+		error: toWire(error),
+		// A fault has a code too, which is its own.
+		system: isFault(error) ? undefined : (error as NodeJS.ErrnoException).code,
+	}),
 )
 parentPort?.postMessage(answer)

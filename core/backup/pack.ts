@@ -11,6 +11,7 @@ import { keyNumber } from '../store/lmdb/tables.ts'
 import { collectFiles, openPlain } from './collect.ts'
 import type { Collected } from './collect.ts'
 import { writeEnvelope } from './envelope.ts'
+import { holdsVaultKey } from './keys.ts'
 import { databaseName, formatVersion, manifestName } from './manifest.ts'
 import type { Manifest, Member, StoreFacts } from './manifest.ts'
 import { mustHaveRoom } from './room.ts'
@@ -59,7 +60,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 		...about,
 		host: { platform: process.platform, arch: process.arch, node: process.version },
 		store,
-		includes_key: keys.length > 0,
+		includes_key: holdsVaultKey(keys),
 		left_out,
 		members,
 	}

@@ -182,7 +182,7 @@ function placementOf({ home, staging, aside, store, hasKey }: PlacementRequest):
 	const top = store.split(sep)[0] ?? dataFolder
 	const all = replaced.includes(top) ? replaced : [...replaced, store]
 	// A key that is there stays where the backup has none: it may be the right one.
-	const names = all.filter((name) => name !== 'keys' || hasKey)
+	const names = all.filter((name) => name !== 'keys' || hasKey || top === 'keys')
 	const moves = (source: string, target: string): Placement['into'] =>
 		names
 			.filter((name) => existsSync(join(source, name)))
@@ -191,9 +191,7 @@ function placementOf({ home, staging, aside, store, hasKey }: PlacementRequest):
 }
 
 function notesOn(home: string, { includes_key, left_out, members }: Manifest): string[] {
-	const notes = [
-		'tokens, grants and all else that was revoked or removed since the backup was made are in force again: look through svc tokens list and svc grants list, and revoke them once more',
-	]
+	const notes: string[] = []
 	if (!includes_key) {
 		notes.push(
 			`the backup holds no key of the vault: its secrets stay locked until the key is back, as ${join(home, 'keys', 'vault.key')} or in SVC_VAULT_KEY`,

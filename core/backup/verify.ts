@@ -1,14 +1,15 @@
 /** Reads a backup from its first byte to its last, and refuses one that is not exactly what its manifest says. */
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
 import { checkFile } from '../store/lmdb/check.ts'
 import { checkEnvelope, openEnvelope } from './envelope.ts'
 import { syncFolder } from './files.ts'
-import { damaged, databaseName, manifestName, maxManifestBytes, parseManifest } from './manifest.ts'
-import type { Manifest, Member } from './manifest.ts'
+import { damaged, databaseName, manifestName, maxManifestBytes, parseHead, parseManifest } from './manifest.ts'
+import type { Manifest, ManifestHead, Member } from './manifest.ts'
 import { mustHaveRoom } from './room.ts'
 import { readTar } from './tar.ts'
 import type { TarEntry } from './tar.ts'
@@ -41,7 +42,7 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 	const bytes = await readable(file, checkEnvelope(file, signal))
 	const entries = readTar(openEnvelope(file, signal))
 	try {
-		const manifest = await manifestOf(entries)
+		const manifest = parseManifest(await firstOf(entries))
 		await admit?.(manifest)
 		for (const member of manifest.members) {
 			const { value: entry } = await entries.next()
@@ -57,10 +58,19 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 }
 
 /** What a backup says of itself, without a look at the rest of it. */
-export async function readManifest(file: string): Promise<Manifest> {
+export function readManifest(file: string): Promise<Manifest> {
+	return readFirst(file, parseManifest)
+}
+
+/** The same, without the list of its members. */
+export function readHead(file: string): Promise<ManifestHead> {
+	return readFirst(file, parseHead)
+}
+
+async function readFirst<T>(file: string, parse: (bytes: Buffer) => T): Promise<T> {
 	const entries = readTar(openEnvelope(file))
 	try {
-		return await readable(file, manifestOf(entries))
+		return parse(await readable(file, firstOf(entries)))
 	} finally {
 		await entries.return(undefined)
 	}
@@ -98,12 +108,13 @@ export function sizeOf(members: Member[], which: (member: Member) => boolean = (
 	return members.filter(which).reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
-async function manifestOf(entries: AsyncGenerator<TarEntry>): Promise<Manifest> {
+/** The bytes of the manifest. */
+async function firstOf(entries: AsyncGenerator<TarEntry>): Promise<Buffer> {
 	const { value: first } = await entries.next()
 	if (first?.path !== manifestName || first.bytes > maxManifestBytes) throw damaged('it does not begin with a manifest')
 	const parts: Buffer[] = []
 	for await (const part of first.body) parts.push(part)
-	return parseManifest(Buffer.concat(parts))
+	return Buffer.concat(parts)
 }
 
 async function readMember({ body }: TarEntry, { path, sha256, executable }: Member, into?: string): Promise<void> {
@@ -112,9 +123,10 @@ async function readMember({ body }: TarEntry, { path, sha256, executable }: Memb
 		for await (const piece of body) digest.update(piece)
 	} else {
 		const target = join(into, path)
-		await mkdir(dirname(target), { recursive: true, mode: 0o700 })
-		// A name that is there already, also one that differs in case only where the disk does not care, is refused.
-		await using file = await open(target, 'wx', executable ? 0o700 : 0o600)
+		await using file = await create(target, executable ? 0o700 : 0o600).catch((error: NodeJS.ErrnoException) => {
+			if (!collisions.includes(error.code ?? '')) throw error
+			throw damaged(`"${path}" cannot be beside its other files`)
+		})
 		for await (const piece of body) {
 			digest.update(piece)
 			await file.writeFile(piece)
@@ -124,6 +136,14 @@ async function readMember({ body }: TarEntry, { path, sha256, executable }: Memb
 	}
 	if (digest.digest('hex') !== sha256) throw damaged(`"${path}" is not what was stored`)
 }
+
+/** A name that is there already, also one that differs in case only where the disk does not care, is refused. */
+async function create(target: string, mode: number): Promise<FileHandle> {
+	await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+	return open(target, 'wx', mode)
+}
+
+const collisions = ['EEXIST', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG']
 
 /** Says which file it was that could not be read. */
 async function readable<T>(file: string, reading: Promise<T>): Promise<T> {

@@ -58,7 +58,9 @@ export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSch
 	const removeOld = async (origin: string): Promise<void> => {
 		const { backups } = await list()
 		const scheduled = backups.filter((one) => one.trigger === 'schedule' && one.origin === origin)
-		for (const { id } of scheduled.slice(0, -config.keep)) await remove(id, 'retention')
+		// Made when the clock was ahead, they would count as the newest for long, and each new one would go at once.
+		const [ahead, past] = [scheduled.filter(isAhead), scheduled.filter((one) => !isAhead(one))]
+		for (const { id } of [...ahead, ...past].slice(0, -config.keep)) await remove(id, 'retention')
 	}
 
 	const scheduled = async (): Promise<void> => {
@@ -79,6 +81,10 @@ export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSch
 	// The signal has aborted by then: what is under way breaks off, and clears away what it had.
 	ctx.defer(() => underWay?.catch(() => {}), 'backup under way')
 	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
+}
+
+function isAhead({ created_at }: BackupInfo): boolean {
+	return Date.parse(created_at) > Date.now()
 }
 
 function eventOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo): Record<string, unknown> {

@@ -2,7 +2,17 @@
  * Where the master key comes from: the environment variable SVC_VAULT_KEY, else the systemd credential svc-vault-key,
  * else keys/vault.key in the home, which is made at the first start.
  */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+	closeSync,
+	existsSync,
+	fsyncSync,
+	openSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs'
 import type { KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { Fault, messageOf } from '../../core/errors.ts'
@@ -132,6 +142,8 @@ function parse(text: string, name: string): MasterKey {
 
 function readText(file: string): string | undefined {
 	try {
+		// Opening a pipe would wait for ever.
+		if (statSync(file).isFIFO()) throw new Error(`${file} is a pipe, not a file`)
 		return readFileSync(file, 'utf8')
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined

@@ -71,6 +71,7 @@ void t.test('with the gateway stopped, from the home itself, and back into a fre
 	t.equal(forced.code, 0, forced.err)
 	t.match(forced.out, /other\.before-restore-/)
 	t.match(forced.err, /runs that were under way/i)
+	t.match(forced.err, /revoked since then are in force again/)
 })
 
 void t.test('what is damaged, missing or not a home is said', async (t) => {

@@ -95,6 +95,16 @@ void t.test('names that lead elsewhere are refused', async (t) => {
 	)
 })
 
+void t.test('a file in the place of a folder is refused', async (t) => {
+	for (const paths of [
+		['plugins/a', 'plugins/a/b'],
+		['plugins/a/b', 'plugins/a'],
+	]) {
+		const parts = [...paths.map((path) => text(path)), database]
+		await refuses(t, paths.join(' '), forgedManifest(parts), parts, /damaged.*cannot be beside/)
+	}
+})
+
 void t.test('what is no plain file is refused', async (t) => {
 	for (const type of [
 		'SymbolicLink',

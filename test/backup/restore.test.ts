@@ -4,6 +4,7 @@ import { on, once } from 'node:events'
 import {
 	cpSync,
 	existsSync,
+	lchownSync,
 	mkdirSync,
 	readdirSync,
 	readFileSync,
@@ -15,6 +16,7 @@ import {
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { Test } from 'tap'
 import { readConfig } from '../../config/read.ts'
 import { isHalfPlaced, journalOf, finishRestore } from '../../core/backup/place.ts'
 import type { Placement } from '../../core/backup/place.ts'
@@ -153,6 +155,17 @@ void t.test('the database goes where the restored settings look for it', async (
 	t.equal((await recordsIn(home, 'deep/db')).length, 20)
 	t.notOk(existsSync(join(home, 'data')))
 
+	for (const path of ['data/deeper', 'keys', 'backups/db']) {
+		const odd = await smallBackup(join(folder, 'odd', path), {
+			files: { 'config/gateway.yaml': `store:\n  path: ${path}\n` },
+		})
+		const home = join(folder, 'odd', path, 'target')
+		write(home, { 'backups/note.txt': 'stays', 'data/data.mdb': 'old' })
+		await restore(home, { file: odd.file, force: true })
+		t.equal((await recordsIn(home, path)).length, 20, path)
+		t.ok(existsSync(join(home, 'backups/note.txt')), path)
+	}
+
 	const outside = await smallBackup(join(folder, 'h'), {
 		files: { 'config/gateway.yaml': 'store:\n  path: /srv/elsewhere\n' },
 	})
@@ -181,6 +194,54 @@ void t.test('a home that is the root of a disk, as the volume of a container, is
 	t.equal(dirname(aside ?? ''), home, 'what was there is kept on the disk')
 	t.ok(existsSync(join(aside ?? '', 'data/data.mdb')))
 	t.equal((await recordsIn(home)).length, 20)
+})
+
+/** Skips the test where this user may not mount. */
+function mounted(t: Test, at: string, ...how: string[]): boolean {
+	if (spawnSync('mount', [...how, at]).status !== 0) {
+		t.comment('cannot mount')
+		return false
+	}
+	t.teardown(() => spawnSync('umount', [at]))
+	return true
+}
+
+void t.test('a home with a disk mounted inside of it is refused, and stays as it was', async (t) => {
+	const home = join(folder, 'parted', 'home')
+	write(home, oldFiles)
+	const data = join(home, 'data')
+	if (!mounted(t, data, '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs')) return
+	write(data, { 'data.mdb': 'old' })
+	await t.rejects(restore(home, { force: true }), {
+		code: 'unavailable',
+		message: /as it was.*data lies on a disk of its own/,
+	})
+	t.strictSame(filesIn(home), oldFiles)
+	t.notOk(isHalfPlaced(home))
+	t.strictSame(readdirSync(join(folder, 'parted')), ['home'], 'nothing lies beside it')
+})
+
+void t.test('a home that is mounted from elsewhere on the same disk is restored', async (t) => {
+	const [home, source] = [join(folder, 'bound', 'home'), join(folder, 'bound', 'source')]
+	mkdirSync(home, { recursive: true })
+	mkdirSync(source)
+	if (!mounted(t, home, '--bind', source)) return
+	await restore(home)
+	const { aside } = await restore(home, { force: true })
+	t.equal(dirname(aside ?? ''), home)
+	t.equal((await recordsIn(home)).length, 20)
+})
+
+void t.test('root gives what it restores to the user whose home it is', async (t) => {
+	if (process.getuid?.() !== 0) return t.comment('not root')
+	const home = join(folder, 'owned')
+	write(home, { 'config/gateway.yaml': '{}\n', 'data/data.mdb': 'old' })
+	for (const path of ['.', 'config', 'config/gateway.yaml', 'data', 'data/data.mdb'])
+		lchownSync(join(home, path), 4321, 4321)
+	const { aside } = await restore(home, { force: true })
+	for (const root of [home, aside ?? ''])
+		for (const name of ['.', ...readdirSync(root, { recursive: true, encoding: 'utf8' })])
+			t.equal(statSync(join(root, name)).uid, 4321, join(root, name))
 })
 
 void t.test('a restore that stopped after any of its moves is brought to its end', async (t) => {

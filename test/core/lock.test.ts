@@ -6,7 +6,7 @@ import net from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { lockHome } from '../../core/lock.ts'
+import { holderOf, lockHome } from '../../core/lock.ts'
 
 /** Short, since the path of a local socket may not be long. */
 function makeShortHome(t: Test): string {
@@ -84,4 +84,30 @@ void t.test('a home with a long path can be locked too', async (t) => {
 	const lock = await lockHome(home)
 	await t.rejects(lockHome(home), { code: 'home_in_use' })
 	await lock[Symbol.asyncDispose]()
+})
+
+void t.test('of whoever listens there without being a gateway nothing is believed or kept', async (t) => {
+	for (const answer of ['1; rm -rf ~\n', '\x1b[2J', 'x'.repeat(100_000), '']) {
+		const home = makeShortHome(t)
+		const server = net.createServer((socket) => socket.on('error', () => {}).end(answer))
+		await once(server.listen(join(home, 'run', 'gateway.lock')), 'listening')
+		t.equal(await holderOf(home), 'unknown', answer.slice(0, 20))
+		server.close()
+	}
+})
+
+void t.test('one that never comes to its end does not hold up whoever asks', async (t) => {
+	const home = makeShortHome(t)
+	const sockets = new Set<net.Socket>()
+	const server = net.createServer((socket) => {
+		sockets.add(socket)
+		const drip = setInterval(() => socket.write('1'), 100)
+		socket.on('error', () => {}).on('close', () => clearInterval(drip))
+	})
+	await once(server.listen(join(home, 'run', 'gateway.lock')), 'listening')
+	t.teardown(() => {
+		for (const socket of sockets) socket.destroy()
+		server.close()
+	})
+	t.equal(await holderOf(home), 'unknown')
 })

@@ -25,7 +25,7 @@ export const backupChecks: Check[] = [
 				.map(({ file, message }) =>
 					warning(
 						`the backup ${file} cannot be read: ${message}`,
-						'take another one: svc backup; and remove that file',
+						'take another one: svc backup create; and remove that file',
 					),
 				)
 			const { schedule, timezone } = (await patient.config()).backups
@@ -46,14 +46,14 @@ export const backupChecks: Check[] = [
 					...bad,
 					note(
 						`no backup is younger than ${BACKUP_DAYS} days: ${last}`,
-						'take one: svc backup; or set backups.schedule in gateway.yaml',
+						'take one: svc backup create; or set backups.schedule in gateway.yaml',
 					),
 				]
 			return [
 				...bad,
 				warning(
 					`a backup was due at ${new Date(due).toISOString()}, and ${last}`,
-					'take one, which says what is in its way: svc backup; the gateway takes them only while it runs',
+					'take one, which says what is in its way: svc backup create; the gateway takes them only while it runs',
 				),
 			]
 		},

@@ -14,7 +14,8 @@ export const holderChecks: Check[] = [
 			const gateway = await patient.gateway()
 			if (!gateway) return ok('no gateway runs')
 			const { pid, url } = gateway
-			const todo = `wait a moment; where that does not help, end it (kill ${pid}) and start it again: svc start`
+			const end = pid === 'unknown' ? 'end it' : `end it (kill ${pid})`
+			const todo = `wait a moment; where that does not help, ${end} and start it again: svc start`
 			if (url === null)
 				return warning(
 					`process ${pid} holds the home and does not say where it listens: it is starting or ending`,

@@ -1,6 +1,6 @@
 /** The home folder: whose files it holds, whether they can be written, and what they lie on. */
 import { constants } from 'node:fs'
-import { access, readdir, statfs } from 'node:fs/promises'
+import { access, readdir, realpath, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
@@ -11,7 +11,7 @@ export const homeChecks: Check[] = [
 		id: 'home.owner',
 		about: 'whose files they are',
 		async run({ home }) {
-			const owner = (await look(home))?.uid
+			const owner = (await look(await realpath(home).catch(() => home)))?.uid
 			const self = process.getuid?.()
 			if (owner === undefined || self === undefined) return []
 			if (owner !== self)

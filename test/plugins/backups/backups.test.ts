@@ -1,4 +1,6 @@
 /** Backups over HTTP: taking, listing, removing, their schedule and what keeps one from being made. */
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import {
 	existsSync,
 	mkdirSync,
@@ -21,7 +23,7 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { openBackups } from '../../../plugins/backups/backups.ts'
 import type { BackupSettings } from '../../../plugins/backups/contract.ts'
 import { takeOnSchedule } from '../../../plugins/backups/schedule.ts'
-import { folderFor, write } from '../../backup/support.ts'
+import { folderFor, forge, forgedManifest, write } from '../../backup/support.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
@@ -242,6 +244,68 @@ void t.test('retention removes the oldest scheduled ones of this home, and nothi
 	t.ok(readdirSync(folder).every((name) => name.startsWith('svc-backup-')))
 })
 
+void t.test('one that was made while the clock was ahead does not cost the new ones', async (t) => {
+	const { folder, ctx } = await service(t)
+	let take: (() => Promise<void>) | undefined
+	const backups = openBackups(ctx, (_settings, handle) => {
+		take = handle
+		return { next: () => null, stop: () => {} }
+	})
+	const id = '20990101T000000000Z'
+	const about = { id, created_at: '2099-01-01T00:00:00.000Z', trigger: 'schedule' } as const
+	mkdirSync(folder)
+	const ahead = forgedManifest([], { ...about, origin: originOf(ctx.gateway.home) })
+	await forge(join(folder, `svc-backup-${id}.tar.gz`), ahead, [])
+	await take?.()
+	const { backups: left } = await backups.list()
+	t.equal(left.length, 1)
+	t.ok(Date.parse(left[0]?.created_at ?? '') <= Date.now())
+})
+
+void t.test('a home is the same one under another name of the machine', async (t) => {
+	const { ctx } = await service(t)
+	const before = originOf(ctx.gateway.home)
+	t.equal(originOf(ctx.gateway.home), before)
+	const other = folderFor(t)
+	t.not(originOf(other), before)
+	t.equal(statSync(join(other, 'run/backup-origin')).mode & 0o777, 0o600)
+})
+
+void t.test('a pipe in the folder holds nobody up', { skip: process.platform === 'win32' }, async (t) => {
+	const { backups, folder } = await service(t)
+	mkdirSync(folder)
+	const ids = Array.from({ length: 8 }, (_, n) => `2020010${n}T000000000Z`)
+	for (const id of ids) spawnSync('mkfifo', [join(folder, `svc-backup-${id}.tar.gz`)])
+	const { unreadable } = await backups.list()
+	t.strictSame(
+		unreadable.map(({ id }) => id),
+		ids,
+	)
+	t.match(unreadable[0]?.message, /no plain file/)
+})
+
+void t.test('no link brings a key along that stays behind, and other files in keys/ are no key', async (t) => {
+	const { ctx } = await service(t)
+	const { home } = ctx.gateway
+	write(home, { 'keys/vault.key': 'key', 'skills/a.md': 'a', 'plugins/b/b.js': 'b' })
+	symlinkSync('../keys/vault.key', join(home, 'skills/link'))
+	symlinkSync('../data/data.mdb', join(home, 'skills/base'))
+	symlinkSync('../plugins/b/b.js', join(home, 'skills/b.js'))
+	const bare = openBackups({ ...ctx, config: { ...ctx.config, include_key: false } })
+	const made = await bare.create('request')
+	const { members } = await readManifest(made.file)
+	t.strictSame(members.map(({ path }) => path).toSorted(), [
+		'config/gateway.yaml',
+		'data/data.mdb',
+		'plugins/b/b.js',
+		'skills/a.md',
+		'skills/b.js',
+	])
+	t.match(made.left_out.toSorted(), [/^skills\/base: a link/, /^skills\/link: a link/])
+	renameSync(join(home, 'keys/vault.key'), join(home, 'keys/README'))
+	t.equal((await openBackups(ctx).create('request')).includes_key, false)
+})
+
 void t.test('a scheduled one that fails is shown as trouble until the next goes well', async (t) => {
 	const { troubles, folder, ctx, said } = await service(t)
 	let take: (() => Promise<void>) | undefined
@@ -324,6 +388,24 @@ void t.test('without room nothing is begun', async (t) => {
 	})
 	t.strictSame(readdirSync(folder), [])
 	t.equal(said.at(-1)?.type, 'backup.failed')
+})
+
+void t.test('a disk that becomes full meanwhile is said, and nothing is left on it', async (t) => {
+	const { ctx } = await service(t)
+	const folder = folderFor(t)
+	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', folder]).status !== 0)
+		return t.comment('cannot mount')
+	t.teardown(() => spawnSync('umount', [folder]))
+	const snapshots = { size: () => 0, take: (to: string) => ctx.snapshots.take(to) }
+	write(ctx.gateway.home, { 'skills/large.bin': randomBytes(200_000) })
+	for (const fill of [0, 250_000]) {
+		write(folder, { filler: Buffer.alloc(fill) })
+		const config = { ...ctx.config, folder, min_free_mib: -64 }
+		const backups = openBackups({ ...ctx, snapshots, config } as Parts)
+		await t.rejects(backups.create('request'), { code: 'storage_full' }, String(fill))
+		t.strictSame(readdirSync(folder), ['filler'])
+	}
+	await ctx.snapshots.take(folderFor(t))
 })
 
 void t.test('what is under way when the plugin stops breaks off, and leaves nothing', async (t) => {
