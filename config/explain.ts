@@ -87,7 +87,8 @@ function step(schema: JsonSchema, name: string): { schema: JsonSchema; isOwn: bo
 
 function merged(schemas: JsonSchema[]): JsonSchema {
 	const [first = {}] = schemas
-	return schemas.length === 1 ? first : { description: describe(first), anyOf: schemas }
+	const description = [...new Set(schemas.map(describe))].join(' Or: ')
+	return schemas.length === 1 ? first : { description, anyOf: schemas }
 }
 
 function unknown(path: readonly string[], parent: JsonSchema): Fault {

@@ -12,9 +12,27 @@ export default definePlugin<EventSettings>({
 	config: (joi) =>
 		joi.object<EventSettings>({
 			retention_days: joi.number().integer().min(1).max(3650).default(30),
-			max_streams: joi.number().integer().min(1).max(20_000).default(10_000),
-			heartbeat_s: joi.number().integer().min(1).max(60).default(15),
-			stall_timeout_s: joi.number().integer().min(1).max(300).default(30),
+			max_streams: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(20_000)
+				.default(10_000)
+				.description('Event streams that may be open at the same time; the next one gets 503. Default 10000.'),
+			heartbeat_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(60)
+				.default(15)
+				.description('Seconds without an event after which a stream gets a comment. Default 15.'),
+			stall_timeout_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(300)
+				.default(30)
+				.description('Seconds for which a client may take nothing before its stream is cut. Default 30.'),
 		}),
 	start(ctx): Events {
 		const streams = new Streams(ctx)

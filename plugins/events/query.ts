@@ -16,7 +16,7 @@ const oneType = String.raw`(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*(?:\.\*)?|\*)`
 const types = new RegExp(`^${oneType}(?:,${oneType}){0,${TYPES_LIMIT - 1}}$`)
 
 export const filterKeys: Record<keyof FilterQuery, Schema> = {
-	agent_id: Joi.string().pattern(name).message(nameRule).description('Events of this agent.'),
+	agent_id: Joi.string().pattern(name).message(nameRule).description('Events of this agent.').example('ada'),
 	run_id: Joi.string().pattern(name).message(nameRule).description('Events of this run.'),
 	event_type: Joi.string()
 		.max(4096)
@@ -24,10 +24,23 @@ export const filterKeys: Record<keyof FilterQuery, Schema> = {
 		.message(
 			`{#label} must be a type such as message.assistant, a family such as message.*, or at most ${TYPES_LIMIT} of them with commas between`,
 		)
-		.description('A type, a family such as `message.*`, or a list of them with commas.'),
+		.description('A type, a family such as `message.*`, or a list of them with commas.')
+		.example('run.*,message.*'),
 }
 
 export const cursor: Joi.StringSchema = Joi.string().max(128)
+
+const shownEvent = {
+	event_id: '0197a4c2-64e3-7154-8f99-d40516273849',
+	timestamp: '2026-11-02T09:30:00.000Z',
+	agent_id: 'ada',
+	run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+	sequence: 4,
+	event_type: 'message.assistant',
+	payload: { content: 'Three books are due today.' },
+}
+/** What a client of the stream reads. */
+export const frame = `retry: 3000\n\nid: 1042\ndata: ${JSON.stringify(shownEvent)}\n\n`
 
 export const event: Joi.ObjectSchema = Joi.object({
 	event_id: Joi.string().guid().required(),
@@ -37,7 +50,9 @@ export const event: Joi.ObjectSchema = Joi.object({
 	sequence: Joi.number().integer().min(0).required().description('Rises within a run; 0 outside of one.'),
 	event_type: Joi.string().required(),
 	payload: Joi.object().unknown().required(),
-}).id('Event')
+})
+	.id('Event')
+	.example(shownEvent)
 
 /** `*` in the list of types is the same as no list. */
 export function toFilter({ agent_id, run_id, event_type }: FilterQuery): LiveFilter {

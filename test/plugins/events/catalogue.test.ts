@@ -1,5 +1,8 @@
 import t from 'tap'
+import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { catalogue } from '../../../plugins/events/catalogue.ts'
+import { differences } from '../../support/documented.ts'
+import { startGateway } from '../../support/gateway.ts'
 
 /** As the specification lists them. */
 const specified = `
@@ -33,6 +36,7 @@ const decided = `
 	token.created token.revoked
 	plugin.started plugin.stopped plugin.reloaded plugin.failed
 	config.reloaded config.rejected
+	backup.created backup.failed backup.removed
 	gateway.started gateway.stopping`
 
 void t.test('the catalogue has every type that is specified or decided, and no other', async (t) => {
@@ -41,6 +45,33 @@ void t.test('the catalogue has every type that is specified or decided, and no o
 })
 
 void t.test('each type is told in one sentence', async (t) => {
-	for (const [type, tells] of Object.entries(catalogue)) t.match(tells, /^[A-Z][^\n]{10,120}\.$/, type)
-	t.equal(new Set(Object.values(catalogue)).size, Object.keys(catalogue).length)
+	const sentences = Object.entries(catalogue).map(([type, { tells }]) => {
+		t.match(tells, /^[A-Z][^\n]{10,120}\.$/, type)
+		return tells
+	})
+	t.equal(new Set(sentences).size, sentences.length)
+})
+
+void t.test('each field of a payload is told in one sentence', async (t) => {
+	for (const [type, { payload }] of Object.entries(catalogue))
+		for (const [field, tells] of Object.entries(payload)) {
+			t.match(field, /^[a-z_]+\??$/, `${type} ${field}`)
+			t.match(tells, /^[A-Z`][^\n|]{3,170}\.$/, `${type} ${field}`)
+		}
+})
+
+void t.test('what differs from the catalogue is found', async (t) => {
+	t.strictSame(differences({ event_type: 'run.stopped', payload: {} }), [])
+	t.strictSame(differences({ event_type: 'clock.ticked', payload: { of: 'a plugin' } }), [])
+	t.match(differences({ event_type: 'run.vanished', payload: {} }), [/run\.vanished is not in the catalogue/])
+	t.match(differences({ event_type: 'run.queued', payload: { conversation: 'c', place: 2 } }), [/the field "place"/])
+	t.match(differences({ event_type: 'run.queued', payload: {} }), [/has no "conversation"/])
+})
+
+void t.test('what a gateway tells of its start is as the catalogue says', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request('GET', '/v1/audit?limit=500')
+	t.ok(body.events.some(({ event_type }: EventEnvelope) => event_type === 'gateway.started'))
+	for (const event of body.events) t.strictSame(differences(event), [])
 })

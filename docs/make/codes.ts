@@ -1,0 +1,41 @@
+/** Tables of docs/http-api.md that follow from the code: error codes by status, and scopes with what they open. */
+import { statusOf } from '../../core/errors.ts'
+import { scopes } from '../../plugins/auth/scopes.ts'
+import { code, table } from './markdown.ts'
+
+/** What callers make of a status. */
+const meanings: Record<number, string> = {
+	400: 'The request is wrong; `errors` names the fields.',
+	401: 'No token, or one that is unknown, revoked or expired; or a wrong signature.',
+	403: 'The token lacks the scope that the message names, or the agent the grant.',
+	404: 'There is no such thing.',
+	405: 'The path exists, for other methods.',
+	409: 'It exists already, or its state does not allow it.',
+	413: 'Too large.',
+	415: 'Send `application/json`.',
+	429: 'Too much at once; `Retry-After` says when to come again.',
+	500: "A fault of the gateway's own; its log says more.",
+	502: 'Something outside failed: a model, a server, a program.',
+	503: 'Not now; nothing was changed.',
+	504: 'Something outside took too long.',
+	507: 'The disk is full; nothing was changed.',
+}
+
+export function codesTable(): string {
+	const byStatus = Map.groupBy(Object.entries(statusOf), ([, status]) => status)
+	const rows = [...byStatus]
+		.toSorted(([a], [b]) => a - b)
+		.map(([status, codes]) => {
+			const meaning = meanings[status]
+			if (meaning === undefined) throw new Error(`docs/make/codes.ts does not say what ${status} means`)
+			return [String(status), codes.map(([name]) => code(name)).join(', '), meaning]
+		})
+	return table(['Status', 'Codes', ''], rows)
+}
+
+export function scopesTable(): string {
+	return table(
+		['Scope', ''],
+		Object.entries(scopes).map(([scope, opens]) => [code(scope), `${opens}.`]),
+	)
+}

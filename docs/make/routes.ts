@@ -1,0 +1,30 @@
+/** The table of routes in docs/http-api.md, from docs/openapi.json. */
+import { code, table } from './markdown.ts'
+
+interface Document {
+	tags: { name: string; description?: string }[]
+	paths: Record<string, Record<string, Operation>>
+}
+
+interface Operation {
+	summary?: string
+	tags: string[]
+	'x-scope'?: string | string[]
+}
+
+export function routesTable({ paths, tags }: Document): string {
+	const rows = Object.entries(paths).flatMap(([path, { servers: _elsewhere, ...methods }]) =>
+		Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+	)
+	const parts = tags.flatMap(({ name, description }) => {
+		const own = rows.filter(({ operation }) => operation.tags[0] === name)
+		if (own.length === 0) return []
+		const lines = own.map(({ method, path, operation }) => [
+			code(`${method} ${path}`),
+			[operation['x-scope'] ?? []].flat().map(code).join(' or ') || 'none',
+			operation.summary ?? '',
+		])
+		return [`### ${name}\n\n${description ?? ''}\n\n${table(['', 'Scope', ''], lines)}`]
+	})
+	return parts.join('\n\n')
+}

@@ -1,0 +1,207 @@
+/** The files of docs/deploy, and what the pages for operators list: all of it must be what there is. */
+import { spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { parse } from 'yaml'
+import { checksOf } from '../../core/doctor/catalogue.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { root } from './pages.ts'
+
+const READY_MS = 20_000
+const PROGRAM = '/opt/svc-gateway/'
+const folder = fileURLToPath(root)
+const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
+const unit = read('docs/deploy/svc-gateway.service')
+
+void t.test('the unit starts a gateway with its variables and its credential, and ends it', async (t) => {
+	const place = temporary(t)
+	const credentials = join(place, 'credentials')
+	mkdirSync(credentials)
+	const [name = ''] = valueOf('LoadCredential').split(':')
+	writeFileSync(join(credentials, name), randomBytes(32).toString('base64'), { mode: 0o600 })
+	const [file = '', ...args] = valueOf('ExecStart').split(' ')
+	const node = file.replace(PROGRAM, '')
+	t.equal(node, 'node_modules/.bin/node')
+	const folders = { '/var/lib/svc-gateway': join(place, 'state'), '/var/cache/svc-gateway': join(place, 'cache') }
+	const variables = valuesOf('Environment').map((text) => {
+		const [variable = '', path = ''] = text.split('=')
+		return [variable, folders[path as keyof typeof folders]]
+	})
+	t.strictSame(
+		variables.map(([variable]) => variable),
+		['SVC_HOME', 'NODE_COMPILE_CACHE'],
+	)
+	// The packages bring Node along for the platforms that have a unit.
+	const child = spawn(existsSync(join(folder, node)) ? join(folder, node) : process.execPath, args, {
+		cwd: folder,
+		stdio: ['ignore', 'ignore', 'pipe'],
+		env: {
+			...Object.fromEntries(variables),
+			CREDENTIALS_DIRECTORY: credentials,
+			SVC_PORT: '0',
+			SVC_LEGACY_PORT: '0',
+			SVC_LOG_LEVEL: 'info',
+		},
+	})
+	const exited = once(child, 'exit')
+	t.teardown(() => void child.kill('SIGKILL'))
+	let log = ''
+	const heard = (wanted: RegExp): Promise<void> =>
+		new Promise((resolve, reject) => {
+			const late = setTimeout(() => reject(new Error(`${String(wanted)} was not logged:\n${log}`)), READY_MS)
+			const look = (data: Buffer | string): void => {
+				log += data.toString()
+				if (!wanted.test(log)) return
+				clearTimeout(late)
+				child.stderr.off('data', look)
+				resolve()
+			}
+			child.stderr.on('data', look)
+			look('')
+		})
+	await heard(/no token was created yet/)
+	const announced = join(folders['/var/lib/svc-gateway'], 'run/gateway.json')
+	for (const end = Date.now() + READY_MS; !existsSync(announced) && Date.now() < end;)
+		await new Promise((resolve) => setTimeout(resolve, 10))
+	const { url } = JSON.parse(readFileSync(announced, 'utf8')) as { url: string }
+	const secret = await send(`${url}/v1/vault/secrets`, 'POST', { body: { name: 'KEY', value: 'a secret value' } })
+	t.equal(secret.status, 201)
+	t.notOk(existsSync(join(folders['/var/lib/svc-gateway'], 'keys/vault.key')), 'the key is the credential')
+
+	t.equal(valueOf('ExecReload'), '/bin/kill -HUP $MAINPID')
+	writeFileSync(join(folders['/var/lib/svc-gateway'], 'config/gateway.yaml'), 'runs: {max_waiting: 7}\n')
+	child.kill('SIGHUP')
+	child.kill('SIGTERM')
+	t.strictSame(await exited, [0, null])
+})
+
+void t.test('systemd takes the unit', { skip: !has('systemd-analyze') }, async (t) => {
+	const file = join(temporary(t), 'svc-gateway.service')
+	// It looks for the program, and finds this one.
+	const here = unit.replace('/opt/svc-gateway/node_modules/.bin/node', process.execPath)
+	writeFileSync(file, here)
+	const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' })
+	t.equal(status, 0)
+	t.notMatch(stderr, 'svc-gateway.service:')
+	const rated = spawnSync('systemd-analyze', ['security', '--offline=true', file], { encoding: 'utf8' })
+	const level = /Overall exposure level for \S+: ([\d.]+)/.exec(rated.stdout)?.[1]
+	if (level === undefined) return t.comment('this systemd cannot rate a file')
+	t.ok(Number(level) < 2.5, `rated ${level}`)
+})
+
+void t.test('the image has what the gateway needs', async (t) => {
+	const lines = read('docs/deploy/Containerfile').replaceAll('\\\n', ' ').split('\n')
+	const copied = lines.filter((line) => /^COPY (?!--from)/.test(line)).flatMap((line) => line.split(/\s+/).slice(1, -1))
+	for (const file of copied) t.ok(existsSync(join(folder, file)), file)
+	const needed = ['config', 'core', 'plugins', 'sandbox', 'package.json', 'package-lock.json', '.npmrc', 'LICENSE']
+	t.strictSame(
+		needed.filter((file) => !copied.includes(file)),
+		[],
+	)
+	const command = JSON.parse(lines.find((line) => line.startsWith('CMD '))?.slice(4) ?? '') as string[]
+	t.equal(command.join(' '), valueOf('ExecStart').replace(/^\S+\/node /, 'node '), 'it starts as the unit does')
+
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const [, check = ''] = lines.join('\n').match(/HEALTHCHECK .*?CMD (\[.*\])/) ?? []
+	const [, ...args] = JSON.parse(check) as string[]
+	const health = (at: string): Promise<unknown[]> =>
+		once(
+			spawn(
+				process.execPath,
+				args.map((text) => text.replace('http://127.0.0.1:3000', at)),
+			),
+			'exit',
+		)
+	t.strictSame(await health(gateway.url), [0, null])
+	t.strictSame(await health('http://127.0.0.1:1'), [1, null])
+})
+
+void t.test('compose.yaml names files, secrets and volumes that there are', async (t) => {
+	const compose = parse(read('docs/deploy/compose.yaml')) as Compose
+	const { build, secrets = [] } = compose.services.gateway ?? {}
+	t.ok(existsSync(join(folder, 'docs/deploy', build?.context ?? '', build?.dockerfile ?? '')))
+	t.strictSame(secrets, Object.keys(compose.secrets))
+	t.strictSame(secrets, [valueOf('LoadCredential').split(':')[0]], 'the name that the gateway looks for')
+	for (const { volumes = [] } of Object.values(compose.services)) {
+		for (const [from = ''] of volumes.map((text) => text.split(':'))) {
+			if (from.startsWith('.')) t.ok(existsSync(normalize(join(folder, 'docs/deploy', from))), from)
+			else t.ok(from in compose.volumes, from)
+		}
+	}
+})
+
+void t.test('Prometheus takes its files', { skip: !has('promtool') }, async (t) => {
+	const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', 'prometheus.yml'], {
+		cwd: join(folder, 'docs/deploy'),
+		encoding: 'utf8',
+	})
+	t.equal(status, 0, { stdout, stderr })
+})
+
+void t.test('metrics.md has all metrics, and alerts are about what there is', async (t) => {
+	// Nobody listens there; the numbers of tracing are there all the same.
+	const gateway = await startGateway({ config: 'tracing: {endpoint: "http://127.0.0.1:1"}\n' })
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request<string>('GET', '/metrics')
+	const there = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
+	if (process.platform !== 'linux') for (const name of ['process_open_fds', 'process_max_fds']) there.add(name)
+	const page = read('docs/metrics.md')
+	const metric = /\b(?:svc|process|nodejs)_[a-z0-9_]+[a-z0-9]\b/g
+	const named = new Set(page.match(metric))
+	t.strictSame([...there.difference(named)], [], 'in the page')
+	const rules = read('docs/deploy/alerts.yml')
+	const used = [...named, ...(rules.match(metric) ?? []), ...(read('docs/operating.md').match(metric) ?? [])]
+	t.strictSame(
+		used.map((name) => name.replace(/_bucket$/, '')).filter((name) => !there.has(name)),
+		[],
+		'no other ones',
+	)
+	const { groups } = parse(rules) as { groups: { rules: { alert: string }[] }[] }
+	const alerts = groups.flatMap((group) => group.rules.map(({ alert }) => alert))
+	const explained = page
+		.slice(page.indexOf('### Alerts'), page.indexOf('## Tracing'))
+		.split('\n')
+		.filter((line) => /^\| [A-Z][A-Za-z, ]* \| [^|]{20,}/.test(line))
+		.flatMap((line) => (line.split('|')[1] ?? '').split(',').map((name) => name.trim()))
+	t.strictSame(explained.toSorted(), alerts.toSorted())
+})
+
+void t.test('troubleshooting.md has all checks of the doctor', async (t) => {
+	const rows = [...read('docs/troubleshooting.md').matchAll(/^\| `([a-z.-]+)` \| [^|]{10,} \| [^|]{8,} \|$/gm)]
+	t.strictSame(
+		rows.map(([, id]) => id),
+		(await checksOf()).map(({ id }) => id),
+	)
+})
+
+interface Compose {
+	services: Record<string, { build?: { context: string; dockerfile: string }; secrets?: string[]; volumes?: string[] }>
+	secrets: Record<string, { file: string }>
+	volumes: Record<string, unknown>
+}
+
+/** Of one line of the unit. */
+function valueOf(key: string): string {
+	return valuesOf(key)[0] ?? ''
+}
+
+function valuesOf(key: string): string[] {
+	return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value = '']) => value)
+}
+
+function has(program: string): boolean {
+	return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
+}
+
+function temporary(t: Test): string {
+	const path = mkdtempSync(join(tmpdir(), 'svc-deploy-'))
+	t.teardown(() => rmSync(path, { recursive: true, force: true }))
+	return path
+}

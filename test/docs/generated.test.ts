@@ -1,0 +1,55 @@
+/** Are the pages that follow from the code as the code has it, and do they name all that there is? */
+import t from 'tap'
+import { allKeys } from '../../config/explain.ts'
+import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
+import { generatedPages, pageAt } from '../../docs/make.ts'
+import { catalogue } from '../../plugins/events/catalogue.ts'
+import { inlineOf, problemIn } from './svc-words.ts'
+import { blocksOf } from './page.ts'
+import { pages, root } from './pages.ts'
+
+void t.test('generated pages are current', async (t) => {
+	for (const [name, text] of Object.entries(await generatedPages()))
+		t.ok(pageAt(name) === text, `docs/${name} is not current; write it anew: npm run docs`)
+})
+
+void t.test('every setting has its line', async (t) => {
+	const page = pageAt('configuration.md')
+	for (const key of allKeys()) t.ok(page.includes(`| \`${key}\` |`), key)
+})
+
+void t.test('every type of event has its heading', async (t) => {
+	const page = pageAt('events.md')
+	for (const type of Object.keys(catalogue)) t.ok(page.includes(`### ${type}\n`), type)
+})
+
+void t.test('every command of svc has its place', async (t) => {
+	const page = pageAt('command-line.md')
+	for (const command of (await wholeProgram()).commands) {
+		t.ok(page.includes(`### svc ${command.name()}\n`), command.name())
+		for (const inner of subcommandsOf(command))
+			t.ok(page.includes(`\n  ${inner.name()} `), `${command.name()} ${inner.name()}`)
+	}
+})
+
+void t.test('commands that are named in a text, or in the help, are right', async (t) => {
+	const program = await wholeProgram()
+	let found = 0
+	for (const page of pages) {
+		const text = new URL(page, root)
+		for (const { line, said, text: help } of blocksOf(text)) {
+			if (said.of !== 'help') continue
+			const [, examples = ''] = help.split(/^Examples:$/m)
+			for (const words of examples.split('\n').map((one) => one.replace(/ {3,}\S.*$/, ''))) {
+				if (!/\bsvc /.test(words)) continue
+				found++
+				t.equal(problemIn(words, program), '', `${page}:${line}: ${words}`)
+			}
+		}
+		for (const words of inlineOf(text)) {
+			found++
+			t.equal(problemIn(words, program), '', `${page}: ${words}`)
+		}
+	}
+	t.ok(found > 100, `${found} commands`)
+})

@@ -1,0 +1,116 @@
+/** Where a page is followed: a gateway that is there already, or the one that the page itself starts. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, sep } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { startGateway } from '../support/gateway.ts'
+import type { Done } from './reader.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const WAIT_MS = 30_000
+const LOOK_MS = 50
+
+export interface Place {
+	readonly url: string
+	readonly legacyUrl: string
+	readonly home: string
+	/** `npm start`: settles once the gateway is ready. */
+	start(env: NodeJS.ProcessEnv): Promise<Done>
+	/** Makes a change of a file, unless that fails; settles once the gateway has taken it over. */
+	changed(file: string, change: () => Promise<Done>): Promise<Done>
+	stop(): Promise<void>
+}
+
+/** In this process, which is quick. */
+export async function gatewayHere(): Promise<Place> {
+	const tools = mkdtempSync(join(tmpdir(), 'svc-docs-tools-'))
+	// What `npx` would download is here already.
+	const served = join(root, 'node_modules/@modelcontextprotocol/server-filesystem/dist/index.js')
+	writeFileSync(join(tools, 'npx'), `#!/bin/sh\nshift 2\nexec ${process.execPath} ${served} "$@"\n`, { mode: 0o755 })
+	const gateway = await startGateway({ env: { PATH: `${tools}:${process.env.PATH}` } })
+	const { gateway: inner } = gateway.running
+	return {
+		url: gateway.url,
+		legacyUrl: inner.status.url('legacy') ?? '',
+		home: gateway.home,
+		start: () => Promise.resolve({ code: 1, output: 'this page is read with a gateway that runs already' }),
+		async changed(_file, change) {
+			const done = await change()
+			if (done.code === 0) await inner.reload()
+			return done
+		},
+		async stop() {
+			await gateway.stop()
+			rmSync(tools, { recursive: true, force: true })
+		},
+	}
+}
+
+/** By `npm start`, in a clone, on a home that is not there yet. */
+export function gatewayToStart(): Place {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-docs-home-'))
+	const home = join(folder, '.svc')
+	let npm: ChildProcess | undefined
+	let at = { url: 'http://127.0.0.1:3000', legacy_url: 'http://127.0.0.1:17890' }
+	let output = ''
+
+	const generation = async (): Promise<unknown> =>
+		((await (await globalThis.fetch(`${at.url}/v1/health`)).json()) as { generation: number }).generation
+	return {
+		get url() {
+			return at.url
+		},
+		get legacyUrl() {
+			return at.legacy_url
+		},
+		home,
+		async start(env) {
+			const ports = { SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
+			npm = spawn('npm', ['start'], {
+				cwd: root,
+				env: { ...env, ...ports },
+				detached: true,
+				stdio: ['ignore', 'pipe', 'pipe'],
+			})
+			npm.on('error', (error) => (output += error.message))
+			for (const stream of [npm.stdout, npm.stderr]) stream?.on('data', (data: Buffer) => (output += data.toString()))
+			const file = join(home, 'run/gateway.json')
+			const isReady = await until(() => existsSync(file) || npm?.exitCode !== null)
+			if (!isReady || npm.exitCode !== null) return { code: npm.exitCode ?? 1, output }
+			at = JSON.parse(readFileSync(file, 'utf8')) as typeof at
+			return { code: 0, output }
+		},
+		async changed(file, change) {
+			const config = join(home, 'config/gateway.yaml')
+			const [plugin = ''] = file.startsWith(join(home, 'plugins') + sep)
+				? file.slice(join(home, 'plugins').length + 1).split(sep)
+				: []
+			const matters = file === config || (plugin !== '' && readFileSync(config, 'utf8').includes(`${plugin}:`))
+			const before = matters ? await generation() : undefined
+			const done = await change()
+			if (matters && done.code === 0 && !(await until(async () => (await generation()) !== before)))
+				throw new Error(`the gateway did not take over ${file}:\n${output}`)
+			return done
+		},
+		async stop() {
+			if (npm?.pid !== undefined && npm.exitCode === null) {
+				const ended = new Promise((resolve) => npm?.once('exit', resolve))
+				process.kill(-npm.pid, 'SIGTERM')
+				const late = setTimeout(() => process.kill(-(npm?.pid as number), 'SIGKILL'), WAIT_MS)
+				await ended
+				clearTimeout(late)
+				// npm may be gone before the gateway is, which gives its home back last.
+				await until(() => !existsSync(join(home, 'run/gateway.json')))
+			}
+			rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+		},
+	}
+}
+
+async function until(is: () => boolean | Promise<boolean>): Promise<boolean> {
+	for (const end = Date.now() + WAIT_MS; !(await is()); await delay(LOOK_MS)) if (Date.now() > end) return false
+	return true
+}
