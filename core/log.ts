@@ -62,8 +62,9 @@ function forReading({ time, level, msg, err, ...rest }: Record<string, unknown>)
 	)
 	const clock = String(time).slice(11, 19)
 	const stack = err && typeof err === 'object' && 'stack' in err ? `\n${String(err.stack)}` : ''
-	const text = escapeControls([msg, ...fields].join('  ')).replaceAll('\\x0a', '\n               ')
-	return `${clock} ${levels[String(level)] ?? level} ${text}${stack}\n`
+	// An error's message stands in its stack, and may be an outsider's words.
+	const text = escapeControls([msg, ...fields].join('  ') + stack).replaceAll('\\x0a', '\n               ')
+	return `${clock} ${levels[String(level)] ?? level} ${text}\n`
 }
 
 /** Text from outside must not move the cursor or forge a line on the operator's terminal. */

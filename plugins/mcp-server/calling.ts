@@ -5,7 +5,7 @@ import type { QuestionText } from '../../core/plugin.ts'
 import type { McpCall } from './call.ts'
 import type { Extra, Site } from './requests.ts'
 
-const ANSWER_CHARACTERS = 100 * 1024
+const ANSWER_BYTES = 100 * 1024
 const PROGRESS_CHARACTERS = 300
 
 /** `release` is called when the call has ended. */
@@ -35,7 +35,7 @@ export function callOf(
 		try {
 			const { action, content } = await extra.sendRequest(request, ElicitResultSchema, { timeout: limitMs, signal })
 			const answer = action === 'accept' ? content?.answer : undefined
-			return typeof answer === 'string' && answer.length <= ANSWER_CHARACTERS ? answer : null
+			return typeof answer === 'string' && Buffer.byteLength(answer) <= ANSWER_BYTES ? answer : null
 		} catch {
 			return null // it cannot ask after all, or nobody answered in time
 		}

@@ -30,8 +30,8 @@ export interface McpAnswer {
 
 export interface McpServer {
 	/**
-	 * Throws `not_found` for a session that there is not, or that is somebody else's; `invalid_request`, `rate_limited`, or
-	 * `unavailable` where there is no room for another session.
+	 * Throws `not_found` for a session that there is not, or that is somebody else's; `invalid_request`,
+	 * `payload_too_large`, `rate_limited`, or `unavailable` where there is no room for another session.
 	 */
 	handle(request: McpRequest): Promise<McpAnswer>
 	/** Sessions that are open. */

@@ -30,3 +30,8 @@ export function plainer(error: JSONRPCErrorResponse['error']): JSONRPCErrorRespo
 		message: `the params are wrong: ${error.message.slice(0, COMPLAINT_CHARACTERS)}`,
 	}
 }
+
+/** For the log. The SDK's complaints may end with the message that they are about, as JSON: somebody's answer, for one. */
+export function withoutContent(complaint: string): string {
+	return complaint.replace(/[[{].*$/s, '…').slice(0, COMPLAINT_CHARACTERS)
+}

@@ -33,6 +33,13 @@ export class Replay implements EventStore {
 		return this.#sent.find((one) => one.id === id)?.stream
 	}
 
+	/** The stream of this event where nothing more comes on it, since its request has been answered. */
+	endedStreamOf(id: string): string | undefined {
+		const stream = this.#sent.find((one) => one.id === id)?.stream
+		const last = this.#sent.findLast((one) => one.stream === stream)?.message
+		return last && ('result' in last || 'error' in last) ? stream : undefined
+	}
+
 	async replayEventsAfter(
 		id: string,
 		{ send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },

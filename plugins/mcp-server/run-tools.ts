@@ -64,8 +64,12 @@ const answerQuestion: McpTool = {
 	async run(ctx, args: { run_id: string; question_id: string; answer: string; wait: boolean }, call) {
 		const runs = ctx.use('runs')
 		const { run_id, question_id, answer } = args
-		const { agent, agent_uid } = await runs.get(run_id)
-		await runs.answer({ name: agent, uid: agent_uid }, question_id, answer)
+		const { run, asking } = await look(runs, run_id)
+		const agent = { name: run.agent, uid: run.agent_uid }
+		const open = (await runs.questions(agent)).find((one) => one.question_id === question_id)
+		if (open && open.run_id !== run_id && open.run_id !== asking?.run_id)
+			throw new Fault('conflict', `run ${run_id} does not ask that: the question is one of run ${open.run_id}`)
+		await runs.answer(agent, question_id, answer)
 		return outcomeOf(args.wait ? await follow(ctx, run_id, call) : await look(runs, run_id))
 	},
 }

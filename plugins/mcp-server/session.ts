@@ -7,7 +7,7 @@ import { newId, randomText } from '../../core/ids.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import type { McpAnswer, McpRequest } from './contract.ts'
-import { forTransport, plainer, requestIdIn } from './messages.ts'
+import { forTransport, plainer, requestIdIn, withoutContent } from './messages.ts'
 import { Replay } from './replay.ts'
 import { READS, answerRequests } from './requests.ts'
 
@@ -32,6 +32,7 @@ export class McpSession {
 	readonly #credentials: Credentials
 	readonly #hooks: SessionHooks
 	readonly #conversation = newId()
+	readonly #replay = new Replay()
 	readonly #server: Server
 	readonly #transport: WebStandardStreamableHTTPServerTransport
 	/** Requests of the client that have no response yet. */
@@ -55,7 +56,7 @@ export class McpSession {
 				this.#begun = true
 				hooks.begun()
 			},
-			eventStore: new Replay(),
+			eventStore: this.#replay,
 		})
 		this.#transport.onclose = () => this.#onClose()
 		this.#server = new Server(
@@ -71,7 +72,7 @@ export class McpSession {
 		)
 		// Its first request would have the id 0, which the SDK's clients cannot take back.
 		Reflect.set(this.#server, '_requestMessageId', 1)
-		this.#server.onerror = (error) => ctx.log.debug({ err: error }, 'an MCP client did something odd')
+		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client did something odd: ${withoutContent(message)}`)
 		answerRequests(this.#server, {
 			ctx,
 			isAllowed: (scope) => this.#isAllowed(scope),
@@ -113,6 +114,7 @@ export class McpSession {
 			const request = new Request('http://gateway.invalid/mcp', { method, headers: forTransport(headers) })
 			const response = await this.#transport.handleRequest(request, { parsedBody: body })
 			isRefused = !response.ok
+			if (method === 'GET' && response.ok) this.#endAnswered(headers['last-event-id'])
 			if (isRefused && id !== undefined) this.#open.delete(id)
 			return { response, closed }
 		} catch (error) {
@@ -172,6 +174,14 @@ export class McpSession {
 			if (!('method' in message) && message.id !== undefined) this.#open.delete(message.id)
 			await send('error' in message ? { ...message, error: plainer(message.error) } : message, options)
 		}
+	}
+
+	/** A stream that is taken up after its request was answered has nothing to wait for; the SDK would keep it open. */
+	#endAnswered(lastEventId: unknown): void {
+		const stream = typeof lastEventId === 'string' ? this.#replay.endedStreamOf(lastEventId) : undefined
+		if (stream === undefined) return
+		const streams = Reflect.get(this.#transport, '_streamMapping') as Map<string, { cleanup(): void }>
+		streams.get(stream)?.cleanup()
 	}
 
 	/**

@@ -3,6 +3,7 @@ import { Callers } from '../../core/callers.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
+import { isInitialize, refuseBulk } from './bulk.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import { loadSession } from './sdk.ts'
 import type { McpSession } from './session.ts'
@@ -30,6 +31,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 
 	async handle(request: McpRequest): Promise<McpAnswer> {
+		refuseBulk(request.body)
 		const id = request.headers['mcp-session-id']
 		if (typeof id === 'string') return this.#find(id, request.credentials).handle(request)
 		if (request.method === 'POST' && isInitialize(request.body)) return this.#open(request)
@@ -107,9 +109,4 @@ export class Sessions implements McpServer, AsyncDisposable {
 /** Who a session belongs to, and the first part of the names of its conversations. */
 function ownerOf({ token_id }: Credentials): string {
 	return token_id ?? 'local'
-}
-
-/** The SDK looks closer; it is not loaded for anything else. */
-function isInitialize(body: unknown): boolean {
-	return typeof body === 'object' && body !== null && 'method' in body && body.method === 'initialize' && 'id' in body
 }

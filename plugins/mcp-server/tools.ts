@@ -4,7 +4,10 @@ import { Fault, isFault, toWire } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
 import type { McpCall, McpContext, McpTool, Outcome } from './call.ts'
 import { runTools } from './run-tools.ts'
+import { excerpt } from './views.ts'
 
+/** Characters. */
+const COMPLAINT = 2_000
 const tools: readonly McpTool[] = [...agentTools, ...runTools]
 
 export interface ToolAnswer {
@@ -59,7 +62,8 @@ function answerOf({ data, text, failed = false }: Outcome): ToolAnswer {
 
 function checked({ name, input }: McpTool, args: Record<string, unknown>): unknown {
 	const { value, error } = input.validate(args, { convert: false, abortEarly: false })
-	if (error) throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${error.message}`)
+	if (error)
+		throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${excerpt(error.message, COMPLAINT)}`)
 	return value
 }
 

@@ -9,6 +9,9 @@ import type { SpanStart, Tracer } from './tracer.ts'
 /** Calls of one run that are open at a time: one in another, such as a primitive's in a skill's. */
 const OPEN_LIMIT = 128
 
+/** A tool that there is not has whatever name the model came up with: at worst its whole answer, which is content. */
+const LIKE_A_NAME = /^[A-Za-z0-9_.-]{1,64}$/
+
 const begins = new Set(['primitive.called', 'skill.invoked', 'mcp.called'])
 const results = new Set(['primitive.result', 'skill.completed', 'mcp.result'])
 const failures = new Set(['primitive.failed', 'skill.failed', 'mcp.failed'])
@@ -49,9 +52,10 @@ export function endTools(run: OpenRun, code: string, at: number): void {
 }
 
 function startOf(run: OpenRun, { payload, timestamp, event_type }: EventEnvelope): SpanStart {
-	const { server, tool, primitive, skill, call_id } = payload
+	const { server, tool, primitive, skill, call_id, code } = payload
 	const isMcp = event_type.startsWith('mcp.')
-	const name = isMcp ? `mcp__${String(server)}__${String(tool)}` : String(primitive ?? skill)
+	const called = isMcp ? `mcp__${String(server)}__${String(tool)}` : String(primitive ?? skill)
+	const name = code !== 'tool_unknown' || LIKE_A_NAME.test(called) ? called : 'unknown'
 	return {
 		name: `${operations.tool} ${name}`,
 		kind: SpanKind.INTERNAL,

@@ -1,4 +1,7 @@
 /** OpenTelemetry's SDK, for this plugin alone: nothing of it is registered for the process, so all of it can be given back. */
+import http from 'node:http'
+// oxlint-disable-next-line no-restricted-imports -- for the operator's own collector; no address from outside comes here
+import https from 'node:https'
 import { ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api'
 import type { Attributes, Link, Span, SpanKind } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
@@ -42,6 +45,10 @@ export interface TracerOptions {
 /** Ended spans that wait for the collector, those on their way included. */
 const WAITING_LIMIT = 4_096
 const BATCH = 512
+/** The exporter's own limit is for a silence: an answer that comes drop by drop would never reach it. */
+const GRACE_MS = 500
+/** Of what a collector says. */
+const REASON_CHARACTERS = 200
 /** For what waits when the plugin is released. */
 const FLUSH_MS = 2_000
 /** Characters of an attribute. */
@@ -50,15 +57,17 @@ const EVENTS_LIMIT = 64
 
 export function openTracer({ collector, version, sample_ratio, trouble }: TracerOptions): Tracer {
 	const { url, headers, timeout_ms, resource } = collector
+	// A batch comes every few seconds at most, and what is not kept need not be given back.
+	const connections = new (url.startsWith('https:') ? https : http).Agent({ keepAlive: false })
+	const hangUp = (): void => connections.destroy()
 	// Its own way out, not the guarded one: the address is the operator's, and mostly one of this machine or network.
 	const exporter = new OTLPTraceExporter({
 		url,
 		headers,
 		timeoutMillis: timeout_ms,
-		// A batch comes every few seconds at most, and what is not kept need not be given back.
-		keepAlive: false,
+		httpAgentOptions: () => connections,
 	})
-	const counted = countDelivery(exporter, collector, trouble)
+	const counted = countDelivery(exporter, collector, hangUp, trouble)
 	const next = { trace: '', span: '' }
 	const provider = new TracerProvider({
 		resource: resourceFromAttributes(resource),
@@ -83,6 +92,7 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 		async [Symbol.asyncDispose]() {
 			// A collector that is gone is not waited for.
 			await within(FLUSH_MS, 'the collector', provider.shutdown()).catch(() => {})
+			hangUp()
 		},
 	}
 }
@@ -91,6 +101,7 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 function countDelivery(
 	exporter: SpanExporter,
 	{ delay_ms, timeout_ms }: Collector,
+	hangUp: () => void,
 	trouble: (message: string | null) => void,
 ): { processor: SpanProcessor; stats: () => SpanCounts } {
 	const counts = { sent: 0, dropped: 0 }
@@ -98,15 +109,24 @@ function countDelivery(
 	let failing = false
 	const counting: SpanExporter = {
 		export(spans, settle) {
-			exporter.export(spans, (result) => {
-				const sent = result.code === 0
+			let isOver = false
+			const end = (error: string | null): void => {
+				if (isOver) return
+				isOver = true
+				clearTimeout(timer)
+				const sent = error === null
 				waiting -= spans.length
 				counts[sent ? 'sent' : 'dropped'] += spans.length
-				if (sent === failing) trouble(sent ? null : `spans cannot be delivered: ${messageOf(result.error)}`)
+				if (sent === failing) trouble(sent ? null : `spans cannot be delivered: ${error.slice(0, REASON_CHARACTERS)}`)
 				failing = !sent
 				// A batch that failed is counted, and told of here: the SDK shall not tell of it as well.
 				settle({ code: 0 })
-			})
+			}
+			const timer = setTimeout(() => {
+				end('the collector does not come to an end with its answer')
+				hangUp()
+			}, timeout_ms + GRACE_MS)
+			exporter.export(spans, ({ code, error }) => end(code === 0 ? null : messageOf(error)))
 		},
 		shutdown: () => exporter.shutdown(),
 	}
@@ -115,8 +135,8 @@ function countDelivery(
 		maxQueueSize: WAITING_LIMIT,
 		maxExportBatchSize: BATCH,
 		scheduledDelayMillis: delay_ms,
-		// The exporter's own time is over before.
-		exportTimeoutMillis: timeout_ms * 2,
+		// Ours is over before.
+		exportTimeoutMillis: timeout_ms + 2 * GRACE_MS,
 	})
 	const processor: SpanProcessor = {
 		onStart: (span, context) => batches.onStart(span, context),

@@ -5,6 +5,7 @@ import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { logFields, openLogContext, withLogFields, withoutLogFields } from '../../core/log-context.ts'
+import { openLog } from '../../core/log.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
@@ -230,5 +231,25 @@ void t.test('fields stand for as long as the work', async (t) => {
 	t.strictSame(
 		run(() => logFields()),
 		{},
+	)
+})
+
+void t.test('an error in a line for people neither moves the cursor nor forges a line', async (t) => {
+	const lines: string[] = []
+	const write = process.stderr.write.bind(process.stderr)
+	process.stderr.write = (text: unknown) => lines.push(String(text)) > 0
+	t.teardown(() => (process.stderr.write = write))
+	const log = openLog({ level: 'trace', format: 'pretty' })
+	log.error({ err: new Error('they said \u001b[2J\u009b1A\r\n12:00:00 info  all is well') }, 'odd')
+	process.stderr.write = write
+	const text = lines.join('')
+	t.match(text, /Error: they said \\x1b\[2J\\x9b1A\\x0d\n/)
+	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	t.notMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+	const [, ...below] = text.trimEnd().split('\n')
+	t.ok(below.length > 2, 'the stack is there')
+	t.ok(
+		below.every((line) => line.startsWith('   ')),
+		'and stands below its line',
 	)
 })

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { withoutContent } from '../../../plugins/mcp-server/messages.ts'
 import { send, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
@@ -128,6 +129,38 @@ void t.test('what is no message is refused', async (t) => {
 	t.equal(head.status, 405)
 })
 
+void t.test('a message of many parts is refused before it is looked at', async (t) => {
+	const session = await openRaw(shared)
+	const wide = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a${n}`, {}]))
+	const call = (params: object) => session.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+	for (const params of [
+		{ name: 'list_agents', arguments: wide },
+		{ name: 5, _meta: wide },
+	])
+		t.match(await call(params), { status: 400, body: { code: 'invalid_request', message: /more than 1000 values/ } })
+	const token = { name: 'list_agents', _meta: { progressToken: 'x'.repeat(300) } }
+	t.match(await call(token), { status: 400, body: { code: 'invalid_request', message: /progressToken/ } })
+	const some = Object.fromEntries(Array.from({ length: 500 }, (_, n) => ['x'.repeat(1_000) + n, 1]))
+	const { result } = await session.request('tools/call', { name: 'list_agents', arguments: some })
+	t.match(result, { isError: true, content: [{ text: /^invalid_arguments: / }] })
+	t.ok(result.content[0].text.length < 3_000, 'and what is said of it stays short')
+})
+
+void t.test('the log has no word of what a client says', (t) => {
+	const told = withoutContent('Received a response for an unknown message ID: {"result":{"answer":"my [word]"}}')
+	t.equal(told, 'Received a response for an unknown message ID: …')
+	t.equal(withoutContent('the parse failed: [{"code":"x"}]\nmore'), 'the parse failed: …')
+	t.end()
+})
+
+void t.test('a client cannot leave much with its session', async (t) => {
+	const open = (more: object) => post(shared, { ...initialize, params: { ...initialize.params, ...more } })
+	const parts = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a${n}`, {}]))
+	t.match(await open({ capabilities: { experimental: parts } }), { status: 400, body: { code: 'invalid_request' } })
+	const clientInfo = { name: 'x'.repeat(100_000), version: '1' }
+	t.match(await open({ clientInfo }), { status: 413, body: { code: 'payload_too_large', message: /initialize/ } })
+})
+
 void t.test('an initialize that the protocol refuses leaves no session', async (t) => {
 	const gateway = limited
 	for (let n = 0; n < 5; n++) {
@@ -189,7 +222,7 @@ void t.test('who loses the stream takes it up again, and misses nothing', async 
 	t.match(taken.messages(), [
 		{ id: 'seven', result: { structuredContent: { status: 'completed', answer: 'Well, done' } } },
 	])
-	taken.leave()
+	t.equal(await taken.ended, true, 'nothing more comes on it')
 	for (const unknown of ['999', 'x', '../1']) {
 		const refused = await openStream(at, undefined, { 'last-event-id': unknown })
 		t.equal(refused.status, 400, unknown)

@@ -115,6 +115,19 @@ void t.test('a question is told, and answer_question lets the run go on', async 
 	t.match(again, { isError: true, content: [{ text: /^already_answered: / }] })
 })
 
+void t.test('a question is answered for the run that asks, for no other', async (t) => {
+	const { call } = await connect(t, gateway)
+	const start = async (conversation: string) =>
+		(await call('run_agent', { agent: 'ada', prompt: ask, conversation })).structuredContent
+	const [one, other] = [await start('one-asks'), await start('other-asks')]
+	const { question_id } = other.question
+	const mixed = await call('answer_question', { run_id: one.run_id, question_id, answer: 'red' })
+	t.match(mixed, { isError: true, content: [{ text: /^conflict: / }] })
+	t.match(mixed.content[0].text, other.run_id)
+	t.equal((await ada.read(other.run_id)).status, 'paused', 'nothing is answered')
+	for (const { run_id } of [one, other]) await call('stop_run', { run_id })
+})
+
 void t.test('where the client can ask, its person is asked', async (t) => {
 	const asked: Answer[] = []
 	const { call, transport } = await connect(t, gateway, {

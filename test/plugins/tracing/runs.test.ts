@@ -52,6 +52,18 @@ function record(options: Partial<Parameters<typeof traceRuns>[0]> = {}) {
 const id = (n: number): string => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
+void t.test('a tool that there is not gives its span no text of the model', (t) => {
+	const { spans, hear } = record()
+	hear(id(1), 'run.started')
+	const fail = (primitive: string) => hear(id(1), 'primitive.failed', { primitive, code: 'tool_unknown', call_id: 'c' })
+	fail('no.such')
+	for (const text of ['You said: my word', 'x'.repeat(50_000), '']) fail(text)
+	const [, ...tools] = spans.map(({ name, attributes }) => [name, attributes['gen_ai.tool.name']])
+	const unknown = ['execute_tool unknown', 'unknown']
+	t.strictSame(tools, [['execute_tool no.such', 'no.such'], unknown, unknown, unknown])
+	t.end()
+})
+
 void t.test('of too many open runs, the one ends that went on the longest ago', (t) => {
 	const { spans, hear } = record({ limit: 3 })
 	for (const n of [1, 2, 3]) hear(id(n), 'run.started')

@@ -1,4 +1,7 @@
 /** The way from an ended span to the collector, and what does not get through. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { SpanKind } from '@opentelemetry/api'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -61,4 +64,39 @@ void t.test('a share of the traces', async (t) => {
 	make(tracer, 2_000)
 	await tracer[Symbol.asyncDispose]()
 	t.ok(collector.spans.length > 200 && collector.spans.length < 900, String(collector.spans.length))
+})
+
+void t.test('a collector whose answer never ends is hung up on, and counted as none', async (t) => {
+	let open = 0
+	const server = createServer((request, response) => {
+		request.resume()
+		response.writeHead(200)
+		const drops = setInterval(() => response.write(' '), 20)
+		response.on('close', () => clearInterval(drops))
+	}).listen(0, '127.0.0.1')
+	server.on('connection', (socket) => {
+		open++
+		socket.on('close', () => open--)
+	})
+	await once(server, 'listening')
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	const { port } = server.address() as AddressInfo
+	const told = Promise.withResolvers<string | null>()
+	const collector = {
+		url: `http://127.0.0.1:${port}/v1/traces`,
+		headers: {},
+		resource: {},
+		delay_ms: 10,
+		timeout_ms: 50,
+	}
+	const tracer = openTracer({ collector, version: '1', sample_ratio: 1, trouble: told.resolve })
+	make(tracer, 100)
+	t.match(await told.promise, /^spans cannot be delivered: the collector does not come to an end/)
+	t.strictSame(tracer.stats(), { sent: 0, dropped: 100 })
+	await tracer[Symbol.asyncDispose]()
+	while (open > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+	t.pass('no connection is left')
 })

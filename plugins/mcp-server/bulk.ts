@@ -1,0 +1,44 @@
+import { Fault } from '../../core/errors.ts'
+
+/** Values in a message. No message needs many, and the SDK checks each several times over and tells of all that are wrong. */
+const VALUE_LIMIT = 1_000
+/** Of `initialize`: what a client says of itself stays for as long as its session. */
+const INITIALIZE_CHARACTERS = 64 * 1024
+/** It goes out again with every step of progress. */
+const TOKEN_CHARACTERS = 256
+
+/** Throws `invalid_request` or `payload_too_large` for a message that would cost far more than it weighs. */
+export function refuseBulk(body: unknown): void {
+	if (!isObject(body)) return
+	if (hasMoreValues(body, VALUE_LIMIT))
+		throw new Fault('invalid_request', `the message holds more than ${VALUE_LIMIT} values`)
+	const { params } = body
+	const meta = isObject(params) ? params._meta : undefined
+	const token = isObject(meta) ? meta.progressToken : undefined
+	if (typeof token === 'string' && token.length > TOKEN_CHARACTERS)
+		throw new Fault('invalid_request', `params._meta.progressToken has more than ${TOKEN_CHARACTERS} characters`)
+	if (isInitialize(body) && JSON.stringify(body).length > INITIALIZE_CHARACTERS)
+		throw new Fault('payload_too_large', `initialize has more than ${INITIALIZE_CHARACTERS} characters`)
+}
+
+/** The SDK looks closer; it is not loaded for anything else. */
+export function isInitialize(body: unknown): boolean {
+	return isObject(body) && body.method === 'initialize' && 'id' in body
+}
+
+/** The depth of a body has its bound. */
+function hasMoreValues(root: object, limit: number): boolean {
+	const left: object[] = [root]
+	let values = 0
+	for (let one = left.pop(); one; one = left.pop()) {
+		for (const value of Object.values(one)) {
+			if (++values > limit) return true
+			if (typeof value === 'object' && value !== null) left.push(value)
+		}
+	}
+	return false
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+	return typeof value === 'object' && value !== null
+}
