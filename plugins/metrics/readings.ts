@@ -1,4 +1,5 @@
 import type { Context } from '../../core/plugin.ts'
+import type {} from '../backups/contract.ts'
 import type {} from '../channels/contract.ts'
 import type {} from '../events/contract.ts'
 import type {} from '../mcp/contract.ts'
@@ -10,9 +11,10 @@ import type { Metric, Sample } from './metric.ts'
 /** What the gateway and its plugins are like at this moment; what belongs to a plugin that does not run is left out. */
 export function openReadings(ctx: Context): () => Promise<Metric[]> {
 	const census = rarely(async () => ctx.find('runs')?.census())
+	const backups = rarely(() => newestBackup(ctx))
 	return async () => {
 		const runs = await census()
-		return [...ofGateway(ctx), ...(runs ? ofRuns(runs) : []), ...(await ofPlugins(ctx))]
+		return [...ofGateway(ctx), ...(runs ? ofRuns(runs) : []), ...(await backups()), ...(await ofPlugins(ctx))]
 	}
 }
 
@@ -28,6 +30,11 @@ function ofGateway({ gateway, pool, queue }: Context): Metric[] {
 			'svc_config_trouble',
 			'1 where the configuration as its file now stands is not in force.',
 			flag(gateway.configError()),
+		),
+		gauge(
+			'svc_plugins_in_trouble',
+			'Plugins that do not run, or not as they should.',
+			gateway.plugins().filter(({ last_error }) => last_error !== null).length,
 		),
 		gauge('svc_store_trouble', '1 where the store refuses writes.', flag(gateway.storeTrouble())),
 		...(space
@@ -87,6 +94,18 @@ async function ofPlugins(ctx: Context): Promise<Metric[]> {
 				]
 			: []),
 	]
+}
+
+async function newestBackup(ctx: Context): Promise<Metric[]> {
+	// A folder that cannot be read is told of where backups are asked for.
+	const listed = await ctx
+		.find('backups')
+		?.list()
+		.catch(() => undefined)
+	const newest = listed?.backups.at(-1)
+	if (!newest) return []
+	const made = Date.parse(newest.created_at) / 1000
+	return [gauge('svc_backup_newest_timestamp_seconds', 'When the newest backup was taken, since 1970.', made)]
 }
 
 async function channels(ctx: Context): Promise<Sample[]> {

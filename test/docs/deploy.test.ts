@@ -149,6 +149,7 @@ void t.test('metrics.md has all metrics, and alerts are about what there is', as
 	// Nobody listens there; the numbers of tracing are there all the same.
 	const gateway = await startGateway({ config: 'tracing: {endpoint: "http://127.0.0.1:1"}\n' })
 	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/backups')
 	const { body } = await gateway.request<string>('GET', '/metrics')
 	const there = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name))
 	if (process.platform !== 'linux') for (const name of ['process_open_fds', 'process_max_fds']) there.add(name)

@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openBots } from './bots.ts'
 import type { Place } from './place.ts'
+import { openSvcHere } from './svc-here.ts'
+import type { SvcHere } from './svc-here.ts'
 import type { Step } from './page.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -46,6 +48,7 @@ export class Reader implements AsyncDisposable {
 	/** Names that the page gave to commands, for all that follows. */
 	#aliases = ''
 	#seen = ''
+	#svc: SvcHere | undefined
 
 	constructor(place: Place) {
 		this.#place = place
@@ -55,6 +58,13 @@ export class Reader implements AsyncDisposable {
 		writeFileSync(join(bin, 'svc'), `#!/bin/sh\nexec ${process.execPath} ${root}core/svc.mjs "$@"\n`, { mode: 0o755 })
 		// A refused request ends the step, as a reader who sees an error would.
 		writeFileSync(join(bin, 'curl'), '#!/bin/sh\nPATH=${PATH#*:} exec curl --fail-with-body "$@"\n', { mode: 0o755 })
+	}
+
+	/** From now on `svc` is done by this process, and not by one of its own. */
+	async hurry(): Promise<this> {
+		this.#svc = await openSvcHere(this.#place.home)
+		writeFileSync(join(this.#folder, 'bin/svc'), this.#svc.program, { mode: 0o755 })
+		return this
 	}
 
 	async follow(step: Exclude<Step, { kind: 'elsewhere' }>): Promise<Done> {
@@ -105,6 +115,7 @@ export class Reader implements AsyncDisposable {
 
 	async [Symbol.asyncDispose](): Promise<void> {
 		await this.end()
+		await this.#svc?.[Symbol.asyncDispose]()
 		await this.#place.stop()
 		await this.#bots.stop()
 		rmSync(this.#folder, { recursive: true, force: true })
@@ -132,19 +143,22 @@ export class Reader implements AsyncDisposable {
 	}
 
 	#spawn(text: string, typed: string): Child {
+		const keyboard = join(this.#folder, 'typed')
+		writeFileSync(keyboard, typed)
+		// A file, which svc-here.ts can open as well: Node's pipes are sockets.
+		const stdin = openSync(keyboard, 'r')
 		const script = `shopt -s expand_aliases\n${this.#aliases}${text}`
 		const child = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
 			cwd: this.#folder,
 			detached: true, // a group of its own, to be ended as a whole
-			stdio: ['pipe', 'pipe', 'pipe'],
+			stdio: [stdin, 'pipe', 'pipe'],
 			env: this.#environment(),
 		})
-		child.stdin.on('error', () => {}) // not every command reads
-		child.stdin.end(typed)
+		closeSync(stdin)
 		let output = ''
 		const spoke = Promise.withResolvers<void>()
 		for (const stream of [child.stdout, child.stderr])
-			stream.on('data', (data: Buffer) => {
+			stream?.on('data', (data: Buffer) => {
 				output = (output + data.toString()).slice(-OUTPUT_LIMIT)
 				spoke.resolve()
 			})

@@ -14,8 +14,8 @@ export interface CliResult {
 }
 
 export interface CliOptions {
-	/** Standard input; nothing by default. */
-	input?: string
+	/** Standard input; nothing by default. A source is read only if the command reads. */
+	input?: string | AsyncIterable<Buffer>
 	/** Where relative file names belong to. */
 	cwd?: string
 	/** Further variables; the environment of this process is not passed on. */
@@ -53,7 +53,7 @@ export function svcFor({ home, url, token }: { home: string; url?: string; token
 				...env,
 			},
 			cwd,
-			stdin: Readable.from(input === '' ? [] : [Buffer.from(input)]),
+			stdin: Readable.from(typeof input !== 'string' ? input : input === '' ? [] : [Buffer.from(input)]),
 			stdout: stdout.sink,
 			stderr: stderr.sink,
 			signal: signal ?? new AbortController().signal,

@@ -76,6 +76,7 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 		svc_generation: 1,
 		svc_store_trouble: 0,
 		svc_config_trouble: 0,
+		svc_plugins_in_trouble: 0,
 	}
 	for (const [series, value] of Object.entries(expected)) t.equal(now.get(series), value, series)
 	t.ok(Number(now.get('svc_model_tokens_total{type="input"}')) >= 8)
@@ -227,4 +228,10 @@ void t.test('switched off and on again', async (t) => {
 		t.equal(now.get('svc_generation'), 1 + 2 * round)
 		t.equal(now.get('svc_http_requests_total{method="GET",route="/metrics",status="200"}'), undefined, 'from the start')
 	}
+})
+
+void t.test('the newest backup', async (t) => {
+	t.notMatch((await gateway.request('GET', '/metrics')).body, 'svc_backup_newest')
+	const { created_at } = (await gateway.request('POST', '/v1/backups')).body
+	await reads(gateway, { svc_backup_newest_timestamp_seconds: Date.parse(created_at) / 1000 })
 })
