@@ -31,11 +31,14 @@ export class Callers<Who extends Caller, Open> {
 	async check(isGood: (caller: Who) => Promise<boolean>, lost: (one: Open) => void): Promise<void> {
 		if (this.#checking) return
 		this.#checking = true
-		for (const { caller, open } of this.#groups.values()) {
-			const good = await isGood(caller).catch(() => false)
-			if (!good) for (const one of open) lost(one)
+		try {
+			for (const { caller, open } of this.#groups.values()) {
+				const good = await isGood(caller).catch(() => false)
+				if (!good) for (const one of open) lost(one)
+			}
+		} finally {
+			this.#checking = false
 		}
-		this.#checking = false
 	}
 }
 

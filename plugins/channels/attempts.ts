@@ -1,5 +1,5 @@
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { Fault } from '../../core/errors.ts'
+import { once } from '../../core/once.ts'
 
 /** Counts wrong codes: by caller, and in all, since a caller may have many tokens. */
 export interface Attempts {
@@ -15,11 +15,16 @@ const IN_ALL = 100
 const ALL = 'all'
 
 export function openAttempts(): Attempts {
-	// `check` refuses before these are full, so that no more callers than IN_ALL are ever counted.
-	const own = new RateLimiterMemory({ points: IN_ALL + 1, duration: WINDOW_S })
-	const all = new RateLimiterMemory({ points: IN_ALL + 1, duration: WINDOW_S })
+	// With the first code: an idle gateway does not have it in memory.
+	const limiters = once(async () => {
+		const { RateLimiterMemory } = await import('rate-limiter-flexible')
+		// `check` refuses before these are full, so that no more callers than IN_ALL are ever counted.
+		const options = { points: IN_ALL + 1, duration: WINDOW_S }
+		return { own: new RateLimiterMemory(options), all: new RateLimiterMemory(options) }
+	})
 	return {
 		async check(caller) {
+			const { own, all } = await limiters()
 			for (const [limiter, key, limit] of [
 				[own, caller, OF_A_CALLER],
 				[all, ALL, IN_ALL],
@@ -33,6 +38,7 @@ export function openAttempts(): Attempts {
 			}
 		},
 		async failed(caller) {
+			const { own, all } = await limiters()
 			await all.consume(ALL)
 			return (await own.consume(caller)).consumedPoints === OF_A_CALLER
 		},

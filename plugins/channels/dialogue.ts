@@ -83,8 +83,9 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	/** What is due of a run that may have gone on, or ended, while nobody heard. */
 	async function look(run: Followed): Promise<RunRecord | undefined> {
 		const record = await runOf(ctx, run.reply.run_id)
-		if (record?.question) run.question = record.question
-		if (!record || record.ended_at !== null || record.question) speak(run)
+		const asked = record && (await ctx.use('runs').asked(record))
+		if (asked) run.question = asked
+		if (!record || record.ended_at !== null || asked) speak(run)
 		return record
 	}
 	/** One that is followed only now may be at work already. */

@@ -33,7 +33,7 @@ export default {
 					}),
 				)
 				const problems = findings.flat()
-				return problems.length > 0 ? problems : ok(`all ${channels.length} are there`)
+				return problems.length > 0 ? problems : ok(`the bot token of each channel is there (${channels.length})`)
 			},
 		},
 		{
@@ -52,7 +52,9 @@ export default {
 						found(`${about}: ${last_error ?? 'no reason is known'}`, `mend that; then see: svc channels show ${id}`),
 					]
 				})
-				return problems.length > 0 || channels.length === 0 ? problems : ok(`all ${channels.length} connected`)
+				return problems.length > 0 || channels.length === 0
+					? problems
+					: ok(`each channel is connected (${channels.length})`)
 			},
 		},
 	],

@@ -1,4 +1,5 @@
-import type { Guest, Room } from './room.ts'
+import type { OpenRequest, OpenRequests } from '../../core/open-requests.ts'
+import type { Credentials } from '../auth/contract.ts'
 import type { ChatSocket } from './socket.ts'
 
 export interface ChatSettings {
@@ -13,10 +14,13 @@ export interface ChatSettings {
 	stall_timeout_s: number
 }
 
+export type Waiting = OpenRequests<Credentials, OpenRequest<Credentials>>
+export type Sockets = OpenRequests<Credentials, ChatSocket>
+
 export interface LegacyChat {
 	/** Requests that wait for a reply, streams included. */
-	readonly waiting: Room<Guest>
-	readonly sockets: Room<ChatSocket>
+	readonly waiting: Waiting
+	readonly sockets: Sockets
 }
 
 declare module '../../core/plugin.ts' {

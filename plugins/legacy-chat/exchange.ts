@@ -1,12 +1,14 @@
 /** One message on its way to its reply. */
+import { AnswerStream } from '../../core/answer-stream.ts'
+import type { AnswerEnd } from '../../core/answer-stream.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { FaultCode } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Runs } from '../runs/contract.ts'
 import { promptOf } from './message.ts'
 import type { ChatMessage } from './message.ts'
-import { Telling } from './telling.ts'
-import type { End, Listener } from './telling.ts'
+import { ToolCalls } from './tool-calls.ts'
+import type { ToolListener } from './tool-calls.ts'
 
 export type Reply =
 	| {
@@ -28,6 +30,12 @@ export interface Metadata {
 	skills_invoked: string[]
 	/** The reply is a question, and the next message of the session its answer. */
 	question_id?: string
+}
+
+/** Must not throw. */
+export interface Listener extends ToolListener {
+	/** A piece of what the agent says, never empty. */
+	token(content: string): void
 }
 
 export interface Exchange {
@@ -55,32 +63,41 @@ export async function begin(
 	listener: Listener = nobody,
 ): Promise<Exchange> {
 	const began = performance.now()
-	const telling = new Telling(listener)
+	const answer = new AnswerStream((text) => listener.token(text))
+	const calls = new ToolCalls(listener)
 	const reply = Promise.withResolvers<Reply>()
 	reply.promise.catch(() => {}) // who has left does not look at it
 	let run_id: string | undefined
-	let stop = (): void => {}
+	let isOver = false
+	let unsubscribe = (): void => {}
+	let unwatch = (): void => {}
 
+	const stop = (): void => {
+		isOver = true
+		unsubscribe()
+		unwatch()
+		signal.removeEventListener('abort', leave)
+	}
 	const listen = (run: string): void => {
 		if (run === run_id || signal.aborted) return
-		stop()
+		unsubscribe()
 		run_id = run
-		stop = ctx.events.subscribe({ run_id: run }, ({ event }) => {
-			const end = telling.hear(event)
+		unsubscribe = ctx.events.subscribe({ run_id: run }, ({ event }) => {
+			calls.hear(event)
+			const end = answer.hear(event)
 			if (end) finish(end)
 		})
 	}
-	const finish = (end: End): void => {
+	const finish = (end: AnswerEnd): void => {
 		stop()
-		signal.removeEventListener('abort', leave)
-		if (end.status === 'failed') return reply.resolve(end)
-		const { text, isWhole, model, tokens_used, skills } = telling
+		if (end.status === 'failed') return reply.resolve({ status: 'failed', ...end.error })
+		const { text, isWhole, model, usage } = answer
 		const metadata: Metadata = {
 			model,
-			tokens_used,
+			tokens_used: usage.input_tokens + usage.output_tokens,
 			processing_time_ms: Math.round(performance.now() - began),
-			skills_invoked: [...skills],
-			...(end.question_id !== undefined && { question_id: end.question_id }),
+			skills_invoked: [...calls.skills],
+			...(end.status === 'asks' && { question_id: end.question_id }),
 		}
 		reply.resolve({ status: 'answered', content: text, whole: isWhole, metadata })
 	}
@@ -92,23 +109,34 @@ export async function begin(
 	signal.addEventListener('abort', leave, { once: true })
 	if (signal.aborted) leave()
 	try {
-		return { run_id: await say(ctx.use('runs'), agent, promptOf(said), listen), reply: reply.promise }
+		const runs = ctx.use('runs')
+		const { run_id: run, answered } = await say(runs, agent, promptOf(said), listen)
+		if (!isOver) {
+			unwatch = runs.watchAsked(run, (question) => {
+				if (question && question.question_id !== answered) finish(answer.askBelow(question))
+			})
+		}
+		return { run_id: run, reply: reply.promise }
 	} catch (error) {
 		stop()
-		signal.removeEventListener('abort', leave)
 		throw error
 	}
 }
 
-/** `listen` is called before anything can happen in the run. */
-async function say(runs: Runs, agent: AgentRef, prompt: string, listen: (run_id: string) => void): Promise<string> {
+/** `listen` is called before anything can happen in the run. `answered`: the question to which this was the answer. */
+async function say(
+	runs: Runs,
+	agent: AgentRef,
+	prompt: string,
+	listen: (run_id: string) => void,
+): Promise<{ run_id: string; answered?: string }> {
 	const conversation = await runs.session(agent)
 	const asked = await questionIn(runs, agent, conversation)
 	if (asked) {
 		listen(asked.run_id)
 		try {
 			await runs.answer(agent, asked.question_id, prompt)
-			return asked.run_id
+			return { run_id: asked.run_id, answered: asked.question_id }
 		} catch (error) {
 			// Somebody else answered, or the run was stopped meanwhile: then it is a message like any other.
 			if (!isFault(error, 'already_answered', 'conflict', 'not_found')) throw error
@@ -118,19 +146,20 @@ async function say(runs: Runs, agent: AgentRef, prompt: string, listen: (run_id:
 		listen(run_id)
 		return Promise.resolve([])
 	}
-	return (await runs.start(agent, { prompt, conversation, trigger: 'chat', also })).run_id
+	return { run_id: (await runs.start(agent, { prompt, conversation, trigger: 'chat', also })).run_id }
 }
 
-/** The question for whose answer the conversation waits. */
+/** The question for whose answer the conversation waits, of its active run or of a sub-agent, and that active run. */
 async function questionIn(
 	runs: Runs,
 	agent: AgentRef,
 	conversation: string,
 ): Promise<{ run_id: string; question_id: string } | undefined> {
 	const run = await runs.active(agent, conversation)
-	if (!run?.question) return undefined
-	const { run_id, question } = run
-	const { question_id } = question
+	const asked = run && (await runs.asked(run))
+	if (!asked) return undefined
+	const { run_id } = run
+	const { question_id } = asked
 	if (run.trigger === 'chat') return { run_id, question_id }
 	throw new Fault(
 		'conflict',

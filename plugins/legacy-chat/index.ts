@@ -1,12 +1,11 @@
 import { Fault } from '../../core/errors.ts'
+import { OpenRequests } from '../../core/open-requests.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { ChatSettings, LegacyChat } from './contract.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type { ChatSettings, LegacyChat, Sockets, Waiting } from './contract.ts'
 import { shapeErrors } from './errors.ts'
-import { Room } from './room.ts'
-import type { Guest } from './room.ts'
 import { routes } from './routes.ts'
-import type { ChatSocket } from './socket.ts'
-import { restarting, upgrades } from './upgrade.ts'
+import { RESTARTING, upgrades } from './upgrade.ts'
 
 /** The older chat surface, on an address of its own: a message, and its reply. Runs, sessions and limits are the main API's. */
 export default definePlugin<ChatSettings>({
@@ -52,17 +51,18 @@ export default definePlugin<ChatSettings>({
 		}),
 	start(ctx): LegacyChat {
 		const { max_waiting, max_sockets } = ctx.config
-		const waiting = new Room<Guest>(ctx, { limit: max_waiting, what: 'requests wait for their replies' })
-		const sockets = new Room<ChatSocket>(ctx, { limit: max_sockets, what: 'WebSockets are open' })
+		const check = async (caller: Credentials): Promise<boolean> => ctx.use('auth').check(caller)
+		const waiting: Waiting = new OpenRequests({ limit: max_waiting, what: 'requests wait for their replies', check })
+		const sockets: Sockets = new OpenRequests({ limit: max_sockets, what: 'WebSockets are open', check })
 		ctx.upgrade('legacy', '/api/agents/', upgrades(ctx, sockets))
 		ctx.on('agent.deleted', ({ payload }) => {
 			for (const socket of sockets)
 				if (socket.agent.uid === payload.uid) socket.end(new Fault('not_found', 'the agent was deleted'))
 		})
-		ctx.defer(() => sockets.end(restarting), 'WebSockets')
+		ctx.defer(() => sockets.end(RESTARTING), 'WebSockets')
 		ctx.defer(() => {
 			// Like every request, they end in the generation in which they began, unless there is no next one.
-			if (ctx.gateway.state() === 'draining') void waiting.end(restarting)
+			if (ctx.gateway.state() === 'draining') void waiting.end(RESTARTING)
 		}, 'requests that wait')
 		return { waiting, sockets }
 	},

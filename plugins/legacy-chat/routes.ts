@@ -5,12 +5,11 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../runs/contract.ts'
-import type { ChatSettings } from './contract.ts'
+import type { ChatSettings, Waiting } from './contract.ts'
 import { answer } from './answer.ts'
 import { errorBody } from './errors.ts'
 import { context, contextText, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
-import type { Guest, Room } from './room.ts'
 import { stream } from './stream.ts'
 import type { ChatRequest } from './stream.ts'
 
@@ -70,7 +69,7 @@ const plain = { openapi: { failure } }
 type Name = { name: string }
 
 export function routes(server: Server, ctx: Context<ChatSettings>): void {
-	const waiting = (): Room<Guest> => ctx.use('legacy-chat').waiting
+	const waiting = (): Waiting => ctx.use('legacy-chat').waiting
 	const agentOf = (name: string): Promise<AgentRecord> => ctx.use('agents').get(name)
 
 	server.route<{ Params: Name; Payload: ChatMessage & { stream: boolean } }>({

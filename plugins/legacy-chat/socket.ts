@@ -2,14 +2,14 @@
 import Joi from 'joi'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
+import { revoked } from '../../core/open-requests.ts'
+import type { OpenRequest } from '../../core/open-requests.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
 import { context, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
-import { revoked } from './room.ts'
-import type { Guest } from './room.ts'
 
 /** Every frame has `content`, so that a client may simply show it. */
 type Frame =
@@ -44,7 +44,7 @@ const schema = Joi.object<ChatMessage>({ message, context })
 	// Of very many mistakes one is told.
 	.prefs({ convert: false, abortEarly: true, errors: { wrap: { label: false } } })
 
-export class ChatSocket implements Guest {
+export class ChatSocket implements OpenRequest<Credentials> {
 	readonly agent: AgentRef
 	readonly credentials: Credentials
 	readonly #ctx: Place

@@ -1,14 +1,15 @@
 /** A reply as Server-Sent Events with names: `token`, `invoke_start`, `invoke_end`, then `done` or `error`. */
 import type { ServerResponse } from 'node:http'
 import { messageOf } from '../../core/errors.ts'
+import type { OpenRequest } from '../../core/open-requests.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { chunk, Connection, turnOf } from '../../core/sse.ts'
+import { SseReply } from '../../core/sse-reply.ts'
+import { turnOf } from '../../core/sse.ts'
 import type { Credentials } from '../auth/contract.ts'
-import type { ChatSettings } from './contract.ts'
+import type { ChatSettings, Waiting } from './contract.ts'
 import { begin } from './exchange.ts'
 import type { Reply } from './exchange.ts'
 import type { ChatMessage } from './message.ts'
-import type { Guest, Room } from './room.ts'
 
 export interface ChatRequest {
 	agent: AgentRef
@@ -18,64 +19,44 @@ export interface ChatRequest {
 	response: ServerResponse
 }
 
-/** Bytes that may wait for a client. The last word comes on top: it is small, or what the client asked for. */
-const BACKLOG_LIMIT = 1024 * 1024
-
-/** Settles once the stream is open, or its client has left. Throws what `begin` and `Room.enter` throw. */
+/** Settles once the stream is open, or its client has left. Throws what `begin` and `Waiting.enter` throw. */
 export async function stream(
 	ctx: Pick<Context<ChatSettings>, 'events' | 'use' | 'config'>,
-	room: Room<Guest>,
+	waiting: Waiting,
 	{ agent, said, credentials, response }: ChatRequest,
 ): Promise<void> {
 	const { heartbeat_s, stall_timeout_s } = ctx.config
 	const left = new AbortController()
-	let connection: Connection | undefined
-	let early = ''
-	let quietSince = performance.now()
-
-	const write = (text: string): void => {
-		quietSince = performance.now()
-		if (response.destroyed) return
-		if (!connection) early += text // heard while the run is being started
-		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
-		else connection.write(chunk(text))
-	}
-	const end = (text: string): void => {
-		if (response.destroyed) return
-		connection?.write(chunk(text))
-		connection?.whenReady(() => connection?.end())
-	}
-	const guest: Guest = {
-		credentials,
-		end: (why) => left.abort(why),
-		beat(now) {
-			if (connection && !connection.full && now - quietSince >= heartbeat_s * 1000) write(': still here\n\n')
-		},
-	}
 	const close = (): void => {
 		left.abort()
-		room.leave(guest)
+		waiting.leave(own)
+	}
+	const told = new SseReply(response, {
+		heartbeatMs: heartbeat_s * 1000,
+		stallMs: stall_timeout_s * 1000,
+		closed: close,
+	})
+	const own: OpenRequest<Credentials> = {
+		credentials,
+		end: (why) => left.abort(why),
+		beat: (now) => told.beat(now),
 	}
 
-	room.enter(guest)
+	waiting.enter(own)
 	try {
 		// A message that nobody waits for any more is not said.
 		const socket = await turnOf(response)
 		if (!socket) return close()
 		left.signal.throwIfAborted()
 		const { run_id, reply } = await begin(ctx, agent, said, left.signal, {
-			token: (content) => write(frame('token', { content })),
-			invokeStart: (skill, args) => write(frame('invoke_start', { skill, args })),
-			invokeEnd: (result) => write(frame('invoke_end', { result })),
+			token: (content) => told.write(frame('token', { content })),
+			invokeStart: (skill, args) => told.write(frame('invoke_start', { skill, args })),
+			invokeEnd: (result) => told.write(frame('invoke_end', { result })),
 		})
-		if (response.destroyed) return close()
-		connection = new Connection(response, socket, greeting(run_id) + early, {
-			stallMs: stall_timeout_s * 1000,
-			closed: close,
-		})
+		if (!told.open(socket, greeting(run_id))) return close()
 		reply.then(
-			(one) => end(lastFrame(one)),
-			(why: unknown) => end(frame('error', { error: messageOf(why) })),
+			(one) => told.end(lastFrame(one)),
+			(why: unknown) => told.end(frame('error', { error: messageOf(why) })),
 		)
 	} catch (error) {
 		close()

@@ -1,15 +1,14 @@
 /** From an HTTP upgrade to an open WebSocket, or to an answer that says why not. */
 import type { IncomingMessage } from 'node:http'
-import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { WebSocketServer } from 'ws'
 import { Fault, isFault, toBoom } from '../../core/errors.ts'
+import { http } from '../../core/node-http.ts'
+import { once } from '../../core/once.ts'
+import { unavailable } from '../../core/open-requests.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
-import type { ChatSettings } from './contract.ts'
+import type { ChatSettings, Sockets } from './contract.ts'
 import { errorBody } from './errors.ts'
-import type { Room } from './room.ts'
-import { ChatSocket } from './socket.ts'
 
 /** Of one frame, or of the fragments of one: above it the socket is closed with 1009. A message has a limit of its own. */
 const PAYLOAD_LIMIT_BYTES = 1024 * 1024
@@ -17,23 +16,25 @@ const FRAGMENT_LIMIT = 1024
 /** For a client to take a refusal. */
 const REFUSAL_MS = 1_000
 
+export const RESTARTING = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
+
 const path = /^\/api\/agents\/([^/?#]+)\/chat\/ws\/?(?:\?.*)?$/
 
-export function upgrades(ctx: Context<ChatSettings>, room: Room<ChatSocket>): UpgradeHandler {
-	let server: Promise<WebSocketServer> | undefined
+export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeHandler {
+	const load = once(loadServer)
 
 	const take = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
 		const name = nameIn(request.url ?? '')
 		const auth = ctx.use('auth')
 		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] })
 		const agent = await ctx.use('agents').get(name)
-		const wss = await (server ??= load())
-		if (ctx.signal.aborted) throw restarting()
-		room.check()
+		const { wss, ChatSocket } = await load()
+		if (ctx.signal.aborted) throw unavailable(RESTARTING)
+		sockets.check()
 		if (socket.destroyed) return
 		wss.handleUpgrade(request, socket, head, (opened) => {
-			const chat = new ChatSocket(ctx, opened, { agent, credentials, closed: () => room.leave(chat) })
-			room.enter(chat)
+			const chat = new ChatSocket(ctx, opened, { agent, credentials, closed: () => sockets.leave(chat) })
+			sockets.enter(chat)
 		})
 	}
 	return (request, socket, head) => {
@@ -44,15 +45,11 @@ export function upgrades(ctx: Context<ChatSettings>, room: Room<ChatSocket>): Up
 	}
 }
 
-export function restarting(): Fault {
-	const message = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
-	return new Fault('unavailable', message, { headers: { 'retry-after': '5' } })
-}
-
 /** With the first client that wants one: an idle gateway does not have it in memory. */
-async function load(): Promise<WebSocketServer> {
-	const ws = await import('ws')
-	const server = new ws.WebSocketServer({
+// oxlint-disable-next-line typescript/explicit-function-return-type -- names a class of a module that is not loaded yet
+async function loadServer() {
+	const [{ WebSocketServer }, { ChatSocket }] = await Promise.all([import('ws'), import('./socket.ts')])
+	const wss = new WebSocketServer({
 		noServer: true,
 		clientTracking: false,
 		perMessageDeflate: false,
@@ -61,8 +58,8 @@ async function load(): Promise<WebSocketServer> {
 		// One frame in a turn of the event loop, however many have come at once.
 		allowSynchronousEvents: false,
 	})
-	server.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
-	return server
+	wss.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
+	return { wss, ChatSocket }
 }
 
 function nameIn(url: string): string {
@@ -85,7 +82,7 @@ function refuse(socket: Duplex, fault: Fault): void {
 		'content-length': Buffer.byteLength(body),
 		connection: 'close',
 	}).map(([header, value]) => `${header}: ${String(value)}\r\n`)
-	socket.end(`HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode]}\r\n${lines.join('')}\r\n${body}`)
+	socket.end(`HTTP/1.1 ${statusCode} ${http.STATUS_CODES[statusCode]}\r\n${lines.join('')}\r\n${body}`)
 	// Its own end need not come by itself.
 	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
 	socket.once('close', () => clearTimeout(cut))

@@ -2,7 +2,7 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { RunStatus, Runs } from '../runs/contract.ts'
+import type { Asked, RunRecord, RunStatus, Runs } from '../runs/contract.ts'
 import type { McpTool, Outcome } from './call.ts'
 import { agentName } from './agent-tools.ts'
 import { follow, look } from './follow.ts'
@@ -64,10 +64,10 @@ const answerQuestion: McpTool = {
 	async run(ctx, args: { run_id: string; question_id: string; answer: string; wait: boolean }, call) {
 		const runs = ctx.use('runs')
 		const { run_id, question_id, answer } = args
-		const { run, asking } = await look(runs, run_id)
+		const { run, asked } = await look(runs, run_id)
 		const agent = { name: run.agent, uid: run.agent_uid }
 		const open = (await runs.questions(agent)).find((one) => one.question_id === question_id)
-		if (open && open.run_id !== run_id && open.run_id !== asking?.run_id)
+		if (open && open.run_id !== run_id && open.run_id !== asked?.run_id)
 			throw new Fault('conflict', `run ${run_id} does not ask that: the question is one of run ${open.run_id}`)
 		await runs.answer(agent, question_id, answer)
 		return outcomeOf(args.wait ? await follow(ctx, run_id, call) : await look(runs, run_id))
@@ -103,8 +103,10 @@ const listRuns: McpTool = {
 	output: Joi.object({ runs: Joi.array().items(runSchema).required() }),
 	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 	async run(ctx, { agent, ...options }: { agent: string; status?: RunStatus; limit: number; before?: string }) {
-		const runs = await ctx.use('runs').list(await ctx.use('agents').get(agent), options)
-		return { data: { runs: runs.map(viewBriefly) } }
+		const runs = ctx.use('runs')
+		const page = await runs.list(await ctx.use('agents').get(agent), options)
+		const states = await Promise.all(page.map(async (run) => ({ run, asked: await runs.asked(run) })))
+		return { data: { runs: states.map(viewBriefly) } }
 	},
 }
 
@@ -119,7 +121,7 @@ const stopRun: McpTool = {
 	async run(ctx, { run_id }: { run_id: string }) {
 		const runs = ctx.use('runs')
 		await stop(runs, run_id)
-		const { failed: _, ...outcome } = outcomeOf({ run: await runs.get(run_id) })
+		const { failed: _, ...outcome } = outcomeOf(await look(runs, run_id))
 		return outcome
 	},
 }
@@ -145,12 +147,12 @@ export const runTools: readonly McpTool[] = [runAgent, answerQuestion, getRun, l
 async function refuseWhereAsked(runs: Runs, agent: AgentRef, conversation: string): Promise<void> {
 	const active = await runs.active(agent, conversation)
 	if (!active) return
-	const { asking } = await look(runs, active.run_id)
-	if (!asking?.question) return
-	const { question_id } = asking.question
+	const asked = await runs.asked(active)
+	if (!asked) return
+	const { run_id, question_id } = asked
 	throw new Fault(
 		'conflict',
-		`this conversation waits for an answer first: answer_question with run_id ${asking.run_id} and question_id ${question_id}; or use another conversation, or stop_run`,
+		`this conversation waits for an answer first: answer_question with run_id ${run_id} and question_id ${question_id}; or use another conversation, or stop_run`,
 	)
 }
 
@@ -173,13 +175,13 @@ function outcomeOf(state: RunState): Outcome {
 		case 'stopped':
 			return { data, text: 'The run was stopped.', failed: true }
 		default:
-			return { data, text: state.asking ? questionText(state.asking) : goesOn(run.run_id) }
+			return { data, text: state.asked ? questionText(run, state.asked) : goesOn(run.run_id) }
 	}
 }
 
-function questionText({ agent, run_id, question }: RunState['run']): string {
-	const { question_id, question: text, options = [] } = question ?? { question_id: '', question: '' }
-	const lines = [`The agent ${agent} asks: ${text}`, ...options.map((option) => `- ${option}`)]
+function questionText(run: RunRecord, { run_id, question_id, question, options = [] }: Asked): string {
+	const who = run_id === run.run_id ? `The agent ${run.agent}` : `A sub-agent of ${run.agent}`
+	const lines = [`${who} asks: ${question}`, ...options.map((option) => `- ${option}`)]
 	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')
 }
 

@@ -1,13 +1,15 @@
 /** The table of sessions: who may open one, whose each is, and how they end. */
 import { Callers } from '../../core/callers.ts'
 import { Fault } from '../../core/errors.ts'
+import { once } from '../../core/once.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
-import { loadSession } from './sdk.ts'
 import type { McpSession } from './session.ts'
 
+/** With the first session, since the official SDK takes about 150 ms and 20 MB. */
+const loadSession = once(() => import('./session.ts'))
 /** Twice in the second within which the sessions of a caller that is no longer good must end. */
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5

@@ -1,6 +1,6 @@
 /** What clients see of runs. */
 import Joi from 'joi'
-import type { RunRecord } from '../runs/contract.ts'
+import type { Asked, RunRecord } from '../runs/contract.ts'
 
 const iso = Joi.string().isoDate()
 const text = Joi.string().allow('')
@@ -34,15 +34,14 @@ export const run = Joi.object({
 	ended_at: iso.allow(null).required(),
 })
 
-/** A run, and the one whose question is open: itself, or one below it that it waits for. */
+/** A run, and the question that it waits for: its own, or that of a sub-agent. */
 export interface RunState {
 	run: RunRecord
-	asking?: RunRecord | undefined
+	asked: Asked | null
 }
 
-export function viewRun({ run: record, asking = record }: RunState): Record<string, unknown> {
+export function viewRun({ run: record, asked: question }: RunState): Record<string, unknown> {
 	const { run_id, agent, conversation, status: at, trigger, answer, error, usage, created_at, ended_at } = record
-	const question = asking.question && { ...asking.question, run_id: asking.run_id }
 	return {
 		run_id,
 		agent,
@@ -60,8 +59,9 @@ export function viewRun({ run: record, asking = record }: RunState): Record<stri
 }
 
 /** For a list. */
-export function viewBriefly(record: RunRecord): Record<string, unknown> {
-	return { ...viewRun({ run: record }), answer: record.answer === null ? null : excerpt(record.answer) }
+export function viewBriefly(state: RunState): Record<string, unknown> {
+	const { answer } = state.run
+	return { ...viewRun(state), answer: answer === null ? null : excerpt(answer) }
 }
 
 export function isEnded({ status: at }: Pick<RunRecord, 'status'>): boolean {

@@ -1,6 +1,6 @@
-import type { EventBus } from '../../core/events.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import type { McpCall } from './call.ts'
+import type {} from '../runs/contract.ts'
+import type { McpCall, McpContext } from './call.ts'
 
 /** A client that hears nothing for a minute gives up by default. */
 const STILL_THERE_MS = 10_000
@@ -8,14 +8,17 @@ const STILL_THERE_MS = 10_000
 /** Listens to one run for one call: says when there is something to look at, and tells the client how far it is. */
 export class Watch implements Disposable {
 	readonly #call: Pick<McpCall, 'signal' | 'progress'>
-	readonly #stop: () => void
+	readonly #stops: (() => void)[]
 	readonly #beat: NodeJS.Timeout
 	readonly #began = performance.now()
 	#news = Promise.withResolvers<void>()
 
-	constructor(events: EventBus, run_id: string, call: Pick<McpCall, 'signal' | 'progress'>) {
+	constructor({ events, use }: McpContext, run_id: string, call: Pick<McpCall, 'signal' | 'progress'>) {
 		this.#call = call
-		this.#stop = events.subscribe({ run_id }, ({ event }) => this.#hear(event))
+		this.#stops = [
+			events.subscribe({ run_id }, ({ event }) => this.#hear(event)),
+			use('runs').watchAsked(run_id, (asked) => this.#hearBelow(asked !== null)),
+		]
 		this.#beat = setInterval(() => call.progress(`at work for ${seconds(this.#began)} s`), STILL_THERE_MS)
 		call.signal.addEventListener('abort', this.#wake, { once: true })
 		if (call.signal.aborted) this.#wake()
@@ -32,11 +35,16 @@ export class Watch implements Disposable {
 
 	[Symbol.dispose](): void {
 		clearInterval(this.#beat)
-		this.#stop()
+		for (const stop of this.#stops) stop()
 		this.#call.signal.removeEventListener('abort', this.#wake)
 	}
 
 	readonly #wake = (): void => this.#news.resolve()
+
+	#hearBelow(asks: boolean): void {
+		this.#wake()
+		if (asks) this.#call.progress('a sub-agent asks a question')
+	}
 
 	#hear({ event_type, payload }: EventEnvelope): void {
 		if (/^(run|question)\./.test(event_type)) this.#wake()

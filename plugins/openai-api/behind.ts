@@ -4,8 +4,8 @@ import type { Context } from '../../core/plugin.ts'
 import type { RunRecord } from '../runs/contract.ts'
 
 /**
- * Calls `stuck` where the run ahead of `run` waits for an answer: that may come days later, or never, and a client cannot
- * wait for it. Until the returned function is called.
+ * Calls `stuck` where the run ahead of `run` waits for an answer, to a question of its own or of a sub-agent: that may
+ * come days later, or never, and a client cannot wait for it. Until the returned function is called.
  */
 export function watchAhead(
 	{ events, use, log }: Pick<Context, 'events' | 'use' | 'log'>,
@@ -15,7 +15,7 @@ export function watchAhead(
 	const agent = { name: run.agent, uid: run.agent_uid }
 	const look = async (): Promise<void> => {
 		const ahead = await use('runs').active(agent, run.conversation)
-		if (!ahead?.question || ahead.run_id === run.run_id) return
+		if (!ahead || ahead.run_id === run.run_id || !(await use('runs').asked(ahead))) return
 		const message = 'the agent has asked a question in this conversation meanwhile; answer it, then send this again'
 		stuck(new Fault('conflict', message))
 	}

@@ -1,5 +1,6 @@
+import type { OpenRequest, OpenRequests } from '../../core/open-requests.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import type { OpenRequests } from './open-requests.ts'
+import type { Credentials } from '../auth/contract.ts'
 
 export interface OpenAiSettings {
 	/** The field `user` of a request names a conversation that the gateway keeps. Otherwise it means nothing. */
@@ -13,7 +14,7 @@ export interface OpenAiSettings {
 }
 
 export interface OpenAiApi {
-	readonly open: OpenRequests
+	readonly open: OpenRequests<Credentials, OpenRequest<Credentials>>
 }
 
 /** A message as a request has it: system messages may stand anywhere. */

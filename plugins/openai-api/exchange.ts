@@ -1,4 +1,6 @@
 /** One request on its way to its answer: an ordinary run, which ends with the request. */
+import { AnswerStream } from '../../core/answer-stream.ts'
+import type { AnswerEnd } from '../../core/answer-stream.ts'
 import { Fault, fromWire, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ToolCallRequest, Usage } from '../../core/protocol.ts'
@@ -6,8 +8,6 @@ import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 import type { RunRecord, Runs, StartRequest } from '../runs/contract.ts'
 import { watchAhead } from './behind.ts'
 import { callId } from './ids.ts'
-import { Telling } from './telling.ts'
-import type { End } from './telling.ts'
 
 export interface Asked {
 	agent: AgentRef
@@ -35,6 +35,9 @@ export interface Exchange {
 
 type Place = Pick<Context, 'events' | 'use' | 'log'>
 
+/** `contradicts`: it goes on in other words than those that were told already, which nobody can take back. */
+type End = AnswerEnd | { status: 'contradicts' }
+
 /** By which runs of this surface are known. */
 const TRIGGER = 'openai'
 
@@ -52,7 +55,7 @@ export async function begin(
 	piece?: (text: string) => void,
 ): Promise<Exchange> {
 	const runs = ctx.use('runs')
-	const telling = new Telling(piece)
+	const told = new AnswerStream(piece)
 	const answer = Promise.withResolvers<Answer>()
 	answer.promise.catch(() => {}) // who has left does not look at it
 	let run_id: string | undefined
@@ -61,6 +64,7 @@ export async function begin(
 	let isOver = false
 	let unsubscribe = (): void => {}
 	let unwatch = (): void => {}
+	let unwatchBelow = (): void => {}
 
 	const listen = (run: string): void => {
 		if (run === run_id || isOver) return
@@ -74,19 +78,23 @@ export async function begin(
 	}
 	const hear = (run: string, event: EventEnvelope): void => {
 		if (isOver) return
-		const end = telling.hear(event)
-		if (end) finish(run, end)
+		heed(run, told.hear(event))
+	}
+	const heed = (run: string, end: AnswerEnd | undefined): void => {
+		if (!told.isWhole) finish(run, { status: 'contradicts' })
+		else if (end) finish(run, end)
 	}
 	const leave = (): boolean => {
 		const wasOver = isOver
 		isOver = true
 		unsubscribe()
 		unwatch()
+		unwatchBelow()
 		signal.removeEventListener('abort', abort)
 		return wasOver
 	}
 	const finish = (run: string, end: End): void => {
-		if (!leave()) conclude(ctx, asked, run, telling, end).then(answer.resolve, answer.reject)
+		if (!leave()) conclude(ctx, asked, run, told, end).then(answer.resolve, answer.reject)
 	}
 	const giveUp = (why: unknown): void => {
 		if (leave()) return
@@ -98,13 +106,18 @@ export async function begin(
 	signal.addEventListener('abort', abort, { once: true })
 	try {
 		signal.throwIfAborted()
-		const { run_id: run, queued } = await say(runs, asked, listen)
+		const { run_id: run, queued, answered } = await say(runs, asked, listen)
 		const before = held
 		held = null
 		for (const event of before) hear(run, event)
 		// It left while the run was being taken in, perhaps before there was anything to stop.
 		if (signal.aborted) await stop(ctx, run)
-		else if (queued && !isOver) unwatch = watchAhead(ctx, queued, giveUp)
+		else if (!isOver) {
+			if (queued) unwatch = watchAhead(ctx, queued, giveUp)
+			unwatchBelow = runs.watchAsked(run, (question) => {
+				if (question && question.question_id !== answered && !isOver) heed(run, told.askBelow(question))
+			})
+		}
 		return { run_id: run, answer: answer.promise }
 	} catch (error) {
 		leave()
@@ -112,15 +125,19 @@ export async function begin(
 	}
 }
 
-/** `listen` is called before anything can happen in the run. `queued`: it waits behind another of its conversation. */
+/**
+ * `listen` is called before anything can happen in the run. `queued`: it waits behind another of its conversation.
+ * `answered`: the question to which this was the answer.
+ */
 async function say(
 	runs: Runs,
 	{ agent, start, stays, also }: Asked,
 	listen: (run_id: string) => void,
-): Promise<{ run_id: string; queued?: RunRecord }> {
+): Promise<{ run_id: string; queued?: RunRecord; answered?: string }> {
 	const waiting = stays ? await runs.active(agent, start.conversation) : undefined
-	if (waiting?.question && waiting.trigger === TRIGGER) {
-		const { run_id, question } = waiting
+	const question = waiting?.trigger === TRIGGER ? await runs.asked(waiting) : null
+	if (waiting && question) {
+		const { run_id } = waiting
 		if (start.given?.since?.length)
 			throw new Fault(
 				'conflict',
@@ -129,7 +146,7 @@ async function say(
 		listen(run_id)
 		try {
 			await runs.answer(agent, question.question_id, start.prompt, await also?.(run_id))
-			return { run_id }
+			return { run_id, answered: question.question_id }
 		} catch (error) {
 			// Somebody else answered, or the run was stopped meanwhile: then it is a message like any other.
 			if (!isFault(error, 'already_answered', 'conflict', 'not_found')) throw error
@@ -147,7 +164,7 @@ async function conclude(
 	ctx: Place,
 	{ stays }: Asked,
 	run_id: string,
-	{ text, usage, finish_reason }: Telling,
+	{ text, usage, finish_reason }: AnswerStream,
 	end: End,
 ): Promise<Answer> {
 	const answer: Answer = { text, usage, tool_calls: [], finish_reason: 'stop' }

@@ -1,9 +1,10 @@
+import { OpenRequests } from '../../core/open-requests.ts'
 import { definePlugin } from '../../core/plugin.ts'
+import type { Credentials } from '../auth/contract.ts'
 import { chatRoutes } from './chat-routes.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { shapeErrors } from './errors.ts'
 import { modelRoutes } from './model-routes.ts'
-import { OpenRequests } from './open-requests.ts'
 import { responseRoutes } from './response-routes.ts'
 import { sweep } from './stored.ts'
 
@@ -42,10 +43,14 @@ export default definePlugin<OpenAiSettings>({
 				.description('Seconds for which a client may take nothing before its stream is cut. Default 30.'),
 		}),
 	start(ctx): OpenAiApi {
-		const open = new OpenRequests(ctx, ctx.config.max_open)
+		const open: OpenAiApi['open'] = new OpenRequests({
+			limit: ctx.config.max_open,
+			what: 'requests are under way',
+			check: async (caller: Credentials) => ctx.use('auth').check(caller),
+		})
 		ctx.defer(() => {
 			// Like every request, they end in the generation in which they began, unless there is no next one.
-			if (ctx.gateway.state() === 'draining') void open.end()
+			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
 		}, 'requests under way')
 		const tidy = (): void =>
 			void sweep(ctx).catch((error: unknown) => ctx.log.error({ err: error }, 'old responses could not be tidied away'))

@@ -114,8 +114,9 @@ async function previousOf(ctx: Context, agent: AgentRef, id: string): Promise<St
 async function conversationAfter(ctx: Context, agent: AgentRef, previous: StoredResponse): Promise<string> {
 	const { conversation, run_id, named } = previous
 	const active = named ? undefined : await ctx.use('runs').active(agent, conversation)
-	if (!active || (active.run_id === run_id && active.question)) return conversation
+	if (!active) return conversation
 	if (active.run_id !== run_id) return newConversation('responses')
+	if (await ctx.use('runs').asked(active)) return conversation
 	throw new Fault('conflict', `the response "${previous.id}" is under way still; wait for its end`)
 }
 

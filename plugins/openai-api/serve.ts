@@ -1,13 +1,14 @@
 /** A request from its entry to its end: as one answer, or as a stream of events. */
 import type { ServerResponse } from 'node:http'
 import { Fault } from '../../core/errors.ts'
+import type { OpenRequest } from '../../core/open-requests.ts'
 import type { Context } from '../../core/plugin.ts'
-import { chunk, Connection, turnOf } from '../../core/sse.ts'
+import { SseReply } from '../../core/sse-reply.ts'
+import { turnOf } from '../../core/sse.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
 import { begin } from './exchange.ts'
 import type { Answer, Asked } from './exchange.ts'
-import type { OpenRequest } from './open-requests.ts'
 
 export interface Client {
 	credentials: Credentials
@@ -26,8 +27,6 @@ export interface Script {
 
 type Place = Pick<Context<OpenAiSettings>, 'events' | 'use' | 'log' | 'config'>
 
-/** Bytes that may wait for the client of a stream. The last word comes on top. */
-const BACKLOG_LIMIT = 1024 * 1024
 /** Clients of OpenAI's ask again by themselves after 409 and 5xx. The gateway has done so, and the run would be a new one. */
 const FINAL = { 'x-should-retry': 'false' }
 
@@ -39,7 +38,7 @@ export async function answerTo(
 ): Promise<{ run_id: string; answer: Answer }> {
 	const left = new AbortController()
 	const { open } = ctx.use('openai-api')
-	const own: OpenRequest = { credentials, end: (why) => left.abort(why) }
+	const own: OpenRequest<Credentials> = { credentials, end: (why) => left.abort(why) }
 	const gone = (): void => left.abort(new Fault('stopped', 'the client has left'))
 	open.enter(own)
 	response.once('close', gone)
@@ -63,32 +62,21 @@ export async function stream(
 	const { heartbeat_s, stall_timeout_s } = ctx.config
 	const { open } = ctx.use('openai-api')
 	const left = new AbortController()
-	/** Said while the run is being started. */
-	const early: string[] = []
-	let connection: Connection | undefined
-	let quietSince = performance.now()
-
-	const write = (text: string): void => {
-		quietSince = performance.now()
-		if (response.destroyed || !connection) return
-		if (connection.backlog > BACKLOG_LIMIT) connection.cut()
-		else connection.write(chunk(text))
-	}
-	const end = (text: string): void => {
-		if (response.destroyed) return
-		connection?.write(chunk(text))
-		connection?.whenReady(() => connection?.end())
-	}
-	const own: OpenRequest = {
-		credentials,
-		end: (why) => left.abort(why),
-		beat(now) {
-			if (connection && !connection.full && now - quietSince >= heartbeat_s * 1000) write(': still here\n\n')
-		},
-	}
+	/** Said while the run is being started; its head comes first. */
+	let early: string[] | null = []
 	const close = (): void => {
 		left.abort(new Fault('stopped', 'the client has left'))
 		open.leave(own)
+	}
+	const told = new SseReply(response, {
+		heartbeatMs: heartbeat_s * 1000,
+		stallMs: stall_timeout_s * 1000,
+		closed: close,
+	})
+	const own: OpenRequest<Credentials> = {
+		credentials,
+		end: (why) => left.abort(why),
+		beat: (now) => told.beat(now),
 	}
 
 	open.enter(own)
@@ -97,13 +85,14 @@ export async function stream(
 		const socket = await turnOf(response)
 		if (!socket) return close()
 		const { run_id, answer } = await begin(ctx, asked, left.signal, (text) => {
-			if (connection) write(script.piece(text))
-			else early.push(text)
+			if (early) early.push(text)
+			else told.write(script.piece(text))
 		})
 		if (response.destroyed) return close()
 		response.setHeader('x-svc-run-id', run_id)
 		const first = script.begin(run_id) + early.map((text) => script.piece(text)).join('')
-		connection = new Connection(response, socket, first, { stallMs: stall_timeout_s * 1000, closed: close })
+		early = null
+		told.open(socket, first)
 		answer
 			.then(
 				(one) => script.end(one),
@@ -113,8 +102,8 @@ export async function stream(
 				ctx.log.error({ err: error, run_id }, 'an answer could not be kept')
 				return script.failed(faultOf(error))
 			})
-			.then(end)
-			.catch(() => connection?.cut())
+			.then((last) => told.end(last))
+			.catch(() => told.cut())
 	} catch (error) {
 		close()
 		throw error

@@ -1,4 +1,5 @@
 /** Responses that are kept, so that others can go on from them: for as long as their runs. */
+import { questionBelow, questionText } from '../../core/answer-stream.ts'
 import { isFault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -56,7 +57,7 @@ export async function readResponse(ctx: Place, id: string): Promise<StoredRespon
 	if ((await ctx.use('agents').find(value.agent.name))?.uid !== value.agent.uid) return undefined
 	if (value.end) return value
 	const run = await runOf(ctx, value.run_id)
-	const end = run && endOf(run)
+	const end = run && (await endOf(ctx, run))
 	return end ? { ...value, end } : value
 }
 
@@ -121,8 +122,8 @@ function messagesOf({ input, end }: StoredResponse): ChatMessage[] {
 }
 
 /** How the request ended, by its run; undefined as long as it goes on. */
-function endOf(run: RunRecord): ResponseEnd | undefined {
-	const { run_id, status, answer, usage, question } = run
+async function endOf(ctx: Place, run: RunRecord): Promise<ResponseEnd | undefined> {
+	const { run_id, status, answer, usage } = run
 	const at = Math.floor(Date.parse(run.ended_at ?? run.created_at) / 1000)
 	const answered: Omit<Answer, 'text'> = { tool_calls: [], finish_reason: 'stop', usage }
 	switch (status) {
@@ -135,8 +136,13 @@ function endOf(run: RunRecord): ResponseEnd | undefined {
 			return { at, error: run.error ?? { code: 'internal', message: 'the run failed' } }
 		case 'stopped':
 			return { at, error: { code: 'stopped', message: 'the run was stopped' } }
-		default:
-			return question ? { at, answer: { ...answered, text: question.question } } : undefined
+		default: {
+			const asked = await ctx.use('runs').asked(run)
+			if (!asked) return undefined
+			const words = questionText(asked)
+			const text = asked.run_id === run_id ? words : questionBelow(words)
+			return { at, answer: { ...answered, text } }
+		}
 	}
 }
 

@@ -74,6 +74,12 @@ export interface Question extends QuestionText {
 	closed?: 'expired' | 'withdrawn'
 }
 
+/** An open question, and the run that asks it. */
+export interface Asked extends QuestionText {
+	question_id: string
+	run_id: string
+}
+
 export interface Message {
 	role: 'user' | 'assistant'
 	content: string
@@ -152,6 +158,17 @@ export interface Runs {
 	forgetAgent(agent: AgentRef): Promise<void>
 	/** The run that is at work in a conversation, or paused: others wait for its end. Its record has the question that is open. */
 	active(agent: AgentRef, conversation: string): Promise<RunRecord | undefined>
+	/**
+	 * The question that a run waits for, for whoever talks with it: its own, or that of a sub-agent for whose end it waits, or
+	 * of one below that. Null where it waits for no answer.
+	 */
+	asked(run: RunRecord): Promise<Asked | null>
+	/**
+	 * Hears of questions that sub-agents ask while the run waits for them: of one that is open now, of each further one, and
+	 * null once it is open no more; by then another way may have answered it. Of the run's own questions its events tell. Until
+	 * the returned function is called. May be called before the run is there. `heard` must not throw.
+	 */
+	watchAsked(run_id: string, heard: (asked: Asked | null) => void): () => void
 	/** All that are open, in all conversations. */
 	questions(agent: AgentRef): Promise<Question[]>
 	/**

@@ -3,7 +3,7 @@ import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+import type { Asked, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
@@ -36,7 +36,11 @@ const run = Joi.object({
 	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
 		.allow(null)
 		.required(),
-	question: Joi.object(asked).allow(null).required(),
+	question: Joi.object(asked).allow(null).required().description('Its own question, for whose answer it is paused.'),
+	open_question: Joi.object({ ...asked, run_id: aRun.description('The run that asks.') })
+		.allow(null)
+		.required()
+		.description('The question that it waits for: its own, or that of a sub-agent for whose end it is paused.'),
 	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
 	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
 	request_id: Joi.string()
@@ -59,6 +63,7 @@ const run = Joi.object({
 		usage: { input_tokens: 212, output_tokens: 8 },
 		error: null,
 		question: null,
+		open_question: null,
 		waits_for: null,
 		parent_run_id: null,
 		request_id: '0197a4c2-5d1b-7a11-8c4d-5e6f7a8b9c0d',
@@ -78,6 +83,7 @@ const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }
 export function routes(server: Server, ctx: Context<RunSettings>): void {
 	const runs = (): Runs => ctx.use('runs')
 	const agentOf = (agent: string): Promise<AgentRecord> => ctx.use('agents').get(agent)
+	const shown = async (record: RunRecord): Promise<Record<string, unknown>> => view(record, await runs().asked(record))
 
 	server.route<{ Params: { name: string }; Payload: { prompt: string } }>({
 		method: 'POST',
@@ -140,7 +146,8 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			},
 			response: { status: { 200: Joi.array().items(run) } },
 		},
-		handler: async (request) => (await runs().list(await agentOf(request.params.name), request.query)).map(view),
+		handler: async (request) =>
+			Promise.all((await runs().list(await agentOf(request.params.name), request.query)).map(shown)),
 	})
 	server.route<{ Params: { run_id: string } }>({
 		method: 'GET',
@@ -153,7 +160,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: { params: Joi.object({ run_id: runId }) },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => view(await runs().get(request.params.run_id)),
+		handler: async (request) => shown(await runs().get(request.params.run_id)),
 	})
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',
@@ -167,7 +174,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => view(await runs().cancel(request.params.run_id)),
+		handler: async (request) => shown(await runs().cancel(request.params.run_id)),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'POST',
@@ -281,7 +288,7 @@ function emptyBody(): Joi.Schema {
 	return Joi.object({}).allow(null).example({})
 }
 
-function view(record: RunRecord): Record<string, unknown> {
+function view(record: RunRecord, open_question: Asked | null): Record<string, unknown> {
 	const { run_id, agent, status, trigger, conversation, prompt, answer } = record
 	const {
 		created_at,
@@ -308,6 +315,7 @@ function view(record: RunRecord): Record<string, unknown> {
 		usage,
 		error,
 		question,
+		open_question,
 		waits_for,
 		parent_run_id: parent?.run_id ?? null,
 		request_id,

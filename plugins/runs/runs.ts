@@ -4,6 +4,7 @@ import { now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { JournalStep } from '../../core/run-log.ts'
 import type { Job } from '../../core/store/ports.ts'
+import { askedOf, watchAsked } from './asked.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
 import type { Given, Question, RunRecord, Runs, RunSettings } from './contract.ts'
@@ -106,6 +107,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (!run || !isEnded(run.status)) return run
 			}
 		},
+		asked: (run) => askedOf(store, run),
+		watchAsked: (run_id, heard) => watchAsked(ctx, run_id, heard),
 		async questions(agent) {
 			const open: Question[] = []
 			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {

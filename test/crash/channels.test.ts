@@ -22,6 +22,7 @@ const SOON_MS = 60
 /** More than one message of any format takes. */
 const WORDS = 60
 const GROWING = 'growing'
+const ASKING = 'asking'
 
 void t.test(`each message is answered once through ${KILLS} kills`, { timeout: 60_000 + KILLS * 10_000 }, async (t) => {
 	const [room, held] = await Promise.all([startRoom(), startHeldModel()])
@@ -44,10 +45,12 @@ providers:
 	const request: Parameters<typeof addRoom>[0]['request'] = (method, path, options) =>
 		send(gateway.url + path, method, options)
 	const chats: string[] = []
+	const channels: string[] = []
 	const growing = await addRoom({ request }, room, 'room_grow')
 	room.place(GROWING, 'room_grow')
 	for (const type of TYPES) {
 		const channel = await addRoom({ request }, room, type)
+		channels.push(channel)
 		for (let n = 1; n <= CHATS; n++) {
 			const name = `${type}-${n}`
 			chats.push(name)
@@ -83,13 +86,20 @@ providers:
 		await talking
 		gateway = await spawnGateway(home)
 	}
-	// The last time, while an answer in the making shows.
+	// The last time, while an answer in the making shows, and a sub-agent asks something.
+	room.place(ASKING, 'room')
+	await request('POST', '/v1/agents', { body: { name: ASKING } })
+	await bind({ request }, channels[0] ?? '', ASKING, ASKING)
+	await room.shows(ASKING, 1)
+	room.say(ASKING, `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which?"}' })}`)
+	await room.shows(ASKING, 2)
 	await request('POST', '/v1/agents', { body: { name: GROWING, config: { provider: 'held' } } })
 	await bind({ request }, growing, GROWING, GROWING)
 	const [hello] = await room.shows(GROWING, 1)
 	room.say(GROWING, 'grow')
 	await room.shows(GROWING, 2)
 	await gateway.kill()
+	room.say(ASKING, 'this one')
 	gateway = await spawnGateway(home)
 	const call = await held.called('grow', 2)
 	call.answer('at last.')
@@ -114,5 +124,9 @@ providers:
 		[hello?.text, 'Well, at last.'],
 		'what grew when the gateway was killed has become the answer',
 	)
+	const [, question, answer, ...more] = await room.shows(ASKING, 3)
+	t.equal(question?.text, 'A sub-agent asks:\n\nWhich?')
+	t.match(answer?.text, /subagent.spawn answered.*this one/, 'what was said while there was no gateway is the answer')
+	t.strictSame(more, [])
 	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
 })

@@ -7,7 +7,7 @@
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { makeHome, send } from '../support/gateway.ts'
+import { makeHome, send, startGateway } from '../support/gateway.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
 import { spawnGateway } from '../support/process.ts'
 
@@ -19,8 +19,9 @@ void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 60_000 +
 	const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const names = Array.from({ length: AGENTS }, (_, n) => `a${n}`)
-	let gateway = await spawnGateway(home)
-	t.teardown(() => gateway.kill())
+	// Only the one that is killed needs a process of its own.
+	let gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
 	const call = (method: string, path: string, body?: unknown) =>
 		send(`${gateway.url}/v1/${path}`, method, body === undefined ? {} : { body })
 	for (const name of names) {
@@ -29,13 +30,13 @@ void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 60_000 +
 	}
 
 	for (let kill = 1; kill <= KILLS; kill++) {
-		await gateway.kill()
+		await gateway.stop()
 		const next_at = new Date(Date.now() - 60_000).toISOString()
 		await changeHeartbeats(home, () => ({ next_at }))
-		gateway = await spawnGateway(home)
+		const victim = await spawnGateway(home)
 		await pause(Math.random() * WINDOW_MS)
-		await gateway.kill()
-		gateway = await spawnGateway(home)
+		await victim.kill()
+		gateway = await startGateway({ home })
 		for (const name of names) {
 			for (let isDue = true; isDue; await pause(20)) {
 				const { body } = await call('GET', `agents/${name}/heartbeats`)

@@ -12,6 +12,7 @@ import { openStream } from '../support/sse.ts'
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
 
+const RUNS = Number(process.env.FUZZ_RUNS ?? 120)
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 function call(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<Reply<Answer>> {
@@ -536,7 +537,7 @@ void t.test('whatever is posted is answered properly, and what was created can b
 			const { skills: _, ...rest } = read.body
 			return t.strictSame(rest, reply.body)
 		}),
-		{ numRuns: 400 },
+		{ numRuns: RUNS },
 	)
 	t.ok(created > 0, `${created} agents were created`)
 })
@@ -552,7 +553,7 @@ void t.test('whatever an agent is changed by is answered properly, and the answe
 			const { skills: _, ...rest } = (await call('GET', '/v1/agents/fuzzed')).body
 			return t.strictSame(rest, reply.body)
 		}),
-		{ numRuns: 400 },
+		{ numRuns: RUNS },
 	)
 	t.ok(changed > 0, `${changed} changes were taken`)
 })

@@ -245,6 +245,119 @@ void t.test('a question is asked in the chat, and the next message answers it', 
 	t.match((await hears(5))[4]?.text, /received: no answer/)
 })
 
+/** Prompts for the built-in provider, which does what the first line says and answers with what came of it. */
+const asking = (question: object): string => `/tool ask ${JSON.stringify(question)}`
+const spawning = (prompt: string, wait = true): string => `/tool subagent.spawn ${JSON.stringify({ prompt, wait })}`
+
+void t.test('what a sub-agent asks is asked in the chat, and the next message answers it, once', async (t) => {
+	const { agent, id, say, hears, said } = await talk(t)
+	say(spawning(asking({ question: 'Which one?', options: ['red', 'green'] })))
+	t.match((await hears(1))[0]?.text, /^A sub-agent asks:\n\nWhich one\?\n\n1\. red\n2\. green\n/)
+	const [child, parent] = (await agent.call('runs')).body
+	t.match(parent, { status: 'paused', question: null, open_question: { run_id: child.run_id, question: 'Which one?' } })
+	t.match((await agent.call('questions')).body, [{ run_id: child.run_id, question: 'Which one?' }])
+	const answer = room.say(id, '2')
+	room.deliver(answer)
+	t.match((await hears(2))[1]?.text, /subagent\.spawn answered.*green/)
+	room.deliver(answer)
+	say('and now')
+	t.match((await hears(3))[2]?.text, /received: and now/)
+	t.equal(said().length, 3)
+	t.equal((await agent.call('runs')).body.length, 3, 'the answer is no message of its own')
+	const told = () => agent.stream.events.filter(({ event_type }) => event_type === 'channel.message_received')
+	await agent.stream.until(() => told().length >= 3, 'each message')
+	const received = told()
+	t.equal(received.length, 3)
+	t.equal(received.filter(({ payload }) => payload.message_id === answer.id).length, 1, 'it is told of once')
+	t.ok(received.every(({ run_id }) => run_id !== child.run_id))
+})
+
+void t.test('sub-agents of sub-agents ask in the chat too, and an answer from elsewhere counts', async (t) => {
+	const { agent, say, hears } = await talk(t)
+	say(spawning(spawning(asking({ question: 'Far below?' }))))
+	t.equal((await hears(1))[0]?.text, 'A sub-agent asks:\n\nFar below?')
+	const [{ question_id }] = (await agent.call('questions')).body
+	t.equal((await agent.call(`ask-responses/${question_id}`, { answer: 'by another way' })).status, 200)
+	t.match((await hears(2))[1]?.text, /by another way/)
+	say('no answer')
+	t.match((await hears(3))[2]?.text, /received: no answer/)
+})
+
+void t.test('one sub-agent after another asks, the last of them twice', async (t) => {
+	const { agent, say, hears } = await talk(t, 'room', 'held')
+	/** The n-th time that a run of that prompt asks the model, that calls a tool. */
+	const calls = async (prompt: string, n: number, tool: string, args: object): Promise<void> =>
+		(await held.called(prompt, n)).callTool(tool, JSON.stringify(args))
+	say('one after another')
+	await calls('one after another', 1, 'subagent_spawn', { prompt: 'the first task' })
+	await calls('the first task', 1, 'ask', { question: 'First?' })
+	t.equal((await hears(1))[0]?.text, 'A sub-agent asks:\n\nFirst?')
+	say('1st')
+	;(await held.called('the first task', 2)).answer('done.')
+	await calls('one after another', 2, 'subagent_spawn', { prompt: 'the second task' })
+	await calls('the second task', 1, 'ask', { question: 'Second?' })
+	t.equal((await hears(2))[1]?.text, 'A sub-agent asks:\n\nSecond?')
+	say('2nd')
+	await calls('the second task', 2, 'ask', { question: 'Third?' })
+	t.equal((await hears(3))[2]?.text, 'A sub-agent asks:\n\nThird?')
+	say('3rd')
+	;(await held.called('the second task', 3)).answer('done as well.')
+	await calls('one after another', 3, 'ask', { question: 'Mine?' })
+	t.equal((await hears(4))[3]?.text, 'Mine?', 'its own question is not marked')
+	say('4th')
+	;(await held.called('one after another', 4)).answer('over.')
+	t.match((await hears(5))[4]?.text, /over\.$/)
+	await agent.stream.waitFor('question.answered', 4)
+	const answers = agent.stream.events.filter(({ event_type }) => event_type === 'question.answered')
+	t.strictSame(
+		answers.map(({ payload }) => payload.answer),
+		['1st', '2nd', '3rd', '4th'],
+	)
+})
+
+void t.test('/stop ends the sub-agent that asks, and its question', async (t) => {
+	const { agent, say, hears } = await talk(t)
+	say(spawning(asking({ question: 'Go on?' })))
+	await hears(1)
+	say('/stop')
+	t.equal((await hears(2))[1]?.text, 'Stopped.')
+	const runs = (await agent.call('runs')).body
+	t.strictSame(
+		runs.map(({ status, open_question }: Record<string, unknown>) => [status, open_question]),
+		[
+			['stopped', null],
+			['stopped', null],
+		],
+	)
+	t.strictSame((await agent.call('questions')).body, [])
+	say('yes')
+	t.match((await hears(3))[2]?.text, /received: yes/)
+})
+
+void t.test('where the sub-agent is stopped instead, the next message is a message like any other', async (t) => {
+	const { agent, say, hears } = await talk(t)
+	say(spawning(asking({ question: 'Still?' })))
+	await hears(1)
+	const [child] = (await agent.call('runs')).body
+	await gateway.request('POST', `/v1/runs/${child.run_id}/cancel`)
+	t.match((await hears(2))[1]?.text, /subagent_failed.*was stopped/)
+	say('yes')
+	t.match((await hears(3))[2]?.text, /received: yes/)
+})
+
+void t.test('a sub-agent that nobody waits for asks nobody in the chat', async (t) => {
+	const { agent, say, hears, said } = await talk(t)
+	say(spawning(asking({ question: 'Anybody?' }), false))
+	t.match((await hears(1))[0]?.text, /subagent\.spawn answered.*started/)
+	const { payload } = await agent.stream.waitFor('question.asked')
+	say('not for it')
+	t.match((await hears(2))[1]?.text, /received: not for it/)
+	t.match((await agent.call('questions')).body, [{ question: 'Anybody?' }])
+	await agent.call(`ask-responses/${payload.question_id}`, { answer: 'somebody' })
+	t.match((await hears(3))[2]?.text, /somebody/, 'what comes of it is told')
+	t.equal(said().length, 3)
+})
+
 void t.test('a message is no answer to a question that the chat has not seen', async (t) => {
 	const { agent, id, say, hears } = await talk(t)
 	room.trouble(id, { fault: 'limited', retry_after_ms: 1_000 })
@@ -533,11 +646,12 @@ void t.test('an answer waits for its channel', async (t) => {
 })
 
 void t.test('a reload in the middle of a run, a question and a preview changes nothing', async (t) => {
-	const [grown, asked] = [await talk(t, 'room_edit', 'held'), await talk(t)]
+	const [grown, asked, below] = [await talk(t, 'room_edit', 'held'), await talk(t), await talk(t)]
 	grown.say('through a reload')
 	asked.say('/tool ask {"question":"Still there?"}')
+	below.say(spawning(asking({ question: 'Down there?' })))
 	const call = await held.called('through a reload')
-	await Promise.all([grown.hears(1), asked.hears(1)])
+	await Promise.all([grown.hears(1), asked.hears(1), below.hears(1)])
 	const stream = await openStream(gateway.url, { query: { event_type: 'plugin.reloaded' } })
 	t.teardown(() => stream.close())
 	writeFileSync(join(gateway.home, 'config/gateway.yaml'), `${config}channels: { retention_days: 7 }\n`)
@@ -545,6 +659,8 @@ void t.test('a reload in the middle of a run, a question and a preview changes n
 	call.answer('here.')
 	asked.say('yes')
 	t.match((await asked.hears(2))[1]?.text, /ask answered.*yes/)
+	below.say('down here')
+	t.match((await below.hears(2))[1]?.text, /subagent.spawn answered.*down here/)
 	await room.until(() => grown.said()[0]?.text === 'Well, here.', 'the answer in place of the preview')
 	t.equal(grown.said().length, 1)
 	t.equal(asked.said().length, 2)

@@ -1,5 +1,5 @@
 /** Heartbeats over HTTP: set up, listed, deleted; what they start when they are due, and what they skip. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -36,20 +36,25 @@ async function told(gateway: Pick<TestGateway, 'request'>, agent: string): Promi
 	return body.events.toReversed()
 }
 
-/** A home with one agent and its heartbeat, whose record is changed before the next gateway starts there. */
+/** A home with one agent and its heartbeat. */
+const template = makeHome({ config: settings })
+t.teardown(() => rmSync(template, { recursive: true, force: true }))
+const templates = await startGateway({ home: template })
+const heartbeat: Answer = (await (await agentOf(templates, 'ada')).post({ every: '1h', prompt: 'hello' })).body
+await templates.stop()
+
+/** Such a home, whose heartbeat's record is changed before a gateway starts there. */
 async function prepared(
 	t: Test,
 	change: () => Record<string, unknown>,
 	{ config = settings, prompt = 'hello' }: { config?: string; prompt?: string } = {},
 ): Promise<{ home: string; id: string }> {
-	const home = makeHome({ config })
+	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	const gateway = await startGateway({ home })
-	const ada = await agentOf(gateway, 'ada')
-	const { id } = (await ada.post({ every: '1h', prompt })).body
-	await gateway.stop()
-	await changeHeartbeats(home, change)
-	return { home, id }
+	cpSync(template, home, { recursive: true })
+	writeFileSync(join(home, 'config', 'gateway.yaml'), config)
+	await changeHeartbeats(home, () => ({ prompt, ...change() }))
+	return { home, id: heartbeat.id }
 }
 
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()

@@ -239,6 +239,28 @@ void t.test('a question is the reply, and the next message of the session its an
 	t.equal(late.status, 200)
 })
 
+void t.test('what a sub-agent asks is the reply too, and the next message goes to it', async (t) => {
+	const ada = await make('asker-below')
+	const spawn = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
+	const prompt = spawn(spawn('/tool ask {"question":"Which colour?","options":["red","blue"]}'))
+	const asked = await chat.say(ada, { message: prompt })
+	t.equal(asked.body.response, 'A sub-agent asks:\n\nWhich colour?\n- red\n- blue')
+	const [open] = (await gateway.request('GET', `/v1/agents/${ada}/questions`)).body
+	t.equal(asked.body.metadata.question_id, open.question_id)
+	const answered = await chat.say(ada, { message: 'blue' })
+	t.match(answered.body.response, /^subagent\.spawn answered.*blue/)
+	t.notOk('question_id' in answered.body.metadata)
+
+	const stream = await chat.stream(ada, { message: prompt })
+	const last = await stream.last()
+	t.equal(stream.text(), asked.body.response)
+	const { question_id } = last.data
+	const path = `/v1/agents/${ada}/ask-responses/${question_id}`
+	t.equal((await gateway.request('POST', path, { body: { answer: 'red' } })).status, 200)
+	const next = await chat.say(ada, { message: 'something else' })
+	t.match(next.body.response, /received: something else/, 'what was answered elsewhere is not asked any more')
+})
+
 void t.test('two answers at once: one is the answer, the other a message of its own', async (t) => {
 	const ada = await make('asker-2')
 	await chat.say(ada, { message: '/tool ask {"question":"Who?"}' })
@@ -256,6 +278,16 @@ void t.test('a question that this surface has not shown is not answered by accid
 	const [{ question_id }] = (await ada.call('questions')).body
 	await ada.call(`ask-responses/${question_id}`, { answer: 'yes' })
 	await ada.ended(run_id)
+
+	const parent = await ada.start('/tool subagent.spawn {"prompt":"/tool ask {\\"question\\":\\"Below?\\"}"}')
+	const child = String((await ada.heard(parent, 'subagent.spawned')).payload.run_id)
+	await ada.heard(child, 'run.paused')
+	await ada.heard(parent, 'run.paused')
+	const [below] = (await ada.call('questions')).body
+	const path = new RegExp(`ask-responses/${below.question_id}`)
+	fails(t, await chat.say('asker-3', { message: 'hello' }), 409, path)
+	await ada.call(`ask-responses/${below.question_id}`, { answer: 'yes' })
+	await ada.ended(parent)
 	t.equal((await chat.say('asker-3', { message: 'hello' })).status, 200)
 })
 

@@ -90,6 +90,7 @@ void t.test('a run can be read: what it is, what came of it, and when', async (t
 		prompt: 'Hello.',
 		error: null,
 		question: null,
+		open_question: null,
 		waits_for: null,
 		parent_run_id: null,
 	})

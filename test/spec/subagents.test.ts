@@ -19,6 +19,7 @@ const tools = new URL('../../core/toolbox.ts', import.meta.url).href
 /** Starts runs, waits for runs and calls primitives as other plugins may. */
 const helper = `
 import { callNested } from ${JSON.stringify(tools)}
+let own
 export default {
 	name: 'helper',
 	needs: ['auth', 'agents', 'runs'],
@@ -50,24 +51,40 @@ export default {
 	http(server) {
 		server.route({ method: 'POST', path: '/v1/helper/{agent}', handler: async ({ params, payload }) => {
 			try {
-				return await ctx().use('runs').start(await ctx().use('agents').get(params.agent), payload)
+				return await own.use('runs').start(await own.use('agents').get(params.agent), payload)
 			} catch (error) {
 				return { code: error.code }
 			}
 		} })
-		const ctx = () => globalThis.lentByHelper
 	},
 }
-`.replace('start(ctx) {', 'start(ctx) {\n\t\tglobalThis.lentByHelper = ctx')
+`.replace('start(ctx) {', 'start(ctx) {\n\t\town = globalThis.lentByHelper = ctx')
 
 const offlineConfig = 'plugins:\n  helper: true\n'
 const files = { 'plugins/helper/index.js': helper }
 
 /** The built-in provider answers: nothing has to be waited for but the end. */
-async function startOffline(t: Test, more = ''): Promise<TestGateway> {
-	const gateway = await startGateway({ config: offlineConfig + more, files })
-	t.teardown(() => gateway.stop())
+const offline = await startGateway({ config: offlineConfig, files })
+t.teardown(() => offline.stop())
+/** A model that answers when the test says so. */
+const model = await startHeldModel()
+const held = await startGateway({ config: heldConfig(model) + offlineConfig, files })
+t.teardown(async () => {
+	await held.stop()
+	await model.stop()
+})
+
+/** A test has the gateway for itself: what it made there goes with its agents. */
+function lend(t: Test, gateway: TestGateway): TestGateway {
+	t.teardown(async () => {
+		for (const { name } of (await gateway.request('GET', '/v1/agents')).body)
+			await gateway.request('DELETE', `/v1/agents/${name}`)
+	})
 	return gateway
+}
+
+function startOffline(t: Test): TestGateway {
+	return lend(t, offline)
 }
 
 function heldConfig(model: HeldModel): string {
@@ -83,15 +100,9 @@ providers:
 `
 }
 
-/** A model that answers when the test says so. */
-async function startHeld(t: Test): Promise<{ gateway: TestGateway; model: HeldModel }> {
-	const model = await startHeldModel()
-	const gateway = await startGateway({ config: heldConfig(model) + offlineConfig, files })
-	t.teardown(async () => {
-		await gateway.stop()
-		await model.stop()
-	})
-	return { gateway, model }
+function startHeld(t: Test): { gateway: TestGateway; model: HeldModel } {
+	model.calls.length = 0
+	return { gateway: lend(t, held), model }
 }
 
 interface Spawn {
@@ -115,7 +126,7 @@ async function audit(gateway: TestGateway, agent: string, type: string): Promise
 }
 
 void t.test('an agent gives a task to a sub-agent and waits for its result', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
 	const run_id = await ada.start('Find out.')
 	;(await model.called('Find out.')).callTool(...wantsSpawn({ prompt: 'Look.', persona: 'You are a scout.' }))
@@ -172,7 +183,7 @@ void t.test('an agent gives a task to a sub-agent and waits for its result', asy
 })
 
 void t.test('a sub-agent that fails, or is stopped, is a failed call to its parent, which goes on', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
 	for (const [prompt, end, code] of [
 		['fails', failBySteps, 'limit_steps'],
@@ -199,7 +210,7 @@ void t.test('a sub-agent that fails, or is stopped, is a failed call to its pare
 })
 
 void t.test('a result that nobody waits for comes as a message of its own, once, as data', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.start('Begin.')
 	;(await model.called('Begin.')).callTool(...wantsSpawn({ prompt: 'Dig.', wait: false }))
@@ -230,7 +241,7 @@ void t.test('a result that nobody waits for comes as a message of its own, once,
 })
 
 void t.test('the end of a sub-agent is told at the agent where its parent is over', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.start('Begin.')
 	;(await model.called('Begin.')).callTool(...wantsSpawn({ prompt: 'Dig.', wait: false }))
@@ -247,7 +258,8 @@ void t.test('the end of a sub-agent is told at the agent where its parent is ove
 })
 
 void t.test('sub-agents are counted, also those that start at once, and stand only so deep', async (t) => {
-	const gateway = await startOffline(t, 'subagents:\n  max_per_run: 3\n')
+	const gateway = await startGateway({ config: `${offlineConfig}subagents:\n  max_per_run: 3\n`, files })
+	t.teardown(() => gateway.stop())
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete(Array.from({ length: 5 }, (_, n) => spawn({ prompt: `task ${n}` })).join('\n'))
 	const results = ada.eventsOf(run_id).filter((event) => /^primitive\.(result|failed)$/.test(event.event_type))
@@ -279,7 +291,7 @@ void t.test('sub-agents are counted, also those that start at once, and stand on
 })
 
 void t.test('a chain of results that start sub-agents comes to an end', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	let next = 'Again and again.'
 	for (const depth of [1, 2]) {
@@ -298,7 +310,7 @@ void t.test('a chain of results that start sub-agents comes to an end', async (t
 })
 
 void t.test('a cancel takes everything below the run with it, and is true when it answers', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	const top = await ada.start('top')
 	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'beside', wait: false }))
@@ -328,7 +340,7 @@ void t.test('a cancel takes everything below the run with it, and is true when i
 })
 
 void t.test('a stop of the agent leaves nothing behind', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada')
 	for (const wait of [true, false]) {
 		const name = wait ? 'waits' : 'goes on'
@@ -354,7 +366,7 @@ void t.test('a stop of the agent leaves nothing behind', async (t) => {
 })
 
 void t.test('a run that fails takes its sub-agents with it; one limit of tokens holds for all of them', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 2 } } })
 	const top = await ada.start('top')
 	;(await model.called('top')).callTool(...wantsSpawn({ prompt: 'below', wait: false }))
@@ -364,7 +376,7 @@ void t.test('a run that fails takes its sub-agents with it; one limit of tokens 
 	t.match((await ada.ended(top)).payload, { code: 'limit_steps' })
 	t.equal((await ada.ended(below)).event_type, 'run.stopped')
 
-	const offline = await startOffline(t)
+	startOffline(t)
 	const bob = await follow(t, offline, 'bob')
 	const alone = await bob.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
 	const inner = await child(bob, alone)
@@ -383,7 +395,11 @@ void t.test('a run that fails takes its sub-agents with it; one limit of tokens 
 })
 
 void t.test('16 runs wait for their sub-agents at once, with a single thread that takes four', async (t) => {
-	const gateway = await startOffline(t, 'workers:\n  threads: 1\n  runs_per_thread: 4\n')
+	const gateway = await startGateway({
+		config: `${offlineConfig}workers:\n  threads: 1\n  runs_per_thread: 4\n`,
+		files,
+	})
+	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url, { query: { event_type: 'run.paused,question.asked,run.completed' } })
 	t.teardown(() => stream.close())
 	const names = Array.from({ length: 16 }, (_, n) => `agent-${n}`)
@@ -465,7 +481,7 @@ void t.test('a crash in the middle of a stop leaves no sub-agent behind', async 
 })
 
 void t.test('a run waits for any other of its agent, but not for one that waits for it', async (t) => {
-	const gateway = await startOffline(t)
+	const gateway = startOffline(t)
 	const ada = await follow(t, gateway, 'ada')
 	const done = await ada.complete('Hello.')
 	const run_id = await ada.complete(`/tool helper.wait {"run_id":"${done}"}`)
@@ -488,7 +504,7 @@ void t.test('a run waits for any other of its agent, but not for one that waits 
 })
 
 void t.test('within the call of another tool nobody waits, and what was started for that is stopped', async (t) => {
-	const gateway = await startOffline(t)
+	const gateway = startOffline(t)
 	const ada = await follow(t, gateway, 'ada')
 	const run_id = await ada.complete(
 		'/tool helper.nested {"name":"subagent.spawn","args":{"prompt":"/tool ask {\\"question\\":\\"?\\"}"}}',
@@ -498,7 +514,7 @@ void t.test('within the call of another tool nobody waits, and what was started 
 })
 
 void t.test('wrong arguments start nothing', async (t) => {
-	const gateway = await startOffline(t)
+	const gateway = startOffline(t)
 	const ada = await follow(t, gateway, 'ada')
 	for (const [args, says] of [
 		['{}', /"prompt" is required/],
@@ -514,7 +530,7 @@ void t.test('wrong arguments start nothing', async (t) => {
 })
 
 void t.test('plugins start runs with a persona, without tools and below another run', async (t) => {
-	const { gateway, model } = await startHeld(t)
+	const { gateway, model } = startHeld(t)
 	const ada = await follow(t, gateway, 'ada', { persona: 'You are Ada.' })
 	const start = async (body: object): Promise<Answer> =>
 		(await gateway.request('POST', '/v1/helper/ada', { body })).body

@@ -34,7 +34,7 @@ export async function deliver(way: Way & { ctx: Context }, run: Followed): Promi
 		ctx.signal.throwIfAborted()
 		const record = await openReply(ctx, run.reply)
 		if (!record) return true
-		const due = whatIsDue(record.value, run, await runOf(ctx, run.reply.run_id))
+		const due = await whatIsDue(ctx, record.value, run)
 		if (!due) return false
 		try {
 			const sent_id = due.text === null ? undefined : await say(way, record, run, due, due.text)
@@ -57,7 +57,8 @@ export async function deliver(way: Way & { ctx: Context }, run: Followed): Promi
 }
 
 /** Undefined where the run goes on, and asks nothing that was not said. */
-function whatIsDue(reply: Reply, followed: Followed, run: RunRecord | undefined): Due | undefined {
+async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promise<Due | undefined> {
+	const run = await runOf(ctx, reply.run_id)
 	const { question, hushed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
 	if (!run) return { ...last, text: null }
@@ -72,9 +73,10 @@ function whatIsDue(reply: Reply, followed: Followed, run: RunRecord | undefined)
 				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
 			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
 		default: {
-			const open = question ?? run.question
+			const open = question ?? (await ctx.use('runs').asked(run))
 			if (!open || reply.asked.includes(open.question_id)) return undefined
-			return { what: open.question_id, text: texts.question(open), until: Date.now() + ANSWER_AGE_MS, isLast: false }
+			const text = open.run_id === run.run_id ? texts.question(open) : texts.questionBelow(open)
+			return { what: open.question_id, text, until: Date.now() + ANSWER_AGE_MS, isLast: false }
 		}
 	}
 }

@@ -1,8 +1,8 @@
 /** The runs whose answers are owed to chats, as they stand now. */
 import { isFault, messageOf } from '../../../core/errors.ts'
-import type { Context, QuestionText } from '../../../core/plugin.ts'
+import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
-import type { Question } from '../../runs/contract.ts'
+import type { Asked } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
 import type { Reply } from './records.ts'
 
@@ -10,8 +10,8 @@ import type { Reply } from './records.ts'
 export interface Followed {
 	/** As it was at the beginning; what has been said since stands in the record. */
 	readonly reply: Readonly<Reply>
-	/** Open now. */
-	question: (QuestionText & Pick<Question, 'question_id'>) | null
+	/** Open now: one of its own, or of a sub-agent that it waits for. */
+	question: Asked | null
 	/** Id of the last question that was said: only then is a message an answer to it. */
 	said: string | null
 	/** The call that says a question is under way; resolves once it has failed, or `said` is durable. */
@@ -59,7 +59,7 @@ export interface Hears {
 /** Characters of an answer in the making that are kept. */
 const DRAFT_LIMIT = 16 * 1024
 
-export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears): FollowedRuns {
+export function followRuns(ctx: Pick<Context, 'events' | 'defer' | 'use'>, hears: Hears): FollowedRuns {
 	const runs = new Map<string, Followed & { stop(): void }>()
 	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
@@ -91,7 +91,7 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 				if (run.draft.length < DRAFT_LIMIT) run.draft += String(payload.content)
 				return
 			case 'question.asked':
-				run.question = payload as unknown as NonNullable<Followed['question']>
+				run.question = { ...(payload as unknown as Omit<Asked, 'run_id'>), run_id: run.reply.run_id }
 				work(run, false)
 				return hears.due(run)
 			case 'question.answered':
@@ -106,6 +106,12 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 				work(run, false)
 				return hears.due(run)
 		}
+	}
+	const hearBelow = (run: Followed, asked: Asked | null): void => {
+		if (asked) {
+			run.question = asked
+			hears.due(run)
+		} else if (run.question?.run_id !== run.reply.run_id) run.question = null
 	}
 	return {
 		follow(reply) {
@@ -125,8 +131,11 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer'>, hears: Hears)
 				queued: false,
 				resume: () => work(run, true),
 			}
-			const stop = ctx.events.subscribe({ run_id }, ({ event }) => hear(run, event))
-			runs.set(run_id, Object.assign(run, { stop }))
+			const stops = [
+				ctx.events.subscribe({ run_id }, ({ event }) => hear(run, event)),
+				ctx.use('runs').watchAsked(run_id, (asked) => hearBelow(run, asked)),
+			]
+			runs.set(run_id, Object.assign(run, { stop: () => stops.forEach((stop) => stop()) }))
 			const place = placeOf(reply.agent_uid, channel_id, reply.chat)
 			chats.set(place, (chats.get(place) ?? new Set()).add(run))
 			counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)

@@ -1,4 +1,5 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
+import { questionBelow } from '../../../core/answer-stream.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { QuestionText } from '../../../core/plugin.ts'
 
@@ -6,8 +7,8 @@ export const texts = {
 	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
 		`This chat has no agent yet. To connect it, give this code to whoever runs the gateway:\n\n` +
 		`${code(at.code)}\n\n` +
-		`They send it with ${code('POST /v1/channels/pair')} as ${code('pairing_code')}, ` +
-		`once, until ${at.expires_at.slice(11, 16)} UTC. ` +
+		`They type ${code(`svc channels pair ${at.code}`)}, or send it with ${code('POST /v1/channels/pair')} ` +
+		`as ${code('pairing_code')}, once, until ${at.expires_at.slice(11, 16)} UTC. ` +
 		`Without a code: ${code('channel_id')} ${code(at.channel_id)} and ${code('external_chat_id')} ${code(at.chat_id)}.`,
 	unpaired: (at: { channel_id: string; chat_id: string }): string =>
 		`This chat has no agent yet. Send /start to get a code for connecting it; or whoever runs the gateway sends ` +
@@ -32,12 +33,9 @@ export const texts = {
 			: `Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
 	/** Behind what was shown of an answer by then. */
 	brokenOff: '\n\n… (stopped)',
-	question: ({ question, options = [] }: QuestionText): string => {
-		const asked = withNewlines(question)
-		if (options.length === 0) return asked
-		const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*[\r\n]\s*/g, ' ')}`).join('\n')
-		return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
-	},
+	question,
+	/** Of a sub-agent. */
+	questionBelow: (asked: QuestionText): string => questionBelow(question(asked)),
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** Behind a message's text, for the model. */
@@ -50,6 +48,13 @@ export const texts = {
 /** Characters of a run's error that are shown. */
 const ERROR_LIMIT = 400
 const NAME_LIMIT = 64
+
+function question({ question: text, options = [] }: QuestionText): string {
+	const asked = withNewlines(text)
+	if (options.length === 0) return asked
+	const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*[\r\n]\s*/g, ' ')}`).join('\n')
+	return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
+}
 
 function code(text: string): string {
 	return `\`${text.replaceAll('`', "'")}\``

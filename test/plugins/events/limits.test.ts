@@ -33,7 +33,7 @@ export default {
 `
 const files = { 'plugins/flood/index.js': flood }
 const start = (settings: string): Promise<TestGateway> =>
-	startGateway({ files, config: `plugins:\n  flood: true\n  events: {${settings}}\n` })
+	startGateway({ files, config: `plugins:\n  flood: true\n  events: {${settings}}\n`, madeUpEvents: true })
 
 /** More than the kernel's buffers of one connection hold. */
 const much = { count: 200, bytes: 64 * 1024 }

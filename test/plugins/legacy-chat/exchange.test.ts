@@ -16,6 +16,8 @@ async function say(active?: Partial<RunRecord>): Promise<unknown[][]> {
 			asked.push(['active', conversation])
 			return active as RunRecord | undefined
 		},
+		asked: async ({ run_id, question }) => question && { ...question, run_id },
+		watchAsked: () => () => {},
 		answer: async (_, question_id, answer) => void asked.push(['answer', question_id, answer]),
 		start: async (_, { conversation, prompt }) => {
 			asked.push(['start', conversation, prompt])

@@ -184,9 +184,23 @@ void t.test('a sub-agent that asks is heard too', async (t) => {
 	t.match(paused, { status: 'paused', question: { question: 'Which one?' } })
 	t.not(paused.question.run_id, paused.run_id)
 	const { run_id, question_id } = paused.question
+	const { runs } = (await call('list_runs', { agent: 'ada', limit: 2 })).structuredContent
+	t.match(runs, [{ question: { run_id, question_id } }, { run_id: paused.run_id, question: { run_id, question_id } }])
 	const asker = await call('answer_question', { run_id, question_id, answer: 'red' })
 	t.match(asker.structuredContent, { status: 'completed', answer: /red/ })
 	await until(async () => (await ada.read(paused.run_id)).status === 'completed', 'the run above goes on')
+
+	const asked: Answer[] = []
+	const person = await connect(t, gateway, {
+		elicit(params) {
+			asked.push(params.message)
+			return { action: 'accept', content: { answer: 'blue' } }
+		},
+	})
+	const prompt = `/tool subagent.spawn ${inner}`
+	const answered = await person.call('run_agent', { agent: 'ada', prompt })
+	t.match(answered.structuredContent, { status: 'completed', answer: /blue/ })
+	t.strictSame(asked, ['A sub-agent asks:\n\nWhich one?'])
 })
 
 void t.test('a call that is taken back stops its run', async (t) => {

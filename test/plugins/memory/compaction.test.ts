@@ -1,5 +1,6 @@
 /** Compaction: what is merged, what becomes of the originals, and what a crash half way leaves. */
 import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
@@ -44,10 +45,25 @@ async function compact(agent: Followed): Promise<Answer> {
 
 const TWICE = ['Rex is a dog.', 'The bill is paid.', 'rex is THE dog', 'Rex is a dog. He is seven.', 'Rex is no dog.']
 
+const withoutModel = await startGateway({ config: 'plugins:\n  lender: true\n', files: lender })
+t.teardown(() => withoutModel.stop())
+const model = await startModelServer()
+const modelled = await startGateway({
+	config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    model: chat\n`,
+})
+t.teardown(async () => {
+	await modelled.stop()
+	await model.stop()
+})
+
+/** An agent anew for each test; what it made goes with it. */
+async function lend(t: Test, gateway: TestGateway): Promise<Followed> {
+	t.teardown(() => gateway.request('DELETE', '/v1/agents/ada'))
+	return follow(t, gateway, 'ada')
+}
+
 async function offline(t: Test): Promise<{ gateway: TestGateway; agent: Followed }> {
-	const gateway = await startGateway({ config: 'plugins:\n  lender: true\n', files: lender })
-	t.teardown(() => gateway.stop())
-	return { gateway, agent: await follow(t, gateway, 'ada') }
+	return { gateway: withoutModel, agent: await lend(t, withoutModel) }
 }
 
 void t.test('without a model, what is said twice is merged, and no sentence is lost', async (t) => {
@@ -125,13 +141,9 @@ interface WithModel {
 }
 
 async function withModel(t: Test): Promise<WithModel> {
-	const model = await startModelServer()
-	t.teardown(() => model.stop())
-	const gateway = await startGateway({
-		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    model: chat\n`,
-	})
-	t.teardown(() => gateway.stop())
-	return { model, gateway, agent: await follow(t, gateway, 'ada') }
+	model.mock.clearRequests()
+	model.mock.clearFixtures()
+	return { model, gateway: modelled, agent: await lend(t, modelled) }
 }
 
 void t.test('a model writes older memories together that belong together', async (t) => {
@@ -223,7 +235,10 @@ void t.test('one that a crash cut off is brought to its end, or has changed noth
 	const agent = await follow(t, second, 'ada')
 	for (;;) {
 		const { body } = await agent.call('memory/compactions')
-		if (body.some(({ status }: Answer) => status === 'running')) continue
+		if (body.some(({ status }: Answer) => status === 'running')) {
+			await pause(5)
+			continue
+		}
 		t.match(body, [
 			{ compaction_id: 'c2', status: 'completed', merged: 2, memories_after: 3 },
 			{ compaction_id: 'c1', status: 'failed', error: /stopped/ },

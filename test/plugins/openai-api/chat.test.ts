@@ -204,6 +204,43 @@ void t.test('a question is the answer: the next message of a kept conversation a
 	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
 })
 
+void t.test('what a sub-agent asks is the answer too, and the next message goes to it', async (t) => {
+	const spawn = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
+	const prompt = spawn(spawn('/tool ask {"question":"Which one?","options":["red","blue"]}'))
+	const text = 'A sub-agent asks:\n\nWhich one?\n- red\n- blue'
+	const create = (content: string, more: object) => {
+		const body = { model: 'off', messages: [{ role: 'user' as const, content }], ...more }
+		return openai.chat.completions.create(body).withResponse()
+	}
+	const runOf = ({ response }: { response: { headers: Headers } }) =>
+		surface.run(response.headers.get('x-svc-run-id') ?? '')
+
+	const stream = await openai.chat.completions.create({
+		model: 'off',
+		user: 'eve',
+		stream: true,
+		messages: [{ role: 'user', content: prompt }],
+	})
+	let streamed = ''
+	for await (const { choices } of stream) streamed += choices[0]?.delta.content ?? ''
+	t.equal(streamed, text)
+	const [open] = (await gateway.request('GET', '/v1/agents/off/questions')).body
+	const answered = await create('blue', { user: 'eve' })
+	t.match(answered.data.choices[0]?.message.content, /^subagent\.spawn answered.*blue/)
+	const parent = await runOf(answered)
+	t.match(parent, { status: 'completed', trigger: 'openai' })
+	t.not(open.run_id, parent.run_id)
+	const again = await gateway.request('POST', `/v1/agents/off/ask-responses/${open.question_id}`, {
+		body: { answer: 'red' },
+	})
+	t.equal(again.status, 409)
+
+	const once = await create(prompt, {})
+	t.equal(once.data.choices[0]?.message.content, text)
+	t.equal((await runOf(once)).status, 'stopped')
+	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
+})
+
 void t.test('errors have the shape that clients read, and name the field', async (t) => {
 	const messages = [{ role: 'user' as const, content: 'x' }]
 	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))

@@ -216,6 +216,32 @@ void t.test('a question waits for the next response; of one that is not kept the
 	t.equal((await surface.run(once.response.headers.get('x-svc-run-id') ?? '')).status, 'stopped')
 })
 
+void t.test('a sub-agent may ask again: each question waits for the next response', async (t) => {
+	const ask = (question: string): object => ({ prompt: `/tool ask ${JSON.stringify({ question })}` })
+	const input = `/tool subagent.spawn ${JSON.stringify(ask('Which?'))}`
+	const asked = await openai.responses.create({ model: 'off', input }).withResponse()
+	const run_id = asked.response.headers.get('x-svc-run-id') ?? ''
+	t.equal(asked.data.output_text, 'A sub-agent asks:\n\nWhich?')
+	const answer = await openai.responses
+		.create({ model: 'off', input: 'this', previous_response_id: asked.data.id })
+		.withResponse()
+	t.equal(answer.response.headers.get('x-svc-run-id'), run_id)
+	t.match(answer.data.output_text, /^subagent\.spawn answered.*this/)
+
+	const first = openai.responses.create({ model: 'bob', input: 'give that to another' })
+	const spawned = JSON.stringify({ prompt: 'the task of another' })
+	;(await held.called('give that to another')).callTool('subagent_spawn', spawned)
+	;(await held.called('the task of another')).callTool('ask', '{"question":"One?"}')
+	t.match((await first).output_text, /A sub-agent asks:\n\nOne\?$/)
+	const second = openai.responses.create({ model: 'bob', input: '1', previous_response_id: (await first).id })
+	;(await held.called('the task of another', 2)).callTool('ask', '{"question":"Two?"}')
+	t.equal((await second).output_text, 'A sub-agent asks:\n\nTwo?')
+	const third = openai.responses.create({ model: 'bob', input: '2', previous_response_id: (await second).id })
+	;(await held.called('the task of another', 3)).answer('well.')
+	;(await held.called('give that to another', 2)).answer('all is well.')
+	t.match((await third).output_text, /all is well\.$/)
+})
+
 void t.test('while one is under way it shows as such, and none goes on from it', async (t) => {
 	const stream = await openai.responses.create({ model: 'bob', input: 'take time', stream: true })
 	const events = stream[Symbol.asyncIterator]()

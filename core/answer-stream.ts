@@ -1,27 +1,30 @@
-/** From the events of a run to one answer. */
-import { statusOf } from '../../core/errors.ts'
-import type { FaultCode, WireError } from '../../core/errors.ts'
-import type { QuestionText } from '../../core/plugin.ts'
-import type { Usage } from '../../core/protocol.ts'
-import type { EventEnvelope } from '../../core/store/ports.ts'
+/** From the events of a run to its answer: the text, piece by piece while it is made, and how it ended. */
+import { statusOf } from './errors.ts'
+import type { FaultCode, WireError } from './errors.ts'
+import type { QuestionText } from './plugin.ts'
+import type { Usage } from './protocol.ts'
+import type { EventEnvelope } from './store/ports.ts'
 
-export type End =
+export type AnswerEnd =
 	| { status: 'completed' }
 	/** It asks, and waits for the answer; the question is the end of the text. */
-	| { status: 'asks' }
+	| { status: 'asks'; question_id: string }
 	| { status: 'failed'; error: WireError }
-	/** It goes on in other words than those that were told already, which nobody can take back. */
-	| { status: 'contradicts' }
+
+type Asked = QuestionText & { question_id: string }
 
 /**
  * An answer is what the agent says beside its calls of tools and then at the end, with blank lines between.
  *
- * Pieces are told while they are made. A model call that breaks off is made again and may come to other words: as far as
- * they are the same nothing is told twice, and where they differ the answer cannot go on.
+ * Pieces are told while they are made. A model call that breaks off is made again and may come to other words, which
+ * nobody can take back: as far as they are the same nothing is told twice, and where they differ no more is told; see
+ * `isWhole`.
  */
-export class Telling {
+export class AnswerStream {
 	/** Of all model calls heard. */
 	readonly usage: Usage = { input_tokens: 0, output_tokens: 0 }
+	/** The model that spoke last; null where none has. */
+	model: string | null = null
 	/** How the latest answer of the model ended, in the provider's words. */
 	finish_reason = ''
 	readonly #piece: ((text: string) => void) | undefined
@@ -32,10 +35,10 @@ export class Telling {
 	#attempt = ''
 	/** The call has ended; its words, if there are any, come next. */
 	#answered = false
-	#contradicts = false
-	#question: (QuestionText & { question_id: string }) | undefined
+	#whole = true
+	#question: Asked | undefined
 
-	/** `piece` is given what the text is made of, never empty; absent where nobody wants it before the end. */
+	/** `piece` is given what the text is made of, never empty; absent where nobody wants it before the end. Must not throw. */
 	constructor(piece?: (text: string) => void) {
 		this.#piece = piece
 	}
@@ -44,13 +47,13 @@ export class Telling {
 		return this.#text
 	}
 
-	/** Takes the next event of the run. Answers with how it ended, once it did. */
-	hear({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): End | undefined {
-		const end = this.#heed(event_type, payload)
-		return this.#contradicts ? { status: 'contradicts' } : end
+	/** The pieces add up to the text. Once they do not, they never will. */
+	get isWhole(): boolean {
+		return this.#whole
 	}
 
-	#heed(event_type: string, payload: Record<string, unknown>): End | undefined {
+	/** Takes the next event of the run, whatever it is. Answers with how it ended, once it did. */
+	hear({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): AnswerEnd | undefined {
 		switch (event_type) {
 			case 'model.request':
 				this.#settle()
@@ -68,6 +71,7 @@ export class Telling {
 				const { input_tokens = 0, output_tokens = 0 } = Object(payload.usage) as Partial<Usage>
 				this.usage.input_tokens += input_tokens
 				this.usage.output_tokens += output_tokens
+				this.model = textOf(payload.model)
 				this.finish_reason = textOf(payload.finish_reason)
 				this.#answered = true
 				return undefined
@@ -76,10 +80,13 @@ export class Telling {
 				this.#say(textOf(payload.content))
 				return undefined
 			case 'question.asked':
-				this.#question = payload as unknown as QuestionText & { question_id: string }
+				this.#question = payload as unknown as Asked
 				return undefined
-			case 'run.paused':
-				return this.#asks(payload.question_id) ? { status: 'asks' } : undefined
+			case 'run.paused': {
+				// A run may also wait for another run, which is nothing to tell by itself.
+				const asked = this.#question
+				return asked && asked.question_id === payload.question_id ? this.#ask(asked, questionText(asked)) : undefined
+			}
 			case 'run.completed':
 				this.#settle()
 				return { status: 'completed' }
@@ -92,19 +99,21 @@ export class Telling {
 		}
 	}
 
-	/** A run may also wait for another run, which is nothing to tell. */
-	#asks(question_id: unknown): boolean {
-		const asked = this.#question
-		if (!asked || asked.question_id !== question_id) return false
+	/** A sub-agent asks, for which the run waits: the question is the end of the text, as one of its own. */
+	askBelow(asked: Asked): AnswerEnd {
+		return this.#ask(asked, questionBelow(questionText(asked)))
+	}
+
+	#ask({ question_id }: Asked, words: string): AnswerEnd {
 		this.#settle()
-		this.#say([asked.question, ...(asked.options ?? []).map((option) => `- ${option}`)].join('\n'))
-		return true
+		this.#say(words)
+		return { status: 'asks', question_id }
 	}
 
 	/** The words of one model call, whole. */
 	#say(words: string): void {
 		this.#tell(words)
-		if (this.#piece && this.#told !== words) this.#contradicts = true
+		if (this.#piece && this.#told !== words) this.#whole = false
 		this.#text += this.#gap() + words
 		this.#told = this.#attempt = ''
 		this.#answered = false
@@ -114,18 +123,18 @@ export class Telling {
 	#settle(): void {
 		if (!this.#answered) return
 		this.#answered = false
-		if (this.#told !== '') this.#contradicts = true
+		if (this.#told !== '') this.#whole = false
 		this.#told = ''
 	}
 
 	#tell(words: string): void {
-		if (!this.#piece || this.#contradicts) return
+		if (!this.#piece || !this.#whole) return
 		if (words.length <= this.#told.length) {
-			this.#contradicts = !this.#told.startsWith(words)
+			this.#whole = this.#told.startsWith(words)
 			return
 		}
 		if (!words.startsWith(this.#told)) {
-			this.#contradicts = true
+			this.#whole = false
 			return
 		}
 		const gap = this.#told === '' ? this.#gap() : ''
@@ -137,6 +146,16 @@ export class Telling {
 	#gap(): string {
 		return this.#text === '' ? '' : '\n\n'
 	}
+}
+
+/** A question as an answer says it. */
+export function questionText({ question, options = [] }: QuestionText): string {
+	return [question, ...options.map((option) => `- ${option}`)].join('\n')
+}
+
+/** The text of a question for whoever talks with an agent above the one that asks. */
+export function questionBelow(text: string): string {
+	return `A sub-agent asks:\n\n${text}`
 }
 
 function textOf(value: unknown): string {
