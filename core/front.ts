@@ -3,22 +3,23 @@
  * arrives.
  */
 import { once } from 'node:events'
-import http from 'node:http'
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Fault, messageOf } from './errors.ts'
 import type { Generation } from './generation.ts'
+import { newId } from './ids.ts'
 import type { Logger } from './log.ts'
+import { http } from './node-http.ts'
 import type { Address } from './plugin.ts'
-import { underRequestId } from './request-id.ts'
+import { requestIdFor, underRequestId } from './request-id.ts'
 
 export interface ListenAt {
 	host: string
 	port: number
 }
 
-const listenerSettings: http.ServerOptions = {
+const listenerSettings: ServerOptions = {
 	maxHeaderSize: 16 * 1024,
 	headersTimeout: 10_000,
 	requestTimeout: 30_000,
@@ -99,7 +100,7 @@ export class Front {
 		clearTimeout(timer)
 	}
 
-	#serve(address: Address, request: IncomingMessage, response: http.ServerResponse): void {
+	#serve(address: Address, request: IncomingMessage, response: ServerResponse): void {
 		if (this.current) return this.current.request(address, request, response)
 		response
 			.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
@@ -110,7 +111,7 @@ export class Front {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
-		const pass = (request: IncomingMessage, response: http.ServerResponse): void => {
+		const pass = (request: IncomingMessage, response: ServerResponse): void => {
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return
 			if (last) response.shouldKeepAlive = false
@@ -119,7 +120,7 @@ export class Front {
 			underRequestId(request, response, () => this.#serve(address, request, response))
 		}
 		server.on('request', pass)
-		server.on('checkContinue', (request: IncomingMessage, response: http.ServerResponse) => {
+		server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
 			response.writeContinue()
 			pass(request, response)
 		})
@@ -129,7 +130,8 @@ export class Front {
 			this.#upgraded.add(socket)
 			socket.once('close', () => this.#upgraded.delete(socket))
 			try {
-				if (!this.current?.upgrade(address, request, socket, head)) refuseSocket(socket, 404, 'Not Found')
+				if (!this.current?.upgrade(address, request, socket, head))
+					refuseSocket(socket, 404, 'Not Found', requestIdFor(request))
 			} catch (error) {
 				this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
 				socket.destroy()
@@ -174,7 +176,7 @@ export class Front {
 }
 
 /** Answers an upgrade, or a request that is none, on its bare socket. */
-function refuseSocket(socket: Duplex | Socket, status: number, text: string): void {
+function refuseSocket(socket: Duplex | Socket, status: number, text: string, request_id = newId()): void {
 	const body = JSON.stringify({
 		statusCode: status,
 		error: text,
@@ -182,7 +184,7 @@ function refuseSocket(socket: Duplex | Socket, status: number, text: string): vo
 		message: text,
 	})
 	socket.end(
-		`HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+		`HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${request_id}\r\nconnection: close\r\n\r\n${body}`,
 	)
 	// Its client need not end it, and what it still sends is nothing to us.
 	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)

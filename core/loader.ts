@@ -37,7 +37,6 @@ export class Loader {
 	constructor(builtIn: URL, pluginsFolder: string) {
 		this.#builtIn = builtIn
 		this.#pluginsFolder = pluginsFolder
-		installHook()
 	}
 
 	/**
@@ -63,6 +62,7 @@ export class Loader {
 		const cached = this.#cache.get(name)
 		if (cached?.code === code && cached.folder === folder) return cached
 		roots.add(pathToFileURL(folder).href + '/')
+		installHook()
 		const plugin = await importPlugin(name, `${pathToFileURL(entry).href}?generation=${++this.#generation}`)
 		return this.#remember(name, { plugin, code, source: folder, folder })
 	}
@@ -131,7 +131,8 @@ let hooked = false
 
 /**
  * A module is cached by its URL, so a new query makes it be read anew. The hook hands the query of the importing file
- * on to every file in the same plugin folder; what lies outside, or under node_modules, is shared as ever.
+ * on to every file in the same plugin folder; what lies outside, or under node_modules, is shared as ever. It makes every
+ * import slower, so a gateway without such plugins goes without.
  */
 function installHook(): void {
 	if (hooked) return

@@ -1,5 +1,6 @@
 /** The threads of one size of the run pool: Piscina, with what it leaves open. */
-import { Piscina } from 'piscina'
+import { createRequire } from 'node:module'
+import type * as Package from 'piscina'
 import type { Threads, Verdict } from './active-run.ts'
 import { Fault, messageOf } from './errors.ts'
 import type { ToMain, WorkerTask } from './protocol.ts'
@@ -18,6 +19,8 @@ export interface LaneOptions {
 	onBroken: (fault: Fault) => void
 }
 
+const require = createRequire(import.meta.url)
+
 /** Variables that a thread gets to see. Keys and addresses reach it in its orders only. */
 const passedOn = [
 	'NODE_COMPILE_CACHE',
@@ -33,7 +36,7 @@ const passedOn = [
 
 export class Lane implements Threads {
 	readonly capacity: number
-	readonly #piscina: Piscina
+	readonly #piscina: Package.Piscina
 	readonly #options: LaneOptions
 	#tasks = 0
 	/** Threads start, so one that ends does so because of a run. */
@@ -46,6 +49,8 @@ export class Lane implements Threads {
 		const { worker, threads, runs_per_thread, heap_mib } = options
 		this.#options = options
 		this.capacity = threads * runs_per_thread
+		// With the first run: an idle gateway does not have it in memory.
+		const { Piscina } = require('piscina') as typeof Package
 		this.#piscina = new Piscina({
 			filename: worker.href,
 			minThreads: threads,

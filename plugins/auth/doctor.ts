@@ -18,8 +18,9 @@ export default {
 			about: 'who gets in without a token',
 			async run(patient) {
 				const { auth_mode, server } = await patient.config()
-				if (auth_mode === 'token') return ok('nobody')
-				if (server.host === 'localhost' || isLoopback(server.host)) return ok('programs of this machine')
+				if (auth_mode === 'token') return ok('every request needs a token')
+				if (server.host === 'localhost' || isLoopback(server.host))
+					return ok('only programs of this machine get in without a token')
 				return warning(
 					`auth_mode is loopback, and the gateway listens at ${server.host}, where other machines reach it: every program of this machine, such as a reverse proxy, is let in without a token`,
 					'set auth_mode: token in gateway.yaml, or server.host: 127.0.0.1',
@@ -32,7 +33,7 @@ export default {
 			async run(patient) {
 				if ((await patient.config()).auth_mode !== 'token') return []
 				const tokens = await tokensOf(patient)
-				if (tokens.some(({ status }) => status === 'active')) return ok('somebody has')
+				if (tokens.some(({ status }) => status === 'active')) return ok('there is an active token')
 				if (tokens.length === 0)
 					return warning(
 						'every request needs a token, and none was created yet',
@@ -53,7 +54,12 @@ export default {
 					.map((token) => ({ ...token, days: daysLeft(token) }))
 					.filter(({ days }) => days <= SOON_DAYS)
 					.toSorted((a, b) => a.days - b.days)
-				if (soon.length === 0) return ok(active.length === 0 ? 'there are none' : `none of ${active.length}`)
+				if (soon.length === 0)
+					return ok(
+						active.length === 0
+							? 'there are no active tokens'
+							: `no active token ends soon (${active.length} looked at)`,
+					)
 				return soon
 					.slice(0, SHOWN)
 					.map(({ id, scopes, expires_at }): Finding =>

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { once } from '../../core/once.ts'
 import { networkOf } from './address.ts'
 
 const FAILURES = 10
@@ -16,15 +16,14 @@ const COUNTERS = 16_384
  */
 export function failureCounter(): (address: string) => Promise<number> {
 	const key = randomBytes(16)
-	const limiter = new RateLimiterMemory({ points: FAILURES, duration: WINDOW_S })
+	// With the first failure: an idle gateway does not have it in memory.
+	const limiter = once(async () => {
+		const { RateLimiterMemory } = await import('rate-limiter-flexible')
+		return new RateLimiterMemory({ points: FAILURES, duration: WINDOW_S })
+	})
 	return async (address) => {
 		const counter = createHmac('sha256', key).update(networkOf(address)).digest().readUInt32BE() % COUNTERS
-		try {
-			await limiter.consume(String(counter))
-			return 0
-		} catch (refused) {
-			if (!(refused instanceof RateLimiterRes)) throw refused
-			return Math.max(1, Math.ceil(refused.msBeforeNext / 1000))
-		}
+		const { consumedPoints, msBeforeNext } = await (await limiter()).penalty(String(counter))
+		return consumedPoints <= FAILURES ? 0 : Math.max(1, Math.ceil(msBeforeNext / 1000))
 	}
 }

@@ -36,7 +36,9 @@ export default {
 					),
 				)
 				const problems = findings.flat()
-				return problems.length > 0 || servers.length === 0 ? problems : ok(`all ${servers.length} are there`)
+				return problems.length > 0 || servers.length === 0
+					? problems
+					: ok(`the program of each MCP server is there (${servers.length})`)
 			},
 		},
 		{
@@ -46,7 +48,9 @@ export default {
 				const all = await serversOf(patient)
 				const servers = (await patient.gateway()) ? all : all.filter(({ transport }) => transport !== 'stdio')
 				const problems = (await Promise.all(servers.map((server) => connectionOf(server, patient)))).flat()
-				return problems.length > 0 || servers.length === 0 ? problems : ok(`all ${servers.length} answer`)
+				return problems.length > 0 || servers.length === 0
+					? problems
+					: ok(`each MCP server answers (${servers.length})`)
 			},
 		},
 	],

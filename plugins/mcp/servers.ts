@@ -4,8 +4,7 @@ import { newId, now } from '../../core/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { checkAddress, checkCommand } from './access.ts'
-import { Connection } from './connection.ts'
-import type { ConnectionServices } from './connection.ts'
+import type { Connection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
 import { openHerd } from './herd.ts'
@@ -41,8 +40,11 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		records,
 		slots,
 	}
-	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> =>
-		new Connection(record, agent, await records.pins(agent, record.id), services)
+	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> => {
+		// With the first server: an idle gateway does not have in memory what speaks the protocol.
+		const connection = await import('./connection.ts')
+		return new connection.Connection(record, agent, await records.pins(agent, record.id), services)
+	}
 	const herd = openHerd(records, connectionTo)
 
 	const find = async (agent: AgentRef, id: string): Promise<Connection> => {

@@ -52,7 +52,8 @@ async function compare(patient: Patient, name: string, provider: Provider, kept:
 			),
 		]
 	const others = kept.filter(({ dimensions }) => dimensions !== made)
-	if (others.length === 0) return [ok(`${embedding_model} makes ${made} dimensions, as are kept`)]
+	if (others.length === 0)
+		return [ok(`${embedding_model} makes embeddings of ${made} dimensions, the size that is kept`)]
 	const whose = others.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
 	return [
 		error(

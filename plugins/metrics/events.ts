@@ -163,7 +163,8 @@ export function countEvents(
 					return deliveries.add([String(code !== 'signature_invalid')], 1 + untold)
 				}
 			}
-			if (run_id !== null) heardOfRun(run_id, event)
+			// Of each piece of an answer there is nothing to count, and there are many.
+			if (run_id !== null && event_type !== 'model.stream') heardOfRun(run_id, event)
 		},
 		metrics: [runs, runTimes, calls, callTimes, tokens, tools, kills, deliveries],
 	}

@@ -1,11 +1,11 @@
 import { Fault } from '../../core/errors.ts'
 import { answered } from '../../core/http.ts'
+import { once } from '../../core/once.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../runs/contract.ts'
 import type { Metrics } from './contract.ts'
 import { countEvents } from './events.ts'
 import { expose } from './exposition.ts'
-import type { ProcessWatch } from './process.ts'
 import { openReadings } from './readings.ts'
 import { countRequests } from './requests.ts'
 import { routes } from './routes.ts'
@@ -22,12 +22,11 @@ export default definePlugin({
 			'listener of events',
 		)
 		const readings = openReadings(ctx)
-		let watch: Promise<ProcessWatch> | undefined
-		const watching = (): Promise<ProcessWatch> =>
-			(watch ??= import('./process.ts').then(({ watchProcess }) => {
-				if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; ask again')
-				return ctx.own(watchProcess(), 'watch of the process')
-			}))
+		const watching = once(async () => {
+			const { watchProcess } = await import('./process.ts')
+			if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; ask again')
+			return ctx.own(watchProcess(), 'watch of the process')
+		})
 		return {
 			count: requests.count,
 			async scrape(accept) {

@@ -42,7 +42,7 @@ export default {
 						`provider ${name} at ${base_url} answers with an error (${reply.status})`,
 						'see to that server, or wait',
 					)
-				return ok(`${name} answers`)
+				return ok(`provider ${name} answers`)
 			},
 		),
 		ofEach('provider.key', 'whether the model servers take their keys', ({ name, reply, key, isDefault }) => {
@@ -57,9 +57,10 @@ export default {
 					`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks`,
 					'give that secret another value: svc vault set NAME',
 				)
-			if (key === 'kept') return ok(`the vault has the key of ${name}, and gives it to the gateway only: not tried`)
+			if (key === 'kept')
+				return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
 			if (reply?.status !== 401 && reply?.status !== 403)
-				return reply ? ok(key === 'none' ? `${name} asks for none` : `${name} takes it`) : []
+				return reply ? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} takes its key`) : []
 			const what = key === 'none' ? 'asks for a key, and there is none' : 'refuses its key'
 			return levelFor(isDefault)(
 				`provider ${name} ${what} (${reply.status})`,
@@ -68,12 +69,12 @@ export default {
 		}),
 		ofEach('provider.model', 'whether the model servers have the models', ({ name, provider, reply }) => {
 			const has = modelsIn(reply)
-			if (!has) return reply?.status === 404 ? ok(`${name} has no list of its models`) : []
+			if (!has) return reply?.status === 404 ? ok(`provider ${name} has no list of its models`) : []
 			const missing = (['model', 'embedding_model'] as const).filter((setting) => {
 				const wanted = provider[setting]
 				return wanted !== undefined && !has.some((model) => isSame(model, wanted))
 			})
-			if (missing.length === 0) return ok(`${name} has ${provider.model}`)
+			if (missing.length === 0) return ok(`provider ${name} has ${provider.model}`)
 			return missing.map((setting) =>
 				warning(
 					`provider ${name} does not list the model ${provider[setting]}; it has ${listed(has)}`,
@@ -84,7 +85,7 @@ export default {
 		ofEach('clock', 'the clock of this machine', ({ name, reply, at }) => {
 			if (reply?.date === null || reply?.date === undefined) return []
 			const off = at - reply.date
-			if (Math.abs(off) < FAR_OFF_MS) return ok(`agrees with ${name}`)
+			if (Math.abs(off) < FAR_OFF_MS) return ok(`the clock of this machine agrees with that of ${name}`)
 			return note(
 				`the clock of this machine is ${Math.round(Math.abs(off) / 1000)} s ${off > 0 ? 'ahead of' : 'behind'} that of ${name}: tokens, schedules and signatures go by it`,
 				'set it by the network: sudo timedatectl set-ntp true',

@@ -41,7 +41,8 @@ export default {
 			about: 'whether the secrets can be opened',
 			async run(patient) {
 				const damaged = await damagedOf(patient)
-				if (damaged.ids.length === 0) return ok(damaged.count === 0 ? 'there are none' : `all ${damaged.count} open`)
+				if (damaged.ids.length === 0)
+					return ok(damaged.count === 0 ? 'the vault has no secrets' : `each secret can be opened (${damaged.count})`)
 				return damaged.ids.map((id) =>
 					error(
 						`the record of secret ${id} is damaged, or was changed outside the gateway`,

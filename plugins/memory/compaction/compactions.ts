@@ -16,7 +16,6 @@ import { keys, scopeOf } from '../records.ts'
 import type { CompactionRecord, GroupRecord } from '../records.ts'
 import { applyGroup, undoGroup } from './groups.ts'
 import { modelOf } from './model.ts'
-import { planOf } from './plan.ts'
 
 export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactions' | 'undo'> {
 	/** Brings to an end what a crash has left under way. */
@@ -67,6 +66,7 @@ export function compactionsOf(
 
 	const plan = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
 		const { compaction_id } = record
+		const { planOf } = await import('./plan.ts') // with all the languages, of which an idle gateway needs none
 		const ask = await askOf(agent, compaction_id)
 		const groups = await planOf(ctx, agent, compaction_id, { index, ask })
 		const ops = groups.map((group): Op => ({

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
+import { once } from '../../../core/once.ts'
 import { encoded } from '../encoded.ts'
 import type { Source } from '../encoded.ts'
-import { once } from '../once.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { once } from '../../../core/once.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { encoded } from '../encoded.ts'
 import type { Source } from '../encoded.ts'
-import { once } from '../once.ts'
-import { documentOf } from './document.ts'
 import type { Document } from './document.ts'
-import { yamlOf } from './yaml.ts'
 
 const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().example({ openapi: '3.1.0' })
 const notes = "OpenAPI 3.1, made from the routes themselves, third parties' plugins included."
@@ -18,11 +16,13 @@ export function documentRoutes(server: Server, legacy: Server | null, ctx: Conte
 	const { gateway } = ctx
 	// Routes are complete once a generation serves, and never change afterwards.
 	const json = once(async () => {
+		const { documentOf } = await import('./document.ts')
 		const { version } = gateway
 		return JSON.stringify(await documentOf({ version, main: server, legacy, legacyUrl: gateway.url('legacy') }))
 	})
 	const answerJson = once(async () => encoded(sourceOf(await json(), 'application/json')))
 	const answerYaml = once(async () => {
+		const { yamlOf } = await import('./yaml.ts')
 		const yaml = await yamlOf(JSON.parse(await json()) as Document)
 		return encoded(sourceOf(yaml, 'application/yaml'))
 	})

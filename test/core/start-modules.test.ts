@@ -1,0 +1,33 @@
+/** An idle gateway is quick to start and small because of what it does not load before somebody needs it. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { spawnGateway } from '../support/process.ts'
+
+interface Noted {
+	how: 'import' | 'require'
+	url: string
+	/** Of the module that asked for it. */
+	by?: string
+}
+
+/** Others are imported at first need: MCP's SDK, OpenTelemetry, prom-client, tar, ws, the stemmers of languages, … */
+const atStart = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'croner', 'joi', 'lmdb', 'pino', 'yaml']
+
+void t.test('at its start a gateway loads these packages, and no others', async (t) => {
+	const home = t.testdir()
+	const noted = join(home, 'modules.txt')
+	const hook = fileURLToPath(new URL('../fixtures/note-modules.mjs', import.meta.url))
+	const gateway = await spawnGateway(home, { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted })
+	await gateway.end()
+	const lines = readFileSync(noted, 'utf8').trim().split('\n')
+	const modules = lines.map((line) => JSON.parse(line) as Noted)
+	const packages = modules
+		.filter(({ by = '' }) => !by.includes('/node_modules/'))
+		.flatMap(({ url }) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
+	t.strictSame([...new Set(packages)].toSorted(), atStart)
+	const imported = new Set(modules.flatMap(({ how, url }) => (how === 'import' ? url : [])))
+	t.ok(imported.has('node:crypto'))
+	t.notOk(imported.has('node:http'), 'see core/node-http.ts')
+})
