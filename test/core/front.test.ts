@@ -26,7 +26,24 @@ void t.test('an upgrade that no plugin takes is answered', async (t) => {
 	socket.write(upgrade)
 	const [data] = (await once(socket, 'data')) as [Buffer]
 	t.match(data.toString(), /^HTTP\/1\.1 404 Not Found\r\n.*"code":"not_found"/s)
+	t.match(data.toString(), /^x-request-id: [\w-]{36}\r$/m)
 	socket.destroy()
+})
+
+void t.test('what is no HTTP is answered, with an id too', async (t) => {
+	const host = await startHost(t.testdir(), {}, {})
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	for (const [text, status] of [
+		['GET / NONSENSE\r\n\r\n', 400],
+		[`GET / HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+	] as const) {
+		const socket = net.connect(Number(port), '127.0.0.1')
+		socket.write(text)
+		const [data] = (await once(socket, 'data')) as [Buffer]
+		t.match(data.toString(), new RegExp(`^HTTP/1\\.1 ${status} .*^x-request-id: [\\w-]{36}\r$`, 'ms'))
+		socket.destroy()
+	}
 })
 
 const recorder = `export default { name: 'recorder', http(server) {

@@ -175,6 +175,23 @@ void t.test('refuses wrong settings, double tools and double routes, naming the 
 	await refused({ a: { fail: true } }, /a cannot/)
 })
 
+void t.test('what is said of a plugin is what is wrong with it now', async (t) => {
+	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
+	t.teardown(() => host.stop())
+	const trouble = (): unknown => host.gateway.status.plugins()[0]?.last_error
+	host.write('a/index.js', 'export default {')
+	await host.gateway.reload()
+	t.match(trouble(), /does not load/)
+	host.write('a/index.js', plugin('a'))
+	host.want({ a: { tagg: 1 } })
+	await t.rejects(host.gateway.reload(), { message: /plugins\.a\.tagg/ })
+	t.match(trouble(), /plugins\.a\.tagg: tagg is not allowed/, 'not the code, which was mended')
+	t.match(await host.get('/a'), { status: 200, body: '1' })
+	host.want({ a: {} })
+	await host.gateway.reload()
+	t.equal(trouble(), null)
+})
+
 void t.test('says what is wrong with a plugin that is not made right', async (t) => {
 	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
 	t.teardown(() => host.stop())

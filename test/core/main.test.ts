@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { makeHome } from '../support/gateway.ts'
@@ -43,7 +44,7 @@ void t.test('what a plugin throws in a timer is logged, and ends nobody', async 
 		makeHome({ config: 'plugins:\n  thrower: true\n', files: { 'plugins/thrower/index.js': thrower } }),
 	)
 	t.teardown(() => gateway.kill())
-	while (!gateway.errors().includes('in a timer')) await new Promise((resolve) => setImmediate(resolve))
+	while (!gateway.errors().includes('in a timer')) await pause(5)
 	t.equal((await fetch(`${gateway.url}/healthz`)).status, 200)
 })
 
@@ -68,7 +69,7 @@ void t.test('a new port is in force at once, and other programs find it', async 
 	t.teardown(() => gateway.kill())
 	const place = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
 	writeFileSync(join(home, 'config/gateway.yaml'), 'server:\n  port: 0\n  host: 127.0.0.2\n')
-	while (place() === gateway.url) await new Promise((resolve) => setImmediate(resolve))
+	while (place() === gateway.url) await pause(5)
 	t.match(place(), 'http://127.0.0.2:')
 	t.equal((await fetch(`${place()}/healthz`)).status, 200)
 })

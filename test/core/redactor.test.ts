@@ -8,6 +8,7 @@ import { Matcher } from '../../core/redactor/matcher.ts'
 import { Tree } from '../../core/redactor/tree.ts'
 import type { Node } from '../../core/redactor/tree.ts'
 
+const RUNS = Number(process.env.FUZZ_RUNS ?? 200)
 const value = 'sk-Live/9f+Q2 &x"Z\\é=='
 const mark = '[redacted:KEY]'
 
@@ -115,7 +116,7 @@ void t.test('text that went through once is not changed again, whatever the secr
 			const once = redactor.text([...texts, ...values, ...values].join(''), 'event')
 			return redactor.text(once, 'event') === once && values.every((one) => !once.includes(one))
 		}),
-		{ numRuns: 500 },
+		{ numRuns: RUNS },
 	)
 	t.pass()
 })
@@ -123,12 +124,13 @@ void t.test('text that went through once is not changed again, whatever the secr
 void t.test('a text in pieces shows what the whole text would show, wherever its borders are', async (t) => {
 	const known = knowing(value, 'hunter2hunter2', 'hunter2hunter2-and-more')
 	const whole = `a ${value} hunter2hunter2 hunter2hunter2-and-m sk-Live, ${json(value)} ${Buffer.from(value).toString('base64')} hunter2`
-	for (let border = 0; border <= whole.length; border++) {
+	const expected = known.text(whole, 'stream')
+	const wrong = Array.from({ length: whole.length + 1 }, (_, border) => {
 		const stream = known.stream('stream')
 		const shown = [stream.push(whole.slice(0, border)), stream.push(whole.slice(border)), stream.end()]
-		t.equal(shown.join(''), known.text(whole, 'stream'), `border at ${border}`)
-		t.notMatch(shown[0], /sk-Live\//i)
-	}
+		return { border, shown }
+	}).filter(({ shown }) => shown.join('') !== expected || /sk-Live\//i.test(shown[0] ?? ''))
+	t.strictSame(wrong, [])
 	fc.assert(
 		fc.property(
 			fc.array(secret, { minLength: 1, maxLength: 3 }),
@@ -147,7 +149,7 @@ void t.test('a text in pieces shows what the whole text would show, wherever its
 				return shown + stream.end() === redactor.text(text, 'stream')
 			},
 		),
-		{ numRuns: 500 },
+		{ numRuns: RUNS },
 	)
 })
 
@@ -352,14 +354,14 @@ void t.test('one that is gone is looked for on, until another has its value, or 
 	t.equal(show('swordfish-42 another-value-0-x'), 'swordfish-42 [redacted:MORE]')
 })
 
-void t.test('a text that is made to be slow is not: were its time quadratic, it would take half an hour', async (t) => {
+void t.test('a text that is made to be slow is not: were its time quadratic, it would take minutes', async (t) => {
 	const repeated = 'a'.repeat(64 * 1024)
 	const redactor = knowing(repeated, `${'ab'.repeat(40)}c`, '-----BEGIN PRIVATE KEY-----\nMIIEvQ==')
 	for (const part of ['ab', '-----BEGIN PRIVATE KEY-----\n']) {
-		const text = part.repeat(Math.ceil((1024 * 1024) / part.length))
+		const text = part.repeat(Math.ceil((256 * 1024) / part.length))
 		t.equal(redactor.text(text, 'event'), text)
 	}
-	t.equal(redactor.text(repeated.repeat(16), 'event'), mark)
+	t.equal(redactor.text(repeated.repeat(4), 'event'), mark)
 	// Where it gives up looking, it takes out all that is left.
 	t.equal(redactor.text(`<${repeated}> and what follows`, 'event'), `<${mark}`)
 })
@@ -368,12 +370,12 @@ void t.test('of many secrets that begin alike, and of text that never ends a lin
 	const redactor = openRedactor()
 	const alike = 'a'.repeat(250)
 	for (let n = 0; n < 300; n++) redactor.add({ id: `id-${n}`, name: `KEY${n}`, value: `${alike}${n}` })
-	const text = 'a'.repeat(64 * 1024)
+	const text = 'a'.repeat(16 * 1024)
 	t.equal(redactor.text(text, 'event'), text)
 	t.equal(redactor.text(`${alike}299.${alike}b`, 'event'), `[redacted:KEY299].${alike}b`)
 	for (let n = 0; n < 300; n++) redactor.remove(`id-${n}`)
 	t.equal(redactor.active, false)
-	const backslashes = '\\'.repeat(128 * 1024)
+	const backslashes = '\\'.repeat(32 * 1024)
 	t.equal(knowing('\\hunter2').text(backslashes, 'event'), backslashes)
 })
 
@@ -469,7 +471,7 @@ void t.test('all secrets are found at once as they would be one by one, while so
 				)
 			},
 		),
-		{ numRuns: 500 },
+		{ numRuns: RUNS },
 	)
 	t.pass()
 })
