@@ -52,6 +52,8 @@ export interface GatewayOptions {
 	log: Logger
 	/** Reads the configuration; throws `config_invalid`. `running`: in place of one that is in force. */
 	readWish: (running: boolean) => Wish
+	/** Called after each reload, whether the change was taken over or refused. */
+	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
 	checkResponses: boolean
 }
@@ -76,6 +78,8 @@ export class Gateway {
 	#configError: string | null = null
 	#reloading: Promise<ReloadResult> | null = null
 	#next: Promise<ReloadResult> | null = null
+	/** The last event of its own could not be written. */
+	#isMute = false
 
 	constructor(options: GatewayOptions) {
 		const { engine, pool, log, redactor } = options
@@ -132,7 +136,10 @@ export class Gateway {
 	/** One at a time; calls meanwhile share the next one. Throws where the change is refused. */
 	reload(): Promise<ReloadResult> {
 		if (!this.#reloading) {
-			this.#reloading = this.#reloadOnce().finally(() => (this.#reloading = null))
+			this.#reloading = this.#reloadOnce().finally(() => {
+				this.#reloading = null
+				this.#options.reloaded?.()
+			})
 			return this.#reloading
 		}
 		const again = (): Promise<ReloadResult> => {
@@ -212,17 +219,21 @@ export class Gateway {
 		for (const name of failures.keys()) if (!wanted.has(name)) failures.delete(name)
 		const definitions: Definition[] = []
 		for (const { name, builtIn, path, settings } of wish.plugins) {
-			try {
-				const loaded = await this.#options.loader.load(name, builtIn, path)
-				definitions.push(define(settings, loaded, wish.locate))
-				if (failures.delete(name)) this.#log.info({ plugin: name }, 'the plugin loads again')
-			} catch (error) {
-				// Broken code of a third party is that plugin's own trouble: what runs of it runs on, and the others' changes apply.
-				// Wrong settings are the operator's, and refuse the whole change; at the start that would leave nobody anything.
-				if (builtIn || (!booting && !isFault(error, 'plugin_invalid'))) throw error
+			const failed = (error: unknown): void => {
 				const message = messageOf(error)
 				if (failures.get(name) !== message) this.#pluginFailed(name, message, error)
 				failures.set(name, message)
+			}
+			try {
+				const loaded = await this.#options.loader.load(name, builtIn, path)
+				definitions.push(define(settings, loaded, wish.locate))
+				if (failures.delete(name)) this.#log.info({ plugin: name }, 'the plugin is in order again')
+			} catch (error) {
+				// Broken code of a third party is that plugin's own trouble: what runs of it runs on, and the others' changes apply.
+				// Wrong settings are the operator's, and refuse the whole change; at the start that would leave nobody anything.
+				if (builtIn) throw error
+				failed(error)
+				if (!booting && !isFault(error, 'plugin_invalid')) throw error
 				const running = this.#generations.current?.instances.get(name)
 				if (running) definitions.push(running.definition)
 			}
@@ -249,11 +260,15 @@ export class Gateway {
 		tell('plugin.reloaded', todo.replace)
 	}
 
-	/** For events that must not fail what they tell of, also where a full disk takes none. */
-	#say(event_type: string, payload: Record<string, unknown>): Promise<void> {
-		return this.#emit(event_type, payload).catch((error: unknown) =>
-			this.#log.warn({ err: error, event_type }, 'an event could not be written'),
-		)
+	/** For events that must not fail what they tell of, also where a full disk takes none: the log tells of the first one only. */
+	async #say(event_type: string, payload: Record<string, unknown>): Promise<void> {
+		try {
+			await this.#emit(event_type, payload)
+			this.#isMute = false
+		} catch (error) {
+			if (!this.#isMute) this.#log.warn({ event_type }, `events cannot be written: ${messageOf(error)}`)
+			this.#isMute = true
+		}
 	}
 
 	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {

@@ -5,7 +5,7 @@ import { parse, stringify } from 'yaml'
 import { applyEnvironment } from '../../config/environment.ts'
 import { allKeys, explain, pathOf } from '../../config/explain.ts'
 import type { Explanation } from '../../config/explain.ts'
-import { takenAtStart } from '../../core/boot.ts'
+import { takenAtStart } from '../../core/wish.ts'
 import type { Plugin } from '../../core/plugin.ts'
 import { code, plain, table } from './markdown.ts'
 
@@ -20,7 +20,8 @@ everything commented out. Change the file with an editor, which knows the settin
 - **A change counts as you save it**, but for the sections ${takenAtStart.map(code).join(' and ')}, which wait for the next start. A port
   moves, a provider is exchanged and a plugin restarts without a run being lost.
 - **A mistake changes nothing.** The last good settings stay in force; the log, the event \`config.rejected\` and
-  \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says it before. Only at the start is it an error.
+  \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says it before, but for the settings of your own plugins, which only a gateway that runs can check
+  (\`svc status\`). At the start it is an error (exit code 78), where the settings of a plugin of yours are at fault that plugin is left out.
 - **\`\${NAME}\`** stands for a variable of the environment that the gateway was started with, \`\${NAME:-default}\` with a default,
   wherever a value stands.
 - The variables below win over the file. An empty one counts as not set, but for \`SVC_LOOPBACK\`: \`1\`, \`true\`, \`yes\` or \`on\` means
