@@ -1,5 +1,5 @@
 import { Fault } from '../core/errors.ts'
-import { jsonSchema } from './json-schema.ts'
+import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { suggest } from './suggest.ts'
 
@@ -18,8 +18,13 @@ export interface Explanation {
 	settings?: string[]
 }
 
-/** `a."b.c".d` → its three names. */
+/** `a."b.c".d` → its three names; none for the empty text. Throws `invalid_request` where a name is missing or a quote is left open. */
 export function pathOf(key: string): string[] {
+	if (key !== '' && !/^(?:"[^"]*"|[^."]+)(?:\.(?:"[^"]*"|[^."]+))*$/.test(key))
+		throw new Fault(
+			'invalid_request',
+			`${key} is no name of a setting; write it like server.port, and a name with dots in quotes: providers."a.b".model`,
+		)
 	return [...key.matchAll(/"([^"]*)"|([^."]+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
 }
 
@@ -72,7 +77,7 @@ export function allKeys(schema: JsonSchema = jsonSchema(), prefix = ''): string[
 
 /** One name further down. `isOwn`: a name of the user's choice. */
 function step(schema: JsonSchema, name: string): { schema: JsonSchema; isOwn: boolean } | undefined {
-	const inner = schema.properties?.[name]
+	const inner = ownOf(schema.properties, name)
 	if (inner) return { schema: inner, isOwn: false }
 	for (const [pattern, own] of Object.entries(schema.patternProperties ?? {}))
 		if (new RegExp(pattern).test(name)) return { schema: own, isOwn: true }

@@ -1,5 +1,5 @@
 import type { ValidationErrorItem } from 'joi'
-import { jsonSchema } from './json-schema.ts'
+import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { suggest } from './suggest.ts'
 
@@ -34,7 +34,7 @@ function settingsAt(schema: JsonSchema, path: readonly (string | number)[]): str
 	const [first, ...rest] = path
 	if (schema.anyOf) return schema.anyOf.flatMap((branch) => settingsAt(branch, path))
 	if (first === undefined) return Object.keys(schema.properties ?? {})
-	const inner = schema.properties?.[first] ?? Object.values(schema.patternProperties ?? {})[0]
+	const inner = ownOf(schema.properties, first) ?? Object.values(schema.patternProperties ?? {})[0]
 	return inner ? settingsAt(inner, rest) : []
 }
 
@@ -45,5 +45,5 @@ function elsewhere(schema: JsonSchema, key: string, prefix = ''): string | undef
 		const deeper = elsewhere(inner, key, `${prefix}${name}.`)
 		if (deeper) return deeper
 	}
-	return prefix === '' && schema.properties?.[key] ? key : undefined
+	return prefix === '' && ownOf(schema.properties, key) ? key : undefined
 }

@@ -32,6 +32,11 @@ export interface JsonSchema {
 	format?: string
 }
 
+/** A property by a name from outside: `toString` must find nothing. */
+export function ownOf(properties: JsonSchema['properties'], name: string | number): JsonSchema | undefined {
+	return properties && Object.hasOwn(properties, name) ? properties[name] : undefined
+}
+
 const reference = { $ref: '#/$defs/reference' }
 
 /** The schema of gateway.yaml for editors: joi's own translation, and what that cannot know. */

@@ -102,7 +102,13 @@ export function originOf(config: Config, path: string): Origin {
 	return source.tree.has(path) ? { from: 'file', where: locate(config, path) } : { from: 'default' }
 }
 
-function readText(file: string): string {
+/** Which variables of the environment win over the file, by the setting. */
+export function variablesOf(config: Config): Record<string, string> {
+	return Object.fromEntries(sources.get(config)?.origins ?? [])
+}
+
+/** Of a gateway.yaml; empty where there is none. Throws `config_invalid` where it cannot be read as text. */
+export function readText(file: string): string {
 	try {
 		const found = statSync(file, { throwIfNoEntry: false })
 		if (!found) return ''

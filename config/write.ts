@@ -16,12 +16,15 @@ import { prepareHome } from './first-start.ts'
 import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
 import { readConfig } from './read.ts'
+import type { Config } from './types.ts'
 
 export interface ChangeRequest {
 	home: string
 	env: Environment
 	/** Makes the new text of gateway.yaml. */
 	change: (text: string) => string
+	/** Looks at what the schema leaves alone; throws `config_invalid`. */
+	check?: (config: Config) => Promise<void>
 }
 
 export interface Change {
@@ -37,12 +40,22 @@ export interface Change {
  * place by rename, with its mode; a link stays a link. Throws `config_invalid` where the change makes something wrong that
  * was not wrong before, and `conflict` where somebody else changed the file meanwhile.
  */
-export function changeConfig({ home, env, change }: ChangeRequest): Change {
+export async function changeConfig({ home, env, change, check }: ChangeRequest): Promise<Change> {
 	prepareHome(home)
 	const file = realpathSync(configFile(home))
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
-	const problems = newProblems({ home, env, before, text })
+	const problemsIn = async (one: string): Promise<Fault | undefined> => {
+		try {
+			const config = readConfig({ home, env, text: one })
+			await check?.(config)
+			return undefined
+		} catch (error) {
+			if (!isFault(error)) throw error
+			return error
+		}
+	}
+	const problems = newProblems(await problemsIn(before), await problemsIn(text))
 	if (text === before) return { file, changed: false, problems }
 	replace(file, text, () => {
 		if (readFileSync(file, 'utf8') !== before)
@@ -51,37 +64,13 @@ export function changeConfig({ home, env, change }: ChangeRequest): Change {
 	return { file, changed: true, problems }
 }
 
-/** Throws what the new text's reading throws, unless all of it was wrong before; answers with that then. */
-function newProblems({
-	home,
-	env,
-	before,
-	text,
-}: {
-	home: string
-	env: Environment
-	before: string
-	text: string
-}): FieldError[] {
-	try {
-		readConfig({ home, env, text })
-		return []
-	} catch (error) {
-		if (!isFault(error)) throw error
-		const known = new Set(problemsOf({ home, env, text: before }).map(({ path, message }) => `${path} ${message}`))
-		const problems = error.errors ?? []
-		if (problems.length === 0 || problems.some(({ path, message }) => !known.has(`${path} ${message}`))) throw error
-		return problems
-	}
-}
-
-function problemsOf(request: { home: string; env: Environment; text: string }): FieldError[] {
-	try {
-		readConfig(request)
-		return []
-	} catch (error) {
-		return (isFault(error) && error.errors) || []
-	}
+/** Throws what is wrong with the new text, unless all of it was wrong before; answers with that then. */
+function newProblems(before: Fault | undefined, now: Fault | undefined): FieldError[] {
+	if (!now) return []
+	const known = new Set((before?.errors ?? []).map(({ path, message }) => `${path} ${message}`))
+	const problems = now.errors ?? []
+	if (problems.length === 0 || problems.some(({ path, message }) => !known.has(`${path} ${message}`))) throw now
+	return problems
 }
 
 /** Durable, and whole to every reader. */

@@ -1,13 +1,12 @@
 /** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { prepareHome } from '../config/first-start.ts'
-import { locate, readConfig } from '../config/read.ts'
+import { configFile } from '../config/home.ts'
+import { readConfig, readText, variablesOf } from '../config/read.ts'
 import type { Config } from '../config/types.ts'
+import { announce, digestOf, withdrawAnnouncement } from './announcement.ts'
 import { finishRestore } from './backup/place.ts'
-import { messageOf } from './errors.ts'
 import { Gateway } from './gateway.ts'
-import type { WantedPlugin, Wish } from './gateway.ts'
 import { BUILT_IN, Loader } from './loader.ts'
 import { lockHome } from './lock.ts'
 import { openLog } from './log.ts'
@@ -16,38 +15,7 @@ import { openRunPool } from './runs.ts'
 import { openRedactor } from './redactor.ts'
 import { openLmdb } from './store/lmdb/open.ts'
 import { Watcher } from './watch.ts'
-
-/** Built-in plugins, and whether they run where gateway.yaml does not say. */
-const builtIn: Record<string, boolean> = {
-	system: true,
-	auth: true,
-	agents: true,
-	models: true,
-	runs: true,
-	events: true,
-	vault: true,
-	skills: true,
-	memory: true,
-	mcp: true,
-	subagents: true,
-	heartbeats: true,
-	webhooks: true,
-	channels: true,
-	'chat-a': true,
-	'chat-b': true,
-	'legacy-chat': true,
-	metrics: true,
-	tracing: true,
-	backups: true,
-	'openai-api': false,
-	'mcp-server': false,
-}
-
-/** Sections of gateway.yaml whose changes wait for the next start; all others count at once. */
-export const takenAtStart = ['store', 'log'] as const
-
-/** Without it nobody could be told from anybody. */
-const alwaysOn = new Set(['auth'])
+import { takenAtStart, wishOf } from './wish.ts'
 
 export interface BootOptions {
 	home: string
@@ -68,10 +36,13 @@ export interface Running {
 export async function boot({ home, env, checkResponses = false }: BootOptions): Promise<Running> {
 	await finishRestore(home)
 	const { notes } = prepareHome(home)
+	const file = configFile(home)
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
 		let latest = config
+		/** Of the file as it was read last. */
+		let digest: string | null = null
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
@@ -90,8 +61,21 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins')),
 			log,
 			readWish(running) {
-				latest = readConfig({ home, env, mustSay: running })
-				return wishOf(latest, config, log)
+				digest = null
+				const text = readText(file)
+				digest = digestOf(text)
+				latest = readConfig({ home, env, text, mustSay: running })
+				tellOfLate(latest, config, log)
+				return wishOf(latest)
+			},
+			reloaded() {
+				if (stack.disposed) return
+				followPlugins()
+				try {
+					say() // the port may be another one
+				} catch (error) {
+					log.error({ err: error }, 'other programs are not told of the change')
+				}
 			},
 			checkResponses,
 		})
@@ -105,16 +89,27 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 				.follow(watched())
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
-		// A refused change is already logged, told as an event and shown by /readyz.
-		const reloaded = (): void => {
-			followPlugins()
-			announce(home, gateway) // the port may be another one
+		const say = (): void => {
+			const { status } = gateway
+			announce(home, {
+				pid: process.pid,
+				url: status.url('main'),
+				legacy_url: status.url('legacy'),
+				settings: { digest, refused: status.configError(), variables: variablesOf(latest) },
+				trouble: Object.fromEntries(
+					status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
+				),
+			})
 		}
-		const reload = (): void => void gateway.reload().then(reloaded, () => {})
-		const watcher = stack.use(new Watcher([join(home, 'config', 'gateway.yaml'), join(home, 'plugins')], reload))
+		// A refused change is already logged, told as an event and shown by /readyz.
+		const reload = (): void => void gateway.reload().catch(() => {})
+		const watcher = stack.use(new Watcher([file, join(home, 'plugins')], reload))
 		followPlugins()
-		stack.defer(announce(home, gateway))
+		stack.defer(() => withdrawAnnouncement(home))
+		say()
 		await watcher.ready()
+		// Nobody has seen a change that was made until now.
+		if (digestNow(file) !== digest) reload()
 		return { gateway, config, log, stop: () => stack.disposeAsync() }
 	} catch (error) {
 		await stack.disposeAsync()
@@ -122,75 +117,17 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 	}
 }
 
-function wishOf(config: Config, first: Config, log: Logger): Wish {
+function tellOfLate(config: Config, first: Config, log: Logger): void {
 	for (const key of takenAtStart) {
 		if (JSON.stringify(config[key]) !== JSON.stringify(first[key]))
 			log.warn(`the change of "${key}" takes effect at the next start`)
 	}
-	const plugins: WantedPlugin[] = []
-	const names = new Set([...Object.keys(builtIn), ...Object.keys(config.plugins)])
-	for (const name of names) {
-		const said = config.plugins[name]
-		const { enabled, path, ...settings } = typeof said === 'object' ? said : { enabled: said }
-		// Who gives settings to a plugin that is off by default wants it.
-		const on = alwaysOn.has(name) || (enabled ?? (typeof said === 'object' || (builtIn[name] ?? true)))
-		if (!on) continue
-		plugins.push({
-			name,
-			builtIn: name in builtIn,
-			...(typeof path === 'string' && { path }),
-			settings: { ...sectionOf(config, name), ...settings },
-		})
-	}
-	return {
-		plugins,
-		listen: {
-			main: { host: config.server.host, port: config.server.port },
-			legacy: { host: config.server.host, port: config.legacy.port },
-		},
-		workers: config.workers,
-		locate: (path) => locate(config, path),
-	}
 }
 
-/** Sections of gateway.yaml that belong to a built-in plugin: they are its settings, so a change replaces just that one. */
-function sectionOf(config: Config, name: string): object {
-	switch (name) {
-		case 'auth':
-			return { auth_mode: config.auth_mode, allowed_hosts: config.server.allowed_hosts, host: config.server.host }
-		case 'models':
-			return { providers: config.providers, default_provider: config.default_provider, fallback: config.fallback }
-		case 'runs':
-			return config.runs
-		case 'events':
-		case 'skills':
-		case 'memory':
-		case 'mcp':
-		case 'subagents':
-		case 'heartbeats':
-		case 'webhooks':
-		case 'channels':
-		case 'tracing':
-			return config[name]
-		case 'backups':
-			return { ...config.backups, min_free_mib: config.store.min_free_mib }
-		default:
-			return {}
-	}
-}
-
-/** Tells other programs of this machine where the gateway listens. Answers with what takes that back. */
-function announce(home: string, gateway: Gateway): () => void {
-	const file = join(home, 'run', 'gateway.json')
-	const { status } = gateway
+function digestNow(file: string): string | null {
 	try {
-		mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
-		const text = JSON.stringify({ pid: process.pid, url: status.url('main'), legacy_url: status.url('legacy') })
-		// By rename, so that nobody reads half of it.
-		writeFileSync(`${file}.new`, `${text}\n`, { mode: 0o600 })
-		renameSync(`${file}.new`, file)
-	} catch (error) {
-		throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error })
+		return digestOf(readText(file))
+	} catch {
+		return null
 	}
-	return () => rmSync(file, { force: true })
 }

@@ -1,6 +1,5 @@
 /** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 greeting. */
 import { enableCompileCache } from 'node:module'
-import type { Config } from '../config/types.ts'
 import type { Logger } from './log.ts'
 
 enableCompileCache()
@@ -19,6 +18,7 @@ process.on('unhandledRejection', report)
 const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
+const { greeting } = await import('./greeting.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
@@ -60,22 +60,13 @@ process.on('disconnect', () => end('the launcher is gone'))
 process.channel?.unref()
 
 // Behind the signals: whoever reads it may end the gateway at once.
-const url = gateway.status.url('main')
-const legacyUrl = gateway.status.url('legacy')
-process.stdout.write(`
-The gateway listens at ${url}${legacyUrl ? ` (older chat surface: ${legacyUrl})` : ''}
-Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
-${modelLine(running.config)}
-
-Try:
-  curl -s ${url}/v1/agents -H 'content-type: application/json' -d '{"name": "ada"}'
-  curl -s ${url}/v1/agents/ada/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
-  curl -N ${url}/v1/events/stream
-
-`)
-
-function modelLine({ providers, default_provider }: Config): string {
-	const provider = providers[default_provider]
-	if (provider?.kind === 'openai') return `Models: ${default_provider} (${provider.model} at ${provider.base_url})`
-	return 'Models: the built-in offline provider; set OPENAI_API_KEY, or providers in gateway.yaml, for a real one'
-}
+process.stdout.write(
+	greeting({
+		url: gateway.status.url('main'),
+		legacy_url: gateway.status.url('legacy'),
+		home,
+		config: running.config,
+		env: process.env,
+		cwd: process.cwd(),
+	}),
+)

@@ -18,7 +18,7 @@ const traceparents = new WeakMap<LogFields, string>()
 
 /** Serves a request under the id that its caller gave it, or a new one. The id is the request's until its answer has gone. */
 export function underRequestId(request: IncomingMessage, response: ServerResponse, serve: () => void): void {
-	const fields = { request_id: idFor(request) }
+	const fields = { request_id: requestIdFor(request) }
 	const { traceparent } = request.headers
 	if (typeof traceparent === 'string' && TRACEPARENT.test(traceparent)) traceparents.set(fields, traceparent)
 	// Set here, it goes out with every answer: those that hapi does not make, too.
@@ -51,7 +51,7 @@ export function requestIdOf(response: ServerResponse): string | undefined {
 }
 
 /** The caller's own where it is fit. */
-function idFor({ headers }: IncomingMessage): string {
+export function requestIdFor({ headers }: IncomingMessage): string {
 	const given = headers[HEADER]
 	return typeof given === 'string' && FIT.test(given) ? given : newId()
 }

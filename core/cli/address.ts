@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readAnnouncement } from '../announcement.ts'
 import { CliError } from './contract.ts'
 
 const DEFAULT = 'http://127.0.0.1:3000'
@@ -19,8 +18,8 @@ export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): () 
 
 /** Undefined where none runs, or not from this home. */
 function writtenDown(home: string): string | undefined {
+	const url = readAnnouncement(home)?.url
 	try {
-		const { url } = JSON.parse(readFileSync(join(home, 'run', 'gateway.json'), 'utf8')) as { url?: unknown }
 		return typeof url === 'string' ? checked(url) : undefined
 	} catch {
 		return undefined

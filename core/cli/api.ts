@@ -7,26 +7,45 @@ export interface ApiOptions {
 	home: string
 	signal: AbortSignal
 }
+import { inCommands } from './in-commands.ts'
 
 /** No answer of the gateway is larger; what else answers there must not fill the memory. */
 const BODY_LIMIT = 64 * 1024 * 1024
 /** For what is sent after Ctrl-C, such as a cancellation: nobody waits long then. */
 const LAST_WORD_MS = 5_000
+const LOOK_MS = 3_000
 
-export function openApi({ env, home, signal }: ApiOptions): Api {
+export interface OpenApi extends Api {
+	/** An error that says so, where what has answered until now is no gateway. Never throws. */
+	mistaken(): Promise<CliError | undefined>
+}
+
+export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 	const connection: Connection = {
 		url: addressBook(env, home),
+		...(!env.SVC_URL && { home }),
 		headers: env.SVC_TOKEN ? { authorization: `Bearer ${env.SVC_TOKEN}` } : {},
 	}
+	let answered = false
 	return {
 		get url() {
 			return connection.url()
 		},
+		async mistaken() {
+			if (!answered) return undefined
+			return insist(connection.url()).then(
+				() => undefined,
+				(error: CliError) => error,
+			)
+		},
 		async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<T> {
 			// What begins after Ctrl-C is meant to go out still.
 			const until = options.signal ?? (signal.aborted ? AbortSignal.timeout(LAST_WORD_MS) : signal)
-			const init = body === undefined ? {} : { body: JSON.stringify(body) }
-			const response = await send(connection, path, { method, signal: until, ...init }, options.accept)
+			const init = { method, signal: until, ...(body !== undefined && { body: JSON.stringify(body) }) }
+			const response = await send(connection, path, init, options)
+			answered = true
+			// Every answer of a gateway has one, unless a proxy took it out.
+			if (!response.headers.has('x-request-id')) await insist(connection.url())
 			const text = await textOf(response, connection)
 			return (text === '' ? undefined : parse(text, connection)) as T
 		},
@@ -42,6 +61,8 @@ export interface Connection {
 	/** Asked anew each time: a gateway that was started again may have another port. */
 	url(): string
 	headers: Record<string, string>
+	/** The home that was asked where its gateway is, where no address was given. */
+	home?: string
 }
 
 /** Sends a request; throws a CliError where nobody answers, or the answer is an error, unless its status is `accept`. */
@@ -49,10 +70,11 @@ export async function send(
 	connection: Connection,
 	path: string,
 	init: RequestInit,
-	accept?: number,
+	{ accept, patient = false }: Pick<RequestOptions, 'accept' | 'patient'> = {},
 ): Promise<Response> {
 	const url = connection.url()
-	const sent = fetch(url + path, {
+	const call = patient ? await patientFetch() : fetch
+	const sent = call(url + path, {
 		...init,
 		// A token must not follow to wherever an answer points.
 		redirect: 'manual',
@@ -63,14 +85,37 @@ export async function send(
 		},
 	})
 	const response = await sent.catch((error: unknown) => {
-		throw unanswered(error, url, init.signal)
+		throw unanswered(error, connection, url, init.signal)
 	})
 	if (response.ok || response.status === accept) return response
 	if (response.status < 400) throw notAGateway(url)
 	throw await refusal(response, connection)
 }
 
-function unanswered(error: unknown, url: string, signal: AbortSignal | null | undefined): CliError {
+/** Node's own gives up after 300 s without a header, and takes no other limit. */
+async function patientFetch(): Promise<typeof fetch> {
+	// oxlint-disable-next-line no-restricted-imports -- the operator says where the gateway is, as for fetch itself
+	const undici = await import('undici')
+	const dispatcher = new undici.Agent({ headersTimeout: 0, bodyTimeout: 0 })
+	return ((url: string, init: object) => undici.fetch(url, { ...init, dispatcher })) as unknown as typeof fetch
+}
+
+/** Throws a CliError where something else than a gateway answers there, as shown by what everybody may ask one. */
+async function insist(url: string): Promise<void> {
+	const init = { redirect: 'manual', signal: AbortSignal.timeout(LOOK_MS) } as const
+	const response = await fetch(`${url}/v1/health`, init).catch(() => undefined)
+	if (!response) return // gone meanwhile: nobody knows
+	const connection = { url: () => url, headers: {} }
+	const health = parse(await textOf(response, connection), connection) as Record<string, unknown> | null
+	if (typeof health?.generation !== 'number' || !Array.isArray(health.checks)) throw notAGateway(url)
+}
+
+function unanswered(
+	error: unknown,
+	{ home }: Connection,
+	url: string,
+	signal: AbortSignal | null | undefined,
+): CliError {
 	if (signal?.aborted && (signal.reason as Error | undefined)?.name !== 'TimeoutError')
 		return new CliError('interrupted', '', { cause: error })
 	const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
@@ -79,11 +124,12 @@ function unanswered(error: unknown, url: string, signal: AbortSignal | null | un
 		return new CliError('usage', message, { cause: error })
 	}
 	const why = cause?.code === 'ECONNREFUSED' ? '' : ` (${cause?.code ?? cause?.message ?? String(error)})`
-	const advice = 'start one with "svc start", or say where it is with SVC_URL'
+	const looked = home === undefined ? '' : `, or which home it has with SVC_HOME (now ${home})`
+	const advice = `start one with "svc start", or say where it is with SVC_URL${looked}`
 	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
 }
 
-function notAGateway(url: string): CliError {
+export function notAGateway(url: string): CliError {
 	return new CliError('unavailable', `what answers at ${url} is no gateway; say where it is with SVC_URL`)
 }
 
@@ -95,13 +141,14 @@ interface Refusal {
 
 async function refusal(response: Response, connection: Connection): Promise<CliError> {
 	const text = await textOf(response, connection)
-	const { message, code, errors } = parse(text, connection) as Refusal
-	if (typeof message !== 'string') return notAGateway(connection.url())
+	const { message, code, errors } = (parse(text, connection) ?? {}) as Refusal
+	// Every error of a gateway has both.
+	if (typeof message !== 'string' || typeof code !== 'string') return notAGateway(connection.url())
 	const exit = exitOf(response.status)
 	const fields = (errors ?? []).filter((field) => !message.includes(field.message))
-	const lines = [message, ...fields.map((field) => `  ${field.path}: ${field.message}`)]
+	const lines = [inCommands(message), ...fields.map((field) => `  ${field.path}: ${inCommands(field.message)}`)]
 	if (response.status === 401) lines.push('Set SVC_TOKEN to a token of this gateway.')
-	return new CliError(exit, lines.join('\n'), code === undefined ? {} : { code })
+	return new CliError(exit, lines.join('\n'), { code })
 }
 
 /** Which exit code a status means. */

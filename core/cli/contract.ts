@@ -41,6 +41,8 @@ export interface RequestOptions {
 	signal?: AbortSignal
 	/** A status that is no success, and whose body is an answer all the same. */
 	accept?: number
+	/** The answer may take hours to begin; without this, 300 s at the most. */
+	patient?: boolean
 }
 
 export interface EventOptions {
@@ -90,8 +92,8 @@ export interface Style {
 	good(text: string): string
 	warn(text: string): string
 	bad(text: string): string
-	/** Rows under aligned headings; `(none)` where there are no rows. */
-	table(headings: string[], rows: (string | number | null | undefined)[][]): string
+	/** Rows under aligned headings; `empty` where there are no rows, which says what to do for the first one. Default `(none)`. */
+	table(headings: string[], rows: (string | number | null | undefined)[][], empty?: string): string
 	/** `name: value` lines, aligned. */
 	fields(pairs: [name: string, value: unknown][]): string
 	/** Text from outside, safe on a terminal: control and invisible characters escaped; line breaks stay where asked for. */
@@ -108,10 +110,21 @@ export interface Prompts {
 	secret(question: string): Promise<string>
 	/** All of standard input, without a question. Throws a `CliError` (usage) for more than 2 MiB. */
 	input(): Promise<Buffer>
-	/** Lines of standard input as they come, to its end; on a terminal each behind a prompt, with history. */
-	lines(prompt: string): AsyncIterable<string>
+	/** Lines of standard input as they come; on a terminal each behind a prompt, with history. */
+	lines(prompt: string): Promise<Lines>
 	/** Whether somebody can be asked. */
 	readonly canAsk: boolean
+}
+
+/** What a person types line by line, or what is piped in. One reads at a time. */
+export interface Lines {
+	/** Undefined at the end. */
+	next(): Promise<string | undefined>
+	/**
+	 * The next line while something else goes on: on a terminal without a prompt, where Ctrl-C stays a signal, and not while
+	 * a question is asked. Undefined at the end, and once `until` aborts; what is typed after that is there for `next`.
+	 */
+	meanwhile(until: AbortSignal): Promise<string | undefined>
 }
 
 /** Exit codes of `svc`; those from 64 on are sysexits(3)'s. */

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import type { EventEnvelope } from '../store/ports.ts'
-import { send } from './api.ts'
+import { notAGateway, send } from './api.ts'
 import type { Connection } from './api.ts'
 import { CliError } from './contract.ts'
 import type { EventOptions, StreamedEvent } from './contract.ts'
@@ -71,8 +71,7 @@ async function* connect(
 			signal: AbortSignal.any([signal, silence.signal]),
 			headers: { accept: 'text/event-stream', ...(cursor !== undefined && { 'last-event-id': cursor }) },
 		})
-		if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
-			throw new CliError('internal', `what answers at ${connection.url()} is no event stream`)
+		if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw notAGateway(connection.url())
 		yield 'open'
 		const found: Found[] = []
 		let position: string | undefined

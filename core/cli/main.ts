@@ -4,7 +4,7 @@ import { expandPath, homeFolder } from '../../config/home.ts'
 import { isFault, messageOf } from '../errors.ts'
 import { exitOf, openApi } from './api.ts'
 import { CliError, exitCodes } from './contract.ts'
-import type { Cli, ExitName } from './contract.ts'
+import type { Api, Cli, ExitName } from './contract.ts'
 import { openOutput } from './output.ts'
 import type { Sink } from './output.ts'
 import { safe, safeJson } from './plain.ts'
@@ -29,28 +29,31 @@ const SAME_SIGNAL_MS = 300
 
 /** Runs one command; answers with its exit code. `argv` is what the user wrote behind `svc`. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
+	const { env, stdout, stderr, signal } = io
+	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, io.cwd) : homeFolder(env)
+	const api = openApi({ env, home, signal })
 	try {
-		const { stdout, stderr } = io
 		const words = argv.length === 0 ? ['--help'] : argv
-		const program = await buildProgram(words, { stdout, stderr, cli: (options) => openCli(io, options) })
+		const program = await buildProgram(words, { stdout, stderr, cli: (options) => openCli(io, home, api, options) })
 		await program.parseAsync(withList(words, program), { from: 'user' })
 		return exitCodes.ok
 	} catch (error) {
-		const { exit, message, code = exit } = judge(error, io.env)
+		const judged = judge(error, env)
+		// What made no sense to us may have come from something else.
+		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.mistaken())) || judged
 		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
-		if (message !== '') io.stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
+		if (message !== '') stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
 		return exitCodes[exit]
 	}
 }
 
-function openCli(io: Io, options: { json(): boolean; quiet(): boolean }): Cli {
+function openCli(io: Io, home: string, api: Api, options: { json(): boolean; quiet(): boolean }): Cli {
 	const { env, cwd, stdin, stdout, stderr, signal } = io
-	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, cwd) : homeFolder(env)
 	return {
 		env,
 		cwd,
 		home,
-		api: openApi({ env, home, signal }),
+		api,
 		out: openOutput({ stdout, stderr, env, ...options }),
 		ask: openPrompts({ stdin, stderr, signal }),
 		signal,

@@ -16,6 +16,8 @@ export interface OutputOptions {
 
 const FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
 const FRAME_MS = 100
+/** From then on it shows how long it has taken. */
+const COUNTED_S = 3
 
 export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions): Output {
 	const colours = (sink: Sink): boolean => sink.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
@@ -75,9 +77,13 @@ function spinner(first: string, write: (text: string) => void, sink: Sink): Prog
 	let text = first
 	let frame = 0
 	const clear = (): void => void sink.write('\r\x1b[K')
+	const begin = performance.now()
 	const draw = (): void => {
+		const seconds = Math.floor((performance.now() - begin) / 1000)
+		const since = seconds >= COUNTED_S ? ` (${seconds} s)` : ''
 		clear()
-		write(`${FRAMES[frame++ % FRAMES.length]} ${text.slice(0, Math.max(10, (sink.columns ?? 80) - 3))}`)
+		const room = Math.max(10, (sink.columns ?? 80) - 3 - since.length)
+		write(`${FRAMES[frame++ % FRAMES.length]} ${text.slice(0, room)}${since}`)
 	}
 	draw()
 	const timer = setInterval(draw, FRAME_MS)

@@ -1,6 +1,7 @@
 import type * as ClackModule from '@clack/prompts'
 import { CliError } from './contract.ts'
 import type { Prompts } from './contract.ts'
+import { Floor } from './floor.ts'
 import type { Sink } from './output.ts'
 import { plain } from './plain.ts'
 
@@ -15,7 +16,6 @@ export interface PromptOptions {
 
 /** What standard input may hold. */
 const INPUT_LIMIT_BYTES = 2 * 1024 * 1024
-const HISTORY = 200
 
 type Clack = typeof ClackModule
 /** Clack wants whole streams, and says so with the types of a terminal. */
@@ -24,6 +24,7 @@ type Common = NonNullable<Pick<Parameters<Clack['confirm']>[0], 'input' | 'outpu
 /** Questions go to standard error: standard output belongs to the answer. */
 export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	const canAsk = stdin.isTTY === true && stderr.isTTY === true
+	const floor = new Floor()
 
 	async function ask<T>(
 		question: string,
@@ -38,26 +39,10 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {
 			message: string
 		}
+		using _ = floor.take()
 		const answer = await how(clack, common)
 		if (clack.isCancel(answer)) throw new CliError('interrupted', '')
 		return answer as T
-	}
-
-	/** An interface for each line: in between, Ctrl-C is a signal again and others may ask. */
-	async function lineOf(prompt: string, history: string[]): Promise<string | undefined> {
-		const { createInterface } = await import('node:readline')
-		const terminal = createInterface({ input: stdin, output: stderr, terminal: true, history: [...history], signal })
-		const { promise, resolve } = Promise.withResolvers<string | undefined>()
-		terminal.on('close', () => resolve(undefined))
-		terminal.on('SIGINT', () => terminal.close())
-		terminal.on('line', resolve)
-		terminal.setPrompt(prompt)
-		terminal.prompt()
-		const line = await promise
-		terminal.close()
-		if (line?.trim()) history.unshift(line)
-		history.length = Math.min(history.length, HISTORY)
-		return line
 	}
 
 	return {
@@ -86,14 +71,9 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 			return (await readAll(stdin)).toString().replace(/\r?\n$/, '')
 		},
 		input: () => readAll(stdin),
-		async *lines(prompt) {
-			if (!canAsk) return yield* (await import('node:readline')).createInterface({ input: stdin, signal })
-			const history: string[] = []
-			for (;;) {
-				const line = await lineOf(plain(prompt), history)
-				if (line === undefined) return
-				yield line
-			}
+		async lines(prompt) {
+			const { pipedLines, typedLines } = await import('./lines.ts')
+			return canAsk ? typedLines({ stdin, stderr, signal, floor }, plain(prompt)) : pipedLines(stdin, signal)
 		},
 	}
 }

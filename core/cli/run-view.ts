@@ -1,5 +1,6 @@
 import type { EventEnvelope } from '../store/ports.ts'
 import type { Output, Style } from './contract.ts'
+import { inCommands } from './in-commands.ts'
 
 export interface RunView {
 	/** Shows what an event of the run tells. */
@@ -90,13 +91,11 @@ export function runView(out: Output): RunView {
 					return note(`  (${text('from')} failed; asking ${text('to')})`)
 				case 'run.resumed':
 					return payload.reason === 'restart' ? beginAnew('the gateway was restarted') : undefined
-				case 'run.queued':
-					return note('  (waiting for an earlier run of this conversation)')
 			}
 			const tool = toolOf(payload)
 			if (tool === undefined || payload.primitive === 'ask') return
 			if (calls.has(event_type)) note(`  → ${style.plain(tool)} ${argumentsOf(payload, style)}`.trimEnd())
-			else if (failures.has(event_type)) note(`  ✗ ${style.plain(tool)}: ${text('message')}`)
+			else if (failures.has(event_type)) note(`  ✗ ${style.plain(tool)}: ${inCommands(text('message'))}`)
 		},
 	}
 }

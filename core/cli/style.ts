@@ -23,8 +23,8 @@ export function styleFor({ columns }: { columns: number | undefined }): Style {
 		warn: within(4),
 		bad: within(5),
 		plain,
-		table(headings, rows) {
-			if (rows.length === 0) return style.dim('(none)')
+		table(headings, rows, empty = '(none)') {
+			if (rows.length === 0) return style.dim(empty)
 			const cells = rows.map((row) => headings.map((_, n) => cell(row[n])))
 			const widths = headings.map((heading, n) =>
 				Math.max(widthOf(heading), ...cells.map((row) => widthOf(row[n] ?? ''))),

@@ -14,7 +14,7 @@ import { portChecks } from './checks/ports.ts'
 import { programChecks } from './checks/program.ts'
 import { storeChecks } from './checks/store.ts'
 import type { Check, Expert } from './contract.ts'
-import { isOn } from './switched.ts'
+import { isOn } from '../wish.ts'
 
 export async function checksOf(): Promise<Check[]> {
 	const own = [

@@ -1,6 +1,5 @@
 /** The gateway that runs with a home, and its API. */
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { announcementOf, readAnnouncement } from '../announcement.ts'
 import { fromWire, isFault } from '../errors.ts'
 import type { FaultCode } from '../errors.ts'
 import { holderOf } from '../lock.ts'
@@ -51,18 +50,10 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 
 /** What a gateway wrote into run/gateway.json; undefined where there is no such file, or it holds something else. */
 export async function readAnnounced(home: string): Promise<{ pid: number; url: string | null } | undefined> {
-	try {
-		// Opening a pipe would wait for ever.
-		if (!(await look(announcement(home)))?.isFile()) return undefined
-		const { pid, url } = JSON.parse(await readFile(announcement(home), 'utf8')) as Record<string, unknown>
-		return { pid: Number(pid), url: typeof url === 'string' ? url : null }
-	} catch {
-		return undefined
-	}
-}
-
-export function announcement(home: string): string {
-	return join(home, 'run', 'gateway.json')
+	// Opening a pipe would wait for ever.
+	if (!(await look(announcementOf(home)).catch(() => undefined))?.isFile()) return undefined
+	const said = readAnnouncement(home)
+	return said && { pid: Number(said.pid), url: typeof said.url === 'string' ? said.url : null }
 }
 
 function codeIn(body: unknown): FaultCode {

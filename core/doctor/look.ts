@@ -12,8 +12,3 @@ export async function look(path: string): Promise<Stats | undefined> {
 		throw thrown
 	})
 }
-
-/** For a shell. */
-export function quoted(path: string): string {
-	return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
-}

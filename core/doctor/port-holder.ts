@@ -1,10 +1,15 @@
 /** Who listens at a port, as /proc shows it: of other users' processes only root learns it. Elsewhere nobody is found. */
 import { readFile, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expandPath } from '../../config/home.ts'
+import { readAnnouncement } from '../announcement.ts'
 
 export interface PortHolder {
 	pid: string
 	/** Of its program; never its arguments, which may hold secrets. */
 	name: string
+	/** Where it is a gateway: its home. */
+	home?: string
 }
 
 const LISTENING = '0A'
@@ -19,9 +24,22 @@ export async function holderOfPort(port: number): Promise<PortHolder | undefined
 	for (const pid of pids.slice(0, PROCESSES)) {
 		if (!(await holds(pid, wanted))) continue
 		const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => 'a program')
-		return { pid, name: name.trim() }
+		const home = await homeOf(pid)
+		return { pid, name: name.trim(), ...(home !== undefined && { home }) }
 	}
 	return undefined
+}
+
+/** Of a gateway, which its home names in turn; undefined for any other program. */
+async function homeOf(pid: string): Promise<string | undefined> {
+	const [text, cwd] = await Promise.all([
+		readFile(`/proc/${pid}/environ`, 'utf8').catch(() => ''),
+		readlink(`/proc/${pid}/cwd`).catch(() => '/'),
+	])
+	const variables = new Map(text.split('\0').map((line) => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]))
+	const [named, own] = [variables.get('SVC_HOME'), variables.get('HOME')]
+	const home = named ? expandPath(named, cwd) : own && join(own, '.svc')
+	return home && readAnnouncement(home)?.pid === Number(pid) ? home : undefined
 }
 
 /** Columns: number, local address as HEX:PORT, remote address, state, … the tenth is the inode. */

@@ -50,7 +50,12 @@ export function secretsOf(
 	return {
 		async create({ name, value, policy_label }) {
 			const id = newId()
-			const about = { name, created_at: timeOf(id), ...(policy_label !== undefined && { policy_label }), was_read: false }
+			const about = {
+				name,
+				created_at: timeOf(id),
+				...(policy_label !== undefined && { policy_label }),
+				was_read: false,
+			}
 			const created = await inTurn(async () => {
 				if (!(await hasRoom()))
 					throw new Fault('conflict', `there are ${SECRET_LIMIT} secrets already; delete some that nobody needs`)

@@ -191,11 +191,89 @@ void t.test('a running gateway takes a change over', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
-	t.equal((await svc(['config', 'set', 'plugins.webhooks', 'false'])).code, 0)
-	const tail = await svc(['events', 'tail', '--type', 'config.reloaded', '--since', '0', '--count', '1', '--json'])
-	t.equal(tail.code, 0)
+	const off = await svc(['config', 'set', 'plugins.webhooks', 'false'])
+	t.equal(off.code, 0)
+	t.match(off.stdout, 'The running gateway goes by it.')
 	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
-	t.notOk(names.includes('webhooks'))
+	t.notOk(names.includes('webhooks'), 'it was waited for')
+
+	const same = await svc(['config', 'set', 'plugins.webhooks', 'false', '--json'])
+	t.match(same.json(), { changed: false, gateway: 'in_force' }, 'nothing to change is no reason to wait')
+	const port = await svc(['config', 'set', 'server.port', '3000'])
+	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway wins over it')
+	t.match((await svc(['config', 'set', 'log.level', 'warn', '--json'])).json(), { gateway: 'at_next_start' })
+	t.match((await svc(['config', 'unset', 'log.level', '--no-wait', '--json'])).json(), { gateway: null })
+	const missing = await svc(['config', 'set', 'plugins.missing', 'true'])
+	t.match(missing.stdout, /The plugin does not run as it should: .*no index\.ts/)
+	t.equal((await svc(['config', 'unset', 'plugins.missing'])).code, 0)
+	const init = await svc([
+		'init',
+		'--kind',
+		'openai',
+		'--name',
+		'x',
+		'--base-url',
+		'http://127.0.0.1:9',
+		'--model',
+		'm',
+	])
+	t.match(init.stdout, /The running gateway goes by it\.\n\nNext:\n/)
+})
+
+void t.test('a change that the running gateway refuses is told with its reason', async (t) => {
+	const picky = `export default { name: 'picky', config: (joi) => joi.object({ size: joi.number().max(3) }) }\n`
+	const gateway = await startGateway({
+		config: 'plugins: {picky: {size: 1}}\n',
+		files: { 'plugins/picky/index.js': picky },
+	})
+	t.teardown(() => gateway.stop())
+	const svc = svcFor(gateway)
+	const refused = await svc(['config', 'set', 'plugins.picky.size', '4', '--json'])
+	t.equal(refused.code, exitCodes.config)
+	t.match(refused.json(), { changed: true, gateway: 'refused' })
+	t.match(refused.stderr, /refuses the file as it is now.*plugins\.picky\.size: size must be less than or equal to 3/s)
+	const others = await svc(['config', 'set', 'runs.limits.steps', '20'])
+	t.equal(others.code, exitCodes.config, 'whatever is changed while it is wrong')
+	t.equal((await svc(['config', 'set', 'plugins.picky.size', '2'])).code, 0)
+	t.equal(gateway.running.gateway.status.configError(), null)
+})
+
+void t.test('settings of built-in plugins are checked without a gateway', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	const refused = await svc(['config', 'set', 'plugins.tracing', '{sise: 1}'])
+	t.equal(refused.code, exitCodes.config)
+	t.match(refused.stderr, /gateway\.yaml:\d+:\d+: plugins\.tracing\.sise: sise is not allowed/)
+	t.equal((await svc(['config', 'set', 'plugins.mine', '{sise: 1}'])).code, 0, "a third party's are its own")
+	const file = join(home, 'config/gateway.yaml')
+	writeFileSync(
+		file,
+		'plugins:\n  tracing: {sise: 1, color: 2}\n  mcp-server: {nope: 1}\n  metrics: {enabled: false, nope: 1}\n',
+	)
+	const { code, stderr } = await svc(['config', 'validate'])
+	t.equal(code, exitCodes.config)
+	t.match(stderr, /plugins\.tracing\.sise: .*\n.*plugins\.tracing\.color: .*\n.*plugins\.mcp-server\.nope: /)
+	t.notMatch(stderr, 'metrics', 'it is off')
+	const mended = await svc(['config', 'unset', 'plugins.tracing.sise'])
+	t.equal(mended.code, 0)
+	t.match(mended.stderr, 'still wrong in the file: plugins.tracing.color')
+})
+
+void t.test('names that every object has are no settings, and half names none', async (t) => {
+	const svc = svcFor({ home: homeFor(t) })
+	for (const key of ['toString', 'log.constructor', '__proto__', 'providers.a.valueOf']) {
+		for (const argv of [
+			['explain', key],
+			['get', key],
+			['set', key, '1'],
+		]) {
+			const { code, stderr } = await svc(['config', ...argv])
+			t.equal(code, exitCodes.not_found, argv.join(' '))
+			t.notMatch(stderr, 'did you mean', argv.join(' '))
+		}
+	}
+	for (const key of ['log..level', '.log', 'log.', 'providers."a'])
+		t.match(await svc(['config', 'get', key]), { code: exitCodes.usage, stderr: /is no name of a setting/ }, key)
 })
 
 function homeFor(t: { teardown(what: () => void): void }, config?: string): string {

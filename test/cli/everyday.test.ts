@@ -33,7 +33,7 @@ void t.test('agents: create, show, update, list, reset, delete', async (t) => {
 	t.match(unsure.stderr, '--yes')
 	t.equal((await svc(['agents', 'delete', 'ada', '--yes'])).code, 0)
 	t.equal((await gateway.request('GET', '/v1/agents/ada')).status, 404)
-	t.match((await svc(['agents'])).stdout, '(none)')
+	t.match((await svc(['agents'])).stdout, 'Make one: svc agents create')
 })
 
 void t.test('runs: list in pages, show, cancel', async (t) => {
@@ -45,7 +45,7 @@ void t.test('runs: list in pages, show, cancel', async (t) => {
 		listed.json().map((run: { run_id: string }) => run.run_id),
 		ids.slice(0, 4),
 	)
-	t.match((await svc(['runs', 'list', 'bea', '--status', 'failed'])).stdout, '(none)')
+	t.match((await svc(['runs', 'list', 'bea', '--status', 'failed'])).stdout, 'No run is failed.')
 	t.equal((await svc(['runs', 'list', 'bea', '--status', 'odd'])).code, exitCodes.usage)
 	const [last = ''] = ids
 	t.match(

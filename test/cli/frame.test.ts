@@ -114,6 +114,34 @@ void t.test('what is no gateway is told apart, and gets no token by way of a red
 	t.notOk(asked.includes('/elsewhere'))
 })
 
+void t.test('a server of JSON that is no gateway is no bug of ours', async (t) => {
+	let answer = { status: 200, body: '' }
+	/** What a gateway sends, too. */
+	let headers: Record<string, string> = {}
+	const server = createServer((_request, response) => {
+		response.writeHead(answer.status, { 'content-type': 'application/json', ...headers }).end(answer.body)
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => server.close())
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const other = svcFor({ home: gateway.home, url })
+	const commands = ['status', 'tokens', 'channels', 'backup list', 'agents create x', 'backup create', 'run x hello']
+	for (const body of ['{}', '[]', '[{}]', 'null', '"hi"', '7'])
+		for (const command of commands) {
+			answer = { status: 200, body }
+			const { code, stdout, stderr } = await other(command.split(' '))
+			t.strictSame([code, stdout], [exitCodes.unavailable, ''], `${command}: ${body}`)
+			t.match(stderr, `what answers at ${url} is no gateway`, `${command}: ${body}`)
+		}
+	headers = { 'x-request-id': 'its-own' }
+	for (const command of ['status', 'tokens', 'channels', 'backup list']) {
+		answer = { status: 200, body: '{}' }
+		t.equal((await other(command.split(' '))).code, exitCodes.unavailable, `${command}, with an id`)
+	}
+	answer = { status: 404, body: '{"message": "Not Found"}' }
+	t.equal((await other(['agents', 'show', 'x'])).code, exitCodes.unavailable)
+})
+
 void t.test('text from outside cannot drive the terminal', async (t) => {
 	const persona =
 		'red \x1b[31mtext\x1b]0;title\x07 \u202eturned\u202c \u200bhidden \u{e0041}tag 👩‍👩‍👧 می‌خواهم ❤️\nnext\r\nline'

@@ -66,7 +66,7 @@ void t.test('a server goes by its name', async (t) => {
 	t.match((await svc(['mcp', 'restart', 'ada', 'own'])).out, /own: connected/)
 	t.match(await svc(['mcp', 'remove', 'ada', 'own']), { code: 2, err: /--yes/ })
 	t.equal((await svc(['mcp', 'remove', 'ada', 'own', '--yes'])).code, 0)
-	t.match((await svc(['mcp', 'list', 'ada'])).out, /\(none\)/)
+	t.match((await svc(['mcp', 'list', 'ada'])).out, 'No MCP servers yet')
 })
 
 void t.test('what cannot be, or would show a secret, is refused', async (t) => {
@@ -85,7 +85,7 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 		t.match(await add(option, text, '--', 'node'), { code: 2, err: /looks like a secret/ }, text)
 	for (const text of ['Authorization: Bearer abc', 'X-Api-Key: abc', 'cookie: a=b'])
 		t.match(await add('--header', text, ...url), { code: 2, err: /\{\{secret:NAME\}\}/ }, text)
-	t.match((await svc(['mcp', 'list', 'bob'])).out, /\(none\)/)
+	t.match((await svc(['mcp', 'list', 'bob'])).out, 'No MCP servers yet')
 
 	const handle = await add('--env', 'API_KEY={{secret:KEY}}', 'GIT_AUTHOR_NAME=Ada', '--', process.execPath, '-e', '1')
 	t.match(handle, { code: 1, out: /x: /, err: /does not work so far/ })

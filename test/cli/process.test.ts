@@ -116,6 +116,7 @@ void t.test('a second Ctrl-C leaves at once', async (t) => {
 	const cancelled = Promise.withResolvers<void>()
 	// It takes the request to cancel, and never answers.
 	const deaf = createServer((request, response) => {
+		response.setHeader('x-request-id', 'as-a-gateway-does')
 		if (request.url?.startsWith('/v1/events/stream')) {
 			response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
 		} else if (request.url?.endsWith('/cancel')) cancelled.resolve()
@@ -177,6 +178,12 @@ void t.test('start is the gateway in this terminal, and ends with it', async (t)
 	const busy = start(t, ['start'], { cwd: folder, env })
 	t.equal(await busy.ended, exitCodes.unavailable)
 	t.match(busy.stderr(), 'The gateway does not start.')
+	if (existsSync('/proc/net/tcp')) {
+		const other = { ...env, SVC_HOME: './other', SVC_PORT: new URL(url).port }
+		const doctor = start(t, ['doctor', '--only', 'port.free'], { cwd: folder, env: other })
+		t.equal(await doctor.ended, exitCodes.failed)
+		t.match(doctor.stdout(), `is in use by the gateway of the home ${join(folder, 'home')} (process `)
+	}
 	svc.child.kill('SIGTERM')
 	t.equal(await svc.ended, 0)
 	t.notOk(existsSync(join(folder, 'home/run/gateway.json')))
@@ -203,6 +210,22 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		t.equal(await svc.ended, 0)
 		t.match(svc.stdout(), 'ask answered: {"answer":"right"}')
 		t.match(svc.stdout(), '\x1b[2m', 'in colours')
+	})
+
+	void t.test('so is that of a sub-agent, and taken away where it ends', async (t) => {
+		const ask = { prompt: '/tool ask {"question":"Which way?","options":["left","right"]}' }
+		const svc = start(t, ['run', 'ada', `/tool subagent.spawn ${JSON.stringify(ask)}`], { terminal: true })
+		await svc.shows(/a sub-agent of ada asks: Which way\?[^]*Something else/)
+		svc.child.stdin?.write('\x1b[B\r')
+		t.equal(await svc.ended, 0)
+		t.match(svc.stdout(), /subagent\.spawn answered.*right/)
+
+		const again = start(t, ['run', 'ada', `/tool subagent.spawn ${JSON.stringify(ask)}`], { terminal: true })
+		await again.shows('Something else')
+		const [child] = (await gateway.request('GET', '/v1/agents/ada/runs?limit=1')).body
+		await gateway.request('POST', `/v1/runs/${child.run_id}/cancel`)
+		t.equal(await again.ended, 0)
+		t.match(again.stdout(), 'no longer asked')
 	})
 
 	void t.test('Ctrl-C at the question stops the run', async (t) => {
@@ -237,6 +260,29 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		await svc.shows(/A new session[^]*> /)
 		svc.child.stdin?.write('\x03')
 		t.equal(await svc.ended, 0)
+	})
+
+	void t.test('commands are taken in the middle of an answer, and what is half typed then is kept', async (t) => {
+		const svc = start(t, ['chat', 'held'], { terminal: true })
+		await svc.shows('> ')
+		svc.child.stdin?.write('endless story\r')
+		const call = await model.called('endless story')
+		await svc.shows('Well, ')
+		svc.child.stdin?.write('/stop\r')
+		await call.hungUp
+		await svc.shows(/the run was stopped[^]*> /)
+		svc.child.stdin?.write('another story\r')
+		const other = await model.called('another story')
+		svc.child.stdin?.write('half ')
+		await svc.shows('half ')
+		other.answer('the end.')
+		await svc.shows(/the end\.[^]*> /)
+		svc.child.stdin?.write('a line\r')
+		const last = await model.called('half a line')
+		svc.child.stdin?.write('/exit\r')
+		t.equal(await svc.ended, 0)
+		t.ok(last.open, 'the run goes on')
+		last.answer('done.')
 	})
 
 	void t.test('a secret is typed unseen', async (t) => {

@@ -184,6 +184,44 @@ void t.test('a question is told with how to answer it, and the run goes on once 
 	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.not_found)
 })
 
+void t.test('what a sub-agent asks is told as well, for as long as somebody waits for the answer', async (t) => {
+	const prompt = `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which one?"}' })}`
+	const hint = /a sub-agent of off asks: Which one\?\nAnswer with: svc questions answer off (\w+) …/
+	const asks = (argv: string[]) => {
+		const asked = Promise.withResolvers<string>()
+		let said = ''
+		const onOutput = (text: string): void => {
+			said += text
+			const question_id = hint.exec(said)?.[1]
+			if (question_id !== undefined) asked.resolve(question_id)
+		}
+		return { ran: svc(argv, { onOutput }), asked: asked.promise }
+	}
+	const { ran, asked } = asks(['run', 'off', prompt])
+	const question_id = await asked
+	const [child, parent] = (await gateway.request('GET', '/v1/agents/off/runs?limit=2')).body
+	t.match((await svc(['runs', 'show', parent.run_id])).stdout, new RegExp(`Which one\\?.*${question_id}`))
+	t.match(parent.open_question, { run_id: child.run_id, question_id })
+	// Whoever begins to follow only now is told too.
+	const followed = asks(['runs', 'follow', parent.run_id])
+	t.equal(await followed.asked, question_id)
+	t.equal((await svc(['questions', 'answer', 'off', question_id, 'this'])).code, 0)
+	for (const { code, stdout, stderr } of await Promise.all([ran, followed.ran])) {
+		t.equal(code, 0)
+		t.match(stdout, /^subagent\.spawn answered.*this/)
+		t.match(stderr, /answered elsewhere: this/)
+	}
+
+	const stopped = asks(['run', 'off', prompt])
+	await stopped.asked
+	const [again] = (await gateway.request('GET', '/v1/agents/off/runs?limit=1')).body
+	await gateway.request('POST', `/v1/runs/${again.run_id}/cancel`)
+	const { code, stdout, stderr } = await stopped.ran
+	t.equal(code, 0, 'it goes on without an answer')
+	t.match(stderr, /no longer asked/)
+	t.match(stdout, /subagent_failed/)
+})
+
 void t.test('a lost connection is made again, and nothing of the run is missing', async (t) => {
 	const proxy = await startProxy(gateway.url)
 	t.teardown(() => proxy.stop())

@@ -76,6 +76,10 @@ void t.test('a home that is well has nothing, and all checks look at something',
 	t.strictSame(problems(report), [])
 	t.ok(report.summary.ok > 25, `${report.summary.ok} checks`)
 	t.strictSame(report.fixed, [])
+	const vague = report.checks.filter(({ message }) =>
+		/^(it|they|all of them|nobody|somebody|there are none|none)\b/i.test(message),
+	)
+	t.strictSame(vague, [], 'each sentence says what it is about')
 })
 
 void t.test('the program', async (t) => {
@@ -97,7 +101,7 @@ void t.test('the program', async (t) => {
 	)
 	t.match(report.checks, [
 		{ id: 'node.version', level: 'error', message: /at least 99 is needed/, fix: /npm start/ },
-		{ id: 'packages.current', level: 'warning', message: /newer than what is installed/, fix: /npm start/ },
+		{ id: 'packages.current', level: 'warning', message: /newer than the installed packages/, fix: /npm start/ },
 		{ id: 'native.isolated-vm', level: 'error', message: /it ends the process \(SIG/, fix: /rm -rf .*node_modules/ },
 		{ id: 'native.lmdb', level: 'ok' },
 		{ id: 'native.usearch', level: 'error', message: /no binary for this machine/, fix: /npm start/ },
@@ -187,6 +191,12 @@ void t.test('settings', async (t) => {
 		'config.valid',
 		configured((config) => `${config}sever: {port: 1}\n`),
 		{ level: 'error', message: /gateway\.yaml:\d+:1: sever: .* "server"\?/, fix: /svc doctor --only config\.valid/ },
+	)
+	await finds(
+		t,
+		'config.valid',
+		configured((config) => `${config}plugins: {tracing: {sise: 1}}\n`),
+		{ level: 'error', message: /gateway\.yaml:\d+:\d+: plugins\.tracing\.sise: /, fix: /--only config\.valid/ },
 	)
 	const nothing = { plant: () => {}, heal: () => {} }
 	const { home } = await well

@@ -101,7 +101,9 @@ function said(room: string, bot: string, words: string): Promise<Shown> {
 }
 
 function blocksOf(page: string, language: string): string[] {
-	return [...page.matchAll(/```(\w+)[^\n]*\n(.*?)```/gs)].flatMap(([, one, text = '']) => (one === language ? text : []))
+	return [...page.matchAll(/```(\w+)[^\n]*\n(.*?)```/gs)].flatMap(([, one, text = '']) =>
+		one === language ? text : [],
+	)
 }
 
 /** Runs commands of a page, with words in the place of those that stand there, and answers with the last thing they print. */

@@ -1,3 +1,4 @@
+import { slipsIn } from '../agent-config.ts'
 import { consent, yesOption } from '../consent.ts'
 import { CliError, path } from '../contract.ts'
 import type { Register, Style } from '../contract.ts'
@@ -18,6 +19,11 @@ interface Fields {
 	set?: string[]
 }
 
+interface Body {
+	persona?: string
+	config?: Record<string, unknown>
+}
+
 export const register: Register = (program, cli) => {
 	const { api, out } = cli
 	const agents = program
@@ -34,6 +40,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['agent', 'created'],
 					all.map((one) => [one.name, when(one.created_at)]),
+					'No agents yet. Make one: svc agents create ada',
 				),
 			)
 		})
@@ -55,7 +62,9 @@ export const register: Register = (program, cli) => {
 			)
 
 	withFields('create <agent>', 'Create an agent').action(async (name: string, fields: Fields) => {
-		const made = await api.request<Agent>('POST', '/v1/agents', { name, ...(await bodyOf(fields)) })
+		const body = await bodyOf(fields)
+		const made = await api.request<Agent>('POST', '/v1/agents', { name, ...body })
+		warn(body)
 		out.answer(made, (agent, style) => `Created ${agent.name}. Try: ${style.bold(`svc run ${agent.name} "Hello"`)}`)
 	})
 
@@ -63,7 +72,9 @@ export const register: Register = (program, cli) => {
 		async (name: string, fields: Fields) => {
 			const body = await bodyOf(fields)
 			if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
-			out.answer(await api.request<Agent>('PATCH', path`/v1/agents/${name}`, body), shown)
+			const changed = await api.request<Agent>('PATCH', path`/v1/agents/${name}`, body)
+			warn(body)
+			out.answer(changed, shown)
 		},
 	)
 
@@ -93,7 +104,11 @@ export const register: Register = (program, cli) => {
 			out.answer({ agent: name, status: 'deleted' }, () => `Deleted ${name}.`)
 		})
 
-	async function bodyOf({ persona, personaFile, set }: Fields): Promise<{ persona?: string; config?: object }> {
+	function warn({ config }: Body): void {
+		for (const slip of config ? slipsIn(cli, config) : []) out.note(out.style.warn(`Note: ${out.style.plain(slip)}`))
+	}
+
+	async function bodyOf({ persona, personaFile, set }: Fields): Promise<Body> {
 		if (persona !== undefined && personaFile !== undefined)
 			throw new CliError('usage', 'give either --persona or --persona-file')
 		const text = personaFile === undefined ? persona : (await textInput(cli, personaFile)).trimEnd()

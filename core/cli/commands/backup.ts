@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
 import { readConfig } from '../../../config/read.ts'
 import type { BackupInfo } from '../../backup/list.ts'
-import { fileOf, idOfFile, idPattern } from '../../backup/names.ts'
 import { holderOf } from '../../lock.ts'
+import { fileGiven, folderOf } from '../backup-file.ts'
 import { bytesOf } from '../bytes.ts'
 import { consent, yesOption } from '../consent.ts'
 import { CliError, path } from '../contract.ts'
@@ -31,7 +31,9 @@ export const register: Register = (program, cli) => {
 		.description('Take a backup, of a gateway that runs or of a home that is not in use')
 		.action(async () => {
 			using progress = cli.out.progress('Taking a backup')
-			const made = (await isOffline(cli)) ? await offline(cli) : await cli.api.request<Shown>('POST', '/v1/backups')
+			const made = (await isOffline(cli))
+				? await offline(cli)
+				: await cli.api.request<Shown>('POST', '/v1/backups', undefined, { patient: true })
 			progress.done('Took a backup, and read it back')
 			cli.out.answer(made, (one, style) =>
 				style.fields([
@@ -65,6 +67,7 @@ export const register: Register = (program, cli) => {
 						one.gateway_version,
 						one.includes_key ? 'yes' : 'no',
 					]),
+					'No backups yet. Take one: svc backup create',
 				),
 			)
 			for (const { file, message } of listing.unreadable) cli.out.note(`${file}: ${message}`)
@@ -139,17 +142,6 @@ async function listOffline(cli: Cli): Promise<Listing> {
 	const folder = folderOf(cli)
 	const { backups, unreadable } = await listBackups(folder)
 	return { backups: backups.map(({ origin: _origin, ...one }) => one), unreadable, folder, next_at: null }
-}
-
-function folderOf({ env, home }: Cli): string {
-	return readConfig({ home, env }).backups.folder
-}
-
-/** An id stands for the file of the home's folder. */
-function fileGiven(cli: Cli, given: string): string {
-	const id = idPattern.test(given) ? given : idOfFile(given)
-	const file = resolve(cli.cwd, given)
-	return id === undefined || existsSync(file) ? file : fileOf(folderOf(cli), id)
 }
 
 function keyNote({ includes_key }: Shown): string {

@@ -35,6 +35,7 @@ export const register: Register = (program, cli) => {
 						one.bot_token_ref,
 						one.last_error,
 					]),
+					'No channels yet. Connect a bot: svc channels add telegram',
 				),
 			)
 		})
@@ -99,6 +100,7 @@ export const register: Register = (program, cli) => {
 						one.agent_id,
 						when(one.created_at),
 					]),
+					'No chat is bound yet. Send /start to the bot: it says how.',
 				),
 			)
 		})

@@ -1,6 +1,6 @@
+import { chatCommands, converse } from '../chat.ts'
 import { CliError, path } from '../contract.ts'
 import type { Register } from '../contract.ts'
-import { startRun } from '../follow-run.ts'
 
 export const register: Register = (program, cli) => {
 	program
@@ -9,43 +9,19 @@ export const register: Register = (program, cli) => {
 		.action(async (agent: string) => {
 			const { api, ask, out } = cli
 			await api.request('GET', path`/v1/agents/${agent}`)
-			if (ask.canAsk) out.note(out.style.dim(`Talking with ${agent}. /new, /stop, /exit; Ctrl-C stops an answer.`))
-			let failed = false
-			for await (const line of ask.lines('> ')) {
-				const prompt = line.trim()
-				if (prompt === '/exit') break
-				else if (prompt === '/new') {
-					await api.request('POST', path`/v1/agents/${agent}/reset`)
-					out.note('A new session: the agent remembers nothing of this one.')
-				} else if (prompt === '/stop') {
-					await api.request('POST', path`/v1/agents/${agent}/stop`)
-					out.note(`Nothing of ${agent} runs any more.`)
-				} else if (prompt !== '') failed = !(await talk(agent, prompt)) || failed
-			}
-			if (failed && !ask.canAsk) throw new CliError('failed', 'not every prompt was answered')
+			if (ask.canAsk)
+				out.note(out.style.dim(`Talking with ${agent}. /new, /stop, /exit, /help; Ctrl-C stops an answer.`))
+			const allAnswered = await converse(cli, agent)
+			if (!allAnswered && !ask.canAsk) throw new CliError('failed', 'not every prompt was answered')
 		})
 		.addHelpText('after', examples)
-
-	/** A prompt that fails does not end the conversation. False where it did. */
-	async function talk(agent: string, prompt: string): Promise<boolean> {
-		try {
-			await cli.interruptible((signal) => startRun(cli, agent, prompt, signal))
-			return true
-		} catch (error) {
-			const goesOn = error instanceof CliError && ['failed', 'conflict', 'interrupted'].includes(error.exit)
-			if (!goesOn || cli.signal.aborted) throw error
-			if (error.message) cli.out.note(cli.out.style.bad(error.message))
-			return false
-		}
-	}
 }
 
 const examples = `
-At the prompt:
-  /new    begin a new session
-  /stop   stop every run of the agent
-  /exit   leave, as Ctrl-C and Ctrl-D do
-Ctrl-C in the middle of an answer stops it, and the conversation goes on.
+At the prompt, also while an answer is made:
+${chatCommands}
+Ctrl-C in the middle of an answer stops it, and the conversation goes on. Piped lines are taken one after another; while a
+run waits for the answer to a question, the next one is taken if it is a command.
 
 Examples:
   svc chat ada

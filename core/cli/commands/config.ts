@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse } from 'yaml'
 import { setSetting, unsetSetting } from '../../../config/edit.ts'
@@ -7,8 +8,20 @@ import { configFile } from '../../../config/home.ts'
 import { originOf, readConfig } from '../../../config/read.ts'
 import type { Origin } from '../../../config/read.ts'
 import { changeConfig } from '../../../config/write.ts'
+import { isFault } from '../../errors.ts'
+import type { Fault } from '../../errors.ts'
+import { checkPluginSettings } from '../../plugin-settings.ts'
+import { takenAtStart } from '../../wish.ts'
 import { CliError } from '../contract.ts'
 import type { Register, Style } from '../contract.ts'
+import { noWaitOption, takenOver, tellOf } from '../taken-over.ts'
+import type { TakenOver } from '../taken-over.ts'
+
+type InForce = Extract<TakenOver, { state: 'in_force' }>
+
+interface Options {
+	wait: boolean
+}
 
 /** What is in force for one key. */
 interface Current extends Explanation {
@@ -34,9 +47,9 @@ export const register: Register = (program, cli) => {
 	config
 		.command('validate [file]')
 		.description('Check gateway.yaml, or another file, with the environment as it is here')
-		.action((name?: string) => {
+		.action(async (name?: string) => {
 			const file = name === undefined ? configFile(home) : resolve(cli.cwd, name)
-			readConfig({ home, env, file, mustSay: name !== undefined })
+			await checkPluginSettings(readConfig({ home, env, file, mustSay: name !== undefined }))
 			out.answer({ file, valid: true }, (_, style) => `${style.good('valid')} ${file}`)
 		})
 
@@ -66,37 +79,67 @@ export const register: Register = (program, cli) => {
 	config
 		.command('set <key> <value>')
 		.description(
-			'Change a setting; a running gateway takes it over at once. The value is YAML; - reads it from standard input',
+			'Change a setting, and wait until a running gateway has taken it over. The value is YAML; - reads it from standard input',
 		)
-		.action(async (key: string, given: string) => {
+		.option(...noWaitOption)
+		.action(async (key: string, given: string, options: Options) => {
 			const path = pathOf(key)
 			const found = explain(path)
 			if (given !== '-') refuseSecret(key, given)
 			const text = given === '-' ? String(await cli.ask.input()).replace(/\r?\n$/, '') : given
 			const value = valueOf(text, found)
-			change((before) => setSetting(before, path, value), key)
+			await change((before) => setSetting(before, path, value), key, options)
 		})
 
 	config
 		.command('unset <key>')
 		.description('Take a setting out of the file: its default is in force again')
-		.action((key: string) => {
-			change((before) => unsetSetting(before, pathOf(key)), key)
-		})
+		.option(...noWaitOption)
+		.action((key: string, options: Options) => change((before) => unsetSetting(before, pathOf(key)), key, options))
 
-	function change(make: (before: string) => string, key: string): void {
-		const { file, changed, problems } = changeConfig({ home, env, change: make })
+	async function change(make: (before: string) => string, key: string, { wait }: Options): Promise<void> {
+		const isNew = !existsSync(home)
+		const { file, changed, problems } = await changeConfig({ home, env, change: make, check: checkPluginSettings })
+			.catch((error: unknown) => {
+				throw isFault(error, 'config_invalid') ? unchanged(error, pathOf(key)) : error
+			})
+			.finally(() => {
+				if (isNew && existsSync(home)) out.note(`Made a new home at ${home}.`)
+			})
 		for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
 		const path = pathOf(key)
 		// What is in force may come from the environment all the same.
 		const now: Current = problems.length > 0 ? explain(path) : current(path)
-		out.answer({ file, changed, ...now }, (one, style) => {
+		const taken = wait ? await takenOver(cli, file) : null
+		const isLate = takenAtStart.some((section) => section === path[0])
+		out.answer({ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) }, (one, style) => {
 			const said = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
 			if (variable !== undefined) return `${said}\n${style.warn(`${variable} in the environment wins over it here`)}`
-			const late = ['store', 'log'].includes(path[0] ?? '') ? '\nIt takes effect at the next start.' : ''
-			return said + late
+			if (isLate) return `${said}\nIt takes effect at the next start.`
+			return taken?.state === 'in_force' ? `${said}\n${inForce(path, taken, style)}` : said
 		})
+		tellOf(cli, taken)
+	}
+
+	function unchanged({ message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {
+		const isAboutDefault = section === 'providers' && errors.some(({ path }) => path === 'default_provider')
+		const order = isAboutDefault ? orderFor(provider) : undefined
+		const advice = order ? ` First: ${order}. Then the same again.` : ''
+		return new CliError('config', `${message}\nNothing was changed.${advice}`, { code })
+	}
+
+	/** What comes before a provider is added or taken out, where the default stands in the way. */
+	function orderFor(provider: string | undefined): string | undefined {
+		try {
+			const { providers, default_provider } = readConfig({ home, env })
+			if (provider !== default_provider) return `svc config set default_provider ${default_provider}`
+			const other = Object.keys(providers).find((name) => name !== provider)
+			return other === undefined ? 'svc config unset default_provider' : `svc config set default_provider ${other}`
+		} catch (error) {
+			if (isFault(error)) return undefined // more is wrong in the file, and told
+			throw error
+		}
 	}
 
 	function current(path: string[]): Current {
@@ -112,6 +155,17 @@ export const register: Register = (program, cli) => {
 		if (value === undefined) return found
 		return { ...found, value: hidden(value, path.at(-1)), origin: originOf(config, path.join('.')) }
 	}
+}
+
+/** What the running gateway makes of a setting. */
+function inForce(path: readonly string[], { variables, trouble }: InForce, style: Style): string {
+	const variable = variables[path.join('.')]
+	if (variable !== undefined) return style.warn(`${variable} in the environment of the running gateway wins over it.`)
+	const [section, plugin = ''] = path
+	const why = section === 'plugins' && Object.hasOwn(trouble, plugin) ? trouble[plugin] : undefined
+	return why === undefined
+		? 'The running gateway goes by it.'
+		: style.warn(`The plugin does not run as it should: ${why}`)
 }
 
 /** Others on the machine can read the arguments of a program, and the shell keeps them in its history. */
@@ -165,7 +219,7 @@ function inWords(value: unknown): string {
 }
 
 const examples = `
-Exit code: 78 where a file holds an error.
+Exit code: 78 where a file holds an error, or the running gateway refuses the change.
 
 Examples:
   svc config validate

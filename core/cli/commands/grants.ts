@@ -35,6 +35,7 @@ export const register: Register = (program, cli) => {
 						one.grant_id,
 						when(one.created_at),
 					]),
+					`No grants yet. Give an agent a secret: svc grants add ${agent ?? 'ada'} NAME`,
 				),
 			)
 		})

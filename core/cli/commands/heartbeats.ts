@@ -33,6 +33,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['id', 'times', 'next', 'last', 'prompt'],
 					all.map((one) => [one.id, timesOf(one), when(one.next_at), when(one.last_at), one.prompt]),
+					`No heartbeats yet. Add one: svc heartbeats add ${agent} "What is new?" --every 1h`,
 				),
 			)
 		})

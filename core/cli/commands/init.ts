@@ -4,9 +4,12 @@ import { configFile } from '../../../config/home.ts'
 import { originOf, readConfig } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
 import { changeConfig } from '../../../config/write.ts'
+import { checkPluginSettings } from '../../plugin-settings.ts'
+import { holderOf } from '../../lock.ts'
 import { consent, yesOption } from '../consent.ts'
 import { CliError } from '../contract.ts'
 import type { Register } from '../contract.ts'
+import { noWaitOption, takenOver, tellOf } from '../taken-over.ts'
 
 interface InitOptions {
 	kind?: string
@@ -16,6 +19,7 @@ interface InitOptions {
 	keyEnv?: string
 	keySecret?: string
 	yes?: boolean
+	wait: boolean
 }
 
 /** One provider, as it goes into gateway.yaml. */
@@ -51,25 +55,36 @@ export const register: Register = (program, cli) => {
 		.option('--key-env <variable>', 'the environment variable that holds the key')
 		.option('--key-secret <secret>', 'the secret of the vault that holds the key')
 		.option(...yesOption)
+		.option(...noWaitOption)
 		.addHelpText('after', examples)
 		.action(async (options: InitOptions) => {
 			const { first } = prepareHome(home)
 			const wanted = options.kind === undefined ? await asked() : given(options)
-			if (wanted) await write(wanted, options)
+			const replaces = wanted ? await write(wanted, options) : false
 			const file = configFile(home)
-			out.answer({ home, file, created: first, provider: wanted?.name ?? null }, (_, style) =>
+			const taken = options.wait ? await takenOver(cli, file) : null
+			const runs = taken !== null || (await holderOf(home)) !== null
+			const verb = replaces ? 'Changed' : 'Added'
+			const answer = { home, file, created: first, provider: wanted?.name ?? null, gateway: taken && taken.state }
+			out.answer(answer, (_, style) =>
 				[
-					`${first ? 'Made' : 'Kept'} ${file}`,
+					first
+						? `Made ${file}`
+						: wanted
+							? `${verb} provider ${wanted.name} ${replaces ? 'in' : 'to'} ${file}`
+							: `Kept ${file}`,
 					wanted
 						? `Models: ${wanted.name} (${wanted.settings.model})`
 						: 'Models: as the file says; the built-in provider where it names none',
+					...(taken?.state === 'in_force' ? ['The running gateway goes by it.'] : []),
 					'',
-					`Next: ${style.bold('svc start')}, and in another terminal`,
+					runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
 					...keyAdvice(wanted),
 					'  svc agents create ada',
 					'  svc run ada "Hello"',
 				].join('\n'),
 			)
+			tellOf(cli, taken)
 		})
 
 	/** Undefined where no provider is wanted, or nobody can be asked. */
@@ -110,21 +125,24 @@ export const register: Register = (program, cli) => {
 		return { api_key: where === fromEnv ? `\${${variable}}` : { secret: variable } }
 	}
 
-	async function write({ name, settings }: Wanted, options: InitOptions): Promise<void> {
+	/** True where it takes the place of a provider of that name. */
+	async function write({ name, settings }: Wanted, options: InitOptions): Promise<boolean> {
 		const before = configNow()
 		const isSet = (path: string): boolean => before !== undefined && originOf(before, path).from === 'file'
-		if (isSet(`providers.${name}`)) await consent(cli, options, `Replace the provider ${name} in ${configFile(home)}?`)
+		const replaces = isSet(`providers.${name}`)
+		if (replaces) await consent(cli, options, `Replace the provider ${name} in ${configFile(home)}?`)
 		const keepsDefault = isSet('default_provider') && before?.default_provider !== name
 		const change = (text: string): string => {
 			const changed = setSetting(text, ['providers', name], settings)
 			return keepsDefault ? changed : setSetting(changed, ['default_provider'], name)
 		}
-		const { problems } = changeConfig({ home, env, change })
+		const { problems } = await changeConfig({ home, env, change, check: checkPluginSettings })
 		for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
 		if (keepsDefault)
 			out.note(
 				`The default provider stays ${before?.default_provider}; svc config set default_provider ${name} changes that.`,
 			)
+		return replaces
 	}
 
 	/** Undefined where the file holds an error, which writing will tell. */

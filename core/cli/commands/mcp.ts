@@ -21,6 +21,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['server', 'transport', 'status', 'id'],
 					list.map((one) => [one.name, one.transport, one.status, one.id]),
+					`No MCP servers yet; svc mcp --help shows how to add one.`,
 				),
 			)
 		})
@@ -41,6 +42,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['tool', 'state', 'description'],
 					list.map((one) => [one.tool, one.held ? 'held back' : 'offered', one.description]),
+					'It offers no tools.',
 				),
 			)
 			for (const why of not_offered) cli.out.note(`Left out: ${why}`)

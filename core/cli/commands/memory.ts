@@ -50,6 +50,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['similarity', 'id', 'stored', 'memory'],
 					list.map((one) => [one.similarity.toFixed(2), one.id, when(one.created_at), one.content]),
+					'Nothing found.',
 				),
 			)
 		})
@@ -67,6 +68,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['id', 'stored', 'tags', 'memory'],
 					memories.map((one) => [one.id, when(one.created_at), one.tags.join(' '), one.content]),
+					`No memories yet. Add one: svc memory add ${agent} "The office cat is called Biscotto."`,
 				),
 			)
 			if (page.next_cursor !== null) cli.out.note(`There is more: --cursor ${page.next_cursor}`)
@@ -109,13 +111,14 @@ export const register: Register = (program, cli) => {
 				throw error
 			})
 			progress.done()
-			cli.out.answer(ended, ({ memories_after, merged }) =>
-				memories_after === null
-					? `It ${ended.status}.`
-					: `Of ${memoriesOf(memories_before)} there are ${memories_after} now; ${count(merged, 'group')} became one each.`,
-			)
+			const unchanged = ended.status === 'completed' && ended.merged === 0
+			cli.out.answer(ended, ({ memories_after, merged }) => {
+				if (memories_after === null) return `It ${ended.status}.`
+				if (unchanged) return `Nothing to merge: ${agent} has ${memoriesOf(memories_after)} as before.`
+				return `Of ${memoriesOf(memories_before)} there are ${memories_after} now; ${count(merged, 'group')} became one each.`
+			})
 			if (ended.status === 'failed') throw new CliError('failed', `nothing was changed: ${ended.error}`)
-			cli.out.note(`To undo it: svc memory undo ${agent}`)
+			if (!unchanged) cli.out.note(`To undo it: svc memory undo ${agent}`)
 		})
 
 	memory
@@ -133,6 +136,7 @@ export const register: Register = (program, cli) => {
 						one.memories_after,
 						one.error,
 					]),
+					`No compactions yet. Start one: svc memory compact ${agent}`,
 				),
 			)
 		})

@@ -1,4 +1,5 @@
 import type { Register } from '../contract.ts'
+import { inCommands } from '../in-commands.ts'
 import { pick } from '../pick.ts'
 
 interface Plugin {
@@ -20,7 +21,7 @@ export const register: Register = (program, cli) => {
 				cli.out.answer(plugins, (list, style) =>
 					style.table(
 						['plugin', 'version', 'state', 'generation', 'what is wrong'],
-						list.map((one) => [one.name, one.version, one.state, one.generation, one.last_error]),
+						list.map((one) => [one.name, one.version, one.state, one.generation, wrongWith(one)]),
 					),
 				)
 				return
@@ -32,10 +33,14 @@ export const register: Register = (program, cli) => {
 					['version', one.version ?? '-'],
 					['state', one.state],
 					['generation', one.generation ?? '-'],
-					['what is wrong', one.last_error ?? 'nothing'],
+					['what is wrong', wrongWith(one) ?? 'nothing'],
 				]),
 			)
 		})
+}
+
+function wrongWith({ last_error }: Plugin): string | null {
+	return last_error && inCommands(last_error)
 }
 
 const examples = `

@@ -1,5 +1,6 @@
 import { CliError, path } from '../contract.ts'
 import type { Register } from '../contract.ts'
+import { inTurns } from '../in-turns.ts'
 import { pick } from '../pick.ts'
 import type { Question } from '../run-question.ts'
 import { when } from '../when.ts'
@@ -24,12 +25,13 @@ export const register: Register = (program, cli) => {
 				agent === undefined
 					? (await api.request<{ name: string }[]>('GET', '/v1/agents')).map((one) => one.name)
 					: [agent]
-			const found: (OpenQuestion & { agent: string })[] = []
-			for (const name of names) found.push(...(await open(name)).map((one) => ({ agent: name, ...one })))
-			out.answer(found, (all, style) =>
+			const ofAgent = async (name: string): Promise<(OpenQuestion & { agent: string })[]> =>
+				(await open(name)).map((one) => ({ agent: name, ...one }))
+			out.answer((await inTurns(names, ofAgent)).flat(), (all, style) =>
 				style.table(
 					['agent', 'question id', 'asked', 'options', 'question'],
 					all.map((one) => [one.agent, one.question_id, when(one.asked_at), one.options?.join(' / '), one.question]),
+					'No questions: nobody waits for an answer.',
 				),
 			)
 		})

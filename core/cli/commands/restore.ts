@@ -1,12 +1,13 @@
 import { resolve } from 'node:path'
 import { readConfig } from '../../../config/read.ts'
+import { fileGiven } from '../backup-file.ts'
 import type { Register } from '../contract.ts'
 import { when } from '../when.ts'
 
 export const register: Register = (program, cli) => {
 	program
 		.command('restore <file>')
-		.description('Bring a home folder back from a backup; the gateway must not run')
+		.description('Bring a home folder back from a backup, a file or an id; the gateway must not run')
 		.option('--home <folder>', 'where to; left out: the home that SVC_HOME names, or ~/.svc')
 		.option('--force', 'also where the home holds something, which is kept aside')
 		.addHelpText('after', examples)
@@ -14,7 +15,7 @@ export const register: Register = (program, cli) => {
 			const { restoreBackup } = await import('../../backup/restore.ts')
 			using progress = cli.out.progress('Restoring: reading the backup')
 			const restored = await restoreBackup({
-				file: resolve(cli.cwd, file),
+				file: fileGiven(cli, file),
 				home: resolve(cli.cwd, home),
 				force,
 				storeOf: (folder) => readConfig({ home: folder, env: cli.env }).store.path,
@@ -49,5 +50,6 @@ it; secrets have the values that they had then. Where the restore is interrupted
 
 Examples:
   svc restore svc-backup-20300131T120000123Z.tar.gz --home /srv/svc
+  svc restore 20300131T120000123Z --force
   svc restore ~/.svc/backups/svc-backup-20300131T120000123Z.tar.gz --force
 `

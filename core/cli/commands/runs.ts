@@ -22,6 +22,9 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['run', 'status', 'by', 'created', 'prompt'],
 					all.map((run) => [run.run_id, coloured(run, style), run.trigger, when(run.created_at), run.prompt]),
+					options.status === undefined
+						? `No runs yet. Start one: svc run ${agent} "Hello"`
+						: `No run is ${options.status}.`,
 				),
 			)
 		})
@@ -68,7 +71,7 @@ function coloured({ status }: Run, style: Style): string {
 }
 
 function shown(run: Run, style: Style): string {
-	const { usage, error, question } = run
+	const { usage, error, open_question: question } = run
 	return style.fields([
 		['run', run.run_id],
 		['agent', run.agent],

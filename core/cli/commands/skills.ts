@@ -28,6 +28,7 @@ export const register: Register = (program, cli) => {
 				style.table(
 					['skill', 'status', 'id', 'installed', 'description'],
 					list.map((one) => [one.name, one.status, one.id, when(one.installed_at), one.description]),
+					`No skills yet. Install one: svc skills install ${agent} FOLDER`,
 				),
 			)
 		})

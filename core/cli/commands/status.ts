@@ -1,5 +1,7 @@
 import { CliError, path } from '../contract.ts'
 import type { Cli, Register, Style } from '../contract.ts'
+import { inCommands } from '../in-commands.ts'
+import { inTurns } from '../in-turns.ts'
 
 interface Health {
 	status: 'ok' | 'degraded' | 'starting' | 'draining'
@@ -33,7 +35,8 @@ interface Work {
 
 interface Status extends Health {
 	url: string
-	/** Null where the token does not permit a look. */
+	/** Why the rest is null, where the gateway refuses a look. */
+	denied: string | null
 	plugins: Plugin[] | null
 	agents: Work[] | null
 	/** How many agents there are; `agents` has the first ones. */
@@ -46,7 +49,6 @@ const AGENTS_LIMIT = 50
 const CHANNELS_LIMIT = 64
 /** Runs of one state that are counted. */
 const RUNS_LIMIT = 100
-const AT_ONCE = 8
 
 export const register: Register = (program, cli) => {
 	program
@@ -64,15 +66,17 @@ async function look(cli: Cli): Promise<Status> {
 	const { api } = cli
 	// One that starts or drains says so with 503.
 	const health = await api.request<Health>('GET', '/v1/health', undefined, { accept: 503 })
+	let denied: string | null = null
 	const [plugins, agents, channels] = await Promise.all([
 		permitted(api.request<Plugin[]>('GET', '/v1/plugins')),
-		permitted(api.request<{ name: string }[]>('GET', '/v1/agents')),
+		permitted(api.request<{ name: string }[]>('GET', '/v1/agents'), (error) => (denied = whyDenied(cli, error))),
 		// The plugin may be switched off.
 		permitted(channelsOf(cli)),
 	])
 	return {
 		url: api.url,
 		...health,
+		denied,
 		plugins,
 		agents: agents && (await workOf(cli, agents.slice(0, AGENTS_LIMIT))),
 		agents_total: agents && agents.length,
@@ -80,13 +84,19 @@ async function look(cli: Cli): Promise<Status> {
 	}
 }
 
-async function permitted<T>(asked: Promise<T>): Promise<T | null> {
+async function permitted<T>(asked: Promise<T>, refused?: (error: CliError) => void): Promise<T | null> {
 	try {
 		return await asked
 	} catch (error) {
-		if (error instanceof CliError && (error.exit === 'denied' || error.exit === 'not_found')) return null
-		throw error
+		if (!(error instanceof CliError) || (error.exit !== 'denied' && error.exit !== 'not_found')) throw error
+		refused?.(error)
+		return null
 	}
+}
+
+function whyDenied({ env }: Cli, { code }: CliError): string {
+	if (code !== 'unauthorized') return 'the token does not permit agents:read'
+	return env.SVC_TOKEN ? 'the token in SVC_TOKEN is not valid here' : 'this gateway needs a token (SVC_TOKEN)'
 }
 
 async function workOf({ api }: Cli, agents: { name: string }[]): Promise<Work[]> {
@@ -119,14 +129,6 @@ async function channelsOf({ api }: Cli): Promise<Channel[]> {
 	)
 }
 
-/** A few at once, so that a large gateway is not asked for everything in one moment. */
-async function inTurns<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
-	const found: R[] = []
-	for (let at = 0; at < all.length; at += AT_ONCE)
-		found.push(...(await Promise.all(all.slice(at, at + AT_ONCE).map(work))))
-	return found
-}
-
 function shown(status: Status, style: Style): string {
 	const { url, version, uptime_s, checks, plugins, agents, agents_total, channels } = status
 	const mood = status.status === 'ok' ? style.good : style.warn
@@ -134,23 +136,30 @@ function shown(status: Status, style: Style): string {
 		`${mood(status.status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
 	]
 	for (const check of checks.filter((one) => !one.ok))
-		lines.push(style.warn(`${check.name}: ${style.plain(check.message, { lines: true })}`))
+		lines.push(style.warn(`${check.name}: ${style.plain(inCommands(check.message), { lines: true })}`))
 	for (const { name, state, last_error } of plugins ?? [])
 		if (last_error !== null)
-			lines.push(style.warn(`plugin ${style.plain(name)} (${state}): ${style.plain(last_error)}`))
+			lines.push(style.warn(`plugin ${style.plain(name)} (${state}): ${style.plain(inCommands(last_error))}`))
 	if (agents) {
-		lines.push('', style.table(['agent', 'at work', 'waiting', 'paused', 'questions'], agents.map(rowOf)))
+		lines.push(
+			'',
+			style.table(
+				['agent', 'at work', 'waiting', 'paused', 'questions'],
+				agents.map(rowOf),
+				'No agents yet. Make one: svc agents create ada',
+			),
+		)
 		const more = (agents_total ?? 0) - agents.length
 		if (more > 0) lines.push(style.dim(`and ${more} more agents (svc agents list)`))
 		const open = agents.filter((one) => one.questions > 0).length
 		if (open > 0) lines.push(style.warn(`Questions wait for an answer: svc questions list`))
-	} else lines.push('', style.dim('Agents: the token does not permit agents:read.'))
+	} else lines.push('', style.dim(`Agents: ${status.denied ?? 'none can be listed here'}.`))
 	if (channels && channels.length > 0)
 		lines.push(
 			'',
 			style.table(
 				['channel', 'connection', 'last error'],
-				channels.map((one) => [one.type, one.connection, one.last_error]),
+				channels.map((one) => [one.type, one.connection, one.last_error && inCommands(one.last_error)]),
 			),
 		)
 	return lines.join('\n')

@@ -35,6 +35,7 @@ export const register: Register = (program, cli) => {
 						expires_at === null ? 'never' : when(expires_at),
 						when(created_at),
 					]),
+					"No tokens yet. Create one: svc tokens create --scope '*'",
 				),
 			)
 		})

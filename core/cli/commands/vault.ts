@@ -31,6 +31,7 @@ export const register: Register = (program, cli) => {
 						one.id,
 						when(one.created_at),
 					]),
+					'No secrets yet. Store one: svc vault set NAME',
 				),
 			)
 		})

@@ -51,6 +51,7 @@ export const register: Register = (program, cli) => {
 						`/v1/hooks/${one.token}`,
 						when(one.created_at),
 					]),
+					`No webhooks yet. Add one: svc webhooks add ${agent} NAME`,
 				),
 			)
 		})
@@ -133,6 +134,7 @@ function deliveriesTable(list: Delivery[], style: Style): string {
 			one.run_id,
 			one.error,
 		]),
+		'No deliveries yet.',
 	)
 }
 

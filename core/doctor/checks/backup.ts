@@ -36,11 +36,13 @@ export const backupChecks: Check[] = [
 					error(`backups.schedule in gateway.yaml is no schedule: ${due}`, 'write five cron fields, such as 0 3 * * *'),
 				]
 			// NaN, where there is none, is not recent.
-			if (newest >= due) return [...bad, ok(`the latest is of ${new Date(newest).toISOString()}`)]
+			if (newest >= due) return [...bad, ok(`the latest backup is of ${new Date(newest).toISOString()}`)]
 			const since = await usedSince(patient.home)
 			const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
-			if (isYoung) return [...bad, ok('the home is young')]
-			const last = Number.isNaN(newest) ? 'none was ever taken' : `the latest is of ${new Date(newest).toISOString()}`
+			if (isYoung) return [...bad, ok('the home is too young to need a backup')]
+			const last = Number.isNaN(newest)
+				? 'none was ever taken'
+				: `the latest one is of ${new Date(newest).toISOString()}`
 			if (schedule === null)
 				return [
 					...bad,

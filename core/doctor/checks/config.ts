@@ -1,8 +1,10 @@
 /** gateway.yaml, and the variables that lie over it. */
+import { existsSync } from 'node:fs'
 import { configFile } from '../../../config/home.ts'
 import { readConfig } from '../../../config/read.ts'
 import { suggest } from '../../../config/suggest.ts'
 import { isFault } from '../../errors.ts'
+import { checkPluginSettings } from '../../plugin-settings.ts'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
 
@@ -16,8 +18,9 @@ export const configChecks: Check[] = [
 		about: 'gateway.yaml and the variables over it',
 		async run({ home, env }) {
 			try {
-				readConfig({ home, env })
-				return ok(configFile(home))
+				await checkPluginSettings(readConfig({ home, env }))
+				const file = configFile(home)
+				return ok(existsSync(file) ? `${file} is in order` : `there is no ${file}; the defaults are in force`)
 			} catch (thrown) {
 				if (!isFault(thrown, 'config_invalid')) throw thrown
 				// One line for each problem, with its place; none repeats a value.
@@ -35,7 +38,7 @@ export const configChecks: Check[] = [
 			if (!gateway) return []
 			const { checks } = await gateway.get<Health>('/v1/health')
 			const check = checks.find(({ name }) => name === 'config')
-			if (!check || check.ok) return ok('it does')
+			if (!check || check.ok) return ok('the gateway goes by gateway.yaml as it is')
 			return error(check.message, 'mend what it names; the file is applied as you save it')
 		},
 	},
@@ -44,7 +47,7 @@ export const configChecks: Check[] = [
 		about: 'variables that begin with SVC_',
 		async run({ env }) {
 			const unknown = Object.keys(env).filter((name) => name.startsWith('SVC_') && !isKnown(name))
-			if (unknown.length === 0) return ok('all of them are known')
+			if (unknown.length === 0) return ok('every variable that begins with SVC_ is known')
 			return unknown.map((name): Finding => {
 				const meant = suggest(
 					name.slice(4),

@@ -26,7 +26,7 @@ export const diskChecks: Check[] = [
 			if (found.files > 0 && found.ffree === 0) return error('the disk takes no more files', todo)
 			if (free < min_free_mib + SOON_MIB)
 				return warning(`the disk has ${free} MiB free; below ${min_free_mib} MiB writes are refused`, todo)
-			return ok(free > 10 * 1024 ? `${Math.floor(free / 1024)} GiB free` : `${free} MiB free`)
+			return ok(`the store's disk has ${free > 10 * 1024 ? `${Math.floor(free / 1024)} GiB` : `${free} MiB`} free`)
 		},
 	},
 ]

@@ -2,7 +2,8 @@
 import { rm } from 'node:fs/promises'
 import { error, ok, warning } from '../contract.ts'
 import type { Check } from '../contract.ts'
-import { announcement, readAnnounced } from '../gateway.ts'
+import { announcementOf } from '../../announcement.ts'
+import { readAnnounced } from '../gateway.ts'
 import { look } from '../look.ts'
 import { holderOf } from '../../lock.ts'
 
@@ -12,7 +13,7 @@ export const holderChecks: Check[] = [
 		about: 'who holds the home',
 		async run(patient) {
 			const gateway = await patient.gateway()
-			if (!gateway) return ok('no gateway runs')
+			if (!gateway) return ok('no gateway runs with this home')
 			const { pid, url } = gateway
 			const end = pid === 'unknown' ? 'end it' : `end it (kill ${pid})`
 			const todo = `wait a moment; where that does not help, ${end} and start it again: svc start`
@@ -30,7 +31,7 @@ export const holderChecks: Check[] = [
 		id: 'run.json-stale',
 		about: 'whether run/gateway.json is of a gateway that runs',
 		async run(patient) {
-			const file = announcement(patient.home)
+			const file = announcementOf(patient.home)
 			if (!(await look(file))) return []
 			const gateway = await patient.gateway()
 			const announced = await readAnnounced(patient.home)
@@ -40,7 +41,8 @@ export const holderChecks: Check[] = [
 					await rm(file, { force: true })
 					return `removed ${file}`
 				})
-			if (announced && (gateway.pid === 'unknown' || String(announced.pid) === gateway.pid)) return ok('it is')
+			if (announced && (gateway.pid === 'unknown' || String(announced.pid) === gateway.pid))
+				return ok('run/gateway.json is of the gateway that runs')
 			return warning(
 				announced
 					? `${file} names process ${announced.pid}, and process ${gateway.pid} runs`

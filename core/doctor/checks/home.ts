@@ -4,7 +4,8 @@ import { access, readdir, realpath, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
-import { MOST_KEYS, look, quoted } from '../look.ts'
+import { quoted } from '../../quoted.ts'
+import { MOST_KEYS, look } from '../look.ts'
 
 export const homeChecks: Check[] = [
 	{
@@ -24,9 +25,9 @@ export const homeChecks: Check[] = [
 				const uid = (await look(join(home, part)))?.uid
 				if (uid !== undefined && uid !== owner) strangers.push(`${part} (user id ${uid})`)
 			}
-			if (strangers.length === 0) return ok('all of one user')
+			if (strangers.length === 0) return ok('all of the home belongs to one user')
 			return error(
-				`some of it belongs to somebody else: ${strangers.join(', ')}`,
+				`some of the home belongs to somebody else: ${strangers.join(', ')}`,
 				`give all of it to one user: sudo chown -R ${owner} ${quoted(home)}`,
 			)
 		},
@@ -52,7 +53,7 @@ export const homeChecks: Check[] = [
 					)
 				}
 			}
-			return ok('it can')
+			return ok('the home can be written to')
 		},
 	},
 	{
@@ -72,7 +73,7 @@ export const homeChecks: Check[] = [
 						'keep the home on a disk of this machine: set SVC_HOME, or store.path in gateway.yaml',
 					)
 			}
-			return ok('a disk of this machine')
+			return ok('the home lies on a disk of this machine')
 		},
 	},
 ]

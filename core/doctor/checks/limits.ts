@@ -16,7 +16,8 @@ export const limitChecks: Check[] = [
 			const text = await readFile(`/proc/${/^\d+$/.test(pid) ? pid : 'self'}/limits`, 'utf8').catch(() => '')
 			const said = /^Max open files +(\d+|unlimited)/m.exec(text)?.[1]
 			if (said === undefined) return []
-			if (said === 'unlimited' || Number(said) >= FILES) return ok(said)
+			if (said === 'unlimited' || Number(said) >= FILES)
+				return ok(`${said === 'unlimited' ? 'any number of' : said} files and connections may be open at once`)
 			return note(
 				`only ${said} files and connections may be open at once`,
 				`raise it: ulimit -n ${FILES * 8}, or LimitNOFILE=${FILES * 8} in the systemd unit`,
@@ -30,7 +31,7 @@ export const limitChecks: Check[] = [
 			const limit = process.constrainedMemory() / MIB
 			// Without a limit, some systems say 0 and others a number beyond all memory.
 			if (limit === 0 || limit > 2 ** 30) return []
-			if (limit >= MEMORY_MIB) return ok(`${Math.floor(limit)} MiB`)
+			if (limit >= MEMORY_MIB) return ok(`the container may use ${Math.floor(limit)} MiB of memory`)
 			return note(
 				`the container may use ${Math.floor(limit)} MiB of memory; skills and many runs at once take more`,
 				`give it at least ${MEMORY_MIB} MiB, or lower skills.processes and workers.threads in gateway.yaml`,

@@ -4,7 +4,8 @@ import { open, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
-import { MOST_KEYS, look, quoted } from '../look.ts'
+import { quoted } from '../../quoted.ts'
+import { MOST_KEYS, look } from '../look.ts'
 
 export const modeChecks: Check[] = [
 	{
@@ -15,7 +16,7 @@ export const modeChecks: Check[] = [
 			const found = await look(real)
 			if (!found) return note(`there is no home folder ${home} yet`, 'make one: svc init')
 			if (!found.isDirectory()) return error(`${home} is no folder`, 'set SVC_HOME to a folder for the gateway')
-			return isOpen(found.mode) ? opened(real, found.mode, 0o700) : ok(`${home}, closed to others`)
+			return isOpen(found.mode) ? opened(real, found.mode, 0o700) : ok(`${home} is closed to other users`)
 		},
 	},
 	{
@@ -36,7 +37,7 @@ export const modeChecks: Check[] = [
 				if (found?.isFile() && isOpen(found.mode))
 					findings.push(opened(path, found.mode, 0o600, { isKey: true, isOwn }))
 			}
-			return findings.length > 0 ? findings : ok('closed to others')
+			return findings.length > 0 ? findings : ok('the keys are closed to other users')
 		},
 	},
 ]

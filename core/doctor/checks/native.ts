@@ -12,7 +12,7 @@ export const nativeChecks: Check[] = Object.entries(packages).map(([name, purpos
 	async run(patient) {
 		const loaded = await patient.once('native packages', () => load(Object.keys(packages), patient))
 		const problem = loaded.get(name)
-		if (problem === null) return ok('loads')
+		if (problem === null) return ok(`the package ${name} loads`)
 		return error(
 			`the package ${name} does not load: ${problem ?? 'it was not tried'}`,
 			`install it anew for this machine: rm -rf ${patient.root}/node_modules, then npm start`,

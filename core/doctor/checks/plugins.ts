@@ -23,7 +23,7 @@ export const pluginChecks: Check[] = [
 				const todo = `mend what it names and save its files or gateway.yaml, which starts it anew; or switch it off: plugins.${name}: false`
 				return [(state === 'failed' ? error : warning)(`plugin ${name}: ${last_error}`, todo)]
 			})
-			return findings.length > 0 ? findings : ok(`${plugins.length} run`)
+			return findings.length > 0 ? findings : ok(`all ${plugins.length} plugins run`)
 		},
 	},
 ]
@@ -45,5 +45,5 @@ async function thirdParties({ home, root, config }: Patient): Promise<Finding | 
 			),
 		)
 	}
-	return findings.length > 0 ? findings : ok('each has its files')
+	return findings.length > 0 ? findings : ok('every plugin has its files')
 }

@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { error, ok } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
-import { isOn } from '../switched.ts'
+import { isOn } from '../../wish.ts'
 import { holderOfPort } from '../port-holder.ts'
+import type { PortHolder } from '../port-holder.ts'
 
 export const portChecks: Check[] = [
 	{
@@ -13,7 +14,7 @@ export const portChecks: Check[] = [
 			const config = await patient.config()
 			const { server, legacy } = config
 			const gateway = await patient.gateway()
-			if (gateway) return ok(`in use by the gateway of this home (process ${gateway.pid})`)
+			if (gateway) return ok(`the gateway of this home has its ports (process ${gateway.pid})`)
 			const wanted = [
 				{ setting: 'server.port', port: server.port },
 				...(isOn(config, 'legacy-chat') ? [{ setting: 'legacy.port', port: legacy.port }] : []),
@@ -21,7 +22,11 @@ export const portChecks: Check[] = [
 			const findings = await Promise.all(wanted.map((one) => tryPort({ ...one, host: server.host })))
 			const problems = findings.filter((finding) => finding !== null)
 			if (problems.length > 0) return problems
-			return ok(wanted.length > 0 ? `free: ${wanted.map(({ port }) => port).join(', ')}` : 'the system picks free ones')
+			return ok(
+				wanted.length > 0
+					? `free to listen at: ${wanted.map(({ port }) => port).join(', ')}`
+					: 'the system picks free ports',
+			)
 		},
 	},
 ]
@@ -45,8 +50,8 @@ async function tryPort({ setting, host, port }: Place): Promise<Finding | null> 
 			case 'EADDRINUSE': {
 				const holder = await holderOfPort(port)
 				return error(
-					`port ${port} (${setting}) is in use${holder ? ` by ${holder.name} (process ${holder.pid})` : ' by another program'}`,
-					`end that program, or set ${setting} in gateway.yaml to a free port`,
+					`port ${port} (${setting}) is in use by ${inWords(holder)}`,
+					`end that ${holder?.home === undefined ? 'program' : 'gateway'}, or set ${setting} in gateway.yaml to a free port`,
 				)
 			}
 			case 'EACCES':
@@ -63,4 +68,10 @@ async function tryPort({ setting, host, port }: Place): Promise<Finding | null> 
 	} finally {
 		server.close()
 	}
+}
+
+function inWords(holder: PortHolder | undefined): string {
+	if (!holder) return 'another program'
+	const { pid, name, home } = holder
+	return home === undefined ? `${name} (process ${pid})` : `the gateway of the home ${home} (process ${pid})`
 }

@@ -19,7 +19,7 @@ export const programChecks: Check[] = [
 					'start it by npm start, which brings the right Node along',
 				)
 			const pinned = pinnedVersion(optionalDependencies)
-			if (pinned === undefined || pinned === have) return ok(`Node ${have}`)
+			if (pinned === undefined || pinned === have) return ok(`this is Node ${have}, as wanted`)
 			return note(
 				`this is Node ${have}; ${pinned} is what everything was tested with`,
 				'start it by npm start, which uses the Node that was installed with the packages',
@@ -35,9 +35,9 @@ export const programChecks: Check[] = [
 			if (!lock) return []
 			const stamp = await readFile(join(root, 'node_modules', '.installed'), 'utf8').catch(() => undefined)
 			const wanted = createHash('sha256').update(lock).digest('hex')
-			if (stamp?.startsWith(`${wanted} `)) return ok('as package-lock.json says')
-			if (stamp === undefined) return note('they were installed by other means than npm start', installing)
-			return warning('package-lock.json is newer than what is installed', installing)
+			if (stamp?.startsWith(`${wanted} `)) return ok('the packages are those of package-lock.json')
+			if (stamp === undefined) return note('the packages were installed by other means than npm start', installing)
+			return warning('package-lock.json is newer than the installed packages', installing)
 		},
 	},
 ]

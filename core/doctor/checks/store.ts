@@ -25,7 +25,9 @@ export const storeChecks: Check[] = [
 					'mend what the message names, and what native.lmdb says; where that does not help, restore a backup: svc restore FILE',
 				)
 			return ok(
-				complete ? `${records} records on ${pages} pages, all whole` : `large: ${pages} of its pages were looked at`,
+				complete
+					? `the data file is whole: ${records} records on ${pages} pages`
+					: `the data file is large; ${pages} of its pages were looked at, all whole`,
 			)
 		},
 	},
@@ -37,7 +39,7 @@ export const storeChecks: Check[] = [
 			if (!gateway) return []
 			const { checks } = await gateway.get<Health>('/v1/health')
 			const check = checks.find(({ name }) => name === 'store')
-			if (!check || check.ok) return ok('it does')
+			if (!check || check.ok) return ok('the store takes writes')
 			return error(`the store ${check.message}`, 'see to the disk; then restart the gateway')
 		},
 	},

@@ -1,0 +1,66 @@
+/** Whether the gateway of a home goes by a change of its gateway.yaml. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { readText } from '../../config/read.ts'
+import { digestOf, readAnnouncement } from '../announcement.ts'
+import type { Announcement } from '../announcement.ts'
+import { isFault } from '../errors.ts'
+import { holderOf } from '../lock.ts'
+import { CliError } from './contract.ts'
+import type { Cli } from './contract.ts'
+
+/**
+ * - `in_force`: it goes by the file as it is
+ * - `refused`: it does not, and says why
+ * - `late`: it has not said anything yet
+ */
+export type TakenOver =
+	| ({ state: 'in_force' } & Pick<Announcement, 'trouble'> & Pick<Announcement['settings'], 'variables'>)
+	| { state: 'refused'; why: string }
+	| { state: 'late' }
+
+export const noWaitOption = ['--no-wait', 'do not wait until a running gateway has taken the change over'] as const
+
+/** A plugin of a third party may take its time to start; most changes take 0.2 s. */
+const PATIENCE_MS = 10_000
+const LOOK_MS = 30
+
+/** Waits until the gateway has read the file as it is now, for at most 10 s. Null where none runs with this home. Throws `interrupted` after Ctrl-C. */
+export async function takenOver({ home, signal }: Cli, file: string): Promise<TakenOver | null> {
+	if ((await holderOf(home)) === null) return null
+	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
+		const { settings, trouble = {} } = readAnnouncement(home) ?? {}
+		if (settings?.digest && settings.digest === digestNow(file)) {
+			const { refused, variables } = settings
+			return refused === null ? { state: 'in_force', variables, trouble } : { state: 'refused', why: refused }
+		}
+		await pause(LOOK_MS, undefined, { signal }).catch((error: unknown) => {
+			throw new CliError('interrupted', '', { cause: error })
+		})
+	}
+	return (await holderOf(home)) === null ? null : { state: 'late' }
+}
+
+/** What a command says at its end where the change is not in force: throws for a refused one, notes a late one. */
+export function tellOf({ out }: Cli, taken: TakenOver | null): void {
+	if (taken?.state === 'refused')
+		throw new CliError(
+			'config',
+			`the running gateway refuses the file as it is now, and goes on as before:\n${taken.why}`,
+		)
+	if (taken?.state === 'late')
+		out.note(
+			out.style.warn(
+				`The running gateway has not taken it over within ${PATIENCE_MS / 1000} s; "svc status" says whether it does.`,
+			),
+		)
+}
+
+/** Others may change it meanwhile: then theirs is waited for. Undefined where it cannot be read, which the gateway tells of. */
+function digestNow(file: string): string | undefined {
+	try {
+		return digestOf(readText(file))
+	} catch (error) {
+		if (isFault(error)) return undefined
+		throw error
+	}
+}
