@@ -7,7 +7,7 @@ import { readBackup, readManifest, verifyBackup } from '../../core/backup/verify
 import { folderFor, smallBackup } from './support.ts'
 
 /** Random flips; `all`: every bit of a small backup. */
-const flips = process.env['BACKUP_FLIPS'] ?? '200'
+const flips = process.env['BACKUP_FLIPS'] ?? '100'
 
 const folder = folderFor(t)
 const { file } = await smallBackup(folder)

@@ -26,7 +26,7 @@ import { lockHome } from '../../core/lock.ts'
 import { openLmdb } from '../../core/store/lmdb/open.ts'
 import { folderFor, homeFiles, smallBackup, write } from './support.ts'
 
-const kills = Number(process.env['RESTORE_KILLS'] ?? 2)
+const kills = Number(process.env['RESTORE_KILLS'] ?? 1)
 const folder = folderFor(t)
 const { file } = await smallBackup(folder)
 const oldFiles = {

@@ -8,7 +8,7 @@ import { Matcher } from '../../core/redactor/matcher.ts'
 import { Tree } from '../../core/redactor/tree.ts'
 import type { Node } from '../../core/redactor/tree.ts'
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 200)
+const RUNS = Number(process.env.FUZZ_RUNS ?? 120)
 const value = 'sk-Live/9f+Q2 &x"Z\\é=='
 const mark = '[redacted:KEY]'
 

@@ -12,7 +12,7 @@ import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 2)
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const CLIENTS = 4
 const WAIT_LIMIT_MS = 30_000
 

@@ -9,7 +9,7 @@ import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
 
-const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 8)
+const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 5)
 const CLIENTS = 8
 
 const yaml = (clock: string, limit: number): string => `runs:\n  max_waiting: ${limit}\nplugins:\n  clock: ${clock}\n`

@@ -417,7 +417,7 @@ void t.test(
 			if (fault) fault(response)
 			else stream(response, whole)
 		})
-		const calls = Number(process.env.MODEL_FAULTS ?? 160)
+		const calls = Number(process.env.MODEL_FAULTS ?? 80)
 		const statuses = { answered: 0, failed: 0 }
 		const some = async (count: number): Promise<void> => {
 			for (let n = 0; n < count; n++) {

@@ -12,7 +12,7 @@ import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 
-const RUNS = Number(process.env.SVC_TEST_PAUSED ?? 250)
+const RUNS = Number(process.env.SVC_TEST_PAUSED ?? 100)
 const CLIENTS = 64
 const WARM_UP_AGENTS = 10
 const WARM_UP_RUNS = 200

@@ -15,7 +15,7 @@ import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/s
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
 const SIDE_BY_SIDE = 8
-const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 8
+const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 16
 /** Another share each time, so that all of them get their turn. */
 const OFFSET = Math.floor(Math.random() * SHARE)
 

@@ -8,7 +8,7 @@ import { add, callTool, gone, isRunning, servers, startEverything, stdio, until 
 import { follow } from '../../support/runs.ts'
 
 /** 100 for the whole of it. */
-const SERVERS = Number(process.env.MCP_SERVERS ?? 12)
+const SERVERS = Number(process.env.MCP_SERVERS ?? 6)
 
 const gateway = await startGateway({ config: 'mcp: {max_per_agent: 100}\n' })
 t.teardown(() => gateway.stop())

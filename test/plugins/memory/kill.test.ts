@@ -5,7 +5,7 @@ import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { sentences } from './thread.ts'
 
-const KILLS = Number(process.env.MEMORY_KILLS ?? 2)
+const KILLS = Number(process.env.MEMORY_KILLS ?? 1)
 const CLIENTS = 8
 
 void t.test(`no memory is lost through ${KILLS} kills`, { timeout: 60_000 + KILLS * 20_000 }, async (t) => {

@@ -29,7 +29,7 @@ interface Ended {
 	text: string
 }
 
-/** Without HOSTILE only each second of them; each `2 * every`th, where each takes its whole limit of time. */
+/** Without HOSTILE only each third of them; each `3 * every`th, where each takes its whole limit of time. */
 export async function attack(
 	t: Test,
 	programs: readonly Hostile[],
@@ -49,7 +49,7 @@ export async function attack(
 
 	/** Two lanes, so that hostile programs meet each other as well. */
 	const isChosen = ({ name }: Hostile, at: number): boolean =>
-		only === undefined ? at % (2 * every) === 0 : only === 'all' || name.includes(only)
+		only === undefined ? at % (3 * every) === 0 : only === 'all' || name.includes(only)
 	const left = programs.filter(isChosen).values()
 	let n = 0
 	const lane = async (): Promise<void> => {
