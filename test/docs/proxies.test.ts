@@ -1,7 +1,7 @@
 /** The reverse proxies of docs/deploy, as they stand there, in front of a gateway. Where a program is not installed, its part is skipped. */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -225,8 +225,9 @@ async function readUntil(stream: IncomingMessage, enough: (text: string) => bool
 	}
 }
 
-async function* onMessage(socket: WebSocket): AsyncGenerator<[Buffer]> {
-	for (;;) yield (await once(socket, 'message', { signal: AbortSignal.timeout(READY_MS) })) as [Buffer]
+/** Keeps what comes while nobody looks. */
+function onMessage(socket: WebSocket): AsyncIterable<[Buffer]> {
+	return on(socket, 'message', { signal: AbortSignal.timeout(READY_MS) }) as AsyncIterable<[Buffer]>
 }
 
 function has(program: string, version: string): boolean {

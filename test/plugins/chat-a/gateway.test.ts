@@ -112,11 +112,17 @@ void t.test('in groups it answers where it is meant, in the topic where that was
 	const team = telegram.group(-1_001_111_111_111, 'Team')
 	await bind(team)
 	telegram.say(team, 'not for the bot')
-	const first = await ask(team, '@gate_test_bot one', { message_thread_id: 5, is_topic_message: true })
-	t.match(first, { thread_id: 5, text: /one/ })
+	/** An answer grows in a group: it is read once it holds what it is to say. */
+	const answer = async (words: RegExp, ...asked: Parameters<typeof ask>): Promise<SentMessage> => {
+		const { message_id } = await ask(...asked)
+		const now = (): SentMessage | undefined => telegram.messages(team).find((one) => one.message_id === message_id)
+		return (await until(now, (message) => words.test(message?.text ?? ''))) as SentMessage
+	}
+	const first = await answer(/one/, team, '@gate_test_bot one', { message_thread_id: 5, is_topic_message: true })
+	t.equal(first.thread_id, 5)
 	t.equal(first.reply_to, first.message_id - 1)
 	const reply = { message_id: first.message_id, from: { id: telegram.bot.id, is_bot: true } }
-	t.match((await ask(team, 'two', { reply_to_message: reply })).text, /two/)
+	t.ok(await answer(/two/, team, 'two', { reply_to_message: reply }))
 	t.match((await ask(team, '/stop@gate_test_bot')).text, /nothing to stop/)
 	t.notOk(telegram.messages(team).some(({ text }) => text.includes('not for the bot')))
 })
