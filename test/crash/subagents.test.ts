@@ -2,7 +2,7 @@
  * kill -9 at random moments while runs wait for sub-agents and results are on their way. Afterwards: every run has come
  * to its end, each call started one sub-agent, and each of those was told and, where nobody waited, delivered once.
  *
- * SVC_TEST_KILLS sets the number of kills (2).
+ * SVC_TEST_KILLS sets the number of kills (1).
  */
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,7 +1,7 @@
 /**
  * Many runs that wait for an answer: they cost next to no memory, no thread and no processor time, and survive a restart.
  *
- * SVC_TEST_PAUSED sets how many (250).
+ * SVC_TEST_PAUSED sets how many (100).
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'

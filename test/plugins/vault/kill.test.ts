@@ -2,7 +2,7 @@
  * kill -9 while the master key is changed and secrets are stored. Afterwards every secret has the value that was
  * acknowledged last, or the one that was on its way, and there is one key.
  *
- * SVC_TEST_KILLS sets the number of kills (3).
+ * SVC_TEST_KILLS sets the number of kills (1).
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, readdirSync } from 'node:fs'
