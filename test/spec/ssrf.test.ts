@@ -2,7 +2,7 @@
  * Addresses in requests, over HTTP: whoever has not the scope `*` gets the gateway to connect to nothing but public
  * addresses, neither by installing a skill nor by adding an MCP server; and nobody at all by a redirect.
  *
- * SVC_TEST_SSRF=all takes every address of the corpus (every eighth; guarded-fetch.test.ts has them all).
+ * SVC_TEST_SSRF=all takes every address of the corpus (every sixteenth; guarded-fetch.test.ts has them all).
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -459,7 +459,7 @@ const mutants: Mutant[] = [
 ]
 
 const source = new URL('../../../skills-examples/matrix-channel/', import.meta.url).pathname
-/** Another third each time, so that all of them get their turn; MUTANTS=all takes every one. */
+/** Another sixth each time, so that all of them get their turn; MUTANTS=all takes every one. */
 const SHARE = process.env.MUTANTS === 'all' ? 1 : 6
 const OFFSET = Math.floor(Math.random() * SHARE)
 const chosen = mutants.filter((_, n) => n % SHARE === OFFSET)
