@@ -1,17 +1,17 @@
 /**
  * Changes one setting in the text of gateway.yaml and leaves everything else as it is, to the byte: comments, their
- * indentation and blank lines. (The YAML library would set all of them anew.) A setting that stands there switched off by
+ * indentation and blank lines. (The YAML library would reformat all of them.) A setting that stands there switched off by
  * a `#`, as in the example, is switched on where it stands.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { isMap, isScalar, parse, parseDocument, stringify } from 'yaml'
 import type { Document, Pair, ParsedNode, Scalar, YAMLMap } from 'yaml'
-import { Fault } from '../core/errors.ts'
 import { isSection } from './environment.ts'
+import { ConfigError } from './problems.ts'
 
 type Map = YAMLMap.Parsed
 
-/** The text with the setting. Throws `config_invalid` where the text is no YAML, or something else stands in the way. */
+/** The text with the setting. Throws `config_invalid` if the text is no YAML, or something else stands in the way. */
 export function setSetting(text: string, path: readonly string[], value: unknown): string {
 	const document = parsed(text)
 	const wanted = withValue(document.toJS() as unknown, path, value)
@@ -20,10 +20,10 @@ export function setSetting(text: string, path: readonly string[], value: unknown
 	return byLibrary(document, wanted, () => document.setIn(path, value))
 }
 
-/** The text without the setting. Throws `not_found` where it has none. */
+/** The text without the setting. Throws `not_found` if it is not set. */
 export function unsetSetting(text: string, path: readonly string[]): string {
 	const document = parsed(text)
-	if (!document.hasIn(path)) throw new Fault('not_found', `${path.join('.')} is not set in the file`)
+	if (!document.hasIn(path)) throw new ConfigError('not_found', `${path.join('.')} is not set in the file`)
 	const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
 	const wanted = withoutValue(document.toJS() as unknown, path)
 	const changed = isMap(parent) ? checked(cutOut(text, parent as Map, path.at(-1) ?? ''), wanted) : undefined
@@ -36,21 +36,22 @@ function byLibrary(document: Document.Parsed, wanted: unknown, change: () => voi
 	try {
 		change()
 	} catch (error) {
-		throw new Fault('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
+		throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
 			cause: error,
 		})
 	}
 	const text = document.toString({ lineWidth: 0 })
 	if (checked(text, wanted) !== undefined) return text
-	throw new Fault('config_invalid', 'this setting cannot be changed here; change it in the file itself')
+	throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself')
 }
 
 function parsed(text: string): Document.Parsed {
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const [error] = document.errors
-	if (error) throw new Fault('config_invalid', `the file cannot be changed while it holds an error: ${error.message}`)
+	if (error)
+		throw new ConfigError('config_invalid', `the file cannot be changed while it holds an error: ${error.message}`)
 	if (document.contents !== null && !isMap(document.contents) && !isEmpty(document.contents))
-		throw new Fault('config_invalid', 'the file cannot be changed: it is not a map of settings')
+		throw new ConfigError('config_invalid', 'the file cannot be changed: it is not a map of settings')
 	return document as Document.Parsed
 }
 
@@ -85,7 +86,10 @@ function put(text: string, document: Document.Parsed, path: readonly string[], v
 			return replace(text, pair, indent, withValue({}, rest.slice(1), value))
 		}
 		if (pair.value !== null && !isMap(pair.value) && !isEmpty(pair.value)) {
-			throw new Fault('config_invalid', `${path.slice(0, depth + 1).join('.')} is not a map of settings in the file`)
+			throw new ConfigError(
+				'config_invalid',
+				`${path.slice(0, depth + 1).join('.')} is not a map of settings in the file`,
+			)
 		}
 		begin = lineEnd(text, pair.key.range[1])
 		indent += 2

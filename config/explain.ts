@@ -1,6 +1,7 @@
-import { Fault } from '../core/errors.ts'
+import type { Composition } from './composition.ts'
 import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
+import { ConfigError } from './problems.ts'
 import { suggest } from './suggest.ts'
 
 /** What a setting is. */
@@ -12,25 +13,25 @@ export interface Explanation {
 	type: string
 	/** Whether its value is text (or null), which needs no quotes on a command line. */
 	isText: boolean
-	/** In words where it is no fixed value; absent where there is none. */
+	/** In words if it is not a fixed value; absent if there is no default. */
 	default?: unknown
 	/** What a section or map holds, by its name. */
 	settings?: string[]
 }
 
-/** `a."b.c".d` → its three names; none for the empty text. Throws `invalid_request` where a name is missing or a quote is left open. */
+/** `a."b.c".d` → its three names; none for the empty text. Throws `invalid_request` if a name is missing or a quote is left open. */
 export function pathOf(key: string): string[] {
 	if (key !== '' && !/^(?:"[^"]*"|[^."]+)(?:\.(?:"[^"]*"|[^."]+))*$/.test(key))
-		throw new Fault(
+		throw new ConfigError(
 			'invalid_request',
-			`${key} is no name of a setting; write it like server.port, and a name with dots in quotes: providers."a.b".model`,
+			`${key} is not the name of a setting; write it like server.port, and a name with dots in quotes: providers."a.b".model`,
 		)
 	return [...key.matchAll(/"([^"]*)"|([^."]+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '')
 }
 
 /** Throws `not_found` for a key that the schema does not have, with the one that was probably meant. */
-export function explain(path: readonly string[]): Explanation {
-	let schema = jsonSchema()
+export function explain(composition: Composition, path: readonly string[]): Explanation {
+	let schema = jsonSchema(composition)
 	const known: string[] = []
 	for (const [depth, name] of path.entries()) {
 		const inner = step(schema, name)
@@ -61,15 +62,19 @@ function describe({ description, anyOf = [] }: JsonSchema): string {
 	)
 }
 
-/** The keys of all settings that are no sections, in the order of the schema. */
-export function allKeys(schema: JsonSchema = jsonSchema(), prefix = ''): string[] {
+/** The keys of all settings that are not sections, in the order of the schema. */
+export function allKeys(composition: Composition): string[] {
+	return keysIn(jsonSchema(composition), '')
+}
+
+function keysIn(schema: JsonSchema, prefix: string): string[] {
 	const found: string[] = []
 	for (const [name, inner] of Object.entries(schema.properties ?? {})) {
-		const deeper = allKeys(inner, `${prefix}${name}.`)
+		const deeper = keysIn(inner, `${prefix}${name}.`)
 		found.push(...(deeper.length > 0 ? deeper : [prefix + name]))
 	}
 	for (const inner of Object.values(schema.patternProperties ?? {})) {
-		const deeper = new Set((inner.anyOf ?? [inner]).flatMap((one) => allKeys(one, `${prefix}<name>.`)))
+		const deeper = new Set((inner.anyOf ?? [inner]).flatMap((one) => keysIn(one, `${prefix}<name>.`)))
 		found.push(...(deeper.size > 0 ? deeper : [`${prefix}<name>`]))
 	}
 	return found
@@ -96,7 +101,7 @@ function merged(schemas: JsonSchema[]): JsonSchema {
 	return schemas.length === 1 ? first : { description, anyOf: schemas }
 }
 
-function unknown(path: readonly string[], parent: JsonSchema): Fault {
+function unknown(path: readonly string[], parent: JsonSchema): ConfigError {
 	const name = path.at(-1) ?? ''
 	const among = namesIn(parent)
 	const meant = suggest(name, among)
@@ -106,7 +111,7 @@ function unknown(path: readonly string[], parent: JsonSchema): Fault {
 		: among.length > 0
 			? `; there are ${among.join(', ')}`
 			: ''
-	return new Fault('not_found', `${path.join('.')} is not a setting${hint}`)
+	return new ConfigError('not_found', `${path.join('.')} is not a setting${hint}`)
 }
 
 function namesIn(schema: JsonSchema): string[] {

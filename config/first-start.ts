@@ -12,12 +12,14 @@ import {
 	writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { Fault, messageOf } from '../core/errors.ts'
+import type { Composition } from './composition.ts'
+import { exampleFile } from './example.ts'
 import { configFile } from './home.ts'
 import { jsonSchema, jsonSchemaStamp } from './json-schema.ts'
+import { ConfigError, messageOf } from './problems.ts'
 
 export interface Preparation {
-	/** True where this start wrote gateway.yaml. */
+	/** True if this start wrote gateway.yaml. */
 	first: boolean
 	/** What the operator should know: modes that were too open, files that could not be written. */
 	notes: string[]
@@ -27,20 +29,20 @@ export interface Preparation {
 const maxKeys = 1000
 
 /**
- * Makes a home folder ready: its folders (0700), a commented gateway.yaml where there is none (0600, never rewritten), its
+ * Makes a home folder ready: its folders (0700), a commented gateway.yaml if there is none (0600, never rewritten), its
  * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Nothing to do costs well under 10 ms.
- * Throws `config_invalid` where a folder or the file cannot be made.
+ * Throws `config_invalid` if a folder or the file cannot be made.
  */
-export function prepareHome(home: string): Preparation {
+export function prepareHome(composition: Composition, home: string): Preparation {
 	const notes: string[] = []
 	try {
 		for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
 			mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
 		}
-		const first = writeExample(configFile(home))
+		const first = writeExample(composition, configFile(home))
 		// The folder may be mounted read-only, and nothing but editors needs the schema.
 		try {
-			writeSchema(join(home, 'config', 'gateway.schema.json'))
+			writeSchema(composition, join(home, 'config', 'gateway.schema.json'))
 		} catch (error) {
 			notes.push(`the schema for editors could not be written: ${messageOf(error)}`)
 		}
@@ -48,16 +50,15 @@ export function prepareHome(home: string): Preparation {
 		return { first, notes }
 	} catch (error) {
 		const message = `the home folder ${home} cannot be made ready (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
-		throw new Fault('config_invalid', message, { cause: error })
+		throw new ConfigError('config_invalid', message, { cause: error })
 	}
 }
 
-function writeExample(file: string): boolean {
+function writeExample(composition: Composition, file: string): boolean {
 	if (existsSync(file)) return false
-	const example = readFileSync(new URL('./gateway.example.yaml', import.meta.url))
 	try {
-		// wx: a file that somebody else made meanwhile, or a link that leads nowhere yet, is not ours to write.
-		writeFileSync(file, example, { flag: 'wx', mode: 0o600 })
+		// wx: a file that was created meanwhile, or a dangling link, must not be overwritten.
+		writeFileSync(file, exampleFile(composition), { flag: 'wx', mode: 0o600 })
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
@@ -69,13 +70,13 @@ function writeExample(file: string): boolean {
  * The second line says which sources the schema was made from, and a digest of the rest of the file. So whether it is
  * current, and unaltered, is known without making it.
  */
-function writeSchema(file: string): void {
-	const sources = jsonSchemaStamp()
+function writeSchema(composition: Composition, file: string): void {
+	const sources = jsonSchemaStamp(composition)
 	if (isCurrent(file, sources)) return
-	const rest = JSON.stringify(jsonSchema(), null, '\t').slice('{\n'.length)
+	const rest = JSON.stringify(jsonSchema(composition), null, '\t').slice('{\n'.length)
 	const temporary = `${file}.${process.pid}.tmp`
 	try {
-		writeFileSync(temporary, `{\n${stampLine(sources, rest)}${rest}\n`, { mode: 0o600 })
+		writeFileSync(temporary, `{\n${digestLine(sources, rest)}${rest}\n`, { mode: 0o600 })
 		renameSync(temporary, file)
 	} finally {
 		rmSync(temporary, { force: true })
@@ -86,10 +87,10 @@ function isCurrent(file: string, sources: string): boolean {
 	if (!existsSync(file)) return false
 	const text = readFileSync(file, 'utf8')
 	const start = text.indexOf('\n', 2) + 1
-	return text.slice(0, start) === `{\n${stampLine(sources, text.slice(start, -1))}`
+	return text.slice(0, start) === `{\n${digestLine(sources, text.slice(start, -1))}`
 }
 
-function stampLine(sources: string, rest: string): string {
+function digestLine(sources: string, rest: string): string {
 	return `\t"$comment": "Written by the gateway. ${sources} ${createHash('sha256').update(rest).digest('hex').slice(0, 16)}",\n`
 }
 

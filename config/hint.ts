@@ -1,13 +1,12 @@
 import type { ValidationErrorItem } from 'joi'
+import type { Composition } from './composition.ts'
 import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
+import { messages } from './messages.ts'
 import { suggest } from './suggest.ts'
 
-/** Made at the first unknown key. */
-let schema: JsonSchema | undefined
-
 /** joi's message for a wrong setting, with `did you mean "…"?` where something is close. */
-export function hint({ type, message, path, context }: ValidationErrorItem): string {
+export function hint(composition: Composition, { type, message, path, context }: ValidationErrorItem): string {
 	const key = String(path.at(-1))
 	if (context?.value === null && (type === 'any.only' || type.endsWith('.base')))
 		return 'has no value; give it one or remove the line'
@@ -15,16 +14,11 @@ export function hint({ type, message, path, context }: ValidationErrorItem): str
 		const meant = typeof context?.value === 'string' ? suggest(context.value, context.valids as string[]) : undefined
 		return meant ? `${message}. did you mean "${meant}"?` : message
 	}
-	if (type !== 'object.unknown') return message
-	if (path.length === 2 && path[0] === 'providers')
-		return 'is not a name; use 1 to 64 of letters, digits, "-", "_" and "."'
-	if (path.length === 2 && path[0] === 'plugins') {
-		return 'is not a name; use 1 to 64 of letters, digits, "-", "_" and ".", beginning with a letter or digit'
-	}
-	schema ??= jsonSchema()
+	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
+	const schema = jsonSchema(composition)
 	const meant = suggest(key, settingsAt(schema, path.slice(0, -1)))
-	// Only providers differ by kind.
-	if (meant === key) return 'is not a setting of this kind of provider'
+	// It is a setting of another kind.
+	if (meant === key) return 'is not a setting of this kind'
 	const found = meant ?? elsewhere(schema, key)
 	return found ? `${message}. did you mean "${found}"?` : message
 }

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { Fault, messageOf } from '../core/errors.ts'
+import { ConfigError, messageOf } from './problems.ts'
 
 /** The environment as Node has it. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -25,7 +25,7 @@ function userHome(): string {
 	try {
 		return homedir()
 	} catch (error) {
-		throw new Fault('config_invalid', 'this user has no home folder; set SVC_HOME to a folder for the gateway', {
+		throw new ConfigError('config_invalid', 'this user has no home folder; set SVC_HOME to a folder for the gateway', {
 			cause: messageOf(error),
 		})
 	}

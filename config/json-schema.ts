@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import joi from 'joi'
-import { configSchema } from './schema.ts'
+import type { Composition } from './composition.ts'
 
 /** As much of JSON Schema 2020-12 as the schema of gateway.yaml uses. */
 export interface JsonSchema {
@@ -39,13 +39,25 @@ export function ownOf(properties: JsonSchema['properties'], name: string | numbe
 
 const reference = { $ref: '#/$defs/reference' }
 
+/** Making one takes some 10 ms. */
+const made = new WeakMap<Composition, JsonSchema>()
+
 /** The schema of gateway.yaml for editors: joi's own translation, and what that cannot know. */
-export function jsonSchema(): JsonSchema {
-	const schema = configSchema['~standard'].jsonSchema.input({ target: 'draft-2020-12' }) as JsonSchema
+export function jsonSchema(composition: Composition): JsonSchema {
+	const schema = made.get(composition) ?? makeSchema(composition)
+	made.set(composition, schema)
+	return schema
+}
+
+function makeSchema(composition: Composition): JsonSchema {
+	const schema = composition.schema['~standard'].jsonSchema.input({ target: 'draft-2020-12' }) as JsonSchema
 	allowEmpty(schema)
-	for (const provider of Object.values(schema.properties?.providers?.patternProperties ?? {})) {
-		// joi lists the branch for unknown kinds like one that may be chosen.
-		provider.anyOf = provider.anyOf?.filter((branch) => branch.additionalProperties === false) ?? []
+	for (const { patternProperties = {} } of Object.values(schema.properties ?? {})) {
+		for (const one of Object.values(patternProperties)) {
+			// Of kinds to choose from, joi also lists the branch for unknown ones.
+			const strict = one.anyOf?.filter((branch) => branch.additionalProperties === false) ?? []
+			if (strict.length > 1) one.anyOf = strict
+		}
 	}
 	return {
 		$schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -61,10 +73,13 @@ export function jsonSchema(): JsonSchema {
 	}
 }
 
+const own = ['./core-sections.ts', './fields.ts', './composition.ts', './json-schema.ts']
+
 /** Changes when the schema may have changed, without making it: a digest of the files that it comes from. */
-export function jsonSchemaStamp(): string {
+export function jsonSchemaStamp({ plugins }: Composition): string {
 	const hash = createHash('sha256').update(joi.version)
-	for (const file of ['./schema.ts', './json-schema.ts']) hash.update(readFileSync(new URL(file, import.meta.url)))
+	for (const file of own) hash.update(readFileSync(new URL(file, import.meta.url)))
+	for (const { file } of plugins.values()) if (file) hash.update(readFileSync(file))
 	return hash.digest('hex').slice(0, 16)
 }
 
@@ -91,7 +106,7 @@ function allowReferences(schema: JsonSchema): JsonSchema {
 		}
 	}
 	const freeText = schema.type === 'string' && !schema.enum && !schema.pattern && !schema.format
-	// What tells providers' kinds apart stays as it is, or a reference would fit both and editors would offer both.
+	// What tells kinds apart stays as it is, or a reference would fit both and editors would offer both.
 	if (freeText || schema.type === 'object' || schema.enum?.length === 1) return schema
 	const { description, default: fallback, ...limits } = schema
 	return {

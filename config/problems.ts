@@ -1,49 +1,80 @@
-import { Fault } from '../core/errors.ts'
-
 /** A place in the file, counted from 1 as editors do. */
 export interface Position {
 	line: number
 	column: number
 }
 
-/** One thing that is wrong. `where` is a place in the file, or the environment variable that the value came from. */
+/** One mistake. `where` is a place in the file, or the environment variable that the value came from. */
 export interface Problem {
 	path: string
 	message: string
 	where: Position | { variable: string }
 }
 
-/** More of them help nobody, and a log line has to end. */
+export interface ProblemText {
+	path: string
+	message: string
+}
+
+type ErrorCode = 'config_invalid' | 'conflict' | 'invalid_request' | 'not_found' | 'unavailable'
+
+/** An expected failure: a stable code, and a message that says what to change. */
+export class ConfigError extends Error {
+	readonly code: ErrorCode
+	/** One for each mistake in the file. */
+	readonly errors: ProblemText[] | undefined
+
+	constructor(code: ErrorCode, message: string, options: { errors?: ProblemText[]; cause?: unknown } = {}) {
+		super(message, options.cause === undefined ? undefined : { cause: options.cause })
+		this.name = 'ConfigError'
+		this.code = code
+		this.errors = options.errors
+	}
+}
+
+export function messageOf(error: unknown): string {
+	return error instanceof Error ? error.message : String(error)
+}
+
+/** A longer list is of no use, and a log line must be bounded. */
 const maxShown = 50
 
 /**
- * `config_invalid` with one line for each problem, in the order of the file: `file:line:column: path: what is wrong`,
- * or `environment: VARIABLE: what is wrong`. Beyond 50 the rest is counted.
+ * An error with one line for each problem, in the order of the file: `file:line:column: path: what is wrong`, or
+ * `environment: VARIABLE: what is wrong`. Problems beyond 50 are counted.
  */
-export function refusal(file: string, problems: readonly Problem[]): Fault {
-	const shown = problems
-		.toSorted((a, b) => order(a) - order(b))
+export function refusal(
+	file: string,
+	problems: readonly Problem[],
+	code: 'config_invalid' | 'unavailable' = 'config_invalid',
+): ConfigError {
+	const shown = inOrder(problems)
 		.slice(0, maxShown)
 		.map((problem) => ({ ...problem, path: printable(problem.path) }))
-	const lines = shown.map(({ path, message, where }) =>
-		'variable' in where
-			? `environment: ${where.variable}: ${message}`
-			: `${file}:${where.line}:${where.column}: ${path ? `${path}: ` : ''}${message}`,
-	)
+	const lines = shown.map((problem) => lineOf(file, problem))
 	if (problems.length > maxShown) lines.push(`and ${problems.length - maxShown} more`)
 	const errors = shown.map(({ path, message, where }) => ({
 		path: 'variable' in where ? where.variable : path,
 		message,
 	}))
-	return new Fault('config_invalid', lines.join('\n'), { errors })
+	return new ConfigError(code, lines.join('\n'), { errors })
 }
 
-/** Names come from the file as they are: they may be long, and must not forge a line. */
+/** `file:line:column: path: what is wrong`. */
+function lineOf(file: string, { path, message, where }: Problem): string {
+	return 'variable' in where
+		? `environment: ${where.variable}: ${message}`
+		: `${file}:${where.line}:${where.column}: ${path ? `${path}: ` : ''}${message}`
+}
+
+/** Names come from the file: they may be long, and must not forge a line. */
 function printable(path: string): string {
 	const text = path.length > 200 ? `${path.slice(0, 200)}…` : path
 	return text.replace(/\p{Cc}/gu, '?')
 }
 
-function order({ where }: Problem): number {
-	return 'variable' in where ? 0 : where.line * 1e7 + where.column
+/** In the order of the file, those of the environment first. */
+export function inOrder(problems: readonly Problem[]): Problem[] {
+	const order = ({ where }: Problem): number => ('variable' in where ? 0 : where.line * 1e7 + where.column)
+	return problems.toSorted((a, b) => order(a) - order(b))
 }

@@ -1,35 +1,37 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import type { ValidationError } from 'joi'
-import { Fault, messageOf } from '../core/errors.ts'
+import { pathIn, settingsOf } from './composition.ts'
+import type { Composition, DeclaredPlugin } from './composition.ts'
+import { coreMistakes } from './core-sections.ts'
 import { applyEnvironment, isSection } from './environment.ts'
 import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
 import { hint } from './hint.ts'
-import { refusal } from './problems.ts'
+import { ConfigError, inOrder, messageOf, refusal } from './problems.ts'
 import type { Problem } from './problems.ts'
-import { checkProviders } from './providers.ts'
-import { checkRelations } from './relations.ts'
 import { referenceReader } from './references.ts'
-import { configSchema } from './schema.ts'
-import type { Settings } from './schema.ts'
+import { gatherSections } from './sections.ts'
+import type { Sections } from './sections.ts'
 import { parseTree } from './tree.ts'
-import type { Tree } from './tree.ts'
 import type { Config } from './types.ts'
 
 const maxBytes = 1024 * 1024
 
 /** Where each setting came from, kept apart so that a Config stays plain data. */
-const sources = new WeakMap<Config, { file: string; tree: Tree; origins: Overlay['origins'] }>()
+const sources = new WeakMap<Config, { file: string; tree: Sections; origins: Overlay['origins'] }>()
 
 export interface ReadRequest {
 	home: string
 	env: Environment
-	/** A missing or empty file is an error: while the gateway runs it is an accident, and the defaults ask for no token. */
+	/**
+	 * A missing file is an error, as an empty one always is: that is an accident, and the defaults may let in more than the
+	 * operator wants.
+	 */
 	mustSay?: boolean
 	/** Another file in place of the home's gateway.yaml. */
 	file?: string
-	/** Read in place of what the file holds, which need not be there. */
+	/** Read in place of the content of the file, which need not exist. */
 	text?: string
 }
 
@@ -40,54 +42,84 @@ export interface ReadRequest {
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
-export function readConfig({
-	home,
-	env,
-	mustSay = false,
-	file = configFile(home),
-	text = readText(file),
-}: ReadRequest): Config {
-	if (mustSay && text.trim() === '') {
-		const message = 'is missing or empty; write at least a comment for the defaults'
-		throw new Fault('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
+export function readConfig(
+	composition: Composition,
+	{ home, env, mustSay = false, file = configFile(home), text: given }: ReadRequest,
+): Config {
+	const text = given ?? readText(file)
+	const isMissing = !existsSync(file)
+	if (text.trim() === '' && (mustSay || !isMissing)) {
+		const message = `is ${isMissing ? 'missing' : 'empty'}; write at least a comment for the defaults`
+		throw refusal(file, [{ path: '', message, where: { line: 1, column: 1 } }])
 	}
-	const tree = parseTree(text, referenceReader(env))
-	if (tree.value === undefined) throw refusal(file, tree.problems)
-	const overlay = applyEnvironment(tree.value, env)
-	const { value, error } = validate(overlay.value, tree)
+	const parsed = parseTree(text, referenceReader(env))
+	if (parsed.value === undefined) throw refusal(file, parsed.problems)
+	const tree = gatherSections(composition, parsed)
+	const overlay = applyEnvironment(composition, tree.value, env)
+	const { value, error } = validate(composition, overlay.value, tree)
 	const problems = [
 		...tree.problems,
 		...overlay.problems,
-		...schemaProblems(error, tree, overlay),
-		...checkProviders(overlay.value, (path) => place(path, 'value', tree, overlay)),
+		...schemaProblems(composition, error, tree, overlay),
+		...mistakesIn(composition, value, error).map(({ path, message, pointAt = path }) => ({
+			path: tree.written(path),
+			message,
+			where: place(pointAt, 'value', tree, overlay),
+		})),
 	]
-	for (const { path, message } of error ? [] : checkRelations(value))
-		problems.push({ path, message, where: place(path, 'value', tree, overlay) })
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
-	// Several providers without a default have been refused above.
-	const { default_provider = Object.keys(value.providers)[0] ?? 'offline' } = value
-	const config: Config = deepFreeze({
-		...value,
-		default_provider,
-		store: { ...value.store, path: expandPath(value.store.path, home) },
-		backups: { ...value.backups, folder: expandPath(value.backups.folder, home) },
-		providers: withoutPrototype(value.providers),
-		plugins: withoutPrototype(value.plugins),
-	})
+	const config = deepFreeze(withAbsolutePaths(composition, value, home))
 	sources.set(config, { file, tree, origins: overlay.origins })
 	return config
 }
 
-/**
- * `file:line:column` of a setting, or of what encloses it where the file does not have it. For problems that are found
- * later, such as a plugin's own with its settings: `locate(config, 'plugins.clock.zone')`.
- */
+/** A problem found after `readConfig`, such as one that a plugin has with its own settings. */
+export interface LateProblem {
+	/** The path of the setting: `plugins.clock.zone`. */
+	path: string
+	message: string
+	/** Whether the place is that of the name or of the value. Default: the value. */
+	part?: 'key' | 'value'
+}
+
+/** The error for a configuration that `readConfig` has read, as `readConfig` itself would have thrown it. */
+export function refuse(
+	config: Config,
+	problems: readonly LateProblem[],
+	code?: 'config_invalid' | 'unavailable',
+): ConfigError {
+	const { file, tree, origins } = sourceOf(config)
+	const placed = problems.map(({ path, message, part = 'value' }) => ({
+		path: tree.written(path),
+		message,
+		where: place(path, part, tree, { origins }),
+	}))
+	return refusal(file, placed, code)
+}
+
+/** One problem as a line, for warnings. */
+export function warn(config: Config, problem: LateProblem): string {
+	return refuse(config, [problem]).message
+}
+
+/** What the operator should change in the file although it is valid, such as the former name of a plugin; a line each. */
+export function warningsOf(config: Config): string[] {
+	const { file, tree } = sourceOf(config)
+	return inOrder(tree.warnings).map((problem) => refusal(file, [problem]).message)
+}
+
+/** `file:line:column` of a setting, or of what encloses it if the file does not contain it. */
 export function locate(config: Config, path: string): string {
+	const { file, tree } = sourceOf(config)
+	const { line, column } = tree.locate(path, 'value')
+	return `${file}:${line}:${column}`
+}
+
+function sourceOf(config: Config): NonNullable<ReturnType<typeof sources.get>> {
 	const source = sources.get(config)
 	if (!source) throw new TypeError('this configuration does not come from readConfig')
-	const { line, column } = source.tree.locate(path, 'value')
-	return `${source.file}:${line}:${column}`
+	return source
 }
 
 /** Where the value of a setting comes from; `where` is `file:line:column`. */
@@ -95,11 +127,10 @@ export type Origin = { from: 'environment'; variable: string } | { from: 'file';
 
 /** A section counts as set in the file where anything of it stands there. */
 export function originOf(config: Config, path: string): Origin {
-	const source = sources.get(config)
-	if (!source) throw new TypeError('this configuration does not come from readConfig')
-	const variable = source.origins.get(path)
+	const { origins, tree } = sourceOf(config)
+	const variable = origins.get(path)
 	if (variable !== undefined) return { from: 'environment', variable }
-	return source.tree.has(path) ? { from: 'file', where: locate(config, path) } : { from: 'default' }
+	return tree.has(path) ? { from: 'file', where: locate(config, path) } : { from: 'default' }
 }
 
 /** Which variables of the environment win over the file, by the setting. */
@@ -107,7 +138,7 @@ export function variablesOf(config: Config): Record<string, string> {
 	return Object.fromEntries(sources.get(config)?.origins ?? [])
 }
 
-/** Of a gateway.yaml; empty where there is none. Throws `config_invalid` where it cannot be read as text. */
+/** Of a gateway.yaml; empty if there is none. Throws `config_invalid` if it cannot be read as text. */
 export function readText(file: string): string {
 	try {
 		const found = statSync(file, { throwIfNoEntry: false })
@@ -117,13 +148,17 @@ export function readText(file: string): string {
 		return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
 	} catch (error) {
 		const message = error instanceof TypeError ? 'is not UTF-8 text; save it as UTF-8' : messageOf(error)
-		throw new Fault('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
+		throw new ConfigError('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
 	}
 }
 
-/** A reference is text in YAML; where a number or a truth value is wanted, what it stands for is read as one. */
-function validate(value: unknown, tree: Tree): { value: Settings; error: ValidationError | undefined } {
-	const first = configSchema.validate(value)
+/** A reference is text in YAML; where a number or a boolean is expected, its value is read as one. */
+function validate(
+	{ schema }: Composition,
+	value: unknown,
+	tree: Sections,
+): { value: Config; error: ValidationError | undefined } {
+	const first = schema.validate(value)
 	let changed = false
 	for (const { type, path } of first.error?.details ?? []) {
 		if (!tree.replaced.has(path.join('.'))) continue
@@ -135,8 +170,8 @@ function validate(value: unknown, tree: Tree): { value: Settings; error: Validat
 		section[key] = wanted(String(section[key]))
 		changed = true
 	}
-	const last = changed ? configSchema.validate(value) : first
-	return { value: last.value as Settings, error: last.error }
+	const last = changed ? schema.validate(value) : first
+	return { value: last.value as Config, error: last.error }
 }
 
 function asNumber(text: string): unknown {
@@ -147,7 +182,12 @@ function asBoolean(text: string): unknown {
 	return text === 'true' ? true : text === 'false' ? false : text
 }
 
-function schemaProblems(error: ValidationError | undefined, tree: Tree, overlay: Overlay): Problem[] {
+function schemaProblems(
+	composition: Composition,
+	error: ValidationError | undefined,
+	tree: Sections,
+	overlay: Overlay,
+): Problem[] {
 	// A wrong choice is also of a wrong type: the first problem of a setting says enough.
 	const told = new Set(tree.broken)
 	return (error?.details ?? []).flatMap((detail) => {
@@ -155,21 +195,57 @@ function schemaProblems(error: ValidationError | undefined, tree: Tree, overlay:
 		if (told.has(path)) return []
 		told.add(path)
 		const where = place(path, detail.type === 'object.unknown' ? 'key' : 'value', tree, overlay)
-		return [{ path, message: hint(detail), where }]
+		return [{ path: tree.written(path), message: hint(composition, detail), where }]
 	})
 }
 
-function place(path: string, part: 'key' | 'value', tree: Tree, { origins }: Overlay): Problem['where'] {
+/** Valid settings that do not go together. A plugin whose settings the schema refuses is not asked. */
+function mistakesIn(
+	{ plugins }: Composition,
+	value: Config,
+	error: ValidationError | undefined,
+): { path: string; message: string; pointAt?: string }[] {
+	const refused = (error?.details ?? []).map(({ path }) => path.join('.'))
+	const isRefused = (plugin: DeclaredPlugin): boolean =>
+		Object.values(plugin.at ?? { section: plugin.name }).some((place) =>
+			refused.some((path) => `${path}.`.startsWith(`${place}.`) || place.startsWith(`${path}.`)),
+		)
+	const own = error ? [] : coreMistakes(value)
+	return [...plugins.values()].reduce<ReturnType<typeof mistakesIn>>((found, plugin) => {
+		if (!plugin.check || refused.includes('') || isRefused(plugin)) return found
+		const mistakes = plugin.check(settingsOf(value, plugin)).map(({ path, message, pointAt }) => ({
+			path: pathIn(plugin, path),
+			message,
+			...(pointAt !== undefined && { pointAt: pathIn(plugin, pointAt) }),
+		}))
+		return [...found, ...mistakes]
+	}, own)
+}
+
+function withAbsolutePaths({ plugins }: Composition, value: Config, home: string): Config {
+	const config = { ...value, store: { ...value.store, path: expandPath(value.store.path, home) } }
+	for (const { name, paths = [] } of plugins.values()) {
+		const section = { ...(config as unknown as Record<string, Record<string, unknown>>)[name] }
+		for (const key of paths) section[key] = expandPath(String(section[key]), home)
+		if (paths.length > 0) Object.assign(config, { [name]: section })
+	}
+	return config
+}
+
+function place(
+	path: string,
+	part: 'key' | 'value',
+	tree: Sections,
+	{ origins }: Pick<Overlay, 'origins'>,
+): Problem['where'] {
 	const variable = origins.get(path)
 	return variable ? { variable } : tree.locate(path, part)
 }
 
-/** A name of the user's is looked up in it: `constructor` must find nothing. */
-function withoutPrototype<T>(map: Readonly<Record<string, T>>): Record<string, T> {
-	return Object.assign(Object.create(null) as Record<string, T>, map)
-}
-
+/** Without prototypes: names of the user's own are looked up in it, and `constructor` must find nothing. */
 function deepFreeze<T>(value: T): T {
-	if (Array.isArray(value) || isSection(value)) Object.values(value).forEach(deepFreeze)
-	return Object.freeze(value)
+	if (Array.isArray(value)) return Object.freeze(value.map(deepFreeze)) as T
+	if (!isSection(value)) return value
+	const entries = Object.entries(value).map(([key, inner]) => [key, deepFreeze(inner)])
+	return Object.freeze(Object.assign(Object.create(null) as object, Object.fromEntries(entries))) as T
 }

@@ -1,13 +1,13 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml'
 import type { Node, Pair } from 'yaml'
-import { messageOf } from '../core/errors.ts'
+import { messageOf } from './problems.ts'
 import type { Position, Problem } from './problems.ts'
 
 /** The settings of a file as plain data, and where each of them stands. Paths are dotted. */
 export interface Tree {
 	value: unknown
 	problems: Problem[]
-	/** Paths whose value could not be read and is missing; their problem is told already. */
+	/** Paths whose value could not be read and is missing; their problem is already reported. */
 	broken: Set<string>
 	/** Paths whose text held references: it may stand for a number or a truth value. */
 	replaced: Set<string>
@@ -15,6 +15,8 @@ export interface Tree {
 	locate(path: string, part: 'key' | 'value'): Position
 	/** Whether the path itself stands in the file. */
 	has(path: string): boolean
+	/** The path as written in the file; a setting may stand in two places. */
+	written(path: string): string
 }
 
 const maxDepth = 64
@@ -39,6 +41,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		broken,
 		replaced,
 		has: (path) => spots.has(path),
+		written: (path) => path,
 		locate(path, part) {
 			for (let known = path, asked = part; ; asked = 'key') {
 				const spot = spots.get(known)
@@ -61,7 +64,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 	const told = new Set<number>()
 	for (const { code, message, pos } of faults) {
 		const where = at(pos[0])
-		// One slip makes several errors on its line; the first is the one to mend.
+		// One mistake causes several errors on its line; the first is the one to fix.
 		if (!told.has(where.line)) problems.push({ path: '', message: inPlainWords(code, message), where })
 		told.add(where.line)
 	}
@@ -73,7 +76,12 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 			if (isAlias(node))
 				problems.push({ path: '', message: 'aliases are not taken; write the value itself', where: at(offset) })
 			else if (node.anchor)
-				problems.push({ path: '', message: `anchors are not taken; remove "&${node.anchor}"`, where: at(offset) })
+				problems.push({
+					path: '',
+					message: `anchors are not taken; remove "&${node.anchor}"`,
+					// An anchor stands before its node.
+					where: at(text.lastIndexOf(`&${node.anchor}`, offset)),
+				})
 		},
 	})
 	if (problems.length > 0) return tree

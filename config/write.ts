@@ -10,11 +10,12 @@ import {
 	statSync,
 	writeFileSync,
 } from 'node:fs'
-import { Fault, isFault, messageOf } from '../core/errors.ts'
-import type { FieldError } from '../core/errors.ts'
+import type { Composition } from './composition.ts'
 import { prepareHome } from './first-start.ts'
 import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
+import { ConfigError, messageOf } from './problems.ts'
+import type { ProblemText } from './problems.ts'
 import { readConfig } from './read.ts'
 import type { Config } from './types.ts'
 
@@ -23,35 +24,38 @@ export interface ChangeRequest {
 	env: Environment
 	/** Makes the new text of gateway.yaml. */
 	change: (text: string) => string
-	/** Looks at what the schema leaves alone; throws `config_invalid`. */
+	/** Checks what the schema leaves to others; throws `config_invalid`. */
 	check?: (config: Config) => Promise<void>
 }
 
 export interface Change {
 	file: string
-	/** False where the text already was what it should be. */
+	/** False if the text already was what it should be. */
 	changed: boolean
 	/** What was wrong before, and still is; a running gateway does not take such a file. */
-	problems: FieldError[]
+	problems: ProblemText[]
 }
 
 /**
- * Changes gateway.yaml, which is made first where there is none. The new text is checked before it takes the old one's
- * place by rename, with its mode; a link stays a link. Throws `config_invalid` where the change makes something wrong that
- * was not wrong before, and `conflict` where somebody else changed the file meanwhile.
+ * Changes gateway.yaml, which is created first if it does not exist. The new text is checked before it takes the old one's
+ * place by rename, with its mode; a link stays a link. Throws `config_invalid` if the change makes something wrong that
+ * was not wrong before, and `conflict` if the file was changed meanwhile.
  */
-export async function changeConfig({ home, env, change, check }: ChangeRequest): Promise<Change> {
-	prepareHome(home)
+export async function changeConfig(
+	composition: Composition,
+	{ home, env, change, check }: ChangeRequest,
+): Promise<Change> {
+	prepareHome(composition, home)
 	const file = realpathSync(configFile(home))
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
-	const problemsIn = async (one: string): Promise<Fault | undefined> => {
+	const problemsIn = async (one: string): Promise<Refusal | undefined> => {
 		try {
-			const config = readConfig({ home, env, text: one })
+			const config = readConfig(composition, { home, env, text: one })
 			await check?.(config)
 			return undefined
 		} catch (error) {
-			if (!isFault(error)) throw error
+			if (!isRefusal(error)) throw error
 			return error
 		}
 	}
@@ -59,13 +63,13 @@ export async function changeConfig({ home, env, change, check }: ChangeRequest):
 	if (text === before) return { file, changed: false, problems }
 	replace(file, text, () => {
 		if (readFileSync(file, 'utf8') !== before)
-			throw new Fault('conflict', `${file} was changed by somebody else meanwhile; try again`)
+			throw new ConfigError('conflict', `${file} was changed meanwhile; try again`)
 	})
 	return { file, changed: true, problems }
 }
 
 /** Throws what is wrong with the new text, unless all of it was wrong before; answers with that then. */
-function newProblems(before: Fault | undefined, now: Fault | undefined): FieldError[] {
+function newProblems(before: Refusal | undefined, now: Refusal | undefined): ProblemText[] {
 	if (!now) return []
 	const known = new Set((before?.errors ?? []).map(({ path, message }) => `${path} ${message}`))
 	const problems = now.errors ?? []
@@ -88,9 +92,16 @@ function replace(file: string, text: string, last: () => void): void {
 		last()
 		renameSync(temporary, file)
 	} catch (error) {
-		if (isFault(error)) throw error
-		throw new Fault('conflict', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
+		if (error instanceof ConfigError) throw error
+		throw new ConfigError('conflict', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
 	} finally {
 		rmSync(temporary, { force: true })
 	}
+}
+
+/** The error of a configuration that is refused, by `readConfig` or by `check`. */
+type Refusal = Error & { errors?: ProblemText[] | undefined }
+
+function isRefusal(error: unknown): error is Refusal {
+	return error instanceof Error && (error as { code?: unknown }).code === 'config_invalid'
 }

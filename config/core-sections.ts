@@ -1,0 +1,128 @@
+/** The gateway's own sections of gateway.yaml; plugins add theirs (`composition.ts`). */
+import { availableParallelism } from 'node:os'
+import joi from 'joi'
+import type { Schema } from 'joi'
+import { count, host, section } from './fields.ts'
+import type { Topic } from './declaration.ts'
+import type { ProblemText } from './problems.ts'
+import type { Config } from './types.ts'
+
+/** What `plugins` may name; the first character keeps `.` and `..` from being folders. */
+const pluginName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+
+const DEFAULT_PORT = 3000
+
+const server = section('The address of the API.', {
+	host: host().default('127.0.0.1').description('Host name or IP address to listen on. Default 127.0.0.1.'),
+	port: count(0, 65535, DEFAULT_PORT, 'Port of the API; 0 picks a free one.'),
+	shutdown_grace_s: count(0, 600, 10, 'Seconds that requests and runs may take to end when the gateway stops.'),
+})
+
+const legacy = section('The address of the older chat surface.', {
+	port: count(0, 65535, 17890, 'Port of the older chat surface; 0 picks a free one.'),
+})
+
+const store = section('Where agents, runs and events are kept.', {
+	path: joi
+		.string()
+		.max(1024)
+		.default('data')
+		.description('Folder of the database, relative to the home folder. Default data.'),
+	min_free_mib: count(1, 1_048_576, 64, 'Mebibytes of free disk below which writes are refused.'),
+})
+
+const workers = section('The threads that run agents.', {
+	threads: joi
+		.number()
+		.integer()
+		.min(1)
+		.max(64)
+		.default(() => Math.min(4, Math.max(1, availableParallelism() - 1)))
+		.example(2)
+		.description('Number of worker threads. Default one less than the cores, 1 to 4.'),
+	runs_per_thread: count(1, 1024, 64, 'Runs that one thread works on at the same time.'),
+})
+
+const log = section('What is logged.', {
+	level: joi
+		.string()
+		.valid('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent')
+		.default('info')
+		.description('The lowest level that is logged: trace, debug, info, warn, error, fatal or silent. Default info.'),
+	format: joi
+		.string()
+		.valid('auto', 'json', 'pretty')
+		.default('auto')
+		.description('json, pretty for people, or auto: pretty on a terminal. Default auto.'),
+})
+
+const plugins = joi
+	.object()
+	.pattern(
+		pluginName,
+		joi
+			.alternatives(
+				joi.boolean(),
+				joi
+					.object({
+						enabled: joi.boolean().description('false switches the plugin off and keeps its settings. Default true.'),
+						path: joi
+							.string()
+							.max(1024)
+							.description('Folder of a third-party plugin, relative to the folder plugins. Default its name.'),
+					})
+					.unknown(),
+			)
+			.description('true, false, or the settings of the plugin.'),
+	)
+	.max(256)
+	.empty(null)
+	.default({})
+	.messages({
+		'object.unknown':
+			'is not a name; use 1 to 64 of letters, digits, "-", "_" and ".", beginning with a letter or digit',
+	})
+	.description('Plugins to switch on, to switch off or to set up, by name. Default the built-in ones.')
+
+/** Each section with the heading that it stands under in the example. */
+export const coreSections: Readonly<Record<string, { schema: Schema; topic: Topic }>> = {
+	server: { schema: server, topic: 'Addresses and access' },
+	legacy: { schema: legacy, topic: 'Addresses and access' },
+	workers: { schema: workers, topic: 'Agents at work' },
+	plugins: { schema: plugins, topic: 'Plugins' },
+	store: { schema: store, topic: 'Data and log' },
+	log: { schema: log, topic: 'Data and log' },
+}
+
+/** Texts for the example where the schema cannot give one. */
+export const coreExamples: Readonly<Record<string, string>> = {
+	plugins: `# name: true, name: false, or settings; a section of that name at the top of the file is the same place. A name that is
+# not built in is a folder of that name under plugins/, or the one at path.
+#plugins:
+  #my-plugin:
+    #enabled: false
+    #path: ./my-plugin
+`,
+}
+
+/** Settings and sections whose changes apply at the next start; all others apply at once. */
+export const appliedAtStart: readonly string[] = ['store', 'log.format']
+
+export function isAppliedAtStart(path: readonly string[]): boolean {
+	return appliedAtStart.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
+}
+
+/** Variables that override a setting of the gateway's own. */
+export const coreVariables: readonly { path: string; variable: string; isNumber?: boolean }[] = [
+	{ path: 'server.host', variable: 'SVC_HOST' },
+	{ path: 'server.port', variable: 'SVC_PORT', isNumber: true },
+	{ path: 'legacy.port', variable: 'SVC_LEGACY_PORT', isNumber: true },
+	{ path: 'log.level', variable: 'SVC_LOG_LEVEL' },
+]
+
+/** Valid settings that do not go together, at one that is not its default. */
+export function coreMistakes({ server: { port }, legacy: { port: legacyPort } }: Config): ProblemText[] {
+	if (port === 0 || port !== legacyPort) return []
+	const path = port === DEFAULT_PORT ? 'legacy.port' : 'server.port'
+	return [{ path, message: 'server.port and legacy.port must differ' }]
+}

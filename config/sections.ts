@@ -1,0 +1,168 @@
+/**
+ * A plugin's settings stand in a section at the top of gateway.yaml or under `plugins.<name>`: two ways to write the same
+ * section. What reads the tree from here on sees one of them, under the plugin's present name, and still finds the line
+ * that the operator wrote.
+ */
+import { parseDocument } from 'yaml'
+import { hasSection } from './composition.ts'
+import type { Composition, DeclaredPlugin } from './composition.ts'
+import { coreSections } from './core-sections.ts'
+import { isSection } from './environment.ts'
+import type { Problem } from './problems.ts'
+import type { Tree } from './tree.ts'
+
+type Section = Record<string, unknown>
+
+/** A tree of settings, and what its operator should change although it is valid. */
+export interface Sections extends Tree {
+	warnings: Problem[]
+}
+
+/**
+ * The tree with the settings of built-in plugins in their sections, and those of other plugins under `plugins`. Its paths
+ * are those of the new place; `written` returns the path in the file. Settings in both places, or where a built-in
+ * plugin has none, are problems; so is a required plugin that is switched off.
+ */
+export function gatherSections({ plugins: declared }: Composition, tree: Tree): Sections {
+	const { value: root } = tree
+	if (!isSection(root)) return { ...tree, warnings: [] }
+	const value: Section = { ...root }
+	const plugins: Section = isSection(root.plugins) ? { ...root.plugins } : {}
+	/** New place → place in the file. */
+	const moved = new Map<string, string>()
+	const problems = [...tree.problems]
+	const warnings: Problem[] = []
+	const tell = (path: string, message: string, part: 'key' | 'value' = 'key'): void => {
+		problems.push({ path, message, where: tree.locate(path, part) })
+	}
+
+	for (const plugin of declared.values()) renameIn(plugin)
+	for (const [name, entry] of Object.entries(plugins)) {
+		const plugin = declared.get(name)
+		if (plugin) plugins[name] = gatherFromBelow(plugin, entry)
+	}
+	for (const [name, section] of Object.entries(root)) if (isThere(section)) gatherFromTop(name, section)
+	if (isSection(root.plugins) || (!isThere(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
+
+	const written = (path: string): string => replaced(path, moved)
+	const back = new Map([...moved].map(([to, from]) => [from, to]))
+	const ofNewPlace = (paths: Set<string>): Set<string> => new Set([...paths].map((path) => replaced(path, back)))
+	return {
+		value,
+		problems,
+		warnings,
+		broken: ofNewPlace(tree.broken),
+		replaced: ofNewPlace(tree.replaced),
+		locate: (path, part) => tree.locate(written(path), part),
+		has: (path) => tree.has(written(path)),
+		written,
+	}
+
+	/** An entry under a name that the plugin had in an earlier version. */
+	function renameIn({ name, formerNames = [] }: DeclaredPlugin): void {
+		for (const former of formerNames) {
+			if (!Object.hasOwn(plugins, former)) continue
+			const path = `plugins.${former}`
+			const where = tree.locate(path, 'key')
+			if (Object.hasOwn(plugins, name)) {
+				const { line } = tree.locate(`plugins.${name}`, 'key')
+				tell(path, `is the former name of ${name}, which is in line ${line} too; remove one of the two`)
+			} else {
+				plugins[name] = plugins[former]
+				moved.set(`plugins.${name}`, path)
+				warnings.push({ path, message: `the plugin is named ${name} now; write plugins.${name}`, where })
+			}
+			delete plugins[former]
+		}
+	}
+
+	/** What `plugins` says of a built-in plugin, without its settings. */
+	function gatherFromBelow(plugin: DeclaredPlugin, entry: unknown): unknown {
+		const { name, at, required = false } = plugin
+		const path = moved.get(`plugins.${name}`) ?? `plugins.${name}`
+		const isOff = entry === false || (isSection(entry) && entry.enabled === false)
+		if (required && isOff)
+			tell(
+				entry === false ? path : `${path}.enabled`,
+				`the gateway cannot run without ${name}; remove this line`,
+				'value',
+			)
+		if (!isSection(entry)) return entry
+		const { enabled, path: folder, ...settings } = entry
+		const keys = Object.keys(settings)
+		if (folder !== undefined) tell(`${path}.path`, 'is for third-party plugins, and this one is built in; remove it')
+		if (!hasSection(plugin)) {
+			const advice = at ? `; at the top of the file there are ${Object.values(at).join(', ')}` : ''
+			for (const key of keys) tell(`${path}.${key}`, `is not a known setting: ${name} has none here${advice}`)
+		} else if (keys.length > 0 && isThere(value[name])) inBoth(name, path)
+		else if (keys.length > 0) {
+			value[name] = settings
+			moved.set(name, path)
+		}
+		return enabled === undefined ? {} : { enabled }
+	}
+
+	function gatherFromTop(name: string, section: unknown): void {
+		const plugin = declared.get(name)
+		// Settings switch on a plugin that is off by default, wherever they are.
+		if (hasSection(plugin) && plugin?.onByDefault === false) plugins[name] ??= {}
+		const isThirdParty = !plugin && Object.hasOwn(plugins, name) && !isTopSetting(name)
+		if (!isThirdParty || !isSection(section)) return
+		delete value[name]
+		const entry = plugins[name]
+		const { enabled, path, ...settings } = isSection(entry) ? entry : { enabled: entry }
+		if (Object.keys(settings).length > 0) {
+			inBoth(name, `plugins.${name}`)
+			return
+		}
+		plugins[name] = { ...section, ...(enabled !== undefined && { enabled }), ...(path !== undefined && { path }) }
+		moved.set(`plugins.${name}`, name)
+	}
+
+	function inBoth(name: string, below: string): void {
+		const { line } = tree.locate(name, 'key')
+		tell(
+			below,
+			`has settings here (line ${tree.locate(below, 'key').line}) and at the top of the file (${name}, line ${line}); keep one of the two places`,
+		)
+	}
+
+	/** A name that a third-party plugin may have, and that means something else at the top of the file. */
+	function isTopSetting(name: string): boolean {
+		return (
+			Object.hasOwn(coreSections, name) ||
+			[...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
+		)
+	}
+}
+
+/** The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. */
+export function sectionPath({ plugins }: Composition, path: readonly string[]): string[] {
+	const [first, name = '', setting = ''] = path
+	const isElsewhere = first === 'plugins' && hasSection(plugins.get(name))
+	return isElsewhere && !['', 'enabled', 'path'].includes(setting) ? path.slice(1) : [...path]
+}
+
+/** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
+export function placeIn(composition: Composition, text: string, path: readonly string[]): string[] {
+	const short = sectionPath(composition, path)
+	const [name = ''] = short
+	if (!hasSection(composition.plugins.get(name))) return [...path]
+	const document = parseDocument(text, { schema: 'core', stringKeys: true })
+	const settings: unknown = document.errors.length > 0 ? null : document.toJS()
+	const { [name]: above, plugins } = isSection(settings) ? settings : {}
+	const below = isSection(plugins) ? plugins[name] : undefined
+	const hasBelow = isSection(below) && Object.keys(below).some((key) => key !== 'enabled')
+	return hasBelow && !isThere(above) ? ['plugins', ...short] : short
+}
+
+/** A section whose settings are all commented out reads as null. */
+function isThere(section: unknown): boolean {
+	return section !== undefined && section !== null && !(isSection(section) && Object.keys(section).length === 0)
+}
+
+function replaced(path: string, prefixes: ReadonlyMap<string, string>): string {
+	for (const [from, to] of prefixes)
+		if (path === from || path.startsWith(`${from}.`)) return to + path.slice(from.length)
+	return path
+}
