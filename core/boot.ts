@@ -1,27 +1,36 @@
 /** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
 import { join } from 'node:path'
-import { prepareHome } from '../config/first-start.ts'
+import { valueAt } from '../config/composition.ts'
+import { appliedAtStart } from '../config/core-sections.ts'
+import { withoutSecrets } from '../config/hidden.ts'
 import { configFile } from '../config/home.ts'
-import { readConfig, readText, variablesOf } from '../config/read.ts'
+import { variablesOf, warningsOf } from '../config/read.ts'
 import type { Config } from '../config/types.ts'
-import { announce, digestOf, withdrawAnnouncement } from './announcement.ts'
+import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { finishRestore } from './backup/place.ts'
 import { Gateway } from './gateway.ts'
-import { BUILT_IN, Loader } from './loader.ts'
-import { lockHome } from './lock.ts'
-import { openLog } from './log.ts'
-import type { Logger } from './log.ts'
-import { openRunPool } from './runs.ts'
-import { openRedactor } from './redactor.ts'
+import { BUILT_IN, Loader } from './host/loader.ts'
+import { lockHome } from './process/lock.ts'
+import { openLog } from './log/log.ts'
+import type { Logger } from './log/log.ts'
+import { openRunPool } from './runs/run-pool.ts'
+import { openRedactor } from './redactor/redactor.ts'
+import { guardHome } from './process/home-guard.ts'
+import { refuseShared } from './process/shared-home.ts'
 import { openLmdb } from './store/lmdb/open.ts'
-import { Watcher } from './watch.ts'
-import { takenAtStart, wishOf } from './wish.ts'
+import { Watcher } from './host/watch.ts'
+import { prepareHome, readConfig, readText } from './host/config.ts'
+import { desiredState } from './host/desired-state.ts'
 
 export interface BootOptions {
 	home: string
 	env: NodeJS.ProcessEnv
 	/** For tests: compare every answer with its route's schema. */
 	checkResponses?: boolean
+	/** Starts these plugins alone; the others are neither started nor removed. */
+	only?: readonly string[]
+	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
+	made?(gateway: Gateway): void
 }
 
 export interface Running {
@@ -33,19 +42,24 @@ export interface Running {
 }
 
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
-export async function boot({ home, env, checkResponses = false }: BootOptions): Promise<Running> {
+export async function boot({ home, env, checkResponses = false, only, made }: BootOptions): Promise<Running> {
+	const warning = refuseShared(home, env)
 	await finishRestore(home)
 	const { notes } = prepareHome(home)
+	if (warning !== null) notes.push(warning)
 	const file = configFile(home)
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
 		let latest = config
+		let isWatched = false
+		let inForce = config
 		/** Of the file as it was read last. */
 		let digest: string | null = null
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
+		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
 		const engine = stack.use(
 			await openLmdb({ path: config.store.path, minFreeBytes: config.store.min_free_mib * 1024 * 1024, log }),
@@ -58,27 +72,32 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 			redactor,
 			engine,
 			pool,
-			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins')),
+			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins'), guard.refusal),
 			log,
-			readWish(running) {
+			readDesired(running) {
 				digest = null
+				guard.check()
 				const text = readText(file)
 				digest = digestOf(text)
 				latest = readConfig({ home, env, text, mustSay: running })
-				tellOfLate(latest, config, log)
-				return wishOf(latest)
+				for (const line of warningsOf(latest)) log.warn(line)
+				warnOfLate(latest, config, log)
+				const desired = desiredState(latest)
+				return only ? { ...desired, plugins: desired.plugins.filter(({ name }) => only.includes(name)) } : desired
 			},
 			reloaded() {
 				if (stack.disposed) return
+				if (gateway.status.configError() === null) inForce = latest
 				followPlugins()
 				try {
-					say() // the port may be another one
+					publish() // the port may be another one
 				} catch (error) {
-					log.error({ err: error }, 'other programs are not told of the change')
+					log.error({ err: error }, 'run/gateway.json could not be updated')
 				}
 			},
 			checkResponses,
 		})
+		made?.(gateway)
 		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
 		await gateway.start()
 
@@ -89,26 +108,34 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 				.follow(watched())
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
-		const say = (): void => {
+		const publish = (): void => {
 			const { status } = gateway
-			announce(home, {
+			writeRuntimeFile(home, {
 				pid: process.pid,
 				url: status.url('main'),
 				legacy_url: status.url('legacy'),
-				settings: { digest, refused: status.configError(), variables: variablesOf(latest) },
+				settings: {
+					digest,
+					refused: status.configError(),
+					in_force: withoutSecrets(inForce) as Record<string, unknown>,
+					variables: variablesOf(latest),
+				},
 				trouble: Object.fromEntries(
 					status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
 				),
 			})
 		}
-		// A refused change is already logged, told as an event and shown by /readyz.
-		const reload = (): void => void gateway.reload().catch(() => {})
+		// A refused change is already logged, reported as an event and shown by /readyz.
+		function reload(): void {
+			void gateway.reload().catch(() => {})
+		}
 		const watcher = stack.use(new Watcher([file, join(home, 'plugins')], reload))
 		followPlugins()
-		stack.defer(() => withdrawAnnouncement(home))
-		say()
+		stack.defer(() => removeRuntimeFile(home))
+		publish()
 		await watcher.ready()
-		// Nobody has seen a change that was made until now.
+		isWatched = true
+		// A change made until now has not been noticed yet.
 		if (digestNow(file) !== digest) reload()
 		return { gateway, config, log, stop: () => stack.disposeAsync() }
 	} catch (error) {
@@ -117,9 +144,9 @@ export async function boot({ home, env, checkResponses = false }: BootOptions): 
 	}
 }
 
-function tellOfLate(config: Config, first: Config, log: Logger): void {
-	for (const key of takenAtStart) {
-		if (JSON.stringify(config[key]) !== JSON.stringify(first[key]))
+function warnOfLate(config: Config, first: Config, log: Logger): void {
+	for (const key of appliedAtStart) {
+		if (JSON.stringify(valueAt(config, key)) !== JSON.stringify(valueAt(first, key)))
 			log.warn(`the change of "${key}" takes effect at the next start`)
 	}
 }

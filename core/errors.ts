@@ -1,13 +1,12 @@
 /**
- * The one table of error codes, and the one error class that carries them.
+ * The general error codes, and the one error class that carries a code.
  *
  * A `Fault` is an expected failure: it has a stable code, a status for HTTP and a message that says what to change.
  * Anything else that is thrown is a bug and reaches a client only as `internal`.
  */
-import Boom from '@hapi/boom'
 
-/** Every stable code with the HTTP status that it answers with. Codes of failed runs use the status a caller would see. */
-export const statusOf = {
+/** The codes that no plugin owns, with the HTTP status of each. Codes of failed runs have the status that a caller would see. */
+export const generalCodes = {
 	invalid_request: 400,
 	invalid_arguments: 400,
 	unauthorized: 401,
@@ -50,25 +49,9 @@ export const statusOf = {
 	fetch_too_large: 502,
 	fetch_timeout: 504,
 
-	vault_denied: 403,
-	vault_locked: 503,
-	skill_invalid: 400,
 	digest_mismatch: 409,
-	skill_failed: 502,
 	permission_denied: 403,
-	sandbox_timeout: 504,
-	sandbox_memory: 502,
-	sandbox_crash: 502,
-	sandbox_busy: 503,
-	embedding_failed: 502,
-	mcp_unavailable: 503,
-	mcp_failed: 502,
-	mcp_timeout: 504,
-	subagent_limit: 409,
 	subagent_failed: 502,
-	channel_unavailable: 503,
-	pairing_invalid: 400,
-	signature_invalid: 401,
 	backup_damaged: 400,
 	backup_failed: 500,
 
@@ -79,12 +62,65 @@ export const statusOf = {
 	store_damaged: 500,
 } as const satisfies Record<string, number>
 
-export type FaultCode = keyof typeof statusOf
+/**
+ * The codes that plugins add. Each plugin's `contract.ts` adds its own, and its definition their statuses (`errors`):
+ *
+ *     declare module '../../core/errors.ts' { interface ErrorCodes extends Record<'clock_stopped', true> {} }
+ */
+// oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
+export interface ErrorCodes {}
+
+export type FaultCode = keyof typeof generalCodes | keyof ErrorCodes
+
+/** Statuses of plugins' codes, for all gateways of this process; bounded by the plugins that were ever loaded. */
+const pluginCodes = new Map<string, number>()
+
+/** Makes a plugin's codes known to this process. */
+export function declareCodes(codes: Readonly<Record<string, { status: number }>>): void {
+	for (const [code, { status }] of Object.entries(codes)) pluginCodes.set(code, status)
+}
+
+/** The HTTP status of a code; 500 for one that no loaded plugin declares. */
+export function statusOf(code: string): number {
+	return isGeneralCode(code) ? generalCodes[code] : (pluginCodes.get(code) ?? 500)
+}
+
+export function isGeneralCode(code: string): code is keyof typeof generalCodes {
+	return Object.hasOwn(generalCodes, code)
+}
+
+/** A code from outside this process: a string of this form is kept, since a worker knows no plugin's codes. */
+export function codeIn(value: unknown): FaultCode {
+	return typeof value === 'string' && CODE.test(value) ? (value as FaultCode) : 'internal'
+}
+
+/** The form of every code. */
+export const CODE = /^[a-z][a-z0-9_]{0,63}$/
 
 /** One wrong field of a request: where it stands (dotted path, `''` for the whole) and what is wrong with it. */
 export interface FieldError {
 	path: string
 	message: string
+}
+
+/** The body of an error has no further fields, so a hint travels in a header. */
+export const HINT_HEADER = 'x-hint'
+
+/** A request that would help. As the last part of the message it reads `; POST /v1/agents creates one`. */
+export interface Hint {
+	/** Method and path as in the API description: `PATCH /v1/agents/{name}`. */
+	route: string
+	/** Values of the path's parameters. */
+	params?: Readonly<Record<string, string>>
+	/** What the request does: `creates one`. */
+	does: string
+	/** Replaces method and path in the message, for readers who know the request by another name. */
+	known_as?: string
+}
+
+/** A hint as JSON in the header `x-hint` of an error. `request` stands in the message as it is here. */
+export interface WireHint extends Pick<Hint, 'route' | 'params'> {
+	request: string
 }
 
 /** An error as data. Structured clone and JSON lose an error's class and own fields; this survives both. */
@@ -95,6 +131,8 @@ export interface WireError {
 
 export interface FaultOptions {
 	errors?: FieldError[]
+	/** Is added to the message. */
+	hint?: Hint
 	/** Extra response headers, such as `retry-after`. */
 	headers?: Record<string, string>
 	cause?: unknown
@@ -106,19 +144,31 @@ export class Fault extends Error {
 	readonly headers: Record<string, string>
 
 	constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
-		super(message, options.cause === undefined ? undefined : { cause: options.cause })
+		const hint = options.hint && wireHint(options.hint)
+		const whole = hint ? `${message}; ${hint.request} ${options.hint?.does}` : message
+		super(whole, options.cause === undefined ? undefined : { cause: options.cause })
 		this.name = 'Fault'
 		this.code = code
 		this.errors = options.errors
-		this.headers = options.headers ?? {}
+		this.headers = { ...options.headers, ...(hint && { [HINT_HEADER]: inAscii(JSON.stringify(hint)) }) }
 	}
 
 	get status(): number {
-		return statusOf[this.code]
+		return statusOf(this.code)
 	}
 }
 
-/** True for a fault with one of the given codes (any fault where none is given). */
+function wireHint({ route, params, known_as }: Hint): WireHint {
+	const request = known_as ?? route.replaceAll(/\{(\w+)\}/g, (whole, name: string) => params?.[name] ?? whole)
+	return { route, ...(params && { params }), request }
+}
+
+/** A header holds ASCII only. */
+function inAscii(json: string): string {
+	return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** True for a fault with one of the given codes (any fault if no code is given). */
 export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 	return error instanceof Fault && (among.length === 0 || among.includes(error.code))
 }
@@ -129,7 +179,7 @@ export function toWire(error: unknown): WireError {
 }
 
 export function fromWire(error: WireError): Fault {
-	return new Fault(error.code in statusOf ? error.code : 'internal', error.message)
+	return new Fault(codeIn(error.code), error.message)
 }
 
 export function messageOf(error: unknown): string {
@@ -139,23 +189,4 @@ export function messageOf(error: unknown): string {
 	} catch {
 		return 'something that has no text was thrown' // such as Object.create(null)
 	}
-}
-
-/** The Boom that hapi answers with: Boom's three fields, plus `code`, plus `errors` where fields were wrong. */
-export function toBoom(fault: Fault): Boom.Boom {
-	const boom = new Boom.Boom(fault.message, { statusCode: fault.status })
-	Object.assign(boom.output.headers, fault.headers)
-	return describe(boom, fault.code, fault.errors)
-}
-
-/** Status 500, and yet written for whoever asked: it says what to look after. */
-const told: ReadonlySet<FaultCode> = new Set(['backup_failed'])
-
-/** Adds `code` (and `errors`) to a Boom's body. For status 500 most messages stay hidden: they may hold internals. */
-export function describe(boom: Boom.Boom, code: FaultCode, errors?: FieldError[]): Boom.Boom {
-	const payload = boom.output.payload as Boom.Payload & { code?: string; errors?: FieldError[] }
-	payload.code = code
-	if (errors) payload.errors = errors
-	if (told.has(code) || (boom.output.statusCode !== 500 && code !== 'internal')) payload.message = boom.message
-	return boom
 }

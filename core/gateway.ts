@@ -2,43 +2,30 @@
  * Owns the few long-lived things (store, events, run pool, sockets) and the generations of plugins. `reload` applies the
  * configuration and the plugins' files as they are now, or changes nothing and says why.
  */
-import { within } from './deadline.ts'
-import { define, planItem, withoutOrphans } from './definition.ts'
-import type { Locate } from './definition.ts'
+import { within } from './util/deadline.ts'
+import { planItem, withoutOrphans } from './host/definition.ts'
+import { definitionsOf } from './host/definitions.ts'
+import type { DesiredState } from './host/desired-state.ts'
 import { isFault, messageOf } from './errors.ts'
-import { openEventBus } from './events.ts'
-import type { EventBus } from './events.ts'
-import { Front } from './front.ts'
-import type { ListenAt } from './front.ts'
-import { Generations } from './generations.ts'
-import type { Definition, Host } from './instance.ts'
-import type { Loader } from './loader.ts'
-import type { Logger } from './log.ts'
-import type { Redactor } from './redactor.ts'
-import { isIdle, plan } from './plan.ts'
-import type { Plan } from './plan.ts'
+import { openEventBus } from './events/event-bus.ts'
+import type { EventBus } from './events/event-bus.ts'
+import { Listeners } from './http/listeners.ts'
+import type { ListenAt, NewSockets } from './http/listeners.ts'
+import { Generations } from './host/generations.ts'
+import type { Definition, Host } from './host/instance.ts'
+import type { Loader } from './host/loader.ts'
+import type { Logger } from './log/log.ts'
+import type { Redactor } from './redactor/redactor.ts'
+import { isIdle, plan } from './host/plan.ts'
+import type { Plan } from './host/plan.ts'
 import type { Address } from './plugin.ts'
-import type { RunPool } from './runs.ts'
+import type { RunPool } from './runs/run-pool.ts'
 import type { GatewayState, GatewayStatus } from './status.ts'
 import type { Engine } from './store/ports.ts'
+import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
-
-/** One plugin that the operator wants. */
-export interface WantedPlugin {
-	name: string
-	builtIn: boolean
-	/** Folder of a third party's plugin, where it is not the home's plugins/<name>. */
-	path?: string
-	settings: Record<string, unknown>
-}
-
-/** What the operator wants, read from the configuration. */
-export interface Wish {
-	plugins: WantedPlugin[]
-	listen: Record<Address, ListenAt>
-	workers: { threads: number; runs_per_thread: number }
-	locate: Locate
-}
+import { openUncaught } from './host/uncaught.ts'
+import type { Uncaught } from './host/uncaught.ts'
 
 export interface GatewayOptions {
 	version: string
@@ -50,8 +37,8 @@ export interface GatewayOptions {
 	pool: RunPool
 	loader: Loader
 	log: Logger
-	/** Reads the configuration; throws `config_invalid`. `running`: in place of one that is in force. */
-	readWish: (running: boolean) => Wish
+	/** Reads the configuration; throws `config_invalid`. `running`: it replaces one that is in force. */
+	readDesired: (running: boolean) => DesiredState
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -69,11 +56,12 @@ export class Gateway {
 	readonly #options: GatewayOptions
 	readonly #log: Logger
 	readonly #bus: EventBus & Disposable
-	readonly #front: Front
+	readonly #listeners: Listeners
 	readonly #generations: Generations
 	readonly #host: Host
+	readonly #uncaught: Uncaught
 	#state: GatewayState = 'starting'
-	/** The wish in force, but for its plugins. */
+	/** The desired state in force, except for its plugins. */
 	#rest = ''
 	#configError: string | null = null
 	#reloading: Promise<ReloadResult> | null = null
@@ -85,17 +73,23 @@ export class Gateway {
 		const { engine, pool, log, redactor } = options
 		this.#options = options
 		this.#log = log
-		this.#front = new Front(log)
-		this.#bus = openEventBus(engine.log, log, redactor)
+		this.#listeners = new Listeners(log)
+		const records = expectingAgents(engine)
+		this.#bus = openEventBus(records.log, log, redactor)
 		this.events = this.#bus
 		this.#generations = new Generations({
 			log,
 			redactor,
 			checkResponses: options.checkResponses,
-			becameCurrent: (generation) => (this.#front.current = generation),
-			failed: (plugin, message) => this.#pluginFailed(plugin, message),
+			becameCurrent: (generation) => (this.#listeners.current = generation),
+			failed: (plugin, message, cause) => this.#pluginFailed(plugin, message, cause),
 		})
 		const generations = this.#generations
+		this.#uncaught = openUncaught({
+			log,
+			failing: (plugin, message) => generations.failing(plugin, message),
+			tell: (event_type, payload) => void this.#say(event_type, payload),
+		})
 		this.status = {
 			version: options.version,
 			home: options.home,
@@ -106,12 +100,13 @@ export class Gateway {
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
-			openRequests: () => this.#front.open,
-			url: (address) => this.#front.url(address),
+			openRequests: () => this.#listeners.openRequests,
+			uncaughtErrors: () => this.#uncaught.count,
+			url: (address) => this.#listeners.url(address),
 		}
 		this.#host = {
 			log,
-			store: redactingStore(engine.store, redactor),
+			store: redactingStore(records.store, redactor),
 			queue: redactingQueue(engine.queue, redactor),
 			snapshots: engine.snapshots,
 			events: this.#bus,
@@ -122,18 +117,27 @@ export class Gateway {
 			gateway: this.status,
 			lookup: (name, asker) => generations.lookup(name, asker),
 			extensions: (point) => generations.current?.extensions(point) ?? [],
+			uncaught: (error, plugin) => this.#uncaught.report(error, plugin),
 		}
 		this.#bus.subscribe({}, ({ event }) => generations.current?.handle(event))
 	}
 
-	/** The first generation, then the sockets. Throws where a built-in plugin does not start. */
+	/**
+	 * Handles an error that was thrown in this process and that nothing caught. It is reported as its plugin's, or as the
+	 * gateway's own: in the log, by an event, in the status; at most once a minute each. Never throws.
+	 */
+	uncaught(error: unknown): void {
+		this.#uncaught.report(error)
+	}
+
+	/** The first generation, then the sockets. Throws if a built-in plugin does not start. */
 	async start(): Promise<void> {
-		await this.#apply(this.#options.readWish(false), true)
+		await this.#apply(this.#options.readDesired(false), true)
 		this.#state = 'ready'
 		void this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
 	}
 
-	/** One at a time; calls meanwhile share the next one. Throws where the change is refused. */
+	/** One at a time; concurrent calls share the next one. Throws if the change is refused. */
 	reload(): Promise<ReloadResult> {
 		if (!this.#reloading) {
 			this.#reloading = this.#reloadOnce().finally(() => {
@@ -150,15 +154,15 @@ export class Gateway {
 		return this.#next
 	}
 
-	/** Drains for at most `graceMs`; runs that are then still under way go on after the next start. */
+	/** Drains for at most `graceMs`; runs still in progress continue after the next start. */
 	async stop(graceMs: number): Promise<void> {
 		if (this.#state === 'draining') return
 		this.#state = 'draining'
-		// Its failure was told to whoever asked for it.
+		// Its failure was reported to its caller.
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
 		await this.#say('gateway.stopping', {})
 		await this.#options.pool.idle(graceMs)
-		const closed = this.#front.close(graceMs)
+		const closed = this.#listeners.close(graceMs)
 		await this.#generations.stop()
 		await closed
 		await this.#options.pool[Symbol.asyncDispose]()
@@ -169,7 +173,7 @@ export class Gateway {
 		const generations = this.#generations
 		if (this.#state === 'draining') return { changed: false, generation: generations.number }
 		try {
-			const changed = await this.#apply(this.#options.readWish(true), false)
+			const changed = await this.#apply(this.#options.readDesired(true), false)
 			const isMended = this.#configError !== null
 			this.#configError = null
 			if (changed || isMended) {
@@ -192,53 +196,79 @@ export class Gateway {
 		}
 	}
 
-	/** False where nothing had to change. */
-	async #apply(wish: Wish, booting: boolean): Promise<boolean> {
-		const definitions = await this.#define(wish, booting)
+	/** False if nothing had to change. */
+	async #apply(desired: DesiredState, booting: boolean): Promise<boolean> {
+		const definitions = await this.#define(desired, booting)
 		const todo = plan(
 			this.#generations.instances().map((one) => planItem(one.definition)),
 			definitions.map(planItem),
 		)
-		const rest = JSON.stringify([wish.listen, wish.workers])
+		const rest = JSON.stringify([desired.listen, desired.workers, desired.log_level])
 		const pluginsChange = booting || !isIdle(todo)
 		if (!pluginsChange && rest === this.#rest) return false
 
-		if (pluginsChange) await this.#generations.apply(todo, definitions, this.#host, booting)
-		await this.#front.listen('main', wish.listen.main)
-		await this.#front.listen('legacy', this.#generations.current?.servers.legacy ? wish.listen.legacy : null)
-		this.#options.pool.resize(wish.workers)
+		const hasLegacy = (): boolean => Boolean(this.#generations.current?.servers.legacy)
+		const wantsLegacy = hasLegacy() || definitions.some(({ plugin }) => plugin.legacy)
+		// Before anything else changes: if an address is not available, nothing has changed yet.
+		const sockets = await this.#listen(
+			{ main: desired.listen.main, ...(wantsLegacy && { legacy: desired.listen.legacy }) },
+			desired,
+		)
+		try {
+			if (pluginsChange) await this.#generations.apply(todo, definitions, this.#host)
+			sockets.take()
+		} catch (error) {
+			sockets.drop()
+			const cause = error instanceof Error ? error.cause : undefined
+			// A built-in plugin may find out only at its start that a setting cannot be used.
+			throw isFault(cause, 'config_invalid') && cause.errors ? desired.refuse(cause.errors) : error
+		}
+		if (!hasLegacy()) this.#listeners.leave('legacy')
+		else if (!wantsLegacy) (await this.#listen({ legacy: desired.listen.legacy }, desired)).take()
+		this.#options.pool.resize(desired.workers)
+		this.#log.level = desired.log_level
 		this.#rest = rest
 		this.#tell(todo, booting)
 		return true
 	}
 
-	/** The definition of each wanted plugin that has usable code. Throws `config_invalid` for wrong settings. */
-	async #define(wish: Wish, booting: boolean): Promise<Definition[]> {
+	/**
+	 * The definition of each wanted plugin that can be started. A mistake in gateway.yaml refuses a change as a whole. At
+	 * the start that would leave no gateway at all, so one that concerns a third party's plugin leaves out that plugin. Its
+	 * broken code affects only itself at any time: what runs of it keeps running, and the others' changes apply.
+	 */
+	async #define(desired: DesiredState, booting: boolean): Promise<Definition[]> {
 		const { failures } = this.#generations
-		const wanted = new Set(wish.plugins.map((one) => one.name))
-		for (const name of failures.keys()) if (!wanted.has(name)) failures.delete(name)
-		const definitions: Definition[] = []
-		for (const { name, builtIn, path, settings } of wish.plugins) {
-			const failed = (error: unknown): void => {
-				const message = messageOf(error)
-				if (failures.get(name) !== message) this.#pluginFailed(name, message, error)
-				failures.set(name, message)
-			}
-			try {
-				const loaded = await this.#options.loader.load(name, builtIn, path)
-				definitions.push(define(settings, loaded, wish.locate))
-				if (failures.delete(name)) this.#log.info({ plugin: name }, 'the plugin is in order again')
-			} catch (error) {
-				// Broken code of a third party is that plugin's own trouble: what runs of it runs on, and the others' changes apply.
-				// Wrong settings are the operator's, and refuse the whole change; at the start that would leave nobody anything.
-				if (builtIn) throw error
-				failed(error)
-				if (!booting && !isFault(error, 'plugin_invalid')) throw error
-				const running = this.#generations.current?.instances.get(name)
-				if (running) definitions.push(running.definition)
-			}
+		for (const { name } of desired.plugins) this.#generations.expect(name)
+		const { definitions, problems, broken } = await definitionsOf(desired.plugins, this.#options.loader)
+		const builtIn = new Set(desired.plugins.flatMap((one) => (one.builtIn ? one.name : [])))
+		const current = new Map<string, string>()
+		for (const [plugin, own] of Map.groupBy(problems, (one) => one.plugin))
+			if (!builtIn.has(plugin)) current.set(plugin, desired.refuse(own).message)
+		for (const [plugin, error] of broken) current.set(plugin, messageOf(error))
+		for (const [name, message] of current) this.#generations.fail(name, message, broken.get(name))
+		if (problems.some(({ plugin }) => !booting || builtIn.has(plugin))) throw desired.refuse(problems)
+
+		const running = this.#generations.current?.instances
+		const usable = [...definitions, ...[...broken.keys()].flatMap((name) => running?.get(name)?.definition ?? [])]
+		const { fitting, orphans } = withoutOrphans(usable)
+		for (const [name, message] of orphans) this.#generations.fail(name, message)
+		for (const name of failures.keys()) {
+			// Plugins that are started again report their own result.
+			const isNew = fitting.some((one) => one.plugin.name === name && !isSame(one, running?.get(name)?.definition))
+			if (current.has(name) || orphans.has(name) || isNew) continue
+			if (failures.delete(name) && fitting.some((one) => one.plugin.name === name))
+				this.#log.info({ plugin: name }, 'the plugin has recovered')
 		}
-		return booting ? withoutOrphans(definitions, failures) : definitions
+		return fitting
+	}
+
+	async #listen(at: Partial<Record<Address, ListenAt>>, desired: DesiredState): Promise<NewSockets> {
+		try {
+			return await this.#listeners.open(at)
+		} catch (error) {
+			throw isFault(error, 'unavailable') && error.errors ? desired.refuse(error.errors, 'unavailable') : error
+		}
 	}
 
 	#pluginFailed(plugin: string, message: string, cause?: unknown): void {
@@ -260,7 +290,7 @@ export class Gateway {
 		tell('plugin.reloaded', todo.replace)
 	}
 
-	/** For events that must not fail what they tell of, also where a full disk takes none: the log tells of the first one only. */
+	/** For events that must not fail what they report, even on a full disk: only the first failure is logged. */
 	async #say(event_type: string, payload: Record<string, unknown>): Promise<void> {
 		try {
 			await this.#emit(event_type, payload)
@@ -274,4 +304,8 @@ export class Gateway {
 	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
 		return this.#bus.emit({ event_type, payload })
 	}
+}
+
+function isSame(a: Definition, b: Definition | undefined): boolean {
+	return a.fingerprint === b?.fingerprint
 }

@@ -3,7 +3,8 @@
  * is missing or out of date, and hands over to the pinned Node that came with it (node_modules/.bin/node).
  */
 import { join } from 'node:path'
-import { gateway, install, pinnedNode, root, run } from './handover.mjs'
+import { gateway, pinnedNode, root, run } from './process/handover.mjs'
+import { install } from './process/install.mjs'
 
 const [task = 'start', ...rest] = process.argv.slice(2)
 

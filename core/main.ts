@@ -1,24 +1,25 @@
-/** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 greeting. */
+/** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 startup banner. */
 import { enableCompileCache } from 'node:module'
-import type { Logger } from './log.ts'
+import type { Gateway } from './gateway.ts'
 
 enableCompileCache()
-// A terminal or pipe that is gone is no reason to end.
+// A closed terminal or pipe is no reason to exit.
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
-// What a plugin throws in a timer of its own must not take the others down; it is logged loudly instead.
-const own: { log?: Logger } = {}
-const report = (error: unknown): void => {
-	if (own.log) return own.log.fatal({ err: error }, 'an error was thrown and nobody caught it')
+// An error that a plugin throws in a timer must not end the other plugins: the gateway reports it.
+const own: { gateway?: Gateway } = {}
+const write = (error: unknown): void => {
 	process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
 	process.exitCode = 1
 }
+const report = (error: unknown): void => (own.gateway ? own.gateway.uncaught(error) : write(error))
 process.on('uncaughtException', report)
 process.on('unhandledRejection', report)
 const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
-const { greeting } = await import('./greeting.ts')
+const { startupBanner } = await import('./process/startup-banner.ts')
+const { bannerLines } = await import('./host/desired-state.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
@@ -26,22 +27,21 @@ const EX_UNAVAILABLE = 69
 const SAME_SIGNAL_MS = 1_000
 
 const home = homeFolder(process.env)
-const running = await boot({ home, env: process.env }).catch((error: unknown) => {
-	if (!isFault(error)) report(error)
+const running = await boot({ home, env: process.env, made: (one) => (own.gateway = one) }).catch((error: unknown) => {
+	if (!isFault(error)) write(error)
 	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
 	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
 
 const { gateway } = running
-own.log = running.log
 let stopping = 0
 const end = (signal: string): void => {
-	// A terminal's Ctrl-C comes twice, from it and by whoever started us; a person's second one comes later.
+	// A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later.
 	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
 	if (stopping > 0) process.exit(1)
 	stopping = performance.now()
 	running.log.info(
-		`${signal}: stopping; runs under way have ${running.config.server.shutdown_grace_s} s, what is left goes on after the next start. Once more: now`,
+		`${signal}: stopping; running runs have ${running.config.server.shutdown_grace_s} s, the rest continue after the next start. Send it again to stop now`,
 	)
 	running.stop().then(
 		() => process.exit(0),
@@ -59,13 +59,13 @@ process.on('SIGHUP', () => (process.stdin.isTTY ? end('SIGHUP') : void gateway.r
 process.on('disconnect', () => end('the launcher is gone'))
 process.channel?.unref()
 
-// Behind the signals: whoever reads it may end the gateway at once.
+// Behind the signals: its reader may end the gateway at once.
 process.stdout.write(
-	greeting({
+	startupBanner({
 		url: gateway.status.url('main'),
 		legacy_url: gateway.status.url('legacy'),
 		home,
-		config: running.config,
+		about: (svc) => bannerLines(running.config, svc),
 		env: process.env,
 		cwd: process.cwd(),
 	}),

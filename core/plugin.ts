@@ -15,16 +15,16 @@
  * - instance    a started plugin with its settings; a changed setting or file makes a new instance
  * - generation  the immutable set of instances that serves at a time, with their routes, tools and handlers
  * - scope       what one instance acquired; given back in reverse order when it stops
- * - service     what `start` answers: what other plugins reach by `ctx.use(name)`
+ * - service     what `start` returns: what other plugins reach by `ctx.use(name)`, and its own routes by their third argument
  * - extension   what a plugin adds to another one's feature, such as a kind of channel
  * - tool        what an agent's model may call; a primitive is a tool of the gateway's own
  * - run         one prompt on its way to an answer
  * - event       something that happened, on the SSE stream and in the audit log
  *
  * The life of an instance
- * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload
+ * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload (`svc config validate` runs this too)
  * 2. `start(ctx)` acquires what it needs; what it acquires it registers in the same breath with `ctx.own` or `ctx.defer`
- * 3. `http(server, ctx)` adds its routes to the generation being built (again for every later generation)
+ * 3. `http(server, ctx, service)` adds its routes to the generation being built (again for every later generation)
  * 4. its generation becomes current; only now do its routes, tools and handlers act, so old and new may overlap
  * 5. `ctx.signal` aborts
  * 6. what it acquired is released, last first, each within a deadline; also when `start` threw half way
@@ -33,14 +33,20 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
 import type Joi from 'joi'
-import type { EventBus } from './events.ts'
-import type { Redactor } from './redactor.ts'
-import type { GatewayStatus } from './status.ts'
-import type { Logger } from './log.ts'
-import type { NewEvent, ToolSpec } from './protocol.ts'
-import type { RunPool } from './runs.ts'
+import type { EventBus } from './events/event-bus.ts'
+import type { Fault, FaultCode, FaultOptions } from './errors.ts'
+import type { Redactor } from './redactor/redactor.ts'
+import type { Logger } from './log/log.ts'
+import type { Address } from './http/address.ts'
+import type { NewEvent } from './protocol.ts'
+import type { RunPool } from './runs/run-pool.ts'
+import type { AgentRef, ToolDefinition } from './runs/tool.ts'
 import type { EventEnvelope, RunQueue, Snapshots, Store } from './store/ports.ts'
-import type { Toolbox } from './toolbox.ts'
+import type { Toolbox } from './runs/toolbox.ts'
+import type { GatewayStatus } from './status.ts'
+
+export type { Address } from './http/address.ts'
+export type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from './runs/tool.ts'
 
 /**
  * What plugins offer each other, by plugin name. Each plugin's `contract.ts` adds itself:
@@ -59,7 +65,7 @@ export interface Services {}
 // oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
 export interface Extensions {}
 
-export interface Plugin<Config = unknown> {
+export interface Plugin<Config = unknown, Service = unknown> {
 	/** The key under `plugins:` in gateway.yaml; letters, digits and `-`. */
 	name: string
 	/** Shown by GET /v1/plugins. */
@@ -68,16 +74,69 @@ export interface Plugin<Config = unknown> {
 	needs?: readonly string[]
 	/** The old instance must have stopped before the new one starts: one bot token, one poller, one port. */
 	exclusive?: boolean
+	/**
+	 * The scopes that it adds, each with what it grants: `{ 'clock:write': 'Set clocks' }`. A token can be created with them while
+	 * the plugin runs. A third-party plugin's begin with its name and a colon.
+	 */
+	scopes?: Readonly<Record<string, string>>
+	/**
+	 * The error codes that it adds: `{ clock_stopped: { status: 409, description: 'The clock was stopped.' } }`. In TypeScript,
+	 * `interface ErrorCodes { clock_stopped: true }` in a `declare module '…/core/errors.ts'` makes them known to `Fault`. A
+	 * third-party plugin's begin with its name and an underscore (`-` in the name is written `_`).
+	 */
+	errors?: Readonly<Record<string, ErrorCode>>
+	/**
+	 * The event types that it emits, described, so that the reference of the API has them; usually the default export of its
+	 * `events.ts`. For a third-party plugin's own types see `Context.emit`.
+	 */
+	events?: Readonly<Record<string, EventType>>
 	/** Checks the settings. joi is handed in, so that a plugin's file needs no package of its own. Absent: no settings are taken. */
 	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
-	/** Acquires. What it answers is the service that `ctx.use(name)` gives to others. */
-	start?(ctx: Context<Config>): unknown
-	/** On every server of a generation that there is, before anybody's routes: what all of them must pass. */
-	guard?(server: Server, ctx: Context<Config>): void
-	/** An ordinary hapi plugin body in its own realm, run once for each generation: routes only, nothing acquired. */
-	http?(server: Server, ctx: Context<Config>): void | Promise<void>
-	/** The same on the legacy address, which listens only while some plugin has this. */
-	legacy?(server: Server, ctx: Context<Config>): void | Promise<void>
+	/** Acquires. Returns the service that `ctx.use(name)` gives to others, and that the next three get. */
+	start?(ctx: Context<Config>): Service | Promise<Service>
+	/** Called for each server of a generation, the main one first, before any routes: adds what all requests must pass. */
+	guard?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void
+	/**
+	 * An ordinary hapi plugin body in its own realm, run once for each generation: routes only, nothing acquired.
+	 * `service` is late bound: a request that outlives its instance reaches the service of the instance that replaced it (and
+	 * `unavailable` where the plugin was switched off). So call its methods within handlers, and do not destructure it outside.
+	 */
+	http?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void | Promise<void>
+	/**
+	 * The same on the legacy address, which listens only while some plugin has this. Its server has the gateway's own rules
+	 * for callers, as the main one. Errors have whatever shape the plugins there give them in `onPreResponse`.
+	 */
+	legacy?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void | Promise<void>
+}
+
+/** What a code of a `Fault` means. */
+export interface ErrorCode {
+	/** Its HTTP status: 400 to 599. */
+	status: number
+	/** One sentence, for the reference of the API. */
+	description: string
+}
+
+/** What an event of a type says. */
+export interface EventType {
+	/** One sentence. */
+	description: string
+	/** Each field in one sentence, by its name; `name?` is a field that may be absent. */
+	payload: Readonly<Record<string, string>>
+}
+
+/** The generation that is being built, for what depends on all its plugins. */
+export interface GenerationView {
+	/** `legacy` is null if no plugin uses that address. Routes are complete when hapi calls `onPreStart`. */
+	readonly servers: Readonly<{ main: Server; legacy: Server | null }>
+	/** Every scope that its plugins add, with what it grants. */
+	readonly scopes: ReadonlyMap<string, string>
+	/** Every error code that its plugins add; the general ones are in core/errors.ts. */
+	readonly errors: ReadonlyMap<string, ErrorCode>
+	/** Every event type that its plugins emit. */
+	readonly events: ReadonlyMap<string, EventType>
+	/** Whether this plugin came with the gateway. */
+	isBuiltIn(plugin: string): boolean
 }
 
 /** What a plugin is given. All of it stays valid until the instance is released. */
@@ -85,12 +144,14 @@ export interface Context<Config = unknown> {
 	readonly name: string
 	/** Checked settings, with defaults filled in; frozen. */
 	readonly config: Config
+	/** For the schemas of routes and tools. */
+	readonly joi: Joi.Root
 	readonly log: Logger
 	/** The environment that the gateway was started with. */
 	readonly env: Readonly<NodeJS.ProcessEnv>
 	/**
-	 * Takes secrets out of what is told, stored or logged. Events, records, jobs, answers and logs pass it by themselves; what
-	 * leaves by another way, such as a channel's message or a file, is passed by it first.
+	 * Replaces secrets in what is said, stored or logged. Events, records, jobs and logs are redacted automatically; other text
+	 * that leaves the gateway, such as the error of a server in an answer, must be redacted first.
 	 */
 	readonly redactor: Redactor
 	/** Aborts when the instance is about to be released. */
@@ -99,10 +160,12 @@ export interface Context<Config = unknown> {
 	readonly serving: Promise<void>
 	/**
 	 * Called each time that a generation with this instance becomes current, the first time included: what the others
-	 * contribute may be other things by now. Must not take long; what it throws is logged.
+	 * contribute may have changed. Must not take long; what it throws is logged.
 	 */
 	onGeneration(handle: () => unknown): void
+	/** In the scope of an agent (`agent:<uid>`) new records throw `not_found` once the agent was deleted. */
 	readonly store: Store
+	/** All events, live pieces too. `emit` is as below; `openRun` is for built-in plugins only. */
 	readonly events: EventBus
 	readonly queue: RunQueue
 	/** Copies of the whole store, as files. They hold what every agent keeps. */
@@ -114,16 +177,32 @@ export interface Context<Config = unknown> {
 	readonly gateway: GatewayStatus
 	/**
 	 * Another plugin's service. Late bound: ask when you need it and do not keep it, since that plugin may be replaced.
-	 * Throws `unavailable` where no such plugin runs.
+	 * Throws `unavailable` if no such plugin runs.
 	 */
 	use<K extends keyof Services>(name: K): Services[K]
-	/** The same, or undefined where no such plugin runs. */
+	/** The same, or undefined if no such plugin runs. */
 	find<K extends keyof Services>(name: K): Services[K] | undefined
+	/**
+	 * Makes an expected failure: `throw ctx.fault('not_found', 'there is no clock of this name')`. A route responds with the
+	 * code's status, a tool tells the message to the model, so the message says what to change. The code is one of
+	 * core/errors.ts or of the plugin's own `errors`.
+	 */
+	fault(code: FaultCode | (string & {}), message: string, options?: FaultOptions): Fault
+	/** Whether this is an expected failure with one of the codes (with any, where none is given). */
+	isFault(error: unknown, ...codes: (FaultCode | (string & {}))[]): error is Fault
+	/**
+	 * Calls `work` again and again, each time `ms` after its last call ended, until the instance stops: its release waits for a running call
+	 * to end. Errors are reported as this plugin's, and the next call comes all the same. Returns what ends it early.
+	 * `ms` is 1 to 2,147,483,647 (24 days), and one plugin has at most 1,000 timers: more throw `plugin_invalid`.
+	 */
+	every(ms: number, work: () => unknown): () => void
+	/** Calls `work` once, `ms` from now, unless the instance stops before. Otherwise as `every`. */
+	after(ms: number, work: () => unknown): () => void
 	/** Registers what must be undone when this instance stops. `label` names it where it hangs. */
 	defer(release: () => unknown, label: string): void
-	/** Registers a disposable thing and answers with it. */
+	/** Registers a disposable object and returns it. */
 	own<T extends AsyncDisposable | Disposable>(thing: T, label: string): T
-	/** Records of this plugin's own, apart from everybody else's. */
+	/** This plugin's own records, separate from those of others. */
 	collection<T>(name: string): Collection<T>
 	/** Adds a tool of the gateway's own. Its calls show as `primitive.called` and `primitive.result` or `primitive.failed`. */
 	primitive(definition: ToolDefinition): void
@@ -133,13 +212,17 @@ export interface Context<Config = unknown> {
 	extend<K extends keyof Extensions>(point: K, extension: Extensions[K]): void
 	/** What the plugins of the current generation add at an extension point. Late bound: ask again after `onGeneration`. */
 	extensions<K extends keyof Extensions>(point: K): readonly Extension<K>[]
-	/** Hears persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. What it throws is logged. */
+	/** Receives persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. What it throws is logged. */
 	on(type: string, handle: (event: EventEnvelope) => unknown): void
-	/** Hears WebSocket upgrades whose path starts with `prefix`, on the address it names. Must answer or destroy the socket. */
+	/** Receives WebSocket upgrades whose path starts with `prefix`, on the address it names. Must answer or destroy the socket. */
 	upgrade(address: Address, prefix: string, handle: UpgradeHandler): void
-	/** An event of the gateway itself, or of an agent outside a run. Settles once it is durable. */
+	/**
+	 * An event of this plugin, or of an agent outside a run. Begin its type with the plugin's name (`clock.ticked`): the first
+	 * words that the gateway's own types have (docs/events.md), and the names of built-in plugins, are reserved, and throw `plugin_invalid` where the plugin is
+	 * not built in. Settles once it is durable.
+	 */
 	emit(event: NewEvent, agent?: string): Promise<void>
-	/** Says what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
+	/** Reports what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
 	trouble(message: string | null): void
 }
 
@@ -147,97 +230,27 @@ export interface Extension<K extends keyof Extensions> {
 	/** Who adds it. */
 	plugin: string
 	value: Extensions[K]
+	/** Wrap calls into `value` in this: an error that they leave uncaught is then reported as that plugin's. */
+	run<T>(work: () => T): T
 }
 
-export type Address = 'main' | 'legacy'
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 /** A small key-value table of one plugin. For records that must change together with others, use `ctx.store.commit`. */
 export interface Collection<T> {
 	get(id: string): Promise<T | undefined>
 	put(id: string, value: T): Promise<void>
-	/** Throws `conflict` where it exists. */
+	/** Throws `conflict` if it exists. */
 	create(id: string, value: T): Promise<void>
-	/** Reads, changes and writes, again where somebody else was faster. `change` may answer undefined for: leave it. */
+	/** Reads, changes and writes, and retries after a conflict: `change` may be called several times. Undefined: nothing is written. */
 	update(id: string, change: (value: T | undefined) => T | undefined): Promise<T | undefined>
 	delete(id: string): Promise<void>
 	list(): AsyncIterable<[id: string, value: T]>
 }
 
-/** Which agent is meant. Records belong to the uid, so that an agent made anew under an old name finds nothing of the old one. */
-export interface AgentRef {
-	name: string
-	uid: string
-}
-
-export interface ToolDefinition {
-	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
-	name: string
-	/** For the model: what it does, and when to use it. */
-	description: string
-	/** A joi object (checked before `run`; unknown keys refused), or a JSON Schema that the tool itself checks. Absent: no arguments. */
-	parameters?: Joi.ObjectSchema | Record<string, unknown>
-	aliases?: ToolSpec['aliases']
-	/**
-	 * May a call that was in flight when the gateway died simply be made again? `run` then gets the same `call.key`.
-	 * Where not, the model is told that the call was interrupted and its outcome is unknown. Default true for primitives
-	 * (they must honour the key), false for tools of `ctx.tools`.
-	 */
-	repeatable?: boolean
-	/** Event types for begin, end and failure of a call, and what to add to their payload. Default: the three of primitives. */
-	events?: { called: string; result: string; failed: string; payload?: Record<string, unknown> }
-	/** Answers with plain data, or with `call.pause(…)`. Throw a Fault to tell the model what to change. */
-	run(args: Record<string, unknown>, call: ToolCall): unknown
-}
-
-export interface ToolCall {
-	run_id: string
-	agent: AgentRef
-	conversation: string
-	/** Unique for this call of this run, and the same again when the call is repeated: use it as the idempotency key. */
-	key: string
-	/** Aborts when the run is stopped. */
-	signal: AbortSignal
-	/** An event of this run, in order with the others. */
-	emit(event: NewEvent): void
-	/** Makes the run wait for somebody's answer, which becomes the result of this call. The run holds no thread meanwhile. */
-	pause(question: QuestionText): Pause
-	/**
-	 * Asks in the middle of a call that cannot be left, such as one that an MCP server has under way: the run shows as
-	 * paused and the answer comes back here. Throws `stopped` where the run ends first, `question_expired` after
-	 * `runs.question_ttl_days`. A restart of the gateway takes the question back with the call. Questions of one call are
-	 * asked one after another; 16 may wait (`queue_full`). At most 4,000 characters are shown, and 64 options taken.
-	 */
-	ask(question: QuestionText): Promise<string>
-	/**
-	 * Makes the run wait for the end of another run of the same agent, without a thread. How that run ended becomes the
-	 * result of this call, exactly once, also after a restart: its answer, or its error.
-	 */
-	waitFor(run_id: string): Pause
-	/**
-	 * Lets the result show a secret that the redactor knows to the model, this once, such as one that the call has just made
-	 * and gives out. Everything else that is told or kept of the call goes without it.
-	 */
-	reveal(secret_id: string): void
-}
-
-export interface QuestionText {
-	question: string
-	options?: string[]
-}
-
-/** What a paused run waits for: a person's answer, or the end of another run of the same agent. */
-export type Wait = QuestionText | { run_id: string }
-
-/** The mark of a call that waits; made by `call.pause` only. */
-export class Pause {
-	readonly wait: Wait
-	constructor(wait: Wait) {
-		this.wait = wait
-	}
-}
-
-/** Types a definition; at run time it answers what it got. */
-export function definePlugin<Config = unknown>(plugin: Plugin<Config>): Plugin<Config> {
+/** Types a definition; at run time it returns what it got. */
+export function definePlugin<Config = unknown, Service = unknown>(
+	plugin: Plugin<Config, Service>,
+): Plugin<Config, Service> {
 	return plugin
 }

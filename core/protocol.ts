@@ -9,19 +9,19 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { WireError } from './errors.ts'
 
-/** Something that happened in a run, not yet stamped: main alone gives id, time and sequence. */
+/** Something that happened in a run, not yet in an envelope: only main adds id, time and sequence. */
 export interface NewEvent {
 	event_type: string
 	payload: Record<string, unknown>
 }
 
-/** A message of a conversation. Every call of a tool is followed by its result before anybody else speaks. */
+/** A message of a conversation. Every call of a tool is followed by its result before any other message. */
 export type ChatMessage =
 	| { role: 'user'; content: string }
 	| { role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] }
 	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
 
-/** A tool as a model is told of it. */
+/** A tool as it is described to a model. */
 export interface ToolSpec {
 	/** Canonical name, such as `memory.stm_read`. Providers that allow no dots show it by `wireName`. */
 	name: string
@@ -82,12 +82,28 @@ export interface ModelAnswer {
 	finish_reason: string
 }
 
-/** One finished step of a run. The journal is a list of them, and all that the loop needs to go on. */
-export type Step =
-	| { kind: 'model'; answer: ModelAnswer }
-	| { kind: 'tool'; call_id: string; ok: boolean; content: string }
+/** One finished step of a run: all that the loop needs to continue it. */
+export type Step = Readonly<
+	{ kind: 'model'; answer: ModelAnswer } | { kind: 'tool'; call_id: string; ok: boolean; content: string }
+>
 
-/** All that a worker needs to run, or go on with, a run. */
+/** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */
+export type JournalStep =
+	| Step
+	/** A call that must not be made twice has begun. */
+	| Readonly<{ kind: 'begun'; call_id: string }>
+	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
+	| Readonly<{ kind: 'restart' }>
+	| WaitStep
+
+/** The run is paused: the call waits for the answer to a question, or for the end of another run. */
+export interface WaitStep {
+	readonly kind: 'waits'
+	readonly call_id: string
+	readonly for: Readonly<{ question_id: string } | { run_id: string }>
+}
+
+/** All that a worker needs to execute a run, or to continue one. */
 export interface RunOrder {
 	run_id: string
 	agent_id: string
@@ -100,13 +116,13 @@ export interface RunOrder {
 	/** What was said since the prompt before this run began. */
 	since?: ChatMessage[]
 	tools: ToolSpec[]
-	/** Names of those tools whose calls end the run: whoever started it makes them. */
+	/** Names of those tools whose calls end the run: the client that started it makes them. */
 	client_tools?: string[]
 	/** At most one call of those in an answer. */
 	one_call?: boolean
-	journal: Step[]
+	journal: readonly Step[]
 	limits: RunLimits
-	/** What is left of `limits.wall_time_s`. */
+	/** How much of `limits.wall_time_s` the run has not used yet. */
 	remaining_ms: number
 	/** Tokens that other runs of its family used; they count towards `limits.tokens`. */
 	tokens_elsewhere?: number
@@ -128,9 +144,9 @@ export interface Calls {
 }
 
 export interface ModelReceipt {
-	/** What `tokens_elsewhere` is by now; absent for a run without a family. */
+	/** The current `tokens_elsewhere`; absent for a run without a family. */
 	tokens_elsewhere?: number
-	/** Absent where it may stay as it is: the answer for the conversation, without secrets. Main keeps its calls as they were. */
+	/** Absent if it may stay as it is: the answer for the conversation, without secrets. Main keeps its calls as they were. */
 	answer?: ModelAnswer
 }
 
@@ -147,7 +163,7 @@ export type ToMain =
 	| { kind: 'hello'; thread: number }
 	/** Persisted events that need no answer: `model.request`, `model.retry`, `model.fallback`. */
 	| { kind: 'event'; event: NewEvent }
-	/** A piece of the answer in the making; delivered live, not kept. */
+	/** A piece of the unfinished answer; delivered live, not stored. */
 	| { kind: 'stream'; content: string }
 	| { [M in Method]: { kind: 'call'; id: number; method: M; params: Calls[M]['params'] } }[Method]
 	| { kind: 'outcome'; outcome: RunOutcome }
@@ -157,7 +173,7 @@ export type ToWorker =
 	| { kind: 'reply'; id: number; error: WireError }
 	| { kind: 'abort'; reason: string }
 
-/** The task that Piscina hands to the worker's entry, which answers with the run's last messages: `Promise<ToMain[]>`. */
+/** The task that Piscina hands to the worker's entry, which returns the run's last messages: `Promise<ToMain[]>`. */
 export interface WorkerTask {
 	order: RunOrder
 	port: MessagePort
@@ -175,10 +191,10 @@ export function wireName(name: string): string {
 }
 
 /** Tokens of all model answers in a journal; steps of other kinds count nothing. */
-export function usageOf(journal: readonly ({ kind: 'model'; answer: ModelAnswer } | { kind: string })[]): Usage {
+export function usageOf(journal: readonly JournalStep[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
 	for (const step of journal) {
-		if (!('answer' in step)) continue
+		if (step.kind !== 'model') continue
 		usage.input_tokens += step.answer.usage.input_tokens
 		usage.output_tokens += step.answer.usage.output_tokens
 	}

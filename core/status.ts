@@ -1,10 +1,11 @@
-import type { Address } from './plugin.ts'
+import type { Address } from './http/address.ts'
 
 export interface PluginStatus {
 	name: string
 	version: string | null
-	state: 'running' | 'failed'
-	/** Why it does not run, or not as its files now are, or what it says is wrong with it. */
+	/** `failing`: it runs, but since its last start an error of its own was thrown and nothing caught it. */
+	state: 'running' | 'failing' | 'failed'
+	/** Why it does not run, or not as its files now are; the error that it did not catch; or the problem that it reports. */
 	last_error: string | null
 	/** The generation in which this instance began to serve. */
 	generation: number | null
@@ -23,14 +24,16 @@ export interface GatewayStatus {
 	generation(): number
 	/** By name. */
 	plugins(): PluginStatus[]
-	/** Why the configuration as its file now stands is not in force; null where it is. */
+	/** Why the current configuration file is not in force; null if it is. */
 	configError(): string | null
-	/** Why writes are refused; null where they are not. */
+	/** Why writes are refused; null if they are not. */
 	storeTrouble(): string | null
-	/** What the store takes and has left on its disk, in bytes; null where it has no disk of its own. */
+	/** The store's size and its free disk space, in bytes; null if it has no disk of its own. */
 	storeSpace(): { bytes: number; free_bytes: number } | null
 	/** HTTP requests whose answers have not ended yet, open streams among them. */
 	openRequests(): number
-	/** Such as `http://127.0.0.1:3000`; null where it does not listen. */
+	/** How many uncaught errors the gateway itself has had since its start; the log has them. */
+	uncaughtErrors(): number
+	/** Such as `http://127.0.0.1:3000`; null if it does not listen. */
 	url(address: Address): string | null
 }

@@ -6,10 +6,11 @@
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
 import { join } from 'node:path'
-import { compileCache, install, pinnedNode, root, run } from './handover.mjs'
+import { compileCache, pinnedNode, root, run } from './process/handover.mjs'
+import { install } from './process/install.mjs'
 
 await install('run')
-// `npx svc` and npm's scripts find the pinned Node first: then there is nobody to hand over to.
+// `npx svc` and npm's scripts find the pinned Node first: then there is no other Node to hand over to.
 if (realpathSync(pinnedNode()) === realpathSync(process.execPath)) {
 	module.enableCompileCache(compileCache)
 	const { start } = await import('./cli/main.ts')

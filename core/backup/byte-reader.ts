@@ -1,6 +1,6 @@
 import { damaged } from './manifest.ts'
 
-/** Takes exact numbers of bytes from a stream of pieces, and holds no more than one piece. */
+/** Reads exact numbers of bytes from a stream of chunks, and holds at most one chunk. */
 export class ByteReader {
 	readonly #source: AsyncIterator<Buffer>
 	#piece: Buffer = Buffer.alloc(0)
@@ -9,14 +9,14 @@ export class ByteReader {
 		this.#source = source[Symbol.asyncIterator]()
 	}
 
-	/** Throws `backup_damaged` where the stream ends before. */
+	/** Throws `backup_damaged` if the stream ends first. */
 	async take(count: number): Promise<Buffer> {
 		const parts: Buffer[] = []
 		for await (const part of this.stream(count)) parts.push(part)
 		return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 	}
 
-	/** The next `count` bytes, piece by piece. */
+	/** The next `count` bytes, chunk by chunk. */
 	async *stream(count: number): AsyncGenerator<Buffer> {
 		for (let left = count; left > 0;) {
 			if (this.#piece.length === 0 && !(await this.#more())) throw damaged('it is cut off')
@@ -31,7 +31,7 @@ export class ByteReader {
 		return this.#piece.length === 0 && !(await this.#more())
 	}
 
-	/** Gives back what the source holds. */
+	/** Releases what the source holds. */
 	async close(): Promise<void> {
 		await this.#source.return?.()
 	}

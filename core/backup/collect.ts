@@ -8,17 +8,17 @@ import { isMemberPath, maxFileBytes, maxFiles, settingsName } from './manifest.t
 
 export interface Collected {
 	files: { path: string; source: string; bytes: number; executable: boolean }[]
-	/** A sentence for each thing that stays behind. */
+	/** A sentence for each item that is left out. */
 	left_out: string[]
 }
 
 const deepest = 64
-/** Links may lead here: never to a key where those stay behind, nor to the database while it is written. */
+/** Links may point here: never to a key when keys are left out, nor to the database while it is being written. */
 const taken = ['config', 'plugins', 'skills']
 
 /**
- * gateway.yaml, and what lies in plugins/ and skills/. A link is followed where it leads to a file of the home; whatever
- * else is no plain file is left out and named. Backups that lie there are none of it: `partial` is a folder among them. Throws `backup_failed` where there is more than a backup takes.
+ * gateway.yaml, and the contents of plugins/ and skills/. A link is followed if it points to a file of the home; any
+ * other entry that is not a regular file is left out and named. Backups in these folders are left out: `partial` is a folder among them. Throws `backup_failed` if there is more than a backup can hold.
  */
 export async function collectFiles(home: string, partial: string): Promise<Collected> {
 	const root = await realpath(home)
@@ -31,7 +31,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		const entry = await lstat(source).catch(absent)
 		if (!entry) return
 		if (!isMemberPath(path)) return void found.left_out.push(`${path}: no archive takes this name`)
-		// Also where the entry is no link, one of the folders above it may be.
+		// Even if the entry is not a link, one of its parent folders may be.
 		const real = await realpath(source).catch(absent)
 		if (real === undefined) return void found.left_out.push(`${path}: a link that leads nowhere`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
@@ -44,7 +44,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (found.files.length + found.left_out.length > maxFiles || bytes > maxFileBytes) {
 			throw new Fault(
 				'backup_failed',
-				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move what can be made anew, such as installed packages, out of them`,
+				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move out what can be created again, such as installed packages`,
 			)
 		}
 	}
@@ -69,7 +69,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 	return found
 }
 
-/** Opens for reading, and no link that took the file's place meanwhile; a pipe would wait for ever. */
+/** Opens for reading. Refuses a link that has replaced the file meanwhile; does not block on a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
 	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
 }

@@ -17,29 +17,29 @@ import { verifyPrefix } from './verify.ts'
 
 export interface BackupRequest {
 	home: string
-	/** Where backups go; absolute, made where it is not there (0700). */
+	/** Where backups are stored; absolute. Created if it does not exist (0700). */
 	folder: string
 	snapshots: Snapshots
 	gateway_version: string
 	trigger: Trigger
 	include_key: boolean
-	/** Mebibytes of disk that the store needs to be free. */
+	/** Mebibytes of free disk space that the store needs. */
 	min_free_mib: number
 	signal?: AbortSignal
 }
 
-/** The key of the vault is changed seldom, and in milliseconds. */
+/** The vault's key changes rarely, and within milliseconds. */
 const attempts = 5
-/** Of the thread's JavaScript; the pieces that it works on lie outside. */
+/** For the thread's JavaScript; the chunks that it works on are outside the heap. */
 const heapMib = 256
-/** Left free beyond what the store needs: a backup must never be why a write is refused. */
+/** Free space kept beyond what the store needs: a backup must never cause a write to be refused. */
 const spareMib = 64
 const forgottenMs = 24 * 3_600_000
 
 /**
- * Takes a backup of a home while the gateway is at work, one at a time for each home. The file has its name only once it
- * is whole, on the disk and read back; what an ended process leaves behind is a hidden folder, which the next one removes.
- * Throws `storage_full`, or `backup_failed` with what to look after.
+ * Takes a backup of a home while the gateway runs, one at a time for each home. The file gets its name only once it
+ * is complete, on the disk and read back; a process that is killed leaves a hidden folder, which the next backup removes.
+ * Throws `storage_full`, or `backup_failed` with what to check.
  */
 export async function createBackup(request: BackupRequest): Promise<BackupInfo> {
 	const { folder, home, signal } = request
@@ -70,7 +70,7 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 	}
 }
 
-/** What processes left that were killed; another home's that shares the folder may be at work. */
+/** Leftovers of killed processes; the gateway of another home that shares the folder may be taking a backup. */
 async function clearLeft(folder: string, partial: string): Promise<void> {
 	await rm(partial, { recursive: true, force: true })
 	for (const name of await readdir(folder)) {
@@ -81,7 +81,7 @@ async function clearLeft(folder: string, partial: string): Promise<void> {
 	}
 }
 
-/** The database and, where they go along, the keys of the same moment. */
+/** The database and, if they are included, the keys of the same moment. */
 async function snapshot({ home, snapshots, include_key, signal }: BackupRequest, staging: string): Promise<void> {
 	const data = dirname(join(staging, databaseName))
 	for (let attempt = 0; attempt < attempts; attempt++) {
@@ -98,7 +98,7 @@ async function snapshot({ home, snapshots, include_key, signal }: BackupRequest,
 	throw new Fault('backup_failed', 'the key of the vault was being changed all the time; take the backup again')
 }
 
-/** The time of the beginning; a little later where a backup has that name, as in a folder that several homes share. */
+/** The start time; a little later if a backup has that name already, as in a folder that several homes share. */
 async function freeId(folder: string, begun: Date): Promise<string> {
 	for (let ms = begun.getTime(); ; ms++) {
 		const id = idOf(new Date(ms))
@@ -132,10 +132,10 @@ async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 
 function asFault(error: unknown, folder: string): Fault {
 	const { code } = error as NodeJS.ErrnoException
-	// LMDB tells it in words only.
+	// LMDB reports it only in the message.
 	if (code === 'ENOSPC' || code === 'EDQUOT' || /no space left|quota exceeded/i.test(messageOf(error)))
 		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
-	// What has just been written must be readable, and what is no fault came as one from the thread.
+	// What has just been written must be readable; an error that is not a Fault here was one in the thread.
 	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error
 	if (code === 'ABORT_ERR' || (error as Error).name === 'AbortError')
 		return new Fault('backup_failed', 'the backup was broken off, since the gateway stops or its settings change', {

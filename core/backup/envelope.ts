@@ -1,6 +1,6 @@
 /**
- * The outside of a backup's file: gzip, with the digest of all that follows in the comment of its header, where any gunzip
- * passes over it. So one look at the file's bytes, without unpacking anything, tells whether a single bit of it changed.
+ * The outer format of a backup file: gzip, with the digest of all that follows in the comment of its header, which any gunzip
+ * skips. So one pass over the file's bytes, without unpacking anything, shows whether a single bit has changed.
  *
  *     1f 8b 08 10 00 00 00 00 00 ff · "svc-backup sha256=" · 64 hex digits · 00 · deflate · CRC-32 · length
  */
@@ -16,10 +16,10 @@ const start = Buffer.from('1f8b08100000000000ff', 'hex')
 const label = 'svc-backup sha256='
 const headBytes = start.length + label.length + 64 + 1
 const pieceBytes = 256 * 1024
-/** Records are JSON text: the fastest level takes most of what there is to take, in a third of the time. */
+/** Records are JSON text: the fastest level saves most of the space that can be saved, in a third of the time. */
 const level = 1
 
-/** Writes `content` into a new file (0600), durable when this settles. Answers with the size of the file. */
+/** Writes `content` into a new file (0600), durable when this settles. Returns the size of the file. */
 export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>): Promise<number> {
 	await using file = await open(path, 'wx', 0o600)
 	const digest = createHash('sha256')
@@ -50,7 +50,7 @@ export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>
 	return position
 }
 
-/** Throws `backup_damaged` unless the file is byte for byte what was written. Answers with its size. */
+/** Throws `backup_damaged` unless the file is byte for byte what was written. Returns its size. */
 export async function checkEnvelope(path: string, signal?: AbortSignal): Promise<number> {
 	await using file = await openFile(path)
 	const head = await readHead(file)
@@ -69,7 +69,7 @@ export async function checkEnvelope(path: string, signal?: AbortSignal): Promise
 	return size
 }
 
-/** What `writeEnvelope` was given, piece by piece; whoever stops reading closes the file. */
+/** The content that `writeEnvelope` was given, chunk by chunk. Ending the iteration closes the file. */
 export async function* openEnvelope(path: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
 	await using file = await openFile(path)
 	await readHead(file)
@@ -92,7 +92,7 @@ export async function* openEnvelope(path: string, signal?: AbortSignal): AsyncGe
 	}
 }
 
-/** Opening a pipe would wait for ever, on one of the few threads that all file access shares. */
+/** Opening a pipe would block forever, on one of the few threads that all file access shares. */
 async function openFile(path: string): Promise<FileHandle> {
 	const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
 	if ((await file.stat()).isFile()) return file

@@ -7,7 +7,7 @@ import { isMemberPath } from './manifest.ts'
 const maxKeys = 100
 const maxKeyBytes = 64 * 1024
 
-/** By path in the home, such as `keys/vault.key`. Links and folders are left out. */
+/** Keyed by path in the home, such as `keys/vault.key`. Links and folders are left out. */
 export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 	const keys = new Map<string, Buffer>()
 	const entries = await readdir(join(home, 'keys'), { withFileTypes: true }).catch(absent)
@@ -25,7 +25,7 @@ export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 	return keys
 }
 
-/** Whatever else lies in keys/ goes along, and opens nothing. `.next`: the key is being changed. */
+/** Other files in keys/ are included, but open nothing. `.next`: the key is being changed. */
 export function holdsVaultKey(names: readonly string[]): boolean {
 	return names.includes('vault.key') || names.includes('vault.key.next')
 }

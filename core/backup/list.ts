@@ -1,4 +1,4 @@
-/** The backups of a folder, as their files say. */
+/** The backups in a folder, as their files describe them. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { Fault, messageOf } from '../errors.ts'
 import { syncFolder } from './files.ts'
@@ -6,7 +6,7 @@ import type { ManifestHead, Trigger } from './manifest.ts'
 import { fileOf, idOfFile, idPattern } from './names.ts'
 import { readHead } from './verify.ts'
 
-/** What is told of a backup. */
+/** What is reported about a backup. */
 export interface BackupInfo {
 	id: string
 	file: string
@@ -26,15 +26,15 @@ export interface BackupInfo {
 export interface Listed {
 	/** Oldest first. */
 	backups: BackupInfo[]
-	/** Files that have the name of a backup and cannot be read as one. */
+	/** Files that are named like a backup but cannot be read as one. */
 	unreadable: { id: string; file: string; message: string }[]
 }
 
-/** Only the newest are looked at. */
+/** Only the newest are read. */
 const maxListed = 1000
 const sideBySide = 4
 
-/** Their manifests are read, not the rest: `verifyBackup` tells whether one is whole. A folder that is not there has none. */
+/** Reads only their manifests: `verifyBackup` checks whether one is intact. A missing folder counts as empty. */
 export async function listBackups(folder: string): Promise<Listed> {
 	const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
 		if (error.code === 'ENOENT') return []
@@ -46,7 +46,7 @@ export async function listBackups(folder: string): Promise<Listed> {
 		.slice(-maxListed)
 	const listed: Listed = { backups: [], unreadable: [] }
 	for (let at = 0; at < ids.length; at += sideBySide) {
-		const looks = ids.slice(at, at + sideBySide).map((id) => look(id, fileOf(folder, id)))
+		const looks = ids.slice(at, at + sideBySide).map((id) => readInfo(id, fileOf(folder, id)))
 		for (const one of await Promise.all(looks)) {
 			if (one && 'message' in one) listed.unreadable.push(one)
 			else if (one) listed.backups.push(one)
@@ -87,11 +87,11 @@ export function infoOf(file: string, bytes: number, manifest: ManifestHead): Bac
 	}
 }
 
-async function look(id: string, file: string): Promise<BackupInfo | Listed['unreadable'][number] | undefined> {
+async function readInfo(id: string, file: string): Promise<BackupInfo | Listed['unreadable'][number] | undefined> {
 	try {
 		const { size } = await stat(file)
 		const info = infoOf(file, size, await readHead(file))
-		// A file that was renamed goes by its name: that is what it can be removed by.
+		// A renamed file is listed under its file name, since it is removed by that name.
 		return { ...info, id }
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as Fault).code === 'not_found') return undefined

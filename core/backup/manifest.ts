@@ -1,17 +1,17 @@
 /**
- * What a backup says of itself: the first member of the archive, manifest.json. Everything else in it stands there with
- * its size and digest, so that sizes are limits and nothing that it does not name is ever taken.
+ * A backup's description of itself: the first member of the archive, manifest.json. It lists every other member with
+ * its size and digest, so that sizes are limits and no member that it does not name is ever accepted.
  */
 import Joi from 'joi'
 import { Fault, messageOf } from '../errors.ts'
 
-/** Raised where an older gateway could no longer restore a backup. */
+/** Increased when an older gateway could no longer restore a backup. */
 export const formatVersion = 1
 export const manifestName = 'manifest.json'
 export const databaseName = 'data/data.mdb'
 export const settingsName = 'config/gateway.yaml'
 
-/** Files of the home beside the database: so many at most, and so many bytes in all. */
+/** Limits for the home's files besides the database: their number, and their total size in bytes. */
 export const maxFiles = 50_000
 export const maxFileBytes = 4 * 1024 ** 3
 export const maxManifestBytes = 32 * 1024 ** 2
@@ -27,25 +27,25 @@ export interface Member {
 
 export interface Manifest {
 	format: number
-	/** The UTC time at which it was begun; its file's name comes from it. */
+	/** The UTC time at which it was started; its file name is derived from it. */
 	id: string
 	created_at: string
-	/** On request, or by the schedule: only the latter are removed by retention. */
+	/** On request or by the schedule; retention removes only the latter. */
 	trigger: Trigger
 	gateway_version: string
-	/** Tells homes apart that share a folder for backups. */
+	/** Distinguishes homes that share a backup folder. */
 	origin: string
-	/** Where it was made. A backup can be restored on any 64-bit little-endian machine. */
+	/** The platform it was made on. A backup can be restored on any 64-bit little-endian machine. */
 	host: { platform: string; arch: string; node: string }
 	store: StoreFacts
-	/** Whether a key of the vault is in it. */
+	/** Whether it contains a key of the vault. */
 	includes_key: boolean
-	/** What of the home is not in it, and why. */
+	/** Which parts of the home it does not contain, and why. */
 	left_out: string[]
 	members: Member[]
 }
 
-/** Without the list of what is in it, which can be long. */
+/** Without the list of members, which can be long. */
 export type ManifestHead = Omit<Manifest, 'members'>
 
 export type Trigger = 'request' | 'schedule'
@@ -56,7 +56,7 @@ export interface StoreFacts {
 	log_records: number
 	/** The cursor of the newest event. */
 	head: string
-	/** Runs that waited or were under way. */
+	/** Runs that were queued or in progress. */
 	jobs: number
 }
 
@@ -95,7 +95,7 @@ const schema = Joi.object<Manifest>({
 		.required(),
 }).unknown()
 
-/** Throws `backup_damaged` for what is no manifest, and `invalid_request` for one of a newer gateway. */
+/** Throws `backup_damaged` for an invalid manifest, and `invalid_request` for one of a newer gateway. */
 export function parseManifest(bytes: Buffer): Manifest {
 	const manifest = conforming(schema, readJson(bytes))
 	const { members } = manifest
@@ -106,7 +106,7 @@ export function parseManifest(bytes: Buffer): Manifest {
 	return manifest
 }
 
-/** The same without a look at the members: for a list of backups, that would take a gateway's time for nothing. */
+/** The same without checking the members: for a list of backups that would waste the gateway's time. */
 export function parseHead(bytes: Buffer): ManifestHead {
 	const { members: _, ...rest } = readJson(bytes)
 	return conforming(headSchema, rest)
@@ -119,7 +119,7 @@ function readJson(bytes: Buffer): Partial<Manifest> {
 	} catch (error) {
 		throw damaged(`its manifest is not JSON: ${messageOf(error)}`)
 	}
-	if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('its manifest is none')
+	if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('its manifest is invalid')
 	const { format, gateway_version } = found as Partial<Manifest>
 	if (typeof format === 'number' && format > formatVersion) {
 		throw new Fault(
@@ -132,11 +132,11 @@ function readJson(bytes: Buffer): Partial<Manifest> {
 
 function conforming<T>(wanted: Joi.ObjectSchema<T>, found: unknown): T {
 	const { error, value } = wanted.validate(found, { convert: false })
-	if (error) throw damaged(`its manifest is none: ${error.message}`)
+	if (error) throw damaged(`its manifest is invalid: ${error.message}`)
 	return value
 }
 
-/** Only what a backup is made of, and never a way out of the home. */
+/** Accepts only paths that a backup consists of, never one that leads out of the home. */
 function memberPath(path: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
 	return isMemberPath(path) ? path : helpers.message({ custom: '{#label} is no file that belongs into a home' })
 }
@@ -150,5 +150,8 @@ export function isMemberPath(path: string): boolean {
 }
 
 export function damaged(why: string): Fault {
-	return new Fault('backup_damaged', `the backup is damaged or is none: ${why}. Nothing was changed; take another one`)
+	return new Fault(
+		'backup_damaged',
+		`the file is a damaged backup, or not a backup: ${why}. Nothing was changed; use another one`,
+	)
 }

@@ -18,7 +18,7 @@ export function fileOf(folder: string, id: string): string {
 	return join(folder, `${prefix}${id}${suffix}`)
 }
 
-/** Undefined for a file that is no backup. */
+/** Undefined for a file that is not a backup. */
 export function idOfFile(name: string): string | undefined {
 	if (!name.startsWith(prefix) || !name.endsWith(suffix)) return undefined
 	const id = name.slice(prefix.length, -suffix.length)
@@ -26,8 +26,8 @@ export function idOfFile(name: string): string | undefined {
 }
 
 /**
- * The same for a home as long as it stays where it is. What is drawn for it lies in run/, which no backup holds: the name
- * of the machine would not do, since a container gets another one each time that it is made.
+ * Stable for a home as long as it is not moved. The random value is stored in run/, which no backup contains: the name
+ * of the machine would not do, since a container gets another one each time that it is created.
  */
 export function originOf(home: string): string {
 	const file = join(home, 'run', 'backup-origin')
@@ -57,7 +57,7 @@ function draw(file: string): string {
 	return drawn
 }
 
-/** Where a home's backup grows until it is whole; only one at a time does. */
+/** Where a home's backup is written until it is complete; only one at a time. */
 export function partialOf(folder: string, origin: string): string {
 	return join(folder, `.partial-${origin}`)
 }

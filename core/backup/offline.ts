@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../errors.ts'
-import { lockHome } from '../lock.ts'
+import { lockHome } from '../process/lock.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
 import { dataFile } from '../store/lmdb/tables.ts'
 import { createBackup } from './create.ts'
@@ -16,7 +16,7 @@ export interface OfflineRequest extends Omit<BackupRequest, 'snapshots' | 'trigg
 	store: string
 }
 
-/** Throws `home_in_use` while a gateway runs there, `not_found` where the home holds no data, and whatever `createBackup` throws. */
+/** Throws `home_in_use` while a gateway runs there, `not_found` if the home holds no data, and whatever `createBackup` throws. */
 export async function createOffline({ store, ...request }: OfflineRequest): Promise<BackupInfo> {
 	const { home } = request
 	if (!existsSync(store) && !isHalfPlaced(home))
@@ -32,7 +32,7 @@ export async function createOffline({ store, ...request }: OfflineRequest): Prom
 		await giveToOwner(home, made.file)
 		return made
 	} finally {
-		// Else the gateway could not go on in its own home.
+		// Otherwise the gateway could not continue in its own home.
 		const files = [dataFile, 'lock.mdb'].map((name) => join(store, name))
 		for (const path of [join(home, 'run'), ...files, ...(isNewFolder ? [folder] : [])]) await giveToOwner(home, path)
 	}

@@ -2,8 +2,8 @@ import { lchown, lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Root gives what it made to the user whose home it is, who else could not use it. Nothing happens for other users, or
- * where it is not there. Links are not followed.
+ * As root, gives what was created to the owner of the home, who could not use it otherwise. Does nothing for other users, or
+ * if it does not exist. Links are not followed.
  */
 export async function giveToOwner(home: string, made: string): Promise<void> {
 	if (process.getuid?.() !== 0) return
@@ -12,7 +12,7 @@ export async function giveToOwner(home: string, made: string): Promise<void> {
 	const give = async (path: string): Promise<void> => {
 		const found = await lstat(path).catch(() => undefined)
 		if (!found) return
-		// From within: its folder is still root's meanwhile, and nobody else puts something into it.
+		// Children first: meanwhile the folder still belongs to root, and no other user can add entries to it.
 		if (found.isDirectory()) for (const name of await readdir(path)) await give(join(path, name))
 		if (found.uid === 0) await lchown(path, uid, gid)
 	}

@@ -11,7 +11,7 @@ const answer = await pack(workerData as PackJob).then(
 	(packed): PackAnswer => ({ packed }),
 	(error: unknown): PackAnswer => ({
 		error: toWire(error),
-		// A fault has a code too, which is its own.
+		// A Fault has a code too, which is not a system error's.
 		system: isFault(error) ? undefined : (error as NodeJS.ErrnoException).code,
 	}),
 )

@@ -1,5 +1,5 @@
 /**
- * Makes a backup's file out of a staging folder that has the database and the keys: adds the home's other files, checks
+ * Makes a backup file from a staging folder that holds the database and the keys: adds the home's other files, checks
  * the database, writes the archive, and reads it back. Works on a thread of its own; see create.ts.
  */
 import { createHash } from 'node:crypto'
@@ -20,11 +20,11 @@ import { readBackup } from './verify.ts'
 
 export interface PackJob {
 	home: string
-	/** Has `data/data.mdb`, and `keys/` where keys go along. */
+	/** Holds `data/data.mdb`, and `keys/` if keys are included. */
 	staging: string
-	/** The archive; not there yet. */
+	/** The archive; must not exist yet. */
 	file: string
-	/** Bytes of disk that must stay free. */
+	/** Bytes of disk space that must stay free. */
 	keepFree: number
 	about: Pick<Manifest, 'id' | 'created_at' | 'trigger' | 'gateway_version' | 'origin'>
 }
@@ -37,7 +37,7 @@ export interface Packed {
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 const pieceBytes = 256 * 1024
 
-/** The file is whole, durable and read back when this settles. Throws `backup_failed` or `storage_full`. */
+/** When this settles, the file is complete, durable and read back. Throws `backup_failed` or `storage_full`. */
 export async function pack({ home, staging, file, keepFree, about }: PackJob): Promise<Packed> {
 	const store = lookOver(join(staging, databaseName))
 	const { files, left_out } = await collectFiles(home, dirname(staging))
@@ -53,7 +53,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 		else left_out.push(`${one.path}: gone or replaced while the backup was made`)
 	}
 	for (const name of keys) members.push(await describe(staging, `keys/${name}`))
-	// Last: whoever wants only the settings need not unpack all of it.
+	// Last, so that reading only the settings does not require unpacking all of it.
 	members.push(await describe(staging, databaseName))
 	const manifest: Manifest = {
 		format: formatVersion,
@@ -67,7 +67,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 	const bytes = await writeEnvelope(file, archive(staging, manifest))
 	const { manifest: read } = await readBackup(file)
 	if (JSON.stringify(read) !== JSON.stringify(manifest))
-		throw new Fault('backup_failed', `what was written to ${file} reads back as something else: look after the disk`)
+		throw new Fault('backup_failed', `what was written to ${file} differs when read back: check the disk`)
 	return { bytes, manifest }
 }
 
@@ -76,7 +76,7 @@ function lookOver(path: string): StoreFacts {
 	if (damage !== null)
 		throw new Fault(
 			'backup_failed',
-			`the copy of the database is damaged: ${damage}; look after the disk, and keep earlier backups`,
+			`the copy of the database is damaged: ${damage}; check the disk, and keep earlier backups`,
 		)
 	return {
 		records: tables.records?.records ?? 0,
@@ -86,7 +86,7 @@ function lookOver(path: string): StoreFacts {
 	}
 }
 
-/** Copies a file and takes its digest on the way, so that the two fit also where the file is being written to. */
+/** Copies a file and computes its digest in the same pass, so that the two match even if the file is being written to. */
 async function stage(
 	{ path, source, executable }: Collected['files'][number],
 	staging: string,

@@ -1,23 +1,23 @@
 /**
- * Puts a restored home in the place of what is there, entry by entry with renames. What will be done stands in a journal
- * on the disk before the first of them, so that whoever comes after a kill goes on with it: the home is the old one as
- * long as there is no journal, and the new one once it is gone again. Where one of them cannot be done, such as with a
- * disk that is mounted inside of the home, those before it are undone.
+ * Replaces the contents of a home with a restored one, entry by entry, by renames. The planned steps are in a journal
+ * on the disk before the first of them, so that the next process resumes after a kill: the home is the old one as
+ * long as there is no journal, and the new one once the journal is gone. If a step fails, such as for a
+ * disk that is mounted inside the home, the steps before it are undone.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
-import { lockHome } from '../lock.ts'
+import { lockHome } from '../process/lock.ts'
 import { syncFolder } from './files.ts'
 
 /** Absolute paths. */
 export interface Placement {
-	/** What is there, into a folder that nobody else uses. Done where `to` exists. */
+	/** Moves an existing entry into a folder that nothing else uses. Done if `to` exists. */
 	aside: Move[]
-	/** What is new, to where it belongs. Done where `from` is gone. */
+	/** Moves a new entry to its destination. Done if `from` is gone. */
 	into: Move[]
-	/** Is removed at the end. */
+	/** Removed at the end. */
 	staging: string
 }
 
@@ -31,12 +31,12 @@ export function journalOf(home: string): string {
 	return join(home, 'restore.journal')
 }
 
-/** Whether a restore was interrupted when it had begun to change the home. */
+/** Whether a restore was interrupted after it had begun to change the home. */
 export function isHalfPlaced(home: string): boolean {
 	return existsSync(journalOf(home))
 }
 
-/** Takes the lock of the home and goes on where a restore was interrupted; nothing where none was. */
+/** Takes the lock of the home and resumes an interrupted restore; does nothing if there is none. */
 export async function finishRestore(home: string): Promise<void> {
 	if (!isHalfPlaced(home)) return
 	await using _lock = await lockHome(home)
@@ -46,7 +46,7 @@ export async function finishRestore(home: string): Promise<void> {
 /** The caller holds the lock of the home. */
 export async function place(home: string, placement: Placement): Promise<void> {
 	const journal = journalOf(home)
-	// Grows in the staging folder, which the next restore clears away.
+	// Written in the staging folder, which the next restore removes.
 	const temporary = join(placement.staging, 'journal')
 	{
 		await using file = await open(temporary, 'w', 0o600)
@@ -58,15 +58,15 @@ export async function place(home: string, placement: Placement): Promise<void> {
 	try {
 		await finishPlacement(home)
 	} catch (error) {
-		if (!isHalfPlaced(home)) throw error // all is in its place, and only clearing away failed
-		await undo(home, placement).catch(() => {}) // then the journal stays, and the message says what to do
+		if (!isHalfPlaced(home)) throw error // everything is in place, and only the clean-up failed
+		await undo(home, placement).catch(() => {}) // in that case the journal stays, and the message says what to do
 		if (isHalfPlaced(home)) throw error
 		const { cause } = error as Error
 		throw new Fault('unavailable', `${home} could not be replaced, and is as it was: ${whyNot(cause)}`, { cause })
 	}
 }
 
-/** Does what is left of the journal; nothing where there is none. The caller holds the lock of the home. */
+/** Performs the remaining steps of the journal; does nothing without a journal. The caller holds the lock of the home. */
 export async function finishPlacement(home: string): Promise<void> {
 	const journal = journalOf(home)
 	if (!existsSync(journal)) return
@@ -78,12 +78,12 @@ export async function finishPlacement(home: string): Promise<void> {
 		await syncFolder(home)
 		await rm(staging, { recursive: true, force: true })
 	} catch (error) {
-		const message = `the restore of ${home} could not be brought to its end (${messageOf(error)}); mend that and start the gateway, or svc restore, again: it goes on where it stopped`
+		const message = `the restore of ${home} could not be completed (${messageOf(error)}); fix that and start the gateway, or svc restore, again: it resumes where it stopped`
 		throw new Fault('unavailable', message, { cause: error })
 	}
 }
 
-/** Takes back what was done, and the journal last: after a kill in between, the next one goes forward again. */
+/** Undoes the steps, and removes the journal last: after a kill in between, the next process moves forward again. */
 async function undo(home: string, { aside, into }: Placement): Promise<void> {
 	for (const { from, to } of into.toReversed()) if (!existsSync(from)) await move(to, from)
 	for (const { from, to } of aside.toReversed()) if (existsSync(to)) await move(to, from)
@@ -101,7 +101,7 @@ function whyNot(cause: unknown): string {
 
 async function move(from: string, to: string): Promise<void> {
 	await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-	// Somebody made the folder anew; whatever is in it is not for us to remove.
+	// The folder was created again by something else; its contents are not ours to remove.
 	if (existsSync(to) && (await stat(to)).isDirectory() && (await readdir(to)).length === 0) await rmdir(to)
 	if (existsSync(to)) throw new Error(`${to} is in the way of ${from}`)
 	await rename(from, to)

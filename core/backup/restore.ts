@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync } fro
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { Fault, isFault, messageOf } from '../errors.ts'
-import { lockHome } from '../lock.ts'
+import { lockHome } from '../process/lock.ts'
 import { databaseName } from './manifest.ts'
 import type { Manifest } from './manifest.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
@@ -13,38 +13,38 @@ import { checkDatabase, readBackup, readManifest, sizeOf } from './verify.ts'
 
 export interface RestoreRequest {
 	file: string
-	/** Absolute; made where it is not there. */
+	/** Absolute; created if it does not exist. */
 	home: string
-	/** A home that holds something is replaced, and what it held kept aside. */
+	/** Replaces a home that is not empty; its former contents are kept beside it. */
 	force: boolean
-	/** Where a gateway with this home would look for its database; absolute. Throws where its settings cannot be read. */
+	/** The folder in which a gateway with this home expects its database; absolute. Throws if its settings cannot be read. */
 	storeOf(home: string): string
-	/** Called as the work goes on, with a phrase for people. */
+	/** Called as the work proceeds, with a phrase for people. */
 	step?(what: string): void
 	signal?: AbortSignal
 }
 
 export interface Restored {
 	home: string
-	/** Where what the home held before is now; null where it held nothing. */
+	/** Where the home's former contents are now; null if it was empty. */
 	aside: string | null
 	manifest: Manifest
-	/** What the operator has to know, or to do. */
+	/** What the operator has to know or do. */
 	notes: string[]
 }
 
-/** What is replaced, as far as the backup has it. run/ and the backups themselves stay. */
+/** What is replaced, as far as the backup contains it. run/ and the backups themselves stay. */
 const replaced = ['config', 'data', 'plugins', 'skills', 'keys']
 const dataFolder = dirname(databaseName)
 
 /**
- * Brings a home back. All of the backup is read and looked over first, in a folder beside the home; only then the home is
- * touched, by renames that go on after a kill. Throws `backup_damaged`, `home_in_use`, `conflict` (it holds something, and
+ * Restores a home. The whole backup is first read and checked, in a folder beside the home; only then is the home
+ * changed, by renames that resume after a kill. Throws `backup_damaged`, `home_in_use`, `conflict` (it is not empty, and
  * `force` is not set), `storage_full`; then the home is as it was.
  */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
 	const { file, force, signal, step } = request
-	await readManifest(file) // what is no backup at all needs no home
+	await readManifest(file) // a file that is not a backup needs no home
 	const made = await makeFolder(request.home)
 	const home = realpathSync(request.home)
 	try {
@@ -83,7 +83,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			await giveToOwner(home, join(home, 'run'))
 			return { home, aside: isKept ? aside : null, manifest, notes: [...notes, ...notesOn(home, manifest)] }
 		} catch (error) {
-			// With a journal it goes on from there, and the staged files are needed.
+			// With a journal the restore resumes from there, and needs the staged files.
 			if (!isHalfPlaced(home)) await rm(staging, { recursive: true, force: true })
 			throw error
 		}
@@ -101,7 +101,7 @@ function asFault(error: unknown, home: string): Fault {
 	return new Fault('unavailable', `${home} could not be restored: ${messageOf(error)}`, { cause: error })
 }
 
-/** Answers with the topmost folder that had to be made. */
+/** Returns the topmost folder that had to be created. */
 async function makeFolder(home: string): Promise<string | undefined> {
 	try {
 		return await mkdir(home, { recursive: true, mode: 0o700 })
@@ -110,7 +110,7 @@ async function makeFolder(home: string): Promise<string | undefined> {
 	}
 }
 
-/** Any file counts; folders alone do not, since `svc init` makes them. */
+/** Any file counts; folders alone do not, since `svc init` creates them. */
 async function holdsSomething(home: string): Promise<boolean> {
 	for (const name of replaced) {
 		const entries = await readdir(join(home, name), { recursive: true, withFileTypes: true }).catch(() => [])
@@ -121,7 +121,7 @@ async function holdsSomething(home: string): Promise<boolean> {
 }
 
 /**
- * Names beside the home, where renames stay on one disk. In the home itself where nothing can be made beside it, or it is
+ * Paths beside the home, where renames stay on one disk. Inside the home if nothing can be created beside it, or if it is
  * the root of a disk, as the volume of a container is.
  */
 function besideOf(home: string): (suffix: string) => string {
@@ -130,7 +130,7 @@ function besideOf(home: string): (suffix: string) => string {
 	const moved = join(home, '.restoring')
 	try {
 		if (parent === home) return (suffix) => join(home, suffix)
-		// Only trying tells: one disk may be mounted in two places, between which nothing can be moved.
+		// This has to be tried: one disk may be mounted in two places, between which nothing can be moved.
 		rmSync(probe, { recursive: true, force: true })
 		mkdirSync(probe, { mode: 0o700 })
 		renameSync(probe, moved)
@@ -143,7 +143,7 @@ function besideOf(home: string): (suffix: string) => string {
 	}
 }
 
-/** The folder of the database in the restored home, where its settings look for it. */
+/** The database folder of the restored home, according to its settings. */
 async function storeIn(staging: string, storeOf: (home: string) => string, notes: string[]): Promise<string> {
 	let wanted: string
 	try {
@@ -163,7 +163,7 @@ async function storeIn(staging: string, storeOf: (home: string) => string, notes
 		)
 		return dataFolder
 	}
-	// The file alone is moved: the folder may lie in data/ itself, or beside other files of the home.
+	// Only the file is moved: the folder may be in data/ itself, or beside other files of the home.
 	await mkdir(wanted, { recursive: true, mode: 0o700 })
 	await rename(join(staging, databaseName), join(wanted, basename(databaseName)))
 	await rmdir(join(staging, dataFolder)).catch(() => {})
@@ -181,7 +181,7 @@ interface PlacementRequest {
 function placementOf({ home, staging, aside, store, hasKey }: PlacementRequest): Placement {
 	const top = store.split(sep)[0] ?? dataFolder
 	const all = replaced.includes(top) ? replaced : [...replaced, store]
-	// A key that is there stays where the backup has none: it may be the right one.
+	// An existing key stays if the backup has none: it may be the right one.
 	const names = all.filter((name) => name !== 'keys' || hasKey || top === 'keys')
 	const moves = (source: string, target: string): Placement['into'] =>
 		names
@@ -204,7 +204,7 @@ function notesOn(home: string, { includes_key, left_out, members }: Manifest): s
 	return notes
 }
 
-/** What was made for a restore that was refused; never anything that holds a file. */
+/** Removes what was created for a refused restore; never anything that holds a file. */
 async function removeEmpty(folder: string): Promise<void> {
 	const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
 	if (entries.every((entry) => entry.isDirectory())) await rm(folder, { recursive: true, force: true })

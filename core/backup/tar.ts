@@ -1,6 +1,6 @@
 /**
- * The archive inside a backup: a plain ustar of regular files, as any tar reads it. What is read is not taken for one of
- * ours: whatever else a tar may hold, such as links and devices, is refused.
+ * The archive inside a backup: a plain ustar of regular files, which any tar reads. What is read is not assumed to be
+ * ours: anything else that a tar may hold, such as links and devices, is refused.
  */
 import { Header } from 'tar/header'
 import { Pax } from 'tar/pax'
@@ -16,10 +16,10 @@ export interface TarFile {
 }
 
 const block = 512
-/** What a pax header may take; it holds a long name or size. */
+/** Limit of a pax header, which holds a long name or size. */
 const maxPaxBytes = 8 * 1024
 
-/** The bytes in front of a file's own; they are followed by `padding`. */
+/** The bytes before a file's own, which are followed by `padding`. */
 export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffer {
 	const fields = {
 		path,
@@ -46,11 +46,11 @@ export const tarEnd: Buffer = Buffer.alloc(2 * block)
 export interface TarEntry {
 	path: string
 	bytes: number
-	/** To be read to its end before the next entry. */
+	/** Must be read to its end before the next entry. */
 	body: AsyncIterable<Buffer>
 }
 
-/** Throws `backup_damaged` for whatever is not written as above. */
+/** Throws `backup_damaged` for anything that is not written as above. */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
 	const reader = new ByteReader(source)
 	try {

@@ -15,9 +15,9 @@ import { readTar } from './tar.ts'
 import type { TarEntry } from './tar.ts'
 
 export interface ReadOptions {
-	/** Writes what it reads into this folder, which is there and empty; durable when this settles. */
+	/** Writes what it reads into this existing, empty folder; durable when this settles. */
 	into?: string
-	/** Which members; all where absent. */
+	/** Which members; all if absent. */
 	only?: (member: Member) => boolean
 	/** Called once the manifest is known, before anything is written. */
 	admit?: (manifest: Manifest) => Promise<void>
@@ -30,13 +30,13 @@ export interface ReadResult {
 	bytes: number
 }
 
-/** Of folders for the database of a backup that is being verified. */
+/** Prefix of the folders for the database of a backup that is being verified. */
 export const verifyPrefix = '.verify-'
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 
 /**
- * Throws `backup_damaged` where a bit of the file changed since it was written, or where it holds anything but what it
- * says: sizes in the manifest are limits, names decide on nothing that they do not say, and there are no links.
+ * Throws `backup_damaged` if a bit of the file has changed since it was written, or if it holds anything but what its manifest
+ * lists: sizes in the manifest are limits, names decide only what they say, and there are no links.
  */
 export async function readBackup(file: string, { into, only, admit, signal }: ReadOptions = {}): Promise<ReadResult> {
 	const bytes = await readable(file, checkEnvelope(file, signal))
@@ -57,7 +57,7 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 	}
 }
 
-/** What a backup says of itself, without a look at the rest of it. */
+/** The backup's manifest, without reading the rest of it. */
 export function readManifest(file: string): Promise<Manifest> {
 	return readFirst(file, parseManifest)
 }
@@ -76,7 +76,7 @@ async function readFirst<T>(file: string, parse: (bytes: Buffer) => T): Promise<
 	}
 }
 
-/** The same as a restore does before it changes anything: reads all of it, and looks over the database in a temporary folder. */
+/** Does the same as a restore before it changes anything: reads all of it, and checks the database in a temporary folder. */
 export async function verifyBackup(file: string, signal?: AbortSignal): Promise<ReadResult> {
 	const folder = await temporaryBeside(file)
 	try {
@@ -98,7 +98,7 @@ export async function verifyBackup(file: string, signal?: AbortSignal): Promise<
 	}
 }
 
-/** Throws `backup_damaged` where LMDB would stumble over the file, or a record in it is not what was stored. */
+/** Throws `backup_damaged` if LMDB could not read the file, or a record in it is not what was stored. */
 export function checkDatabase(path: string): void {
 	const { damage } = checkFile(path, everything)
 	if (damage !== null) throw damaged(`its database is damaged: ${damage}`)
@@ -137,7 +137,7 @@ async function readMember({ body }: TarEntry, { path, sha256, executable }: Memb
 	if (digest.digest('hex') !== sha256) throw damaged(`"${path}" is not what was stored`)
 }
 
-/** A name that is there already, also one that differs in case only where the disk does not care, is refused. */
+/** Refuses a name that exists already, including one that differs only in case on a disk that ignores case. */
 async function create(target: string, mode: number): Promise<FileHandle> {
 	await mkdir(dirname(target), { recursive: true, mode: 0o700 })
 	return open(target, 'wx', mode)
@@ -145,7 +145,7 @@ async function create(target: string, mode: number): Promise<FileHandle> {
 
 const collisions = ['EEXIST', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG']
 
-/** Says which file it was that could not be read. */
+/** Names the file that could not be read. */
 async function readable<T>(file: string, reading: Promise<T>): Promise<T> {
 	try {
 		return await reading
@@ -157,7 +157,7 @@ async function readable<T>(file: string, reading: Promise<T>): Promise<T> {
 	}
 }
 
-/** Where the backup lies there is room for large files more likely than in the system's temporary folder. */
+/** The folder of the backup is more likely to have room for large files than the system's temporary folder. */
 async function temporaryBeside(file: string): Promise<string> {
 	try {
 		return await mkdtemp(join(dirname(file), verifyPrefix))

@@ -1,11 +1,11 @@
-import { readAnnouncement } from '../announcement.ts'
+import { readRuntimeFile } from '../process/runtime-file.ts'
 import { CliError } from './contract.ts'
 
 const DEFAULT = 'http://127.0.0.1:3000'
 
 /**
  * Where the gateway is, without a slash at its end: `SVC_URL`, else what the home's gateway wrote down, else port 3000.
- * Asked anew for each request, since a gateway that was started again may have another port; while it is away, the address
+ * Read again for each request, since a gateway that was started again may have another port; while it is away, the address
  * stays what it was, and never becomes that of another gateway.
  */
 export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): () => string {
@@ -16,9 +16,9 @@ export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): () 
 	}
 }
 
-/** Undefined where none runs, or not from this home. */
+/** Undefined if none runs, or not from this home. */
 function writtenDown(home: string): string | undefined {
-	const url = readAnnouncement(home)?.url
+	const url = readRuntimeFile(home)?.url
 	try {
 		return typeof url === 'string' ? checked(url) : undefined
 	} catch {

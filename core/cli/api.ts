@@ -1,19 +1,17 @@
+import { tokenFor } from './logins.ts'
 import { addressBook } from './address.ts'
-import { CliError } from './contract.ts'
-import type { Api, EventOptions, ExitName, RequestOptions, StreamedEvent } from './contract.ts'
+import type { Api, CliError, EventOptions, RequestOptions, StreamedEvent } from './contract.ts'
+import { insist, parse, send, textOf } from './connection.ts'
+import type { Connection } from './connection.ts'
 
 export interface ApiOptions {
 	env: Readonly<NodeJS.ProcessEnv>
 	home: string
 	signal: AbortSignal
 }
-import { inCommands } from './in-commands.ts'
 
-/** No answer of the gateway is larger; what else answers there must not fill the memory. */
-const BODY_LIMIT = 64 * 1024 * 1024
-/** For what is sent after Ctrl-C, such as a cancellation: nobody waits long then. */
+/** For what is sent after Ctrl-C, such as a cancellation: the user does not wait long then. */
 const LAST_WORD_MS = 5_000
-const LOOK_MS = 3_000
 
 export interface OpenApi extends Api {
 	/** An error that says so, where what has answered until now is no gateway. Never throws. */
@@ -24,7 +22,10 @@ export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 	const connection: Connection = {
 		url: addressBook(env, home),
 		...(!env.SVC_URL && { home }),
-		headers: env.SVC_TOKEN ? { authorization: `Bearer ${env.SVC_TOKEN}` } : {},
+		headers(url) {
+			const token = tokenFor(env, home, url)
+			return token ? { authorization: `Bearer ${token}` } : {}
+		},
 	}
 	let answered = false
 	return {
@@ -50,141 +51,9 @@ export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 			return (text === '' ? undefined : parse(text, connection)) as T
 		},
 		async *events(query: Record<string, string>, options: EventOptions = {}): AsyncGenerator<StreamedEvent> {
-			const { follow } = await import('./events.ts')
+			const { follow } = await import('./event-stream.ts')
 			const until = options.signal ? AbortSignal.any([signal, options.signal]) : signal
 			yield* follow(connection, query, { ...options, signal: until })
 		},
-	}
-}
-
-export interface Connection {
-	/** Asked anew each time: a gateway that was started again may have another port. */
-	url(): string
-	headers: Record<string, string>
-	/** The home that was asked where its gateway is, where no address was given. */
-	home?: string
-}
-
-/** Sends a request; throws a CliError where nobody answers, or the answer is an error, unless its status is `accept`. */
-export async function send(
-	connection: Connection,
-	path: string,
-	init: RequestInit,
-	{ accept, patient = false }: Pick<RequestOptions, 'accept' | 'patient'> = {},
-): Promise<Response> {
-	const url = connection.url()
-	const call = patient ? await patientFetch() : fetch
-	const sent = call(url + path, {
-		...init,
-		// A token must not follow to wherever an answer points.
-		redirect: 'manual',
-		headers: {
-			...connection.headers,
-			...(init.body !== undefined && { 'content-type': 'application/json' }),
-			...(init.headers as Record<string, string>),
-		},
-	})
-	const response = await sent.catch((error: unknown) => {
-		throw unanswered(error, connection, url, init.signal)
-	})
-	if (response.ok || response.status === accept) return response
-	if (response.status < 400) throw notAGateway(url)
-	throw await refusal(response, connection)
-}
-
-/** Node's own gives up after 300 s without a header, and takes no other limit. */
-async function patientFetch(): Promise<typeof fetch> {
-	// oxlint-disable-next-line no-restricted-imports -- the operator says where the gateway is, as for fetch itself
-	const undici = await import('undici')
-	const dispatcher = new undici.Agent({ headersTimeout: 0, bodyTimeout: 0 })
-	return ((url: string, init: object) => undici.fetch(url, { ...init, dispatcher })) as unknown as typeof fetch
-}
-
-/** Throws a CliError where something else than a gateway answers there, as shown by what everybody may ask one. */
-async function insist(url: string): Promise<void> {
-	const init = { redirect: 'manual', signal: AbortSignal.timeout(LOOK_MS) } as const
-	const response = await fetch(`${url}/v1/health`, init).catch(() => undefined)
-	if (!response) return // gone meanwhile: nobody knows
-	const connection = { url: () => url, headers: {} }
-	const health = parse(await textOf(response, connection), connection) as Record<string, unknown> | null
-	if (typeof health?.generation !== 'number' || !Array.isArray(health.checks)) throw notAGateway(url)
-}
-
-function unanswered(
-	error: unknown,
-	{ home }: Connection,
-	url: string,
-	signal: AbortSignal | null | undefined,
-): CliError {
-	if (signal?.aborted && (signal.reason as Error | undefined)?.name !== 'TimeoutError')
-		return new CliError('interrupted', '', { cause: error })
-	const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
-	if (cause?.message === 'bad port') {
-		const message = `${url} has a port that HTTP clients refuse to call, such as browsers; give the gateway another server.port`
-		return new CliError('usage', message, { cause: error })
-	}
-	const why = cause?.code === 'ECONNREFUSED' ? '' : ` (${cause?.code ?? cause?.message ?? String(error)})`
-	const looked = home === undefined ? '' : `, or which home it has with SVC_HOME (now ${home})`
-	const advice = `start one with "svc start", or say where it is with SVC_URL${looked}`
-	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
-}
-
-export function notAGateway(url: string): CliError {
-	return new CliError('unavailable', `what answers at ${url} is no gateway; say where it is with SVC_URL`)
-}
-
-interface Refusal {
-	message?: string
-	code?: string
-	errors?: { path: string; message: string }[]
-}
-
-async function refusal(response: Response, connection: Connection): Promise<CliError> {
-	const text = await textOf(response, connection)
-	const { message, code, errors } = (parse(text, connection) ?? {}) as Refusal
-	// Every error of a gateway has both.
-	if (typeof message !== 'string' || typeof code !== 'string') return notAGateway(connection.url())
-	const exit = exitOf(response.status)
-	const fields = (errors ?? []).filter((field) => !message.includes(field.message))
-	const lines = [inCommands(message), ...fields.map((field) => `  ${field.path}: ${inCommands(field.message)}`)]
-	if (response.status === 401) lines.push('Set SVC_TOKEN to a token of this gateway.')
-	return new CliError(exit, lines.join('\n'), { code })
-}
-
-/** Which exit code a status means. */
-export function exitOf(status: number): ExitName {
-	if (status === 401 || status === 403) return 'denied'
-	if (status === 404) return 'not_found'
-	if (status === 409) return 'conflict'
-	if (status === 429 || status === 503 || status === 507) return 'unavailable'
-	if (status === 502 || status === 504) return 'failed'
-	return status < 500 ? 'usage' : 'internal'
-}
-
-async function textOf(response: Response, connection: Connection): Promise<string> {
-	const decoder = new TextDecoder()
-	let text = ''
-	let size = 0
-	try {
-		for await (const part of response.body ?? []) {
-			size += part.length
-			if (size > BODY_LIMIT) throw notAGateway(connection.url())
-			text += decoder.decode(part, { stream: true })
-		}
-	} catch (error) {
-		if (error instanceof CliError) throw error
-		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
-		throw new CliError('unavailable', `the gateway at ${connection.url()} went away in the middle of its answer`, {
-			cause: error,
-		})
-	}
-	return text + decoder.decode()
-}
-
-function parse(text: string, connection: Connection): unknown {
-	try {
-		return JSON.parse(text)
-	} catch (error) {
-		throw Object.assign(notAGateway(connection.url()), { cause: error })
 	}
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { readConfig } from '../../config/read.ts'
+import { readConfig } from '../host/config.ts'
 import { fileOf, idOfFile, idPattern } from '../backup/names.ts'
 import type { Cli } from './contract.ts'
 

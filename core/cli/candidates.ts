@@ -1,28 +1,36 @@
 import type { Argument, Command } from 'commander'
 import type { Cli } from './contract.ts'
+import { within } from '../util/deadline.ts'
 import { buildProgram } from './program.ts'
 
 /** More than anybody picks from. */
 const LIMIT = 200
-/** Who presses the key does not wait longer. */
+/** The longest wait after the key is pressed. */
 const PATIENCE_MS = 1_000
 
 /**
- * What may stand in place of the last word: subcommands, options behind a -, choices, and names of agents where the
- * command takes one. Asks the gateway for these only.
+ * What can replace the last word: subcommands, options after a -, choices, and what plugins offer for an argument or
+ * option of that name.
  */
 export async function candidates(cli: Cli, words: readonly string[]): Promise<string[]> {
 	const before = words.slice(0, -1)
 	const prefix = words.at(-1) ?? ''
 	const nowhere = { write: () => true } as never
-	let command = await buildProgram(before, { stdout: nowhere, stderr: nowhere, cli: () => cli })
+	const { program, candidatesOf } = await buildProgram(before, { stdout: nowhere, stderr: nowhere, cli: () => cli })
+	/** Empty if it takes too long or fails: the tab key shows no errors. */
+	const named = async (name: string): Promise<string[]> => {
+		const work = (async () => await candidatesOf(name)?.(cli, prefix, AbortSignal.timeout(PATIENCE_MS)))()
+		return (await within(PATIENCE_MS, name, work).catch(() => undefined)) ?? []
+	}
+	let command = program
 	const given: string[] = []
 	for (let n = 0; n < before.length; n++) {
 		const word = before[n] ?? ''
 		const option = optionOf(command, word)
 		if (word.startsWith('-')) {
 			const takesValue = option && (option.required || option.optional) && !word.includes('=')
-			if (takesValue && n === before.length - 1) return starting(option.argChoices ?? [], prefix)
+			if (takesValue && n === before.length - 1)
+				return starting(option.argChoices ?? (await named(option.attributeName())), prefix)
 			if (takesValue) n++
 			continue
 		}
@@ -39,7 +47,8 @@ export async function candidates(cli: Cli, words: readonly string[]): Promise<st
 				.map((one) => one.name()),
 			prefix,
 		)
-	return starting(await choicesOf(cli, command, given.length), prefix)
+	const wanted = argumentAt(command, given.length)
+	return wanted ? starting(wanted.argChoices ?? (await named(wanted.name())), prefix) : []
 }
 
 function optionsOf(command: Command): string[] {
@@ -56,13 +65,9 @@ function optionOf(command: Command | null, word: string): Command['options'][num
 	return undefined
 }
 
-async function choicesOf({ api }: Cli, command: Command, place: number): Promise<string[]> {
+function argumentAt(command: Command, place: number): Argument | undefined {
 	const last = command.registeredArguments.at(-1)
-	const wanted: Argument | undefined = command.registeredArguments[place] ?? (last?.variadic ? last : undefined)
-	if (wanted?.argChoices) return wanted.argChoices
-	if (wanted?.name() !== 'agent') return []
-	const until = { signal: AbortSignal.timeout(PATIENCE_MS) }
-	return (await api.request<{ name: string }[]>('GET', '/v1/agents', undefined, until)).map((one) => one.name)
+	return command.registeredArguments[place] ?? (last?.variadic ? last : undefined)
 }
 
 function starting(all: readonly string[], prefix: string): string[] {

@@ -4,12 +4,17 @@
  */
 export const scripts = {
 	bash: `_svc() {
-	local IFS=$'\\n'
-	COMPREPLY=($("\${COMP_WORDS[0]}" completion words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+	local IFS=$'\\n' svc=\${BASH_ALIASES[\${COMP_WORDS[0]}]:-'"\${COMP_WORDS[0]}"'}
+	COMPREPLY=($(eval "$svc"' completion words -- "\${COMP_WORDS[@]:1:COMP_CWORD}"' 2>/dev/null))
 }
 complete -o default -F _svc svc
 `,
 	zsh: `#compdef svc
+# zsh completes what an alias stands for; a function of that name does the same as the alias, and is completed itself.
+if (( \${+aliases[svc]} )); then
+	functions[svc]="\${aliases[svc]} "'"$@"'
+	unalias svc
+fi
 _svc() {
 	local -a found
 	found=("\${(@f)$("\${words[1]}" completion words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")

@@ -2,11 +2,11 @@ import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
 /** The option of every command that asks first. */
-export const yesOption = ['-y, --yes', 'do not ask first'] as const
+export const yesOption = { '-y, --yes': 'do not ask first' } as const
 
-/** Goes on where the user says yes, at the prompt or by `--yes`; throws a `CliError` otherwise. */
+/** Returns if the user agrees, at the prompt or by `--yes`; throws a `CliError` otherwise. */
 export async function consent(cli: Cli, { yes }: { yes?: boolean }, question: string): Promise<void> {
 	if (yes) return
-	if (!cli.ask.canAsk) throw new CliError('usage', `${question} Nobody can be asked here: add --yes to go ahead.`)
+	if (!cli.ask.canAsk) throw new CliError('usage', `${question} There is no terminal to ask at: add --yes to proceed.`)
 	if (!(await cli.ask.confirm(question))) throw new CliError('failed', 'Nothing was changed.')
 }

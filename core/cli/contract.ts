@@ -1,12 +1,5 @@
-/**
- * What a command of `svc` is given. Each file of `commands/` exports one `Register`, which adds its command, with
- * subcommands and options, to commander's program; what the command does goes through `cli` only, so that all commands
- * print, ask, fail and stop the same way.
- */
-import type { Command } from 'commander'
+/** What a command of `svc` is given: all commands print, ask, fail and stop in the same way. */
 import type { EventEnvelope } from '../store/ports.ts'
-
-export type Register = (program: Command, cli: Cli) => void
 
 export interface Cli {
 	readonly env: Readonly<NodeJS.ProcessEnv>
@@ -19,20 +12,22 @@ export interface Cli {
 	readonly ask: Prompts
 	/** Aborts with the first Ctrl-C or SIGTERM. The second one ends the process. */
 	readonly signal: AbortSignal
-	/** Something that Ctrl-C ends by itself: it aborts the signal that `work` gets, and the command goes on. */
+	/** Runs `work`, which Ctrl-C ends alone: it aborts the signal that `work` gets, and the command continues. */
 	interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>
+	/** An expected failure, to be thrown: `message` is all that is shown, `exit` names the exit code. */
+	error(exit: ExitName, message: string): Error
 }
 
 /**
  * The gateway's HTTP API, at `SVC_URL`, else where the home's `run/gateway.json` says, else http://127.0.0.1:3000, with the
- * token of `SVC_TOKEN` where it is set. Every call throws a `CliError` that says what to change: with the gateway's own
+ * token of `SVC_TOKEN` where it is set, else the one that `svc login` stored for that address. Every call throws a `CliError` that says what to change: with the gateway's own
  * message, or how to start one where none answers.
  */
 export interface Api {
 	readonly url: string
-	/** `path` begins with /; parts from outside are encoded by `path`, the tag of this module. Answers with the parsed body. */
+	/** `path` begins with /; parts from outside are encoded by `path`, the tag of this module. Returns the parsed body. */
 	request<T>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<T>
-	/** Events from now on, or from behind a cursor; made again after a lost connection, without gap or repeat, until the signal aborts. */
+	/** Events from now on, or after a cursor, until the signal aborts; reconnects without a gap or a repeat. */
 	events(query: Record<string, string>, options?: EventOptions): AsyncIterable<StreamedEvent>
 }
 
@@ -48,7 +43,7 @@ export interface RequestOptions {
 export interface EventOptions {
 	after?: string
 	signal?: AbortSignal
-	/** Called once the stream is open: whatever happens from then on is heard. */
+	/** Called once the stream is open: every event from then on is received. */
 	opened?(): void
 	/** Called when the connection is lost, and again for each attempt that fails. */
 	lost?(): void
@@ -76,8 +71,13 @@ export interface Output {
 	line(value: unknown): void
 	/** For people, on standard error; nothing with `--quiet`. */
 	note(text: string): void
-	/** Something takes long: a spinner on a terminal, one line otherwise, nothing with `--json` or `--quiet`. */
-	progress(text: string): Progress
+	/**
+	 * Something takes long: a spinner on a terminal; otherwise one line, unless `terminalOnly`; nothing with `--json` or
+	 * `--quiet`. Lines that are written meanwhile appear above the spinner. A new spinner ends the previous one.
+	 */
+	progress(text: string, options?: { terminalOnly?: boolean }): Progress
+	/** Columns for rendered Markdown; null if answers stay plain text: in a pipe, with NO_COLOR, on a dumb terminal. */
+	readonly richColumns: number | null
 	readonly style: Style
 }
 
@@ -100,20 +100,45 @@ export interface Style {
 	plain(text: string, options?: { lines?: boolean }): string
 }
 
-/** Asks the user; each throws a `CliError` (usage) where nobody can answer, which says which option or input to give instead. */
+/** Asks the user; each throws a `CliError` (usage) if the terminal is not interactive, which says which option or input to give instead. */
 export interface Prompts {
 	/** A line of text. */
-	text(question: string, options?: { initial?: string; signal?: AbortSignal }): Promise<string>
+	text(question: string, options?: TextQuestion): Promise<string>
+	/** One of the names, or another one that is typed: what is typed narrows the list. */
+	suggest(question: string, names: string[], options?: Pick<TextQuestion, 'placeholder' | 'validate'>): Promise<string>
 	choice(question: string, options: string[], more?: { signal?: AbortSignal }): Promise<string>
 	confirm(question: string): Promise<boolean>
 	/** From a hidden prompt on a terminal, else all of standard input without its last line end. Never from an argument. */
-	secret(question: string): Promise<string>
+	secret(question: string, options?: { validate?: Validate }): Promise<string>
 	/** All of standard input, without a question. Throws a `CliError` (usage) for more than 2 MiB. */
 	input(): Promise<Buffer>
-	/** Lines of standard input as they come; on a terminal each behind a prompt, with history. */
-	lines(prompt: string): Promise<Lines>
-	/** Whether somebody can be asked. */
+	/**
+	 * Lines of standard input as they come; on a terminal behind a prompt, with `history`. There one prompt may have several
+	 * lines: pasted ones, and those that end with \\ or Alt-Enter.
+	 */
+	lines(prompt: string, history?: History): Promise<Lines>
+	/** Whether a user can be asked. */
 	readonly canAsk: boolean
+}
+
+export interface TextQuestion {
+	/** Stands there as if it had been typed, to be corrected. */
+	initial?: string
+	/** The answer where nothing is typed; shown dimmed. */
+	fallback?: string
+	/** Shown dimmed where nothing is typed yet. */
+	placeholder?: string
+	validate?: Validate
+	signal?: AbortSignal
+}
+
+/** What is wrong with an answer, which is then asked for again; undefined if it is valid. On a terminal only. */
+export type Validate = (answer: string) => string | undefined
+
+/** What was typed earlier, newest first. */
+export interface History {
+	readonly entries: readonly string[]
+	add(text: string): void
 }
 
 /** What a person types line by line, or what is piped in. One reads at a time. */
@@ -121,7 +146,7 @@ export interface Lines {
 	/** Undefined at the end. */
 	next(): Promise<string | undefined>
 	/**
-	 * The next line while something else goes on: on a terminal without a prompt, where Ctrl-C stays a signal, and not while
+	 * The next line while other work continues: on a terminal without a prompt, where Ctrl-C stays a signal, and not while
 	 * a question is asked. Undefined at the end, and once `until` aborts; what is typed after that is there for `next`.
 	 */
 	meanwhile(until: AbortSignal): Promise<string | undefined>
@@ -149,6 +174,16 @@ export const exitCodes = {
 } as const
 
 export type ExitName = keyof typeof exitCodes
+
+/** Which exit code the status of an answer means. */
+export function exitOf(status: number): ExitName {
+	if (status === 401 || status === 403) return 'denied'
+	if (status === 404) return 'not_found'
+	if (status === 409) return 'conflict'
+	if (status === 429 || status === 503 || status === 507) return 'unavailable'
+	if (status === 502 || status === 504) return 'failed'
+	return status < 500 ? 'usage' : 'internal'
+}
 
 /** An expected failure of a command: its message is all that is shown. */
 export class CliError extends Error {

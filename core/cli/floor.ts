@@ -1,4 +1,4 @@
-/** Who has the keyboard: a question takes it from whoever reads lines beside it, and gives it back. */
+/** Controls the keyboard input: a question takes it from the reader of lines, and returns it. */
 export class Floor {
 	#reader: { rest(): void; goOn(): void } | undefined
 	#taken = 0

@@ -1,40 +1,64 @@
-/** Lines of a person or of a pipe, also while something else goes on. */
+/** Lines of a person or of a pipe, also while other work continues. */
 import { createInterface } from 'node:readline'
 import type { Interface } from 'node:readline'
-import type { Lines } from './contract.ts'
+import type { History, Lines } from './contract.ts'
 import type { Floor } from './floor.ts'
 import type { Sink } from './output.ts'
+import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
-const HISTORY = 200
+/** What a command reads. */
+export type Source = NodeJS.ReadableStream & { isTTY?: boolean }
+
+/** Lines that come so soon after one another were pasted. */
+const PASTE_GAP_MS = 30
 
 interface Terminal {
-	stdin: NodeJS.ReadableStream
+	stdin: Source
 	stderr: Sink
 	signal: AbortSignal
 	floor: Floor
+	history: History
 }
 
-/** An interface for each line: in between, Ctrl-C is a signal again and others may ask. */
-export function typedLines({ stdin, stderr, signal, floor }: Terminal, prompt: string): Lines {
-	const history: string[] = []
+/** One readline interface per prompt: in between, Ctrl-C is a signal again and other prompts can be shown. */
+export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, prompt: string): Lines {
 	/** Several lines may come at once. */
 	const ahead: string[] = []
 	let isOver = false
 
 	async function next(): Promise<string | undefined> {
 		if (ahead.length > 0 || isOver) return ahead.shift()
-		const terminal = createInterface({ input: stdin, output: stderr, terminal: true, history: [...history], signal })
+		const keys = promptKeys(stdin)
+		const shown = history.entries.map((entry) => entry.replaceAll('\n', BREAK))
+		const terminal = createInterface({ input: keys, output: stderr, terminal: true, history: shown, signal })
+		stderr.write(MARK_PASTE)
 		const { promise, resolve } = Promise.withResolvers<string | undefined>()
+		let begun = ''
+		const ask = (sign: string): void => {
+			terminal.setPrompt(sign)
+			terminal.prompt()
+		}
 		terminal.on('close', () => resolve(undefined))
-		terminal.on('SIGINT', () => terminal.close())
-		terminal.on('line', resolve)
-		terminal.setPrompt(prompt)
-		terminal.prompt()
-		const line = await promise
+		terminal.on('SIGINT', () => {
+			if (begun === '' && terminal.line === '') return terminal.close()
+			begun = ''
+			terminal.write(null, { ctrl: true, name: 'e' })
+			terminal.write(null, { ctrl: true, name: 'u' })
+			ask(prompt)
+		})
+		terminal.on('line', (line) => {
+			const goesOn = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
+			if (!goesOn) return resolve((begun + line).replaceAll(BREAK, '\n'))
+			begun += `${line.slice(0, -1)}\n`
+			ask('… ')
+		})
+		ask(prompt)
+		const text = await promise
 		terminal.close()
-		if (line?.trim()) history.unshift(line)
-		history.length = Math.min(history.length, HISTORY)
-		return line
+		keys.destroy()
+		stderr.write(UNMARK_PASTE)
+		if (text?.trim()) history.add(text)
+		return text
 	}
 
 	/** The terminal itself shows and edits what is typed, so that Ctrl-C is a signal. */
@@ -42,6 +66,15 @@ export function typedLines({ stdin, stderr, signal, floor }: Terminal, prompt: s
 		if (ahead.length > 0 || isOver || until.aborted) return until.aborted ? undefined : ahead.shift()
 		const { promise, resolve } = Promise.withResolvers<void>()
 		let reader: Interface | undefined
+		let pasted: string[] = []
+		let gap: NodeJS.Timeout | undefined
+		const deliver = (): void => {
+			clearTimeout(gap)
+			if (pasted.length === 0) return
+			ahead.push(pasted.join('\n'))
+			pasted = []
+			resolve()
+		}
 		const rest = (): void => {
 			const before = reader
 			reader = undefined
@@ -51,12 +84,14 @@ export function typedLines({ stdin, stderr, signal, floor }: Terminal, prompt: s
 			const opened = createInterface({ input: stdin, terminal: false })
 			reader = opened
 			opened.on('line', (line) => {
-				ahead.push(line)
-				resolve()
+				pasted.push(line)
+				clearTimeout(gap)
+				gap = setTimeout(deliver, PASTE_GAP_MS)
 			})
 			opened.on('close', () => {
 				if (reader !== opened) return
 				isOver = true // Ctrl-D
+				deliver()
 				resolve()
 			})
 		}
@@ -66,6 +101,7 @@ export function typedLines({ stdin, stderr, signal, floor }: Terminal, prompt: s
 		await promise
 		until.removeEventListener('abort', stop)
 		rest()
+		deliver()
 		return until.aborted ? undefined : ahead.shift()
 	}
 
@@ -74,7 +110,7 @@ export function typedLines({ stdin, stderr, signal, floor }: Terminal, prompt: s
 
 export function pipedLines(stdin: NodeJS.ReadableStream, signal: AbortSignal): Lines {
 	let lines: AsyncIterator<string> | undefined
-	/** Asked for, and not given to anybody yet. */
+	/** Requested, and not delivered yet. */
 	let coming: Promise<IteratorResult<string>> | undefined
 
 	function ask(): Promise<IteratorResult<string>> {

@@ -2,15 +2,16 @@
 import type { Command } from 'commander'
 import { expandPath, homeFolder } from '../../config/home.ts'
 import { isFault, messageOf } from '../errors.ts'
-import { exitOf, openApi } from './api.ts'
-import { CliError, exitCodes } from './contract.ts'
+import { openApi } from './api.ts'
+import { CliError, exitCodes, exitOf } from './contract.ts'
 import type { Api, Cli, ExitName } from './contract.ts'
+import type { Source } from './lines.ts'
 import { openOutput } from './output.ts'
 import type { Sink } from './output.ts'
 import { safe, safeJson } from './plain.ts'
 import { buildProgram, CommanderError } from './program.ts'
+import type { CliOptions } from './program.ts'
 import { openPrompts } from './prompts.ts'
-import type { Source } from './prompts.ts'
 
 export interface Io {
 	env: Readonly<NodeJS.ProcessEnv>
@@ -18,23 +19,25 @@ export interface Io {
 	stdin: Source
 	stdout: Sink
 	stderr: Sink
-	/** Aborts with Ctrl-C, unless something is under way that Ctrl-C ends by itself. */
+	/** Aborts with Ctrl-C, unless the command runs work that Ctrl-C ends separately. */
 	signal: AbortSignal
 	/** Until it is disposed of, Ctrl-C aborts this and nothing else. */
 	capture?(interrupt: AbortController): Disposable
 }
 
-/** A terminal's Ctrl-C comes twice, from it and by whoever started us; a person's second one comes later. */
+/** A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later. */
 const SAME_SIGNAL_MS = 300
 
-/** Runs one command; answers with its exit code. `argv` is what the user wrote behind `svc`. */
+/** Runs one command; returns its exit code. `argv` is what the user wrote behind `svc`. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
 	const { env, stdout, stderr, signal } = io
 	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, io.cwd) : homeFolder(env)
 	const api = openApi({ env, home, signal })
 	try {
 		const words = argv.length === 0 ? ['--help'] : argv
-		const program = await buildProgram(words, { stdout, stderr, cli: (options) => openCli(io, home, api, options) })
+		const given = (options: CliOptions): Cli => openCli(io, home, api, options)
+		const { program, problems } = await buildProgram(words, { stdout, stderr, cli: given })
+		for (const problem of problems) stderr.write(`svc: ${safe(problem)}\n`)
 		await program.parseAsync(withList(words, program), { from: 'user' })
 		return exitCodes.ok
 	} catch (error) {
@@ -47,7 +50,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 	}
 }
 
-function openCli(io: Io, home: string, api: Api, options: { json(): boolean; quiet(): boolean }): Cli {
+function openCli(io: Io, home: string, api: Api, options: CliOptions): Cli {
 	const { env, cwd, stdin, stdout, stderr, signal } = io
 	return {
 		env,
@@ -62,6 +65,7 @@ function openCli(io: Io, home: string, api: Api, options: { json(): boolean; qui
 			using _ = io.capture?.(interrupt)
 			return await work(AbortSignal.any([signal, interrupt.signal]))
 		},
+		error: (exit, message) => new CliError(exit, message),
 	}
 }
 
@@ -75,7 +79,7 @@ function withList(words: readonly string[], program: Command): readonly string[]
 	return list && !needsMore && more.length === 0 && !asksHelp ? [...words, 'list'] : words
 }
 
-/** What an error means to whoever called: nothing is shown where the message is empty. */
+/** The exit code and message of an error; nothing is shown if the message is empty. */
 function judge(error: unknown, env: Io['env']): { exit: ExitName; message: string; code?: string | undefined } {
 	if (error instanceof CliError) return error
 	if (error instanceof CommanderError) {

@@ -21,8 +21,16 @@ const COUNTED_S = 3
 
 export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions): Output {
 	const colours = (sink: Sink): boolean => sink.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
-	const toAnswer = (text: string): void => void stdout.write(paint(safe(text), colours(stdout)))
-	const toPeople = (text: string): void => void stderr.write(paint(safe(text), colours(stderr)))
+	/** The latest spinner: other lines come above it, and the beginning of a line ends it. */
+	let spinning: Spinner | undefined
+	const above = (text: string, write: () => void): void => {
+		if (text.endsWith('\n')) spinning?.clear()
+		else spinning?.done()
+		write()
+		spinning?.draw()
+	}
+	const toAnswer = (text: string): void => above(text, () => stdout.write(paint(safe(text), colours(stdout))))
+	const toPeople = (text: string): void => above(text, () => stderr.write(paint(safe(text), colours(stderr))))
 	// A terminal may change its size while a command runs.
 	// Some say 0 where they do not know it.
 	const style = (): Output['style'] => styleFor({ columns: (stdout.isTTY && stdout.columns) || undefined })
@@ -37,6 +45,9 @@ export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions):
 		get style() {
 			return style()
 		},
+		get richColumns() {
+			return !json() && colours(stdout) ? Math.max(20, stdout.columns || 80) : null
+		},
 		answer(value, show) {
 			if (json()) stdout.write(`${safeJson(value, 2)}\n`)
 			else toAnswer(`${show(value, style())}\n`)
@@ -50,10 +61,13 @@ export function openOutput({ stdout, stderr, env, json, quiet }: OutputOptions):
 		note(text) {
 			if (!quiet()) toPeople(`${text}\n`)
 		},
-		progress(text) {
+		progress(text, { terminalOnly = false } = {}) {
 			if (json() || quiet()) return silent
-			if (!stderr.isTTY || env.TERM === 'dumb') return plainly(text, toPeople)
-			return spinner(text, toPeople, stderr)
+			if (!stderr.isTTY || env.TERM === 'dumb') return terminalOnly ? silent : plainly(text, toPeople)
+			spinning?.done()
+			const write = (shown: string): void => void stderr.write(paint(safe(shown), colours(stderr)))
+			spinning = spinner(text, write, stderr, { counts: !terminalOnly })
+			return spinning
 		},
 	}
 }
@@ -73,32 +87,52 @@ function plainly(text: string, write: (text: string) => void): Progress {
 	}
 }
 
-function spinner(first: string, write: (text: string) => void, sink: Sink): Progress {
+interface Spinner extends Progress {
+	/** Removes it from the screen until it is drawn again; does nothing once it has ended. */
+	clear(): void
+	draw(): void
+}
+
+/** What a user types meanwhile stays in place: between two texts only the symbol at the beginning of the line is redrawn. */
+function spinner(first: string, write: (text: string) => void, sink: Sink, { counts }: { counts: boolean }): Spinner {
 	let text = first
+	let drawn = ''
 	let frame = 0
-	const clear = (): void => void sink.write('\r\x1b[K')
+	let over = false
 	const begin = performance.now()
+	const clear = (): void => {
+		if (over) return
+		sink.write('\r\x1b[K')
+		drawn = ''
+	}
 	const draw = (): void => {
+		if (over) return
 		const seconds = Math.floor((performance.now() - begin) / 1000)
-		const since = seconds >= COUNTED_S ? ` (${seconds} s)` : ''
+		const since = counts && seconds >= COUNTED_S ? ` (${seconds} s)` : ''
+		const line = `${text.slice(0, Math.max(10, (sink.columns || 80) - 3 - since.length))}${since}`
+		const sign = FRAMES[frame++ % FRAMES.length] ?? ''
+		if (line === drawn) {
+			sink.write('\x1b7\r')
+			write(sign)
+			sink.write('\x1b8')
+			return
+		}
 		clear()
-		const room = Math.max(10, (sink.columns ?? 80) - 3 - since.length)
-		write(`${FRAMES[frame++ % FRAMES.length]} ${text.slice(0, room)}${since}`)
+		write(`${sign} ${line}`)
+		drawn = line
 	}
 	draw()
 	const timer = setInterval(draw, FRAME_MS)
 	timer.unref()
-	const end = (): void => {
-		clearInterval(timer)
-		clear()
-	}
-	let over = false
 	return {
+		clear,
+		draw,
 		update: (next) => void (text = next),
 		done(last) {
 			if (over) return
+			clear()
 			over = true
-			end()
+			clearInterval(timer)
 			if (last !== undefined) write(`${last}\n`)
 		},
 		[Symbol.dispose]() {

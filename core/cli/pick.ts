@@ -1,15 +1,17 @@
 import { CliError } from './contract.ts'
+import { isMeant } from './short-ids.ts'
 
 interface Choice<T> {
 	/** What one is called, such as `skill`. */
 	kind: string
 	id(one: T): string
-	/** What else it goes by. */
+	/** Its other names. */
 	names(one: T): (string | null)[]
 }
 
 /**
- * The one of a list that a user means: the one with that id, else the only one of that name. Throws a `CliError` that says
+ * The one of a list that a user means: the one with that id, else the only one of that name, else the only one whose id
+ * begins or ends so. Throws a `CliError` that says
  * which there are.
  */
 export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }: Choice<T>): T {
@@ -18,7 +20,13 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 	const named = list.filter((one) => names(one).includes(wanted))
 	if (named.length > 1)
 		throw new CliError('usage', `${named.length} go by the name "${wanted}"; give an id: ${named.map(id).join(', ')}`)
-	const [found] = named
+	const meant = named.length > 0 ? named : list.filter((one) => isMeant(id(one), wanted))
+	if (meant.length > 1)
+		throw new CliError(
+			'usage',
+			`several ids begin or end with "${wanted}": ${meant.map(id).join(', ')}; type more of it`,
+		)
+	const [found] = meant
 	if (found === undefined)
 		throw new CliError('not_found', `there is no ${kind} "${wanted}"; ${others(list.map(titled))}`)
 	return found

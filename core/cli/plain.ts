@@ -1,6 +1,6 @@
 /** Makes text from outside safe to show on a terminal. */
 
-/** First of the characters that stand for our own colours until they are written; see output.ts. Nobody else uses them. */
+/** First of the characters that stand for our own colours until they are written; see output.ts. No other text uses them. */
 export const MARKS_AT = 0x10ff00
 const MARKS = 16
 

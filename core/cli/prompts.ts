@@ -1,12 +1,10 @@
 import type * as ClackModule from '@clack/prompts'
 import { CliError } from './contract.ts'
-import type { Prompts } from './contract.ts'
+import type { Prompts, Validate } from './contract.ts'
 import { Floor } from './floor.ts'
+import type { Source } from './lines.ts'
 import type { Sink } from './output.ts'
 import { plain } from './plain.ts'
-
-/** What a command reads. */
-export type Source = NodeJS.ReadableStream & { isTTY?: boolean }
 
 export interface PromptOptions {
 	stdin: Source
@@ -16,6 +14,9 @@ export interface PromptOptions {
 
 /** What standard input may hold. */
 const INPUT_LIMIT_BYTES = 2 * 1024 * 1024
+
+/** Suggestions that are shown at a time. */
+const SUGGESTED = 10
 
 type Clack = typeof ClackModule
 /** Clack wants whole streams, and says so with the types of a terminal. */
@@ -47,15 +48,37 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 
 	return {
 		canAsk,
-		async text(question, { initial, signal: until } = {}) {
-			const initialValue = initial === undefined ? {} : { initialValue: initial }
+		async text(question, { initial, fallback, placeholder = fallback, validate, signal: until } = {}) {
 			const answer = await ask<string | undefined>(
 				question,
-				(clack, common) => clack.text({ ...common, ...initialValue }),
+				(clack, common) =>
+					clack.text({
+						...common,
+						...(initial !== undefined && { initialValue: initial }),
+						...(fallback !== undefined && { defaultValue: fallback }),
+						...(placeholder !== undefined && { placeholder: plain(placeholder) }),
+						...(validate && { validate: checking(validate, fallback) }),
+					}),
 				until,
 			)
 			return answer ?? '' // nothing was typed
 		},
+		suggest: (question, names, { placeholder, validate } = {}) =>
+			ask<string>(question, (clack, common) =>
+				clack.autocomplete({
+					...common,
+					maxItems: SUGGESTED,
+					...(placeholder !== undefined && { placeholder }),
+					validate: (chosen) =>
+						checking((name) => (name === '' ? 'type a name' : validate?.(name)))(String(chosen ?? '')),
+					options() {
+						const typed = this.userInput.trim()
+						const listed = names.map((value) => ({ value, label: plain(value) }))
+						if (typed === '' || names.includes(typed)) return listed
+						return [...listed, { value: typed, label: `${plain(typed)} (as typed)` }]
+					},
+				}),
+			),
 		choice: (question, options, { signal: until } = {}) =>
 			ask<string>(
 				question,
@@ -64,17 +87,27 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 				until,
 			),
 		confirm: (question) => ask<boolean>(question, (clack, common) => clack.confirm({ ...common, initialValue: false })),
-		async secret(question) {
-			if (canAsk) return (await ask<string>(question, (clack, common) => clack.password(common))) ?? ''
+		async secret(question, { validate } = {}) {
+			const checks = validate ? { validate: checking(validate) } : {}
+			if (canAsk)
+				return (await ask<string>(question, (clack, common) => clack.password({ ...common, ...checks }))) ?? ''
 			if (stdin.isTTY)
 				throw new CliError('usage', `there is no terminal to ask "${plain(question)}"; give it on standard input`)
 			return (await readAll(stdin)).toString().replace(/\r?\n$/, '')
 		},
 		input: () => readAll(stdin),
-		async lines(prompt) {
+		async lines(prompt, history = { entries: [], add() {} }) {
 			const { pipedLines, typedLines } = await import('./lines.ts')
-			return canAsk ? typedLines({ stdin, stderr, signal, floor }, plain(prompt)) : pipedLines(stdin, signal)
+			return canAsk ? typedLines({ stdin, stderr, signal, floor, history }, plain(prompt)) : pipedLines(stdin, signal)
 		},
+	}
+}
+
+/** Clack has undefined for an empty answer. */
+function checking(validate: Validate, fallback = ''): (typed: string | undefined) => string | undefined {
+	return (typed) => {
+		const problem = validate(typed || fallback)
+		return problem === undefined ? undefined : plain(problem)
 	}
 }
 

@@ -1,4 +1,4 @@
-/** Secrets come from a hidden prompt or from standard input: the arguments of a program are no place for them. */
+/** Secrets come from a hidden prompt or from standard input, never from the arguments of a program. */
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import { CliError } from './contract.ts'
@@ -7,26 +7,29 @@ import type { Cli } from './contract.ts'
 const WHY =
 	'A secret is never given as an argument: others on this machine can read the arguments of a program, and the shell keeps them in its history.'
 
-/** For a command that takes a secret: what looks as if the secret stood in its arguments gets an answer that says why not. */
-export function takesSecret(command: Command): Command {
+/** For a command that asks for a secret: it accepts what looks like a secret among its arguments, to say why not. */
+export function allowSecretArguments(command: Command): void {
 	command.allowExcessArguments(true)
 	for (const name of names) command.addOption(new Option(`--${name} [text]`).hideHelp())
-	return command
 }
 
 const names = ['value', 'token', 'password'] as const
 
-/** The secret, from the hidden prompt or standard input. Throws a `CliError` where it stands in the arguments. */
-export async function secretInput(cli: Cli, command: Command, question: string): Promise<string> {
+/** Throws a usage error for a secret among the arguments. */
+export function refuseSecretArguments(command: Command): void {
 	const options: Record<string, unknown> = command.opts()
 	if (command.args.length > command.registeredArguments.length || names.some((name) => options[name] !== undefined))
 		throw new CliError('usage', `${WHY} Leave it out to be asked for it, or pipe it in: ${example(command)}`)
+}
+
+/** The secret, from the hidden prompt or standard input. Throws a usage error for an empty one. */
+export async function secretInput(cli: Cli, question: string): Promise<string> {
 	const secret = await cli.ask.secret(question)
-	if (secret === '') throw new CliError('usage', 'an empty secret is none; nothing was changed')
+	if (secret === '') throw new CliError('usage', 'the secret is empty; nothing was changed')
 	return secret
 }
 
-/** A value of `--env` or `--header` stays in sight of others: what goes by the name of a secret must be a handle. */
+/** Others can see a value of `--env` or `--header`: one whose name says that it is a secret must be a handle. */
 export function refuseSecret(option: string, name: string, value: string): void {
 	if (!sensitive.test(name) || value === '' || value.includes('{{secret:')) return
 	throw new CliError(

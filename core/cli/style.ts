@@ -7,7 +7,8 @@ const GAP = '  '
 const CELL_LIMIT = 200
 
 /** The codes that our marks stand for on a terminal, by their offset from MARKS_AT. */
-const codes = ['\x1b[0m', '\x1b[1m', '\x1b[2m', '\x1b[32m', '\x1b[33m', '\x1b[31m']
+const codes = ['\x1b[0m', '\x1b[1m', '\x1b[2m', '\x1b[32m', '\x1b[33m', '\x1b[31m', '\x1b[3m', '\x1b[9m', '\x1b[36m']
+const styles = { bold: 1, dim: 2, italic: 6, struck: 7, code: 8 } as const
 const marks = new RegExp(`[\\u{${MARKS_AT.toString(16)}}-\\u{${(MARKS_AT + codes.length - 1).toString(16)}}]`, 'gu')
 
 /**
@@ -47,6 +48,13 @@ export function styleFor({ columns }: { columns: number | undefined }): Style {
 		},
 	}
 	return style
+}
+
+export type StyleName = keyof typeof styles
+
+/** In several styles at once. `text` holds no marks. */
+export function styled(text: string, names: readonly StyleName[]): string {
+	return text === '' || names.length === 0 ? text : names.map((name) => mark(styles[name])).join('') + text + mark(0)
 }
 
 /** Turns marks into colours, or takes them out. */

@@ -1,34 +1,34 @@
-/** Whether the gateway of a home goes by a change of its gateway.yaml. */
+/** Whether the home's gateway has applied a change of gateway.yaml. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { readText } from '../../config/read.ts'
-import { digestOf, readAnnouncement } from '../announcement.ts'
-import type { Announcement } from '../announcement.ts'
+import { readText } from '../host/config.ts'
+import { digestOf, readRuntimeFile } from '../process/runtime-file.ts'
+import type { RuntimeFile } from '../process/runtime-file.ts'
 import { isFault } from '../errors.ts'
-import { holderOf } from '../lock.ts'
+import { holderOf } from '../process/lock.ts'
 import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
 /**
- * - `in_force`: it goes by the file as it is
+ * - `in_force`: it uses the file as it is
  * - `refused`: it does not, and says why
  * - `late`: it has not said anything yet
  */
 export type TakenOver =
-	| ({ state: 'in_force' } & Pick<Announcement, 'trouble'> & Pick<Announcement['settings'], 'variables'>)
+	| ({ state: 'in_force' } & Pick<RuntimeFile, 'trouble'> & Pick<RuntimeFile['settings'], 'variables'>)
 	| { state: 'refused'; why: string }
 	| { state: 'late' }
 
-export const noWaitOption = ['--no-wait', 'do not wait until a running gateway has taken the change over'] as const
+export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has taken the change over' } as const
 
 /** A plugin of a third party may take its time to start; most changes take 0.2 s. */
 const PATIENCE_MS = 10_000
 const LOOK_MS = 30
 
-/** Waits until the gateway has read the file as it is now, for at most 10 s. Null where none runs with this home. Throws `interrupted` after Ctrl-C. */
+/** Waits until the gateway has read the file as it is now, for at most 10 s. Null if none runs with this home. Throws `interrupted` after Ctrl-C. */
 export async function takenOver({ home, signal }: Cli, file: string): Promise<TakenOver | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
-		const { settings, trouble = {} } = readAnnouncement(home) ?? {}
+		const { settings, trouble = {} } = readRuntimeFile(home) ?? {}
 		if (settings?.digest && settings.digest === digestNow(file)) {
 			const { refused, variables } = settings
 			return refused === null ? { state: 'in_force', variables, trouble } : { state: 'refused', why: refused }
@@ -45,7 +45,7 @@ export function tellOf({ out }: Cli, taken: TakenOver | null): void {
 	if (taken?.state === 'refused')
 		throw new CliError(
 			'config',
-			`the running gateway refuses the file as it is now, and goes on as before:\n${taken.why}`,
+			`the running gateway refuses the file as it is now, and keeps its settings:\n${taken.why}`,
 		)
 	if (taken?.state === 'late')
 		out.note(
@@ -55,7 +55,7 @@ export function tellOf({ out }: Cli, taken: TakenOver | null): void {
 		)
 }
 
-/** Others may change it meanwhile: then theirs is waited for. Undefined where it cannot be read, which the gateway tells of. */
+/** Others may change it meanwhile: then it waits for theirs. Undefined if it cannot be read, which the gateway reports. */
 function digestNow(file: string): string | undefined {
 	try {
 		return digestOf(readText(file))

@@ -1,4 +1,21 @@
-/** A point in time as a person reads it, in UTC: `2030-01-31 12:00:05Z`. `-` where there is none. */
+/** A point in time as a person reads it, in the time zone of this machine: `2030-01-31 13:00:05`. `-` if there is none. */
 export function when(iso: string | null | undefined): string {
-	return iso ? `${iso.slice(0, 19).replace('T', ' ')}Z` : '-'
+	if (!iso) return '-'
+	const time = new Date(iso)
+	const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-')
+	return `${date} ${clock(time)}`
+}
+
+/** The time of day alone, with milliseconds: `13:00:05.250`. */
+export function timeOfDay(iso: string): string {
+	const time = new Date(iso)
+	return `${clock(time)}.${String(time.getMilliseconds()).padStart(3, '0')}`
+}
+
+function clock(time: Date): string {
+	return [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')
+}
+
+function two(n: number): string {
+	return String(n).padStart(2, '0')
 }

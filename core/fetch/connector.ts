@@ -2,16 +2,16 @@
 import { isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
-import { checkAddresses, hostOf } from '../reach.ts'
-import type { Reach } from '../reach.ts'
+import { checkAddresses, hostOf } from './policy.ts'
+import type { FetchPolicy } from './policy.ts'
 import type { Answer, Lookup } from './lookup.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 
 /** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
-export function checkedConnector(reach: Reach, named: boolean, lookup: Lookup): buildConnector.connector {
+export function checkedConnector(policy: FetchPolicy, named: boolean, lookup: Lookup): buildConnector.connector {
 	const prepare = async (url: URL): Promise<buildConnector.connector> => {
-		const answers = await resolveChecked(url, reach, named, lookup)
+		const answers = await resolveChecked(url, policy, named, lookup)
 		return buildConnector({
 			allowH2: false,
 			rejectUnauthorized: true, // also where the environment says otherwise
@@ -30,13 +30,13 @@ export function checkedConnector(reach: Reach, named: boolean, lookup: Lookup): 
 }
 
 /** All addresses that the URL's host leads to. Throws `address_refused` unless each may be reached. */
-export async function resolveChecked(url: URL, reach: Reach, named: boolean, lookup: Lookup): Promise<Answer[]> {
+export async function resolveChecked(url: URL, policy: FetchPolicy, named: boolean, lookup: Lookup): Promise<Answer[]> {
 	const host = hostOf(url)
 	const family = isIP(host)
 	const answers = family === 0 ? await lookup(host) : [{ address: host, family }]
 	if (answers.length === 0) throw new Error(`${host} has no address`)
 	const addresses = answers.map(({ address }) => address)
-	checkAddresses(url, addresses, reach, named)
+	checkAddresses(url, addresses, policy, named)
 	return answers
 }
 

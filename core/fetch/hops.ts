@@ -1,7 +1,7 @@
 /** One request of a chain of redirects, and the next one. */
 import { Fault } from '../errors.ts'
-import { checkUrl } from '../reach.ts'
-import type { Reach } from '../reach.ts'
+import { checkUrl } from './policy.ts'
+import type { FetchPolicy } from './policy.ts'
 
 export interface Hop {
 	url: URL
@@ -77,11 +77,11 @@ export function redirectOf({
 }
 
 /** The request behind a redirect. Throws `address_refused`. */
-export function nextHop(hop: Hop, status: number, location: string, reach: Reach): Hop {
+export function nextHop(hop: Hop, status: number, location: string, policy: FetchPolicy): Hop {
 	const url = URL.parse(location, hop.url.href)
 	if (!url) throw new Fault('fetch_failed', `${hop.url.host} redirects to something that is not a URL`)
 	try {
-		checkUrl(url, reach, false)
+		checkUrl(url, policy, false)
 	} catch (error) {
 		if (!(error instanceof Fault)) throw error
 		throw new Fault(error.code, `${hop.url.host} redirects to an address that is refused: ${error.message}`, {

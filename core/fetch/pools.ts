@@ -1,6 +1,6 @@
 /** The connections of one fetcher. */
 import { Agent } from 'undici'
-import type { Reach } from '../reach.ts'
+import type { FetchPolicy } from './policy.ts'
 import { checkedConnector } from './connector.ts'
 import type { Hop } from './hops.ts'
 import type { Lookup } from './lookup.ts'
@@ -11,7 +11,7 @@ const ORIGINS = 16
 const CONNECTIONS = 64
 
 interface Limits {
-	reach: Reach
+	policy: FetchPolicy
 	lookup: Lookup
 	max_bytes: number
 	idle_ms?: number
@@ -23,10 +23,10 @@ export interface Connections {
 }
 
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({ reach, lookup, idle_ms = 0, max_bytes }: Limits): Connections {
+export function openConnections({ policy, lookup, idle_ms = 0, max_bytes }: Limits): Connections {
 	const open = (named: boolean): Agent =>
 		new Agent({
-			connect: checkedConnector(reach, named, lookup),
+			connect: checkedConnector(policy, named, lookup),
 			allowH2: false,
 			maxOrigins: ORIGINS,
 			connections: CONNECTIONS,

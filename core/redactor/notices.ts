@@ -1,9 +1,9 @@
 import type { NewEvent } from '../protocol.ts'
-import type { Redaction } from '../redactor.ts'
+import type { Redaction } from './view.ts'
 
 /**
- * Makes events of what was taken out: for each secret and sink one in `everyMs` at most, whose count has what came since
- * the one before. Infinity: one for all.
+ * Reports redactions as events: for each secret and sink at most one in `everyMs`, whose count includes those since
+ * the previous one. Infinity: one for all.
  */
 export function noticesOf(tell: (event: NewEvent) => void, everyMs: number): (found: Redaction) => void {
 	/** As large as the number of secrets at most, times that of the sinks. */

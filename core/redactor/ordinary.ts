@@ -1,14 +1,13 @@
-/** Words that records and events consist of: taking one out of them would break the gateway, not keep a secret. */
+/** True for a word that records and events consist of: redacting it would break the gateway rather than protect a secret. */
 export function isOrdinary(value: string): boolean {
-	const lower = value.toLowerCase()
-	return words.some((word) => word.includes(lower))
+	return words.some((word) => word.includes(value))
 }
 
 const words = [
-	// What stands in a secret's place.
+	// What replaces a secret.
 	'[redacted:',
 	'[redacted]',
-	// Names of fields.
+	// Field names.
 	...'accepted active_ms agent_id agent_uid allowed_tools annotations answered_at approved_at'.split(' '),
 	...'approved_by approved_skills archived arguments asked_at binding_id bot_token_ref channel_id'.split(' '),
 	...'children compaction_id connected_at conversation created_at deleting deletions delivered'.split(' '),
@@ -21,7 +20,7 @@ const words = [
 	...'signature_valid similarity source_ip started_at status_code status_detail temperature timestamp'.split(' '),
 	...'timezone token_id tool_calls transport updated_at waited_by waits_for warnings was_read'.split(' '),
 	...'webhook_slug'.split(' '),
-	// Values that decide how something goes on.
+	// Values that control what happens next.
 	...'applying assistant completed connected connecting disabled disconnected heartbeat javascript'.split(' '),
 	...'planning quarantined reconnecting subagent typescript withdrawn'.split(' '),
 ]

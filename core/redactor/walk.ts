@@ -1,40 +1,57 @@
-/** Levels that are walked; what lies deeper goes by its JSON text. */
+/** The depth to which data is walked; deeper data is redacted as its JSON text. */
 const DEPTH = 200
+/** Replaces data that cannot be read, and therefore cannot be searched. */
+const UNREADABLE = '[unreadable]'
 
 /**
- * Plain data with `change` applied to every string in it, keys too; the same object where nothing changed. Byte arrays stay
- * as they are. What has a `toJSON` counts as what that answers. What cannot be read stays too: nobody can write it either.
+ * Plain data with `change` applied to every string in it, keys too; the same object if nothing changed. Byte arrays stay
+ * as they are. An object with a `toJSON` is replaced by its result. Data that cannot be walked, such as a cycle, a getter that
+ * throws, a Map or a function, is replaced by `[unreadable]`.
  */
-export function mapStrings<T>(value: T, change: (text: string) => string): T {
-	try {
-		return walk(value, change, 0) as T
-	} catch {
-		return value
-	}
+export function mapStrings<T>(value: T, change: Change): T {
+	return walk(value, change, []) as T
 }
 
-function walk(value: unknown, change: (text: string) => string, depth: number): unknown {
+type Change = (text: string) => string
+
+/** `above`: the objects that contain this one. */
+function walk(value: unknown, change: Change, above: object[]): unknown {
 	if (typeof value === 'string') return change(value)
+	if (typeof value === 'function') return UNREADABLE
 	if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
-	if (depth === DEPTH) return asText(value, change)
-	if ('toJSON' in value && typeof value.toJSON === 'function') {
-		const plain: unknown = value.toJSON()
-		const changed = walk(plain, change, depth + 1)
-		return changed === plain ? value : changed
+	if (above.includes(value)) return UNREADABLE
+	above.push(value)
+	try {
+		if (above.length > DEPTH) return deeper(value, change)
+		if ('toJSON' in value && typeof value.toJSON === 'function') {
+			const plain: unknown = value.toJSON()
+			const changed = walk(plain, change, above)
+			return changed === plain ? value : changed
+		}
+		if (Array.isArray(value)) return walkArray(value, change, above)
+		return isPlain(value) ? walkObject(value, change, above) : UNREADABLE
+	} catch {
+		return UNREADABLE
+	} finally {
+		above.pop()
 	}
-	return Array.isArray(value) ? walkArray(value, change, depth) : walkObject(value, change, depth)
 }
 
-function walkArray(list: unknown[], change: (text: string) => string, depth: number): unknown[] {
+/** Instances of other classes are walked too, such as errors: only their own fields reach a store or a client. */
+function isPlain(value: object): boolean {
+	return !(value instanceof Map || value instanceof Set || value instanceof ArrayBuffer || ArrayBuffer.isView(value))
+}
+
+function walkArray(list: unknown[], change: Change, above: object[]): unknown[] {
 	let copy: unknown[] | undefined
 	for (const [at, item] of list.entries()) {
-		const changed = walk(item, change, depth + 1)
+		const changed = walk(item, change, above)
 		if (changed !== item) (copy ??= [...list])[at] = changed
 	}
 	return copy ?? list
 }
 
-function walkObject(object: object, change: (text: string) => string, depth: number): object {
+function walkObject(object: object, change: Change, above: object[]): object {
 	const fields = object as Record<string, unknown>
 	const names = Object.keys(fields)
 	let copy: [string, unknown][] | undefined
@@ -42,7 +59,7 @@ function walkObject(object: object, change: (text: string) => string, depth: num
 		const name = names[at] as string
 		const item = fields[name]
 		const newName = change(name)
-		const newItem = walk(item, change, depth + 1)
+		const newItem = walk(item, change, above)
 		if (newName !== name || newItem !== item) copy ??= names.slice(0, at).map((one) => [one, fields[one]])
 		copy?.push([newName, newItem])
 	}
@@ -60,8 +77,7 @@ function withUniqueNames(entries: [string, unknown][]): [string, unknown][] {
 	})
 }
 
-function asText(value: object, change: (text: string) => string): unknown {
-	// Throws for what is no JSON, such as a circle.
+function deeper(value: object, change: Change): unknown {
 	const text = JSON.stringify(value)
 	const changed = change(text)
 	return changed === text ? value : JSON.parse(changed)

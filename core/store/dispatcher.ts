@@ -1,24 +1,24 @@
 /**
- * The queue's working part, the same for every engine that lives in one process: who waits, who holds what, whose delay
- * is over. What must survive the process goes through `Backing`.
+ * The job queue in memory, the same for every engine within one process: waiting jobs, leases and delays. What must survive
+ * the process goes through `Backing`.
  */
 import { Fault, messageOf } from '../errors.ts'
-import type { Logger } from '../log.ts'
-import { Heap } from './heap.ts'
+import type { Logger } from '../log/log.ts'
+import { Heap } from '../util/heap.ts'
 import type { Job, Lease, RunQueue } from './ports.ts'
 
-/** Where jobs lie, by their place in the queue. Each call may reject, and then nothing was written. */
+/** Where jobs are stored, by their position in the queue. If a call rejects, nothing was written. */
 export interface Backing {
-	/** Throws at once what it refuses. */
+	/** Throws synchronously for what it refuses. */
 	add(place: number, job: Job): Promise<void>
-	/** How often the job was handed out, and how many milliseconds from now it must rest. */
+	/** How often the job was handed out, and for how many milliseconds from now it is delayed. */
 	mark(place: number, attempt: number, delayMs: number): Promise<void>
 	remove(place: number, id: string): Promise<void>
 	/** Throws `store_damaged`. */
 	load(place: number, id: string): Job
 }
 
-/** A job that was there when the engine was opened. */
+/** A job that existed when the engine was opened. */
 export interface Recovered {
 	place: number
 	id: string
@@ -29,9 +29,9 @@ export interface Recovered {
 }
 
 interface Waiting extends Recovered {
-	/** By the monotonic clock; a step of the wall clock must not hold a job. */
+	/** By the monotonic clock; a step of the wall clock must not delay a job. */
 	due: number
-	/** Of a job that is not durable yet: itself, since the backing cannot give it back so far. */
+	/** For a job that is not durable yet: the job itself, since the backing cannot return it yet. */
 	fresh?: Job
 	/** It could not be written. */
 	gone?: true
@@ -40,17 +40,17 @@ interface Waiting extends Recovered {
 const maxIdBytes = 256
 /** A claimer that `max` holds back while jobs wait is asked again after this long: its limit may have been raised. */
 const askAgainMs = 200
-/** The longest that one timer of Node can wait. */
+/** The longest delay of a Node timer. */
 const longestTimerMs = 2 ** 31 - 1
 
 export interface Dispatcher {
 	queue: RunQueue
-	/** Ends every claim and leaves no timer. */
+	/** Ends every claim and clears all timers. */
 	close(): void
 }
 
 export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
-	/** Jobs that wait, rest or are leased, with what settles once they are durable: their ids are taken. */
+	/** Jobs that are waiting, delayed or leased, with a promise that settles once they are durable: their ids are in use. */
 	const live = new Map<string, Promise<void>>()
 	const ready = new Heap<Waiting>((job) => job.place)
 	const resting = new Heap<Waiting>((job) => job.due)
@@ -106,11 +106,11 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			attempt,
 			async ack() {
 				if (state === 'released') return
-				// Also the second time: the first may have failed.
+				// Also on a second call: the first may have failed.
 				const removed = backing.remove(place, id)
 				if (state === 'held') {
 					state = 'acked'
-					// At once: whoever enqueues the id from here on means a new job.
+					// At once: an `enqueue` of this id from here on means a new job.
 					live.delete(id)
 					returned()
 				}
@@ -133,7 +133,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			if (waiting.gone) continue
 			try {
 				const lease = leaseOf(waiting, waiting.fresh ?? backing.load(waiting.place, waiting.id), returned)
-				// Nobody waits for this: what a holder writes becomes durable after it, so that a crash that leaves any trace of
+				// Not awaited: what a holder writes becomes durable after it, so that a crash that leaves any trace of
 				// this attempt leaves its count too. On a full disk the count is lost.
 				backing.mark(waiting.place, lease.attempt, 0).catch(() => {})
 				return lease
@@ -182,7 +182,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				if (known) return known
 				const place = nextPlace++
 				const adding = backing.add(place, job)
-				// Handed out at once: whatever its holder writes becomes durable after it.
+				// Handed out at once: anything its holder writes becomes durable after it.
 				const waiting = wait({ place, id: job.id, attempt: 0, delayMs: 0, fresh: job })
 				const added = adding.then(
 					() => void delete waiting.fresh,

@@ -1,18 +1,18 @@
-/** What every engine's event log has in common: what may be appended, what a filter lets through, what a cursor is. */
+/** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
 import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
 
-/** The most bytes of a run's or an agent's name in the log. */
+/** The maximum size of a run's or an agent's name in the log, in bytes. */
 const maxNameBytes = 256
 
-/** Throws `invalid_request` where the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
+/** Throws `invalid_request` if the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
 export function checkEntries(run: string | null, expectedLast: number, entries: readonly LogEntry[]): void {
 	if (run !== null) checkName('run', run)
 	let last = expectedLast
 	for (const { event } of entries) {
 		if (event.run_id !== run) throw invalid(`an event of the run ${event.run_id} cannot be appended to the run ${run}`)
 		if (event.agent_id !== null) checkName('agent', event.agent_id)
-		if (!(Date.parse(event.timestamp) >= 0)) throw invalid(`"${event.timestamp}" is no ISO 8601 timestamp`)
+		if (!(Date.parse(event.timestamp) >= 0)) throw invalid(`"${event.timestamp}" is not an ISO 8601 timestamp`)
 		if (run === null) continue
 		if (!Number.isSafeInteger(event.sequence) || event.sequence <= last)
 			throw invalid(`the sequence ${event.sequence} must be a whole number above ${last}`)
@@ -23,18 +23,22 @@ export function checkEntries(run: string | null, expectedLast: number, entries: 
 export function fenced(run: string, expectedLast: number, last: number): Fault {
 	return new Fault(
 		'fenced',
-		`the log of run ${run} stands at sequence ${last}, not at ${expectedLast}: somebody else writes this run`,
+		`the log of run ${run} is at sequence ${last}, not at ${expectedLast}: another writer has taken over this run`,
 	)
 }
 
-/** The position that a cursor stands for. Throws `invalid_request` for one that this log never gave out. */
+/** The position that a cursor means. Throws `invalid_request` for one that this log never returned. */
 export function positionOf(cursor: Cursor, head: number): number {
-	const position = /^(0|[1-9]\d{0,15})$/.test(cursor) ? Number(cursor) : Number.NaN
-	if (!(position <= head)) throw invalid(`"${cursor}" is no position in this log`)
-	return position
+	if (!isPosition(cursor, String(head))) throw invalid(`"${cursor}" is not a position in this log`)
+	return Number(cursor)
 }
 
-/** A test for events. Throws `invalid_request` for times that are none. */
+/** Whether this cursor is valid in a log whose newest position is `head`. */
+export function isPosition(cursor: string, head: Cursor): boolean {
+	return /^(0|[1-9]\d{0,15})$/.test(cursor) && Number(cursor) <= Number(head)
+}
+
+/** A test for events. Throws `invalid_request` for invalid times. */
 export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
 	const { agent_id, run_id, types } = filter
 	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
@@ -50,15 +54,15 @@ export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
 	}
 }
 
-/** Milliseconds since 1970. Throws `invalid_request` for what is no time. */
+/** Milliseconds since 1970. Throws `invalid_request` for an invalid time. */
 export function timeOf(text: string | undefined, absent: number): number {
 	if (text === undefined) return absent
 	const time = Date.parse(text)
-	if (Number.isNaN(time)) throw invalid(`"${text}" is no ISO 8601 timestamp`)
+	if (Number.isNaN(time)) throw invalid(`"${text}" is not an ISO 8601 timestamp`)
 	return time
 }
 
-/** True where `type` is the one `wanted`, or of that family (`message.*`, `*`). */
+/** True if `type` is `wanted`, or belongs to that family (`message.*`, `*`). */
 export function isOfType(type: string, wanted: string): boolean {
 	return type === wanted || wanted === '*' || (wanted.endsWith('.*') && type.startsWith(wanted.slice(0, -1)))
 }

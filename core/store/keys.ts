@@ -8,7 +8,7 @@ const surelyShort = Math.floor(maxBytes / 3)
 
 /**
  * A key as one string: its parts with NUL between them. NUL is in no part and sorts below everything else, so that the
- * strings' UTF-8 bytes sort as the ports demand. Throws `invalid_request` for what is no key.
+ * strings' UTF-8 bytes sort as the ports demand. Throws `invalid_request` for an invalid key.
  */
 export function joinKey(key: Key): string {
 	if (!Array.isArray(key) || key.length === 0) throw invalid('a key needs at least one part, its scope')
@@ -33,7 +33,7 @@ export function isWithin(joined: string, prefix: string): boolean {
 	return joined.startsWith(prefix) && (joined.length === prefix.length || joined[prefix.length] === separator)
 }
 
-/** The lowest string above every key that starts with the parts of `prefix`: `prefix` itself, and what goes on with NUL. */
+/** The lowest string above every key that starts with the parts of `prefix`: `prefix` itself, and keys that continue with NUL. */
 export function endOf(prefix: string): string {
 	return `${prefix}\u0001`
 }
@@ -54,7 +54,7 @@ export function compareKeys(a: string, b: string): number {
 	return a.length - b.length
 }
 
-/** Puts the surrogates, which stand for characters above U+FFFF, behind the rest of UTF-16. */
+/** Puts the surrogates, which stand for characters above U+FFFF, after the rest of UTF-16. */
 function rank(unit: number): number {
 	if (unit < 0xd800) return unit
 	return unit < 0xe000 ? unit + 0x2000 : unit - 0x800

@@ -7,31 +7,34 @@ export interface CheckedOp {
 	key: string
 	value: unknown
 	expect: Rev | null | undefined
+	/** Writes nothing; without `expect` the key must exist. */
+	check?: true | undefined
 }
 
-/** The most ops of one commit. */
-const maxOps = 100
+/** Of one commit. */
+const maxWrites = 100
 
-/** Throws `invalid_request` where the ops are none that one commit can take. */
+/** Throws `invalid_request` for ops that one commit cannot contain. */
 export function checkOps(scope: string, ops: readonly Op[]): CheckedOp[] {
-	if (ops.length > maxOps) throw invalid(`a commit may have at most ${maxOps} writes, this one has ${ops.length}`)
+	const writes = ops.filter(({ check }) => !check).length
+	if (writes > maxWrites) throw invalid(`a commit may have at most ${maxWrites} writes, this one has ${writes}`)
 	const checked = ops.map((op) => {
 		if (op.key[0] !== scope) throw invalid(`a commit in "${scope}" cannot write a key in "${op.key[0]}"`)
-		return { key: joinKey(op.key), value: op.value, expect: op.expect }
+		return { key: joinKey(op.key), value: op.value, expect: op.expect, check: op.check }
 	})
 	if (new Set(checked.map(({ key }) => key)).size < checked.length) throw invalid('a commit may write a key only once')
 	return checked
 }
 
-/** Throws `conflict` where `present`, the revision that the key has, is not what the op expects. */
-export function checkExpected({ key, expect }: CheckedOp, present: Rev | undefined): void {
-	if (expect === undefined || expect === (present ?? null)) return
+/** Throws `conflict` if `present`, the key's revision, is not what the op expects. */
+export function checkExpected({ key, expect, check }: CheckedOp, present: Rev | undefined): void {
+	if (expect === undefined ? !check || present !== undefined : expect === (present ?? null)) return
 	const name = key.replaceAll('\0', '/')
 	if (expect === null) throw new Fault('conflict', `"${name}" exists already`)
 	throw new Fault('conflict', present === undefined ? `"${name}" is gone` : `"${name}" was changed meanwhile`)
 }
 
-/** An absent value would delete, where a value was meant. */
+/** An absent value would delete the key, although a value was intended. */
 export function mustHave(value: unknown): void {
 	if (value === undefined) throw invalid('there is no value to write; to delete a key, use delete')
 }

@@ -1,6 +1,6 @@
 /**
- * The ports that all data goes through. The same plugins run on any engine behind them: in memory (tests), LMDB (one
- * machine), later a cluster. `test/contracts/store.ts` is the suite that every engine must pass.
+ * The ports that all data passes through. The same plugins run on any engine behind them: LMDB (one machine), later a
+ * cluster, and in memory for tests. `test/contracts/store.ts` is the suite that every engine must pass.
  *
  * Rules that keep an engine for many machines possible:
  * - an acknowledged write is durable: the promise settles only once the write survives `kill -9`;
@@ -14,7 +14,7 @@
  */
 export type Key = readonly [scope: string, ...rest: string[]]
 
-/** Opaque. Changes with every write of the key, and is never reused for it, also after a delete. */
+/** Opaque. Changes with every write of the key, and is never reused for it, even after a delete. */
 export type Rev = string
 
 export interface Entry<T> {
@@ -23,17 +23,32 @@ export interface Entry<T> {
 	rev: Rev
 }
 
-/** One write of a commit. `value: undefined` deletes. `expect`: a revision, `null` (must not exist), or absent (whatever is there). */
-export interface Op {
+/** One part of a commit. */
+export type Op = Write | Check
+
+/** `value: undefined` deletes. `expect`: a revision, `null` (must not exist), or absent (any state). */
+export interface Write {
 	key: Key
 	value: unknown
 	expect?: Rev | null
+	check?: never
+}
+
+/**
+ * Writes nothing: the commit fails unless the key has the revision `expect`, does not exist (`null`), or, if `expect` is
+ * absent, exists. An engine that can only compare revisions reads that of the key first.
+ */
+export interface Check {
+	key: Key
+	check: true
+	expect?: Rev | null
+	value?: never
 }
 
 export interface ListOptions {
-	/** At most this many entries; all where absent. */
+	/** At most this many entries; all if absent. */
 	limit?: number
-	/** Start behind this key (before it, when `reverse`); it need not exist. */
+	/** Start after this key (with `reverse`, before it); it need not exist. */
 	after?: Key
 	/** Highest key first. */
 	reverse?: boolean
@@ -51,23 +66,26 @@ export interface Change<T> {
  * changes, such as a property that is undefined, is left out or changed here too. Keys sort by their
  * parts, each by its UTF-8 bytes. A reader sees every write acknowledged before it asked, and may see later ones.
  *
- * Every write throws `storage_full` while the disk is too full to take it safely, and `conflict` where an expectation
+ * Every write throws `storage_full` while the disk is too full to accept it safely, and `conflict` if an expectation
  * does not hold; then nothing at all was written.
  */
 export interface Store {
 	get<T>(key: Key): Promise<Entry<T> | undefined>
 	put(key: Key, value: unknown): Promise<Rev>
-	/** Throws `conflict` where the key exists. */
+	/** Throws `conflict` if the key exists. */
 	create(key: Key, value: unknown): Promise<Rev>
-	/** Throws `conflict` where the key does not stand at `expect`. */
+	/** Throws `conflict` if the key does not have the revision `expect`. */
 	update(key: Key, value: unknown, expect: Rev): Promise<Rev>
-	/** Nothing happens where the key is not there, unless `expect` is given. */
+	/** Does nothing if the key does not exist, unless `expect` is given. */
 	delete(key: Key, expect?: Rev): Promise<void>
-	/** Entries whose key starts with the parts of `prefix`, in order. Not a snapshot: writes meanwhile may or may not show. */
+	/** Entries whose key starts with the parts of `prefix`, in order. Not a snapshot: concurrent writes may or may not show. */
 	list<T>(prefix: Key, options?: ListOptions): AsyncIterable<Entry<T>>
-	/** All or nothing, at most 100 ops, every key in `scope`, no key twice. Answers with the new revision of each op. */
+	/**
+	 * All or nothing, at most 100 writes, every key in `scope`, no key twice. Returns the new revision of each write, in
+	 * their order.
+	 */
 	commit(scope: string, ops: Op[]): Promise<Rev[]>
-	/** Every change of a key under `prefix` from now on, in the order in which they became durable, until `stop` is called. */
+	/** Reports every change of a key under `prefix` from now on, in the order in which they became durable, until `stop` is called. */
 	watch<T>(prefix: Key, changed: (change: Change<T>) => void): () => void
 }
 
@@ -83,11 +101,21 @@ export interface EventEnvelope {
 	payload: Record<string, unknown>
 }
 
-/** One record of the log: an event and, where it finished a step of a run, that step for the run's journal. */
+/** One record of the log: an event and, if it finished a step of a run, that step for the run's journal. */
 export interface LogEntry {
 	event: EventEnvelope
-	/** Never delivered to clients; comes back from `journal` only. */
+	/** Never delivered to clients; only `journal` returns it. */
 	step?: unknown
+}
+
+/** Writes to records that follow from an append to the log. */
+export interface RecordChange {
+	scope: string
+	/**
+	 * Reads the records and returns the writes, as for `Store.commit`; an empty list changes nothing. Each should expect the
+	 * revision that was read. Called again after a conflict, so it must have no effects of its own.
+	 */
+	ops(): Promise<Op[]>
 }
 
 /** Opaque position in the log, safe as an SSE id. */
@@ -106,8 +134,8 @@ export interface LogFilter {
 export interface LogPage {
 	entries: { cursor: Cursor; event: EventEnvelope }[]
 	/**
-	 * Where to go on; `null` at the end of the log. A page may hold fewer than `limit` entries, even none, and still have
-	 * a `next`: an engine looks at a bounded number of records per page.
+	 * Where the next page begins; `null` at the end of the log. A page may hold fewer than `limit` entries, even none, and
+	 * still have a `next`: an engine reads a bounded number of records per page.
 	 */
 	next: Cursor | null
 }
@@ -116,38 +144,46 @@ export interface EventLog {
 	/**
 	 * Appends the events of one run, or of the gateway (`run` null), as one durable whole.
 	 *
-	 * `expectedLast` is the sequence of the run's last event in the log, 0 for none; where it is not, somebody else
-	 * writes this run and `fenced` is thrown. Sequences of `entries` are rising and above `expectedLast`. Neither holds
-	 * for the gateway's events.
-	 * Subscribers hear, and promises settle, in the order of the cursors; of one append the subscribers first.
+	 * `expectedLast` is the sequence of the run's last event in the log, 0 for none. If it is not, another writer
+	 * has written this run, and `fenced` is thrown. Sequences of `entries` rise, and are above `expectedLast`. Neither applies
+	 * to the gateway's events. Without entries nothing is written.
+	 *
+	 * `change` becomes durable together with the events. An error from `ops`, or `conflict` after 100 attempts, refuses the
+	 * append. Only an engine without transactions across log and records writes the events first: then `conflict`, or a
+	 * crash, can leave the records behind the log, and the run's next writer must compare them.
+	 *
+	 * Subscribers are called, and promises settle, in the order of the cursors; for one append the subscribers first, when
+	 * the changed records can already be read.
 	 */
-	append(run: string | null, expectedLast: number, entries: LogEntry[]): Promise<Cursor[]>
+	append(run: string | null, expectedLast: number, entries: LogEntry[], change?: RecordChange): Promise<Cursor[]>
 	/**
-	 * Events behind `after` in log order, or before it, newest first, with `reverse`. `after` null: from the respective end.
-	 * Never shows an event that subscribers have not heard yet: going from here to live without a gap rests on it.
-	 * Throws `invalid_request` for a cursor that is none.
+	 * Events after `after` in log order; with `reverse` those before it, newest first. `after` null: from the respective end.
+	 * Never returns an event that subscribers have not received yet, so that a reader can continue live without a gap.
+	 * Throws `invalid_request` for an invalid cursor.
 	 */
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
-	/** What a run has in the log: its last sequence (0 for none), last event, and its steps in order. */
+	/** The position of the event with this id; null if the log does not contain it. Reads a bounded number of records. */
+	find(event_id: string): Promise<Cursor | null>
+	/** The log of one run: its last sequence (0 for none), last event, and its steps in order. */
 	journal(run: string): Promise<RunJournal>
 	/**
 	 * Every entry appended from now on, in order, once it is durable; until `stop` is called. The event is the appender's
-	 * own object, the same for all: it must not be changed, by neither side.
+	 * own object, shared by all: neither side may change it.
 	 */
 	subscribe(heard: (cursor: Cursor, event: EventEnvelope) => void): () => void
 	/** The newest durable position. */
 	head(): Cursor
 	/**
-	 * Forgets events older than `before` (ISO 8601), but those of runs for which `keep` says so. Answers how many went. What
-	 * was appended together goes together, once all of it is old; the newest record stays.
+	 * Removes events older than `before` (ISO 8601), except those of runs for which `keep` is true. Returns how many. What was
+	 * appended together is removed together, once all of it is old; the newest record stays.
 	 */
 	prune(before: string, keep: (run: string) => Promise<boolean>): Promise<number>
 }
 
 export interface RunJournal {
-	last: number
-	lastEvent: EventEnvelope | undefined
-	steps: unknown[]
+	readonly last: number
+	readonly lastEvent: EventEnvelope | undefined
+	readonly steps: readonly unknown[]
 }
 
 export interface Job {
@@ -157,13 +193,13 @@ export interface Job {
 }
 
 /**
- * A claimed job, held for as long as this process lives (an engine for many machines extends the lease by itself). It
- * comes back to the queue when its holder died before it was acknowledged.
+ * A claimed job, held for as long as this process lives (an engine for many machines extends the lease itself). It
+ * returns to the queue if its holder dies before it is acknowledged.
  */
 export interface Lease {
 	job: Job
 	/**
-	 * 1 for the first time that this job was handed out. The count of an attempt is durable no later than whatever its holder
+	 * 1 for the first time that this job was handed out. The count of an attempt is durable no later than anything its holder
 	 * writes to this engine afterwards.
 	 */
 	attempt: number
@@ -180,18 +216,18 @@ export interface RunQueue {
 	 * limit is noticed within a second. Ends with the signal.
 	 */
 	claim(max: () => number, signal: AbortSignal): AsyncIterable<Lease>
-	/** Jobs that wait, also for a delay to pass. */
+	/** Jobs that wait, including delayed ones. */
 	waiting(): number
 }
 
-/** Copies of everything that an engine keeps, taken while it is at work. */
+/** Copies of everything that an engine stores, taken while it is in use. */
 export interface Snapshots {
-	/** Bytes that a copy takes at most. */
+	/** The maximum size of a copy in bytes. */
 	size(): number
 	/**
-	 * Writes into `folder`, which is there and empty, the files of one moment: all that was acknowledged before the call, and
-	 * nothing by half. An engine that is opened there later goes on from that moment. Does not hold up readers or writers.
-	 * Throws `unavailable` where nothing can be copied. The signal may break off a long one, which then rejects.
+	 * Writes the files of one moment into `folder`, which must exist and be empty: all writes acknowledged before the call, and
+	 * no partial ones. An engine opened there later continues from that moment. Does not block readers or writers.
+	 * Throws `unavailable` if nothing can be copied. The signal may cancel a long copy, which then rejects.
 	 */
 	take(folder: string, signal?: AbortSignal): Promise<void>
 }
@@ -202,8 +238,8 @@ export interface Engine extends AsyncDisposable {
 	readonly log: EventLog
 	readonly queue: RunQueue
 	readonly snapshots: Snapshots
-	/** Null while all is well; otherwise why writes are refused, such as a full disk. */
+	/** Null while writes are accepted; otherwise why not, such as a full disk. */
 	trouble(): string | null
-	/** What it takes and has left on its disk, in bytes; null where that cannot be read. Absent where it has no disk. */
+	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
 	space?(): { bytes: number; free_bytes: number } | null
 }

@@ -1,43 +1,68 @@
-/** The store and the queue as plugins get them: what they keep holds no secret. */
-import type { Redactor } from '../redactor.ts'
-import type { RunQueue, Store } from './ports.ts'
+/** The store and the queue as plugins get them: values are redacted before they are stored. */
+import type { Redactor, View } from '../redactor/redactor.ts'
+import { agentIn } from './agent-scope.ts'
+import type { Key, RunQueue, Store } from './ports.ts'
 
 /**
- * What a record of the gateway's own says it belongs to. A secret that happens to be part of an agent's name must not cut
- * its runs off from it. Such a record carries the agent's uid; without one these may be words of a model's, such as the keys
- * of its notes.
+ * Fields of the gateway's own records that name their owner. A secret that happens to be an agent's name must
+ * not separate the agent from its records. Such a record carries the agent's uid; without one these may be a model's words, such as
+ * the keys of its notes.
  */
 const belonging = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run_id']
 const UID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-/** Values are cleaned, keys are not. What is read is what was written. */
+/** Values are redacted when they are written, keys are not. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
-	const clean = (value: unknown): unknown => withOwners(redactor.data(value, 'record'), value)
+	const clean = (key: Key, value: unknown): unknown => redactedRecord(viewFor(redactor, key, value), value)
 	return {
 		get: (key) => store.get(key),
-		put: (key, value) => store.put(key, clean(value)),
-		create: (key, value) => store.create(key, clean(value)),
-		update: (key, value, expect) => store.update(key, clean(value), expect),
+		put: (key, value) => store.put(key, clean(key, value)),
+		create: (key, value) => store.create(key, clean(key, value)),
+		update: (key, value, expect) => store.update(key, clean(key, value), expect),
 		delete: (key, expect) => store.delete(key, expect),
 		list: (prefix, options) => store.list(prefix, options),
 		commit: (scope, ops) =>
-			store.commit(scope, redactor.active ? ops.map((op) => ({ ...op, value: clean(op.value) })) : ops),
+			store.commit(
+				scope,
+				ops.map((op) => (op.check ? op : { ...op, value: clean(op.key, op.value) })),
+			),
 		watch: (prefix, changed) => store.watch(prefix, changed),
 	}
 }
 
-function withOwners<T>(cleaned: T, value: T): T {
-	if (cleaned === value || typeof cleaned !== 'object' || Array.isArray(cleaned)) return cleaned
-	const fields = value as Record<string, unknown>
-	if (!UID.test(String(fields.agent_uid ?? fields.uid))) return cleaned
-	const kept = belonging.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
-	return { ...cleaned, ...Object.fromEntries(kept) }
+/** The value of a record, redacted for `view`. */
+export function redactedRecord<T>(view: View, value: T): T {
+	return withOwners(view.data(value, 'record'), value)
 }
 
 export function redactingQueue(queue: RunQueue, redactor: Redactor): RunQueue {
 	return {
-		enqueue: (job) => queue.enqueue({ ...job, body: withOwners(redactor.data(job.body, 'record'), job.body) }),
+		enqueue: (job) => {
+			const body = redactedRecord(viewFor(redactor, ['queue'], job.body), job.body)
+			return queue.enqueue({ ...job, body })
+		},
 		claim: (max, signal) => queue.claim(max, signal),
 		waiting: () => queue.waiting(),
 	}
+}
+
+/** For the agent that the scope belongs to, or that the record itself names by uid. */
+function viewFor(redactor: Redactor, [scope]: Key, value: unknown): View {
+	const uid = agentIn(scope) ?? uidIn(value)
+	return redactor.of([uid === undefined ? 'gateway' : { uid }])
+}
+
+function uidIn(value: unknown): string | undefined {
+	if (typeof value !== 'object' || value === null) return undefined
+	const { agent_uid, uid } = value as Record<string, unknown>
+	const named = agent_uid ?? uid
+	return typeof named === 'string' && UID.test(named) ? named : undefined
+}
+
+function withOwners<T>(cleaned: T, value: T): T {
+	if (cleaned === value || typeof cleaned !== 'object' || Array.isArray(cleaned)) return cleaned
+	if (uidIn(value) === undefined) return cleaned
+	const fields = value as Record<string, unknown>
+	const kept = belonging.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
+	return { ...cleaned, ...Object.fromEntries(kept) }
 }

@@ -1,12 +1,12 @@
 import { messageOf } from '../errors.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../log/log.ts'
 import { isWithin } from './keys.ts'
 
-/** Those who hear of changed keys, by the scope of what they watch. */
+/** Subscribers to key changes, by the scope that they watch. */
 export interface Watchers<T> {
-	/** `prefix` is joined. Answers with what ends it. */
+	/** `prefix` is joined. Returns a function that unsubscribes. */
 	add(prefix: string, changed: (change: T) => void): () => void
-	/** `make` is called for each who watches `key`. */
+	/** `make` is called for each watcher of `key`. */
 	tell(key: string, make: () => T): void
 }
 
@@ -32,12 +32,12 @@ export function openWatchers<T>(log?: Logger): Watchers<T> {
 	}
 }
 
-/** Runs what a caller gave us in the midst of our own work: its failure is not ours. */
+/** Calls a subscriber in the middle of the store's own work, which must not fail with it. */
 export function guarded(callback: () => void, log?: Logger): void {
 	try {
 		callback()
 	} catch (error) {
-		log?.error({ err: error }, `somebody who follows the store threw: ${messageOf(error)}`)
+		log?.error({ err: error }, `a subscriber of the store threw: ${messageOf(error)}`)
 	}
 }
 

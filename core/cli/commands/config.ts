@@ -1,19 +1,34 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse } from 'yaml'
-import { setSetting, unsetSetting } from '../../../config/edit.ts'
-import { allKeys, explain, pathOf } from '../../../config/explain.ts'
+import { isAppliedAtStart } from '../../../config/core-sections.ts'
 import type { Explanation } from '../../../config/explain.ts'
 import { configFile } from '../../../config/home.ts'
-import { originOf, readConfig } from '../../../config/read.ts'
+import { isSecretName, withoutSecrets } from '../../../config/hidden.ts'
+import { originOf, variablesOf } from '../../../config/read.ts'
 import type { Origin } from '../../../config/read.ts'
-import { changeConfig } from '../../../config/write.ts'
+import type { Config } from '../../../config/types.ts'
+import { readRuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
+import { holderOf } from '../../process/lock.ts'
 import type { Fault } from '../../errors.ts'
-import { checkPluginSettings } from '../../plugin-settings.ts'
-import { takenAtStart } from '../../wish.ts'
+import { checkConfig } from '../../host/check-config.ts'
+import { checkPlace } from '../check-place.ts'
+import {
+	allKeys,
+	changeConfig,
+	explain,
+	pathOf,
+	placeIn,
+	readConfig,
+	readText,
+	sectionPath,
+	setSetting,
+	unsetSetting,
+} from '../../host/config.ts'
 import { CliError } from '../contract.ts'
-import type { Register, Style } from '../contract.ts'
+import type { Command } from '../command.ts'
+import type { Cli, Style } from '../contract.ts'
 import { noWaitOption, takenOver, tellOf } from '../taken-over.ts'
 import type { TakenOver } from '../taken-over.ts'
 
@@ -29,132 +44,217 @@ interface Current extends Explanation {
 	origin?: Origin
 }
 
-const secretKey = /key|token|secret|passw/i
-const HIDDEN = '(hidden)'
+export default {
+	description: 'Check, explain and change the settings of gateway.yaml, with or without a running gateway',
+	examples: `
+Exit code: 78 where a file holds an error, or the running gateway refuses the change.
 
-export const register: Register = (program, cli) => {
-	const { env, home, out } = cli
-	const config = program
-		.command('config')
-		.description('Check, explain and change the settings of gateway.yaml, with or without a running gateway')
-		.addHelpText('after', examples)
+Examples:
+  svc config validate
+  svc config explain runs.limits.steps
+  svc config get server.port
+  svc config get --file
+  svc config set server.port 8080
+  svc config set providers.ollama '{kind: openai, base_url: http://127.0.0.1:11434/v1, model: qwen3}'
+  svc config set default_provider ollama
+  svc config unset server.port
+  $EDITOR "$(svc config path)"`,
+	commands: {
+		path: {
+			description: 'Show where gateway.yaml is',
+			run({ home, out }) {
+				out.answer({ path: configFile(home) }, ({ path }) => path)
+			},
+		},
+		validate: {
+			description: 'Check gateway.yaml, or another file, with the environment as it is here',
+			arguments: '[file]',
+			async run(cli, { file: name }: { file?: string }) {
+				const { home, env } = cli
+				const file = name === undefined ? configFile(home) : resolve(cli.cwd, name)
+				const read = readConfig({ home, env, file, mustSay: name !== undefined })
+				const leftOut = await checkConfig(read, { home, env })
+				const place = await checkPlace(read, { home, env })
+				const warnings = [...leftOut, ...place.warnings]
+				for (const note of place.notes) cli.out.note(note)
+				cli.out.answer({ file, valid: true, warnings }, (_, style) =>
+					[...warnings.map((line) => style.warn(line)), `${style.good('valid')} ${file}`].join('\n'),
+				)
+			},
+		},
+		explain: {
+			description: 'Show what a setting means, which values it takes, its value and where that comes from',
+			arguments: '[key]',
+			run(cli, { key }: { key?: string }) {
+				if (key !== undefined) return cli.out.answer(current(cli, pathFor(key)), explained)
+				const all = allKeys().map((one) => explain(pathOf(one.replaceAll('<name>', 'x'))))
+				cli.out.answer(all, (list, style) =>
+					style.table(
+						['setting', 'default', 'meaning'],
+						list.map((one) => [one.key, 'default' in one ? inWords(one.default) : '', one.meaning]),
+					),
+				)
+			},
+		},
+		get: {
+			description:
+				'Show one setting, or all, as in force in the running gateway, else as at the next start, with defaults and environment. Keys and tokens stay hidden',
+			arguments: '[key]',
+			options: {
+				'--file': 'show the values in the file instead',
+			},
+			async run(cli, { key, file = false }: { key?: string; file?: boolean }) {
+				const path = pathFor(key ?? '')
+				explain(path)
+				const written = inFile(cli, path)
+				const force = file ? undefined : await inForceNow(cli)
+				const value = force ? valueAt(force.settings, path) : written
+				if (value === undefined) {
+					const where = file ? 'is not set in the file' : 'has no value'
+					throw new CliError('not_found', `${key} ${where}; see "svc config explain ${key}"`)
+				}
+				if (force && isPlain(written) && written !== value) {
+					const variable = force.variables[path.join('.')]
+					const why =
+						force.refused !== null
+							? 'the gateway refuses the file as it is now'
+							: isAppliedAtStart(path)
+								? 'it applies from the next start'
+								: variable === undefined
+									? undefined
+									: `${variable} in the environment wins`
+					cli.out.note(`The file says ${inWords(written)}${why === undefined ? '' : `; ${why}`}.`)
+				}
+				cli.out.answer(value, (found) => (typeof found === 'string' ? found : JSON.stringify(found, null, 2)))
+			},
+		},
+		set: {
+			description:
+				'Change a setting, and wait until a running gateway has taken it over. The value is YAML; - reads it from standard input',
+			arguments: '<key> <value>',
+			options: {
+				...noWaitOption,
+			},
+			async run(cli, { key, value: given, ...options }: { key: string; value: string } & Options) {
+				const found = explain(pathFor(key))
+				if (given !== '-') refuseSecret(key, given)
+				const text = given === '-' ? String(await cli.ask.input()).replace(/\r?\n$/, '') : given
+				const value = valueOf(text, found)
+				await change(cli, (before) => setSetting(before, placeIn(before, pathOf(key)), value), key, options)
+			},
+		},
+		unset: {
+			description: 'Take a setting out of the file: its default is in force again',
+			arguments: '<key>',
+			options: {
+				...noWaitOption,
+			},
+			async run(cli, { key, ...options }: { key: string } & Options) {
+				await change(cli, (before) => unsetSetting(before, placeIn(before, pathOf(key))), key, options)
+			},
+		},
+	},
+} satisfies Command
 
-	config
-		.command('path')
-		.description('Show where gateway.yaml is')
-		.action(() => out.answer({ path: configFile(home) }, ({ path }) => path))
-
-	config
-		.command('validate [file]')
-		.description('Check gateway.yaml, or another file, with the environment as it is here')
-		.action(async (name?: string) => {
-			const file = name === undefined ? configFile(home) : resolve(cli.cwd, name)
-			await checkPluginSettings(readConfig({ home, env, file, mustSay: name !== undefined }))
-			out.answer({ file, valid: true }, (_, style) => `${style.good('valid')} ${file}`)
+async function change(cli: Cli, make: (before: string) => string, key: string, { wait }: Options): Promise<void> {
+	const { home, env } = cli
+	// Plugins that would be left out do not refuse a change.
+	const check = async (read: Config): Promise<void> => void (await checkConfig(read, { home, env }))
+	const isNew = !existsSync(home)
+	const { file, changed, problems } = await changeConfig({ home, env, change: make, check })
+		.catch((error: unknown) => {
+			throw isFault(error, 'config_invalid') ? unchanged(cli, error, pathOf(key)) : error
 		})
-
-	config
-		.command('explain [key]')
-		.description('Show what a setting means, which values it takes, its value and where that comes from')
-		.action((key?: string) => {
-			if (key !== undefined) return out.answer(current(pathOf(key)), explained)
-			const all = allKeys().map((one) => explain(pathOf(one.replaceAll('<name>', 'x'))))
-			out.answer(all, (list, style) =>
-				style.table(
-					['setting', 'default', 'meaning'],
-					list.map((one) => [one.key, 'default' in one ? inWords(one.default) : '', one.meaning]),
-				),
-			)
+		.finally(() => {
+			if (isNew && existsSync(home)) cli.out.note(`Made a new home at ${home}.`)
 		})
-
-	config
-		.command('get [key]')
-		.description('Show a setting that is in force, or all; keys and tokens stay hidden')
-		.action((key = '') => {
-			const { value } = current(pathOf(key))
-			if (value === undefined) throw new CliError('not_found', `${key} has no value; see "svc config explain ${key}"`)
-			out.answer(value, (found) => (typeof found === 'string' ? found : JSON.stringify(found, null, 2)))
-		})
-
-	config
-		.command('set <key> <value>')
-		.description(
-			'Change a setting, and wait until a running gateway has taken it over. The value is YAML; - reads it from standard input',
-		)
-		.option(...noWaitOption)
-		.action(async (key: string, given: string, options: Options) => {
-			const path = pathOf(key)
-			const found = explain(path)
-			if (given !== '-') refuseSecret(key, given)
-			const text = given === '-' ? String(await cli.ask.input()).replace(/\r?\n$/, '') : given
-			const value = valueOf(text, found)
-			await change((before) => setSetting(before, path, value), key, options)
-		})
-
-	config
-		.command('unset <key>')
-		.description('Take a setting out of the file: its default is in force again')
-		.option(...noWaitOption)
-		.action((key: string, options: Options) => change((before) => unsetSetting(before, pathOf(key)), key, options))
-
-	async function change(make: (before: string) => string, key: string, { wait }: Options): Promise<void> {
-		const isNew = !existsSync(home)
-		const { file, changed, problems } = await changeConfig({ home, env, change: make, check: checkPluginSettings })
-			.catch((error: unknown) => {
-				throw isFault(error, 'config_invalid') ? unchanged(error, pathOf(key)) : error
-			})
-			.finally(() => {
-				if (isNew && existsSync(home)) out.note(`Made a new home at ${home}.`)
-			})
-		for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
-		const path = pathOf(key)
-		// What is in force may come from the environment all the same.
-		const now: Current = problems.length > 0 ? explain(path) : current(path)
-		const taken = wait ? await takenOver(cli, file) : null
-		const isLate = takenAtStart.some((section) => section === path[0])
-		out.answer({ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) }, (one, style) => {
+	for (const { path, message } of problems)
+		cli.out.note(cli.out.style.warn(`still wrong in the file: ${path}: ${message}`))
+	const path = pathFor(key)
+	// What is in force may come from the environment all the same.
+	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
+	const taken = wait ? await takenOver(cli, file) : null
+	const isLate = isAppliedAtStart(path)
+	cli.out.answer(
+		{ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) },
+		(one, style) => {
 			const said = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
 			if (variable !== undefined) return `${said}\n${style.warn(`${variable} in the environment wins over it here`)}`
 			if (isLate) return `${said}\nIt takes effect at the next start.`
 			return taken?.state === 'in_force' ? `${said}\n${inForce(path, taken, style)}` : said
-		})
-		tellOf(cli, taken)
-	}
+		},
+	)
+	tellOf(cli, taken)
+}
 
-	function unchanged({ message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {
-		const isAboutDefault = section === 'providers' && errors.some(({ path }) => path === 'default_provider')
-		const order = isAboutDefault ? orderFor(provider) : undefined
-		const advice = order ? ` First: ${order}. Then the same again.` : ''
-		return new CliError('config', `${message}\nNothing was changed.${advice}`, { code })
-	}
+function unchanged(cli: Cli, { message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {
+	const isAboutDefault = section === 'providers' && errors.some(({ path }) => path === 'default_provider')
+	const order = isAboutDefault ? orderFor(cli, provider) : undefined
+	const advice = order ? ` First: ${order}. Then the same again.` : ''
+	return new CliError('config', `${message}\nNothing was changed.${advice}`, { code })
+}
 
-	/** What comes before a provider is added or taken out, where the default stands in the way. */
-	function orderFor(provider: string | undefined): string | undefined {
-		try {
-			const { providers, default_provider } = readConfig({ home, env })
-			if (provider !== default_provider) return `svc config set default_provider ${default_provider}`
-			const other = Object.keys(providers).find((name) => name !== provider)
-			return other === undefined ? 'svc config unset default_provider' : `svc config set default_provider ${other}`
-		} catch (error) {
-			if (isFault(error)) return undefined // more is wrong in the file, and told
-			throw error
-		}
+/** What comes before a provider is added or taken out, where the default stands in the way. */
+function orderFor({ home, env }: Cli, provider: string | undefined): string | undefined {
+	try {
+		const { providers, default_provider } = readConfig({ home, env })
+		if (provider !== default_provider) return `svc config set default_provider ${default_provider}`
+		const other = Object.keys(providers).find((name) => name !== provider)
+		return other === undefined ? 'svc config unset default_provider' : `svc config set default_provider ${other}`
+	} catch (error) {
+		if (isFault(error)) return undefined // more is wrong in the file, and told
+		throw error
 	}
+}
 
-	function current(path: string[]): Current {
-		const found = explain(path)
-		const config = readConfig({ home, env })
-		const value = path.reduce<unknown>(
-			(at, name) =>
-				typeof at === 'object' && at !== null && Object.hasOwn(at, name)
-					? (at as Record<string, unknown>)[name]
-					: undefined,
-			config,
-		)
-		if (value === undefined) return found
-		return { ...found, value: hidden(value, path.at(-1)), origin: originOf(config, path.join('.')) }
+/** The value in the file, with references as written; undefined if it is not set there. */
+function inFile({ home }: Cli, path: string[]): unknown {
+	const text = readText(configFile(home))
+	const settings = parse(text, { schema: 'core', stringKeys: true }) as unknown
+	return withoutSecrets(valueAt(settings, placeIn(text, path)), path.at(-1))
+}
+
+async function inForceNow({ home, env }: Cli): Promise<InForceNow> {
+	const said = (await holderOf(home)) === null ? undefined : readRuntimeFile(home)?.settings
+	if (said?.in_force) return { settings: said.in_force, variables: said.variables, refused: said.refused }
+	const read = readConfig({ home, env })
+	return { settings: withoutSecrets(read), variables: variablesOf(read), refused: null }
+}
+
+function current({ home, env }: Cli, path: string[]): Current {
+	const found = explain(path)
+	const config = readConfig({ home, env })
+	const value = valueAt(config, path)
+	if (value === undefined) return found
+	return { ...found, value: withoutSecrets(value, path.at(-1)), origin: originOf(config, path.join('.')) }
+}
+
+/** A setting of a built-in plugin has one name, in whichever of its two places it is written. */
+function pathFor(key: string): string[] {
+	const path = pathOf(key)
+	const section = sectionPath(path)
+	try {
+		explain(section)
+		return section
+	} catch (error) {
+		if (isFault(error, 'not_found')) return path
+		throw error
 	}
+}
+
+function valueAt(settings: unknown, path: readonly string[]): unknown {
+	return path.reduce<unknown>(
+		(at, name) =>
+			typeof at === 'object' && at !== null && Object.hasOwn(at, name)
+				? (at as Record<string, unknown>)[name]
+				: undefined,
+		settings,
+	)
+}
+
+function isPlain(value: unknown): boolean {
+	return value !== undefined && value !== null && typeof value !== 'object'
 }
 
 /** What the running gateway makes of a setting. */
@@ -171,7 +271,7 @@ function inForce(path: readonly string[], { variables, trouble }: InForce, style
 /** Others on the machine can read the arguments of a program, and the shell keeps them in its history. */
 function refuseSecret(key: string, given: string): void {
 	const isReference = given.includes('${') || /^\s*\{\s*secret\s*:/.test(given)
-	if (!secretKey.test(pathOf(key).at(-1) ?? '') || isReference || /^(true|false|null|\d+)$/.test(given)) return
+	if (!isSecretName(pathOf(key).at(-1) ?? '') || isReference || /^(true|false|null|\d+)$/.test(given)) return
 	throw new CliError(
 		'usage',
 		`a secret is never given as an argument. Put it into the vault (svc vault set NAME) and write '{secret: NAME}', name a variable as '\${NAME}', or write - and give it on standard input`,
@@ -185,15 +285,6 @@ function valueOf(text: string, { isText }: Explanation): unknown {
 	} catch {
 		return text // the schema says what is wrong with it
 	}
-}
-
-/** Keys and tokens, which may have come from the environment, are not for screens. */
-function hidden(value: unknown, name: string | undefined): unknown {
-	if (typeof value === 'string') return name !== undefined && secretKey.test(name) ? HIDDEN : value
-	if (Array.isArray(value)) return value.map((item) => hidden(item, undefined))
-	if (typeof value !== 'object' || value === null) return value
-	const isHandle = Object.keys(value).join() === 'secret'
-	return isHandle ? value : Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hidden(inner, key)]))
 }
 
 function explained(one: Current, style: Style): string {
@@ -218,14 +309,9 @@ function inWords(value: unknown): string {
 	return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-const examples = `
-Exit code: 78 where a file holds an error, or the running gateway refuses the change.
-
-Examples:
-  svc config validate
-  svc config explain runs.limits.steps
-  svc config set server.port 8080
-  svc config set providers.ollama '{kind: openai, base_url: http://127.0.0.1:11434/v1, model: qwen3}'
-  svc config set default_provider ollama
-  svc config unset server.port
-  $EDITOR "$(svc config path)"`
+interface InForceNow {
+	settings: unknown
+	variables: Record<string, string>
+	/** Why the file as it is now is not in force; null if it is. */
+	refused: string | null
+}

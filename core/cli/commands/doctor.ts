@@ -1,8 +1,8 @@
-import { checksOf } from '../../doctor/catalogue.ts'
-import { examine } from '../../doctor/doctor.ts'
-import { textOf } from '../../doctor/text.ts'
+import { checksOf } from '../doctor/catalogue.ts'
+import { examine } from '../doctor/doctor.ts'
+import { textOf } from '../doctor/text.ts'
 import { CliError } from '../contract.ts'
-import type { Register } from '../contract.ts'
+import type { Command } from '../command.ts'
 
 interface Options {
 	only?: string[]
@@ -11,49 +11,46 @@ interface Options {
 	strict?: boolean
 }
 
-export const register: Register = (program, cli) => {
-	program
-		.command('doctor')
-		.description('Look for what is wrong and say how to mend it')
-		.option('--only <id...>', 'only these checks; several are given one after another, or with commas')
-		.option('--list', 'list the checks, and look at nothing')
-		.option('--fix', 'mend what can be mended without touching data: modes of files, what a killed gateway left')
-		.option('--strict', 'warnings count as errors')
-		.addHelpText('after', examples)
-		.action(async ({ only, list = false, fix = false, strict = false }: Options) => {
-			const all = await checksOf()
-			if (list) {
-				cli.out.answer(
-					all.map(({ id, about }) => ({ id, about })),
-					(checks, style) =>
-						style.table(
-							['check', 'what it looks at'],
-							checks.map(({ id, about }) => [id, about]),
-						),
-				)
-				return
-			}
-			const wanted = only?.flatMap((text) => text.split(',')).filter((text) => text !== '')
-			const unknown = wanted?.find((id) => !all.some((check) => check.id === id))
-			if (unknown !== undefined)
-				throw new CliError('usage', `there is no check "${unknown}"; svc doctor --list shows them`)
-			const { home, env, out } = cli
-			using progress = out.progress('Looking')
-			const report = await examine({ home, env, fix, ...(wanted && { only: wanted }) })
-			progress.done()
-			out.answer(report, textOf)
-			const { error, warning } = report.summary
-			if (error > 0 || (strict && warning > 0)) throw new CliError('failed', '')
-		})
-}
-
-const examples = `
+export default {
+	options: {
+		'--only <id...>': 'only these checks; several are given one after another, or with commas',
+		'--list': 'list the checks, and look at nothing',
+		'--fix': 'fix what can be fixed without touching data: modes of files, what a killed gateway left',
+		'--strict': 'warnings count as errors',
+	},
+	examples: `
 It looks at the home folder of SVC_HOME on this machine. Where a gateway runs with it, that is asked, with the token of
-SVC_TOKEN where it needs one. It exits with 1 where there is an error, else with 0.
+svc login or SVC_TOKEN if it requires one. It exits with 1 if there is an error, else with 0.
 
 Examples:
   svc doctor
   svc doctor --only provider.reachable,provider.model
   svc doctor --fix
   svc doctor --json --strict
-`
+`,
+	async run(cli, { only, list = false, fix = false, strict = false }: Options) {
+		const all = await checksOf(cli)
+		if (list) {
+			cli.out.answer(
+				all.map(({ id, about }) => ({ id, about })),
+				(checks, style) =>
+					style.table(
+						['check', 'what it looks at'],
+						checks.map(({ id, about }) => [id, about]),
+					),
+			)
+			return
+		}
+		const wanted = only?.flatMap((text) => text.split(',')).filter((text) => text !== '')
+		const unknown = wanted?.find((id) => !all.some((check) => check.id === id))
+		if (unknown !== undefined)
+			throw new CliError('usage', `there is no check "${unknown}"; svc doctor --list shows them`)
+		const { home, env } = cli
+		using progress = cli.out.progress('Looking')
+		const report = await examine({ all, home, env, fix, ...(wanted && { only: wanted }) })
+		progress.done()
+		cli.out.answer(report, textOf)
+		const { error, warning } = report.summary
+		if (error > 0 || (strict && warning > 0)) throw new CliError('failed', '')
+	},
+} satisfies Command

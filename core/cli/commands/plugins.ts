@@ -1,50 +1,102 @@
-import type { Register } from '../contract.ts'
-import { inCommands } from '../in-commands.ts'
-import { pick } from '../pick.ts'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import type { Command } from '../command.ts'
+import { yesOption } from '../consent.ts'
+import { CliError } from '../contract.ts'
+import { folderOf } from '../plugin/folder.ts'
+import type { NewOptions } from '../plugin/new.ts'
+import { showState } from '../plugin/state.ts'
 
-interface Plugin {
-	name: string
-	version: string | null
-	state: 'running' | 'failed'
-	last_error: string | null
-	generation: number | null
-}
-
-export const register: Register = (program, cli) => {
-	program
-		.command('plugins [name]')
-		.description('Show the plugins and what is wrong with them')
-		.addHelpText('after', examples)
-		.action(async (name?: string) => {
-			const plugins = await cli.api.request<Plugin[]>('GET', '/v1/plugins')
-			if (name === undefined) {
-				cli.out.answer(plugins, (list, style) =>
-					style.table(
-						['plugin', 'version', 'state', 'generation', 'what is wrong'],
-						list.map((one) => [one.name, one.version, one.state, one.generation, wrongWith(one)]),
-					),
-				)
-				return
-			}
-			const plugin = pick(plugins, name, { kind: 'plugin', id: (one) => one.name, names: (one) => [one.name] })
-			cli.out.answer(plugin, (one, style) =>
-				style.fields([
-					['plugin', one.name],
-					['version', one.version ?? '-'],
-					['state', one.state],
-					['generation', one.generation ?? '-'],
-					['what is wrong', wrongWith(one) ?? 'nothing'],
-				]),
-			)
-		})
-}
-
-function wrongWith({ last_error }: Plugin): string | null {
-	return last_error && inCommands(last_error)
-}
-
-const examples = `
+export default {
+	description: 'Show the plugins and what is wrong with them; make, check, install and remove plugins',
+	arguments: '[name]',
+	examples: `
 Examples:
   svc plugins
   svc plugins memory
-  svc plugins --json`
+  svc plugins --json
+  svc plugins new notes
+  svc plugins new my-chat --channel --into ~/src
+  svc plugins test notes
+  svc plugins check ~/src/my-chat
+  svc plugins install svc-plugin-notes@1.2.0
+  svc plugins install ./svc-plugin-notes-1.2.0.tgz --settings '{max_length: 500}'
+  svc plugins remove notes`,
+	run: (cli, { name }: { name?: string }) => showState(cli, name),
+	commands: {
+		new: {
+			description: 'Make a folder with a plugin that works, its test, and the types for an editor',
+			arguments: '<name>',
+			options: {
+				'--channel': 'make a channel, which connects agents to a chat platform',
+				'--into <folder>': "make the plugin's folder in this one, and not in plugins/ of the home folder",
+			},
+			async run(cli, { name, ...options }: { name: string } & NewOptions) {
+				const { newPlugin } = await import('../plugin/new.ts')
+				const made = newPlugin(cli, name, options)
+				const { folder } = made
+				cli.out.answer({ name, ...made }, (_, style) =>
+					[`${style.good('Made')} ${folder}`, ...made.files.map((file) => `  ${file}`)].join('\n'),
+				)
+				const isInHome = folder === join(cli.home, 'plugins', name)
+				const value = isInHome ? 'true' : `'{path: ${folder}}'`
+				cli.out.note(`Test it:      svc plugins test ${isInHome ? name : folder}`)
+				cli.out.note(`Switch it on: svc config set plugins.${name} ${value}`)
+			},
+		},
+		check: {
+			description:
+				'Find what is wrong with a plugin before it is switched on: runs it in a gateway with a temporary home',
+			arguments: '[plugin]',
+			options: { '--settings <yaml>': 'settings to check it with, in place of those of gateway.yaml' },
+			async run(cli, { plugin, settings }: { plugin?: string; settings?: string }) {
+				const { checkPlugin, reportText } = await import('../plugin/check.ts')
+				const folder = folderOf(cli, plugin)
+				const report = await checkPlugin(cli, folder, settings === undefined ? undefined : settingsIn(settings))
+				cli.out.answer(report, reportText)
+				if (!report.valid) throw cli.error('failed', `the gateway would leave out the plugin in ${folder}`)
+			},
+		},
+		install: {
+			description:
+				'Install a plugin from an npm package, an archive or a folder: asks, checks it, and switches it on. Again for another version',
+			arguments: '<package>',
+			options: { '--settings <yaml>': 'its settings in gateway.yaml', ...yesOption },
+			async run(
+				cli,
+				{ package: source, settings, yes = false }: { package: string; settings?: string; yes?: boolean },
+			) {
+				const { installPlugin } = await import('../plugin/install.ts')
+				await installPlugin(cli, source, { yes, ...(settings !== undefined && { settings: settingsIn(settings) }) })
+			},
+		},
+		remove: {
+			description: 'Remove a plugin from gateway.yaml, and its folder if it was installed; what it stored stays',
+			arguments: '<name>',
+			options: yesOption,
+			async run(cli, { name, yes = false }: { name: string; yes?: boolean }) {
+				const { removePlugin } = await import('../plugin/install.ts')
+				await removePlugin(cli, name, { yes })
+			},
+		},
+		test: {
+			description:
+				"Run the tests of a plugin with the gateway's own Node: a folder (default: this one), or a name in plugins/",
+			arguments: '[plugin]',
+			async run(cli, { plugin }: { plugin?: string }) {
+				const { runTests } = await import('../plugin/run-tests.ts')
+				await runTests(cli, folderOf(cli, plugin))
+			},
+		},
+	},
+} satisfies Command
+
+function settingsIn(text: string): Record<string, unknown> {
+	try {
+		const value = parse(text, { schema: 'core' }) as unknown
+		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+	} catch {
+		// not YAML at all
+	}
+	throw new CliError('usage', "--settings must be a map in YAML, such as '{max_length: 500}'")
+}

@@ -1,26 +1,23 @@
 import { CliError, exitCodes } from '../contract.ts'
-import type { ExitName, Register } from '../contract.ts'
+import type { Command } from '../command.ts'
+import type { ExitName } from '../contract.ts'
 
-export const register: Register = (program, cli) => {
-	program
-		.command('start')
-		.description('Start the gateway in this terminal, as npm start does. Ctrl-C ends it, a second one at once.')
-		.action(async () => {
-			const { gateway, pinnedNode, run } = await import('../../handover.mjs')
-			// A relative SVC_HOME belongs to where the user stands.
-			const code = await run(pinnedNode(), gateway, { cwd: cli.cwd, ipc: true })
-			if (code !== 0) throw new CliError(meanings[code] ?? 'failed', '')
-		})
-		.addHelpText('after', examples)
-}
-
-/** The gateway has said what is wrong. */
-const meanings: Record<number, ExitName> = { [exitCodes.config]: 'config', [exitCodes.unavailable]: 'unavailable' }
-
-const examples = `
+export default {
+	description: 'Start the gateway in this terminal, as npm start does. Ctrl-C ends it, a second one at once.',
+	examples: `
 Exit code: 78 where gateway.yaml holds an error, 69 where the gateway cannot start.
 
 Examples:
   svc start
   SVC_PORT=8080 svc start
-  SVC_HOME=~/another svc start`
+  SVC_HOME=~/another svc start`,
+	async run(cli) {
+		const { gateway, pinnedNode, run } = await import('../../process/handover.mjs')
+		// A relative SVC_HOME belongs to where the user stands.
+		const code = await run(pinnedNode(), gateway, { cwd: cli.cwd, ipc: true })
+		if (code !== 0) throw new CliError(meanings[code] ?? 'failed', '')
+	},
+} satisfies Command
+
+/** The gateway has said what is wrong. */
+const meanings: Record<number, ExitName> = { [exitCodes.config]: 'config', [exitCodes.unavailable]: 'unavailable' }

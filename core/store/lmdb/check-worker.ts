@@ -1,4 +1,4 @@
-/** A thread for looking over a large data file, so that the start goes on beside it. */
+/** A thread that checks a large data file while the start continues. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { checkFile } from './check.ts'
 import type { CheckLimits } from './check.ts'

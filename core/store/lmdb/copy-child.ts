@@ -2,7 +2,7 @@
 import { openEnv } from './env.ts'
 import { copyInto } from './snapshots.ts'
 
-// Whoever asked is gone.
+// The parent has ended.
 process.on('disconnect', () => process.exit(1))
 const [from = '', to = ''] = process.argv.slice(2)
 const env = openEnv(from, { readOnly: true })

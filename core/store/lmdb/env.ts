@@ -1,4 +1,4 @@
-/** The LMDB environment: its options, its tables, and how keys lie in them. */
+/** The LMDB environment: its options, its tables, and the encoding of their keys. */
 import { open } from 'lmdb'
 import type { RootDatabase } from 'lmdb'
 import { tableNames } from './tables.ts'
@@ -11,16 +11,16 @@ export interface Env {
 }
 
 export interface EnvOptions {
-	/** Nothing is written, also where another process has it open for writing. The tables must be there. */
+	/** Writes nothing, even if another process has it open for writing. The tables must exist. */
 	readOnly?: boolean
 }
 
-/** Throws whatever LMDB throws; a damaged file can end the process instead, so look at it with `checkFolder` first. */
+/** Throws whatever LMDB throws; a damaged file can end the process instead, so call `checkFolder` first. */
 export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): Env {
 	const root = open<Buffer, string>({
 		path,
 		readOnly,
-		// The path is a folder also where its name has a dot.
+		// The path is a folder even if its name has a dot.
 		noSubdir: false,
 		maxDbs: tableNames.length,
 		encoding: 'binary',
@@ -28,9 +28,9 @@ export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): En
 		// between two states by the machine's boot id. Without it the put's promise means durable, and with one commit in
 		// flight it was also faster here: 0.30 ms against 0.42 ms for one write, at three quarters of the CPU time.
 		overlappingSync: false,
-		// Spare parts of a page go to the file: they must not hold what was in memory before, which may be a secret.
+		// Unused parts of a page go to the file: they must not hold what was in memory before, which may be a secret.
 		noMemInit: false,
-		// Only address space (on Windows the file itself, so not there). LMDB grows it as needed, but keeps each former
+		// Only address space (on Windows the file itself, so not set there). LMDB grows it as needed, but keeps each former
 		// mapping; few installations ever get above this.
 		...(process.platform !== 'win32' && { mapSize: 1024 ** 3 }),
 		...permissions,

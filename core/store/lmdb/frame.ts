@@ -1,10 +1,10 @@
 /**
- * How a record lies in LMDB:
+ * The layout of a record in LMDB:
  *
  *     checksum (uint32 LE) · stamp (float64 LE) · body
  *
  * LMDB has no checksums of its own. This one is the CRC-32 of stamp and body, begun with the CRC-32 of the key, so that
- * a sound record that turns up under another key is noticed too. It costs 0.3 µs for a record of 400 bytes. The stamp is
+ * an intact record under another key is detected too. It costs 0.3 µs for a record of 400 bytes. The stamp is
  * a revision in the table of records, a time in the log. The check at start imports this file: it must stay small.
  */
 import { crc32 } from 'node:zlib'
@@ -12,7 +12,7 @@ import { crc32 } from 'node:zlib'
 const stampAt = 4
 export const headerBytes = 12
 
-/** Fills in the header of `record`, whose body already stands behind `headerBytes` free bytes. */
+/** Writes the header of `record`, whose body begins after `headerBytes` free bytes. */
 export function seal(key: string, stamp: number, record: Buffer): Buffer {
 	record.writeDoubleLE(stamp, stampAt)
 	record.writeUInt32LE(checksum(key, record), 0)

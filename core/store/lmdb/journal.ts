@@ -7,12 +7,12 @@ import { indexKey, mustRead } from './log-record.ts'
 import { keysOf } from './read.ts'
 import type { Writer } from './writer.ts'
 
-/** Records read at a time, between which others get their turn. */
+/** Records read before yielding to other work. */
 const records = 256
 
 /**
- * What a run has in the log. Each record says where the run stood before it, so that a lost one is found: a step done
- * twice would be worse than a run that fails with `store_damaged`.
+ * A run's journal in the log. Each record names the sequence before it, so that a missing one is detected: repeating a step
+ * would be worse than a run that fails with `store_damaged`.
  */
 export async function readJournal({ log, runs }: Tables, writer: Writer, run: string): Promise<RunJournal> {
 	const steps: unknown[] = []
@@ -24,9 +24,9 @@ export async function readJournal({ log, runs }: Tables, writer: Writer, run: st
 		const keys = keysOf(runs, { start, end: endOf(run), limit: records })
 		for (const key of keys) {
 			const { before, entries } = mustRead(log, key.slice(run.length + 1))
-			// Of an old run, the first records may be pruned.
+			// The first records of an old run may have been pruned.
 			if (last !== undefined && last !== before)
-				throw new Fault('store_damaged', `the log of run ${run} has a gap behind sequence ${last}: restore a backup`)
+				throw new Fault('store_damaged', `the log of run ${run} has a gap after sequence ${last}: restore a backup`)
 			for (const { event, step } of entries) {
 				if (step !== undefined) steps.push(step)
 				lastEvent = event

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../errors.ts'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import { timeOf } from '../events.ts'
 import { endOf } from '../keys.ts'
 import type { Tables } from './tables.ts'
@@ -21,14 +21,14 @@ export interface PruneRequest {
 	log?: Logger
 }
 
-/** Records looked at between two turns of the event loop, and removed in one commit at most. */
+/** Records that are read before yielding to other work, and the most that one commit removes. */
 const batch = 200
-/** The clock may have stepped: only behind so many records in a row that are young is the rest taken to be young. */
+/** The clock may have stepped: the rest counts as young only after so many young records in a row. */
 const youngInARow = 1000
 /** Runs whose `keep` is remembered. */
 const rememberedRuns = 10_000
 
-/** Answers how many events went. A record goes as a whole, when its newest event is older than `before`. */
+/** Returns how many events were removed. A record is removed as a whole, when its newest event is older than `before`. */
 export async function pruneLog(tables: Tables, writer: Writer, request: PruneRequest): Promise<number> {
 	const before = timeOf(request.before, Number.NaN)
 	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
@@ -41,14 +41,14 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 		writer.mustBeOpen()
 		const keys = keysOf(tables.log, { start, end, limit: batch })
 		const writes: Write[] = []
-		/** Runs with the number of their records that this commit removes. */
+		/** Runs, with the number of their records that this commit removes. */
 		const gone = new Map<string, number>()
 		for (const key of keys) {
 			if (keyNumber(key) >= request.newest()) break
 			const record = old(tables, key, before, request.log)
 			young = record ? 0 : young + 1
 			if (!record || (record.run !== null && (await isKept(record.run)))) continue
-			// The caller's answer may have taken long.
+			// The caller may have taken long to answer.
 			writer.mustBeOpen()
 			if (record.run !== null && !isFirst(tables, record.run, key, gone)) continue
 			writes.push(...removals(tables, key, record))
@@ -62,7 +62,7 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 	}
 }
 
-/** The record if it is old. A damaged one stays: what its indexes are cannot be known. */
+/** The record if it is old. A damaged one stays: its index entries cannot be determined. */
 function old(tables: Tables, key: string, before: number, log?: Logger): LogRecord | undefined {
 	try {
 		const found = findRecord(tables.log, key)
@@ -75,8 +75,8 @@ function old(tables: Tables, key: string, before: number, log?: Logger): LogReco
 }
 
 /**
- * Whether the record is the run's first but for those that go with it. One in the middle stays, which a clock that went
- * backwards can make the oldest: the journal would take it for lost.
+ * Whether the record is the run's first, apart from those removed with it. A record in the middle stays, which a clock that went
+ * backwards can make the oldest: the journal would report it as missing.
  */
 function isFirst({ runs }: Tables, run: string, key: string, gone: Map<string, number>): boolean {
 	const before = gone.get(run) ?? 0

@@ -15,15 +15,15 @@ export interface PageRequest {
 	reverse: boolean
 }
 
-/** A page looks at this much and no more, whatever its filter lets through. */
+/** A page reads at most this many bytes, whatever its filter matches. */
 const maxRecords = 500
 const maxBytes = 8 * 1024 * 1024
 /** Index entries read at a time. */
 const chunk = 64
-/** After so many records a page lets others have their turn. */
+/** After this many records a page yields to other work. */
 const busy = 100
 
-/** Only what stands at `head` or before is shown: what is behind it may not have been heard by subscribers yet. */
+/** Returns only events up to `head`: subscribers may not have received later ones yet. */
 export async function readPage(tables: Tables, head: number, request: PageRequest): Promise<LogPage> {
 	const { filter, limit, reverse } = request
 	if (!(limit >= 1)) throw new Fault('invalid_request', 'the limit must be at least 1')
@@ -63,7 +63,7 @@ export async function readPage(tables: Tables, head: number, request: PageReques
 	return { entries: found, next: end ? null : String(at) }
 }
 
-/** A record's stamp is the time of its newest event, so that an older one need not be parsed. */
+/** A record's stamp is the time of its newest event, so an older record need not be parsed. */
 function readUnlessOlder(log: Table, key: string, since: number): (LogRecord & { size: number }) | undefined {
 	if (since > Number.NEGATIVE_INFINITY) {
 		const found = findRecord(log, key)
@@ -78,8 +78,8 @@ function inOrder({ first, entries }: LogRecord, reverse: boolean): [number, Even
 }
 
 /**
- * The keys of the records that may hold events behind (with `reverse`: before) `after`, in that order, by the index of
- * the run or the agent where the filter names one. A record stands at the position of its last entry.
+ * The keys of the records that may hold events after (with `reverse`: before) `after`, in that order, by the index of
+ * the run or the agent if the filter names one. A record's position is that of its last entry.
  */
 function* recordsFrom(tables: Tables, filter: LogFilter, after: number, reverse: boolean): Generator<string> {
 	const { run_id, agent_id } = filter
@@ -89,7 +89,7 @@ function* recordsFrom(tables: Tables, filter: LogFilter, after: number, reverse:
 	const lowest = prefix + numberKey(1)
 	const highest = prefix + numberKey(Number.MAX_SAFE_INTEGER)
 	let from = prefix + numberKey(reverse ? after : after + 1)
-	// Going down, begin with the record that `after` itself is in: entries before it may stand there too.
+	// In reverse, begin with the record that contains `after` itself: it may contain entries before it too.
 	if (reverse) from = keysOf(table, { start: from, end: highest, limit: 1 })[0] ?? highest
 	for (;;) {
 		const keys = keysOf(table, { start: from, end: reverse ? lowest : highest, limit: chunk, reverse })

@@ -9,7 +9,7 @@ import { findRecord, valueOf } from './read.ts'
 
 export interface LogRecord {
 	run: string | null
-	/** The run's last sequence before this append: links the records of a run, so that a missing one is noticed. */
+	/** The run's last sequence before this append: links the records of a run, so that a missing one is detected. */
 	before: number
 	/** Position of the first entry; the others follow. */
 	first: number
@@ -39,7 +39,7 @@ export function sealRecord({ run, before, first, entries }: LogRecord): { key: s
 	return { key, bytes: seal(key, newest, encodeValue([run, before, rows], headerBytes)) }
 }
 
-/** The record whose last entry stands at `key`, and its size. */
+/** The record whose last entry has the position `key`, and its size. */
 export function readRecord(log: Table, key: string): (LogRecord & { size: number }) | undefined {
 	const found = findRecord(log, key)
 	if (!found) return undefined
@@ -52,7 +52,7 @@ export function readRecord(log: Table, key: string): (LogRecord & { size: number
 	return { run, before, first: keyNumber(key) - entries.length + 1, entries, size }
 }
 
-/** For a record that an index names. */
+/** For a record that an index entry names. */
 export function mustRead(log: Table, key: string): LogRecord & { size: number } {
 	const record = readRecord(log, key)
 	if (record) return record

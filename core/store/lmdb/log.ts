@@ -1,5 +1,7 @@
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import { checkEntries, fenced } from '../events.ts'
+import { untilNoConflict } from '../change.ts'
+import { checkOps } from '../ops.ts'
 import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
 import { guarded } from '../watchers.ts'
 import type { Tables } from './tables.ts'
@@ -7,24 +9,26 @@ import { keyNumber } from './tables.ts'
 import { readJournal } from './journal.ts'
 import { agentsOf, indexKey, mustRead, sealRecord } from './log-record.ts'
 import { readPage } from './log-read.ts'
+import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
 import { keysOf } from './read.ts'
+import type { LmdbStore, StagedOps } from './store.ts'
 import type { Write, Writer } from './writer.ts'
 
-/** Where a run stands: its last sequence, and the position of its last entry. */
+/** The end of a run in the log: its last sequence, and the position of its last entry. */
 export interface RunEnd {
 	last: number
 	position: number
 }
 
 const nothing = Buffer.alloc(0)
-/** Runs whose end is remembered; that of any other is read back from the index. */
+/** Runs whose end is cached; that of any other run is read from the index. */
 const rememberedRuns = 20_000
 /** Above every position. */
 const top = 'zzzzzzzzzzzz'
 
-/** The log's newest record is never pruned, so that its positions go on where they stood and none is used twice. */
-export function openEventLog(tables: Tables, writer: Writer, log?: Logger): EventLog {
+/** The log's newest record is never pruned, so that no position is ever used twice. */
+export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStore, log?: Logger): EventLog {
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new Map<string, RunEnd>()
 	let durable = lastPosition(tables)
@@ -37,43 +41,63 @@ export function openEventLog(tables: Tables, writer: Writer, log?: Logger): Even
 		ends.set(run, end)
 		if (ends.size <= rememberedRuns) return
 		for (const [oldest, { position }] of ends) {
-			// What is not durable yet cannot be read back. All behind it in this order is newer still.
+			// Events that are not durable yet cannot be read, and all later ones are newer still.
 			if (position > durable) return
 			ends.delete(oldest)
 			return
 		}
 	}
 
+	const appendOnce = async (
+		run: string | null,
+		expectedLast: number,
+		entries: LogEntry[],
+		records?: StagedOps,
+	): Promise<Cursor[]> => {
+		writer.mustBeOpen()
+		if (run !== null) {
+			const { last } = endOf(run)
+			if (last !== expectedLast) throw fenced(run, expectedLast, last)
+		}
+		const first = next
+		const position = first + entries.length - 1
+		const writes = writesOf(tables, run, expectedLast, first, entries)
+		if (records) writes.push(...records.writes)
+		const written = writer.write(writes, (isDurable) => {
+			records?.settled(isDurable)
+			if (!isDurable) return
+			durable = position
+			for (const [index, { event }] of entries.entries())
+				for (const heard of listeners) guarded(() => heard(String(first + index), event), log)
+		})
+		records?.accepted()
+		next = position + 1
+		if (run !== null) remember(run, { last: (entries.at(-1) as LogEntry).event.sequence, position })
+		await written
+		return entries.map((_, index) => String(first + index))
+	}
+
 	return {
-		async append(run, expectedLast, entries) {
+		async append(run, expectedLast, entries, change) {
 			checkEntries(run, expectedLast, entries)
-			writer.mustBeOpen()
-			if (run !== null) {
-				const { last } = endOf(run)
-				if (last !== expectedLast) throw fenced(run, expectedLast, last)
-			}
 			if (entries.length === 0) return []
-			const first = next
-			const position = first + entries.length - 1
-			const writes = writesOf(tables, run, expectedLast, first, entries)
-			const written = writer.write(writes, (isDurable) => {
-				if (!isDurable) return
-				durable = position
-				for (const [index, { event }] of entries.entries())
-					for (const heard of listeners) guarded(() => heard(String(first + index), event), log)
-			})
-			next = position + 1
-			if (run !== null) remember(run, { last: (entries.at(-1) as LogEntry).event.sequence, position })
-			await written
-			return entries.map((_, index) => String(first + index))
+			if (!change) return appendOnce(run, expectedLast, entries)
+			return untilNoConflict(
+				() => change.ops(),
+				async (ops) => appendOnce(run, expectedLast, entries, stage(checkOps(change.scope, ops))),
+			)
 		},
 		async read(filter, after, limit, reverse = false) {
 			writer.mustBeOpen()
 			return readPage(tables, durable, { filter, after, limit, reverse })
 		},
+		async find(event_id) {
+			writer.mustBeOpen()
+			return findEvent(tables, durable, event_id)
+		},
 		journal: (run) => readJournal(tables, writer, run),
 		subscribe(heard) {
-			// A wrapper, so that one function that subscribes twice is two subscribers.
+			// A wrapper, so that a function that subscribes twice counts as two subscribers.
 			const one = (cursor: Cursor, event: EventEnvelope): void => heard(cursor, event)
 			listeners.add(one)
 			return () => listeners.delete(one)

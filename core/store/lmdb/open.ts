@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, messageOf } from '../../errors.ts'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import type { Engine } from '../ports.ts'
 import { openEnv } from './env.ts'
@@ -22,20 +22,20 @@ import { openWriter } from './writer.ts'
 import type { Writer } from './writer.ts'
 
 export interface LmdbOptions {
-	/** The data folder; made where it is not there (0700, its files 0600). One process at a time may have it open. */
+	/** The data folder; created if missing (0700, its files 0600). Only one process at a time may have it open. */
 	path: string
 	log?: Logger
 	/** Writes are refused while less than this would be left free on the disk. 64 MiB where absent. */
 	minFreeBytes?: number
-	/** For tests, and for folders with a quota: how many bytes are free. The file system is asked where absent. */
+	/** For tests, and for folders with a quota: the number of free bytes. If absent, the file system reports it. */
 	freeBytes?: () => number
-	/** For tests: files of how many bytes are copied by a process of their own. */
+	/** For tests: the file size in bytes from which a separate process makes the copy. */
 	copyApartFrom?: number
 }
 
 /**
- * Opens the embedded engine. The data file is looked over first, since LMDB would end the process over a damaged one.
- * Throws `store_damaged`, or `unavailable` where the folder cannot be used; both say what to do.
+ * Opens the embedded engine. The data file is checked first, since LMDB would crash the process on a damaged one.
+ * Throws `store_damaged`, or `unavailable` if the folder cannot be used; both say what to do.
  */
 export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
 	prepareFolder(path)
@@ -51,9 +51,10 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 	try {
 		await checkFormat(env.tables, writer, path)
 		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
+		const store = openStore(env.tables, writer, openRevisions(env.tables), log)
 		return {
-			store: openStore(env.tables, writer, openRevisions(env.tables), log),
-			log: openEventLog(env.tables, writer, log),
+			store,
+			log: openEventLog(env.tables, writer, store, log),
 			queue: dispatcher.queue,
 			snapshots,
 			trouble: () => writer.trouble(),
@@ -73,17 +74,17 @@ function spaceOf(path: string): { bytes: number; free_bytes: number } | null {
 	try {
 		return { bytes: statSync(join(path, dataFile)).size, free_bytes: freeBytesOf(path) }
 	} catch {
-		return null // what is wrong with the disk, `trouble` says
+		return null // `trouble` says what is wrong with the disk
 	}
 }
 
 function prepareFolder(path: string): void {
 	try {
 		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
-		// The mode of mkdir passes through the umask.
+		// The umask applies to the mode of mkdir.
 		if (made !== undefined) chmodSync(path, 0o700)
 	} catch (error) {
-		throw new Fault('unavailable', `the data folder ${path} cannot be made: ${messageOf(error)}`, { cause: error })
+		throw new Fault('unavailable', `the data folder ${path} cannot be created: ${messageOf(error)}`, { cause: error })
 	}
 }
 
@@ -104,7 +105,7 @@ async function checkFormat({ meta }: Tables, writer: Writer, path: string): Prom
 			`the data in ${path} has format ${found.stamp}, this version reads ${format}: start the version that wrote it`,
 		)
 	}
-	// On a full disk the folder opens all the same, for reading; the mark comes at the next start.
+	// On a full disk the folder still opens, for reading; the mark is written at the next start.
 	if (found || writer.trouble() !== null) return
 	await writer.write([{ table: meta, key: formatKey, bytes: seal(formatKey, format, Buffer.alloc(headerBytes)) }])
 }
@@ -112,6 +113,6 @@ async function checkFormat({ meta }: Tables, writer: Writer, path: string): Prom
 async function close(env: Env, writer: Writer, snapshots: LmdbSnapshots): Promise<void> {
 	await writer.drain()
 	await snapshots.idle()
-	// After a failed commit lmdb-js would wait for ever for what never comes.
+	// After a failed commit lmdb-js would wait forever.
 	if (!writer.failed()) await env.close()
 }

@@ -8,12 +8,12 @@ import { headerBytes, seal } from './frame.ts'
 import { damaged, findRecord, keysOf, valueOf } from './read.ts'
 import type { Writer } from './writer.ts'
 
-/** What `tries` holds of a job that was handed out. */
+/** What `tries` stores about a job that was handed out. */
 interface Tries {
 	attempt: number
-	/** Milliseconds since 1970: not to be handed out before. */
+	/** Milliseconds since 1970: the job must not be handed out before. */
 	due: number
-	/** The delay that was asked for: no step of the clock may make it longer. */
+	/** The requested delay: a step of the clock must not make it longer. */
 	delay: number
 }
 

@@ -9,9 +9,9 @@ export interface Found {
 	stamp: number
 }
 
-/** Throws `store_damaged` where the record is not what was written. */
+/** Throws `store_damaged` if the record is not what was written. */
 export function findRecord(table: Table, key: string): Found | undefined {
-	// The buffer is shared by all reads and much longer than the record; its `length` says how long the record is.
+	// All reads share the buffer, which is much longer than the record; its `length` is the length of the record.
 	const shared = table.getBinaryFast(key)
 	if (!shared) return undefined
 	const bytes = shared.subarray(0, shared.length)
@@ -28,7 +28,7 @@ export function valueOf(table: Table, key: string, bytes: Buffer): unknown {
 	}
 }
 
-/** Keys of `table` from `start` on, below `end`; downwards from `start` to `end`, both included, with `reverse`. */
+/** Keys of `table` from `start`, below `end`; with `reverse`, downwards from `start` to `end`, both included. */
 export function keysOf(
 	table: Table,
 	range: { start: string; end: string; limit: number; reverse?: boolean },

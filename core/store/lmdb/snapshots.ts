@@ -4,34 +4,34 @@ import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Fault, messageOf } from '../../errors.ts'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import type { Snapshots } from '../ports.ts'
 import type { Env } from './env.ts'
 import { dataFile } from './tables.ts'
 import type { Writer } from './writer.ts'
 
 export interface LmdbSnapshots extends Snapshots {
-	/** Settles once no copy is under way: LMDB must not be closed before. */
+	/** Settles once no copy is in progress: LMDB must not be closed before. */
 	idle(): Promise<void>
 }
 
 export interface SnapshotOptions {
-	/** The folder of the data. */
+	/** The data folder. */
 	path: string
 	log?: Logger
-	/** Files from this size on are copied by a process of their own. 64 MiB where absent. */
+	/** Files of this size and above are copied by a separate process. 64 MiB if absent. */
 	apartFrom?: number
 }
 
 const child = fileURLToPath(new URL('./copy-child.ts', import.meta.url))
 
 /**
- * LMDB's own hot copy, made from the pages of one read transaction, whatever is written meanwhile. Free pages are left out,
- * so that what was deleted is not in it. As data files are, it is good for every 64-bit little-endian machine: the pages of
+ * LMDB's own hot copy, taken from the pages of one read transaction, whatever is written during it. Free pages are left out,
+ * so it contains no deleted data. Like data files, it can be used on every 64-bit little-endian machine: the pages of
  * lmdb-js have 4 KiB everywhere.
  *
- * Whoever copies maps all of the file into its memory. For a large one that is another process, so that the gateway stays
- * as small as it is.
+ * The copying process maps the whole file into memory. For a large file that is another process, so that the gateway's
+ * memory does not grow.
  */
 export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOptions): LmdbSnapshots {
 	const { path, log, apartFrom = 64 * 1024 * 1024 } = options
@@ -56,7 +56,7 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 			number | null,
 		]
 		if (code === 0) return
-		root.readerCheck() // the mark of a reader that is gone would keep its pages for ever
+		root.readerCheck() // otherwise the entry of the dead reader would keep its pages forever
 		throw new Error(said || `its process ended with ${code}`)
 	}
 
@@ -94,7 +94,7 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 	}
 }
 
-/** Without free pages; where LMDB's count of those does not come out even, it refuses, and they are copied along. */
+/** Without free pages. If LMDB's count of them is inconsistent, it refuses, and they are copied too. */
 export async function copyInto(root: Env['root'], folder: string): Promise<void> {
 	await root.backup(folder, true).catch(() => {
 		rmSync(join(folder, dataFile), { force: true })

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import { encodeValue } from '../codec.ts'
 import { behind, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
 import { checkExpected, checkOps, mustHave } from '../ops.ts'
@@ -19,14 +19,30 @@ interface Pending {
 	done: Promise<void>
 }
 
-/** Keys that a listing reads at a time, between which others get their turn. */
+/** Checked writes to records, ready to go into one call of `Writer.write`, in the same turn of the event loop. */
+export interface StagedOps {
+	writes: Write[]
+	/** The new revision of each op. */
+	revs: Rev[]
+	/** To be called as soon as the writer has accepted `writes`. */
+	accepted(): void
+	/** To be called when `writes` are durable, or failed. */
+	settled(durable: boolean): void
+}
+
+export interface LmdbStore extends Store {
+	/** Throws `conflict` if an expectation does not hold. */
+	stage(ops: readonly CheckedOp[]): StagedOps
+}
+
+/** Keys that a listing reads before yielding to other work. */
 const listed = 256
 
 /**
  * Expectations are checked when a write is called, against what is durable and what is accepted but not yet durable. That
  * is exact because one process writes the folder. Readers, in contrast, only ever see what is durable.
  */
-export function openStore(tables: Tables, writer: Writer, revisions: RevisionCounter, log?: Logger): Store {
+export function openStore(tables: Tables, writer: Writer, revisions: RevisionCounter, log?: Logger): LmdbStore {
 	const table = tables.records
 	const pending = new Map<string, Pending>()
 	const watchers = openWatchers<Change<unknown>>(log)
@@ -38,14 +54,14 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 		return found && String(found.stamp)
 	}
 
-	const apply = async (ops: readonly CheckedOp[]): Promise<Rev[]> => {
-		writer.mustBeOpen()
-		for (const op of ops) if (op.expect !== undefined) checkExpected(op, present(op.key))
+	const stage = (ops: readonly CheckedOp[]): StagedOps => {
+		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
 		const writes: Write[] = []
 		const changes: (Pending & { key: string })[] = []
 		const revs: Rev[] = []
 		const { promise: done, resolve } = Promise.withResolvers<void>()
-		for (const { key, value } of ops) {
+		for (const { key, value, check } of ops) {
+			if (check) continue
 			const rev = revisions.next()
 			revs.push(String(rev))
 			if (value === undefined && present(key) === undefined && !pending.has(key)) continue
@@ -53,27 +69,40 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 			writes.push({ table, key, ...(bytes && { bytes }) })
 			changes.push({ key, rev, bytes, done })
 		}
+		const covered = writes.length > 0 ? revisions.cover(writes) : undefined
+		return {
+			writes,
+			revs,
+			accepted() {
+				covered?.()
+				for (const change of changes) pending.set(change.key, change)
+			},
+			settled(durable) {
+				for (const change of changes) {
+					if (pending.get(change.key) === change) pending.delete(change.key)
+					if (durable) watchers.tell(change.key, () => changeOf(table, change))
+				}
+				resolve()
+			},
+		}
+	}
+
+	const apply = async (ops: readonly CheckedOp[]): Promise<Rev[]> => {
+		writer.mustBeOpen()
+		const { writes, revs, accepted, settled } = stage(ops)
 		if (writes.length === 0) return revs
-		const covered = revisions.cover(writes)
-		const written = writer.write(writes, (durable) => {
-			for (const change of changes) {
-				if (pending.get(change.key) === change) pending.delete(change.key)
-				if (durable) watchers.tell(change.key, () => changeOf(table, change))
-			}
-			resolve()
-		})
-		covered()
-		for (const change of changes) pending.set(change.key, change)
+		const written = writer.write(writes, settled)
+		accepted()
 		await written
 		return revs
 	}
-
 	const one = async (op: CheckedOp): Promise<Rev> => (await apply([op]))[0] as Rev
 
 	return {
+		stage,
 		async get<T>(key: Entry<T>['key']) {
 			const joined = joinKey(key)
-			// What is accepted is shown once it is durable; later writes do not hold the reader up any further.
+			// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
 			await pending.get(joined)?.done
 			writer.mustBeOpen()
 			const found = findRecord(table, joined)
@@ -120,7 +149,7 @@ async function* list(
 		const wanted = Math.min(listed, left)
 		const keys = reverse ? keysBelow(table, prefix, from, wanted) : keysAbove(table, prefix, from, wanted)
 		for (const key of keys) {
-			// One at a time: the values may be large, and the next one may be gone by then.
+			// One at a time: the values may be large, and the next one may have been deleted meanwhile.
 			writer.mustBeOpen()
 			const found = findRecord(table, key)
 			if (!found) continue
@@ -142,7 +171,7 @@ function keysAbove(table: Table, prefix: string, after: string | undefined, limi
 function keysBelow(table: Table, prefix: string, before: string | undefined, limit: number): string[] {
 	const start = before !== undefined && compareKeys(before, endOf(prefix)) < 0 ? before : endOf(prefix)
 	if (compareKeys(start, prefix) < 0) return []
-	// LMDB's range begins at or below `start`, which is left out here: it is no key of ours, or it was listed before.
+	// LMDB's range begins at or below `start`, which is left out here: it is not one of our keys, or was listed before.
 	const keys = keysOf(table, { start, end: prefix, limit: limit + 1, reverse: true })
 	return keys.filter((key) => key !== start).slice(0, limit)
 }

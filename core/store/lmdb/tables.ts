@@ -1,27 +1,27 @@
-/** The tables of the data file, and their keys. Whatever reads the file without LMDB imports this, so it must not. */
+/** The tables of the data file, and their keys. Code that reads the file without LMDB imports this, so it must not import LMDB. */
 import type { Database } from 'lmdb'
 
 /** A table's keys are strings, sorted by their UTF-8 bytes; its values are bytes. */
 export type Table = Database<Buffer, string>
 
 /**
- * - `meta`: format, and how far revisions are given out
+ * - `meta`: the format, and the last revision that is reserved
  * - `records`: the store, by joined key
  * - `log`: one record per append, by the cursor of its last entry
  * - `runs`, `agents`: run or agent, NUL, cursor: which records of the log are theirs; without values
  * - `jobs`: the queue, by place in it, NUL, id
- * - `tries`: by place in the queue: how often a job was handed out, and not before when it is next
+ * - `tries`: by place in the queue: how often a job was handed out, and the earliest time of the next attempt
  */
 export const tableNames = ['meta', 'records', 'log', 'runs', 'agents', 'jobs', 'tries'] as const
 
 export type Tables = Record<(typeof tableNames)[number], Table>
 
-/** Tables whose values are sealed records; the others have none. */
+/** Tables whose values are sealed records; the others have no records. */
 export const sealedTables: readonly string[] = ['meta', 'records', 'log', 'jobs', 'tries'] satisfies (keyof Tables)[]
 
 export const dataFile = 'data.mdb'
 
-/** Of the records; stands in `meta`, as the stamp of the record under `formatKey`. */
+/** The version of the record format; stored in `meta`, as the stamp of the record under `formatKey`. */
 export const format = 1
 export const formatKey = 'format'
 

@@ -1,13 +1,13 @@
 /**
- * Group commit: what is written while one LMDB transaction is on its way to the disk goes into the next, as one. So a
+ * Group commit: writes that arrive while one LMDB transaction is being flushed to the disk form the next one. So a
  * single write waits for one sync of the disk, and a thousand at once share a few.
  *
  * All puts that lmdb-js gets within one turn of the event loop are one block of its instructions, and one transaction
  * (`eventTurnBatching`); only a synchronous transaction would cut that in two, so after opening there must be none.
- * test/core/store/lmdb-kill.test.ts holds it to that.
+ * test/core/store/lmdb-kill.test.ts checks that.
  */
 import { Fault, messageOf } from '../../errors.ts'
-import type { Logger } from '../../log.ts'
+import type { Logger } from '../../log/log.ts'
 import type { Env } from './env.ts'
 import type { Table } from './tables.ts'
 import type { CommitSize, Space } from './space.ts'
@@ -21,18 +21,18 @@ export interface Write {
 
 export interface Writer {
 	/**
-	 * Writes all or nothing. Settles once durable, after `settled(true)`; calls come to their end in the order in which
-	 * they were made. Throws at once, without calling `settled`, where it refuses: `storage_full`, `unavailable`.
+	 * Writes all or nothing. Settles once durable, after `settled(true)`; calls finish in the order in which
+	 * they were made. Throws at once, without calling `settled`, if it refuses the write: `storage_full`, `unavailable`.
 	 * After a failure `settled(false)` comes before the rejection.
 	 */
 	write(writes: Write[], settled?: (durable: boolean) => void): Promise<void>
 	/** Null while writes are accepted; otherwise why not. */
 	trouble(): string | null
-	/** Throws `unavailable` once `drain` was called: reading would fail as well. */
+	/** Throws `unavailable` once `drain` has been called: reading would fail as well. */
 	mustBeOpen(): void
-	/** True once a commit has failed: LMDB must not be used for writing any more, nor waited for. */
+	/** True once a commit has failed: LMDB must no longer be used for writing, nor waited for. */
 	failed(): boolean
-	/** Refuses what is new and settles once the rest is durable or given up. */
+	/** Refuses new writes and settles once the accepted ones are durable, or have failed. */
 	drain(): Promise<void>
 }
 
@@ -43,30 +43,30 @@ interface Unit {
 	done: PromiseWithResolvers<void>
 }
 
-/** One transaction takes about this much at most, so that a long queue neither blocks the event loop nor LMDB. */
+/** The approximate limit of one transaction in bytes, so that a long queue blocks neither the event loop nor LMDB. */
 const groupWrites = 2000
 const groupBytes = 16 * 1024 * 1024
 /**
- * A transaction costs 0.3 ms of computing, whatever is in it. Where many write at once, it waits a little for company;
- * somebody who writes one thing after another never waits.
+ * A transaction costs 0.3 ms of CPU time, whatever is in it. When many write at once, it waits a little for more;
+ * a client that writes one thing after another never waits.
  */
 const apartMs = 2
-/** So many on average: more than one run alone, with its few steps, ever makes. */
+/** This many on average: more than a single run, with its few steps, ever makes. */
 const crowded = 3
 const nothing: GroupSize = { writes: 0, bytes: 0 }
 /** Above this, new writes are refused until the disk has caught up. */
 const maxBacklogBytes = 256 * 1024 * 1024
-/** A disk that does not answer for this long is given up: nobody may wait for ever. */
+/** If the disk does not respond for this long, all writes fail, so that no caller waits forever. */
 const answerWithinMs = 60_000
 
 export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
-	/** Handed to LMDB. It takes more until this turn of the event loop ends. */
+	/** Handed to LMDB, which accepts more until this turn of the event loop ends. */
 	let group: Unit[] | null = null
 	let accepting = false
 	let filled = nothing
 	let backlog: Unit[] = []
 	let backlogBytes = 0
-	/** How many writes arrive while a transaction is on its way, on average. */
+	/** How many writes arrive while a transaction is in progress, on average. */
 	let crowd = 0
 	let begun = 0
 	let pause: NodeJS.Timeout | undefined
@@ -80,14 +80,14 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		accepting = false
 		const closed = group
 		if (!closed) return
-		// lmdb-js makes the promise of the whole transaction right after this event.
+		// lmdb-js creates the promise of the whole transaction right after this event.
 		queueMicrotask(() => void root.committed.then(() => finish(closed), fail))
 	})
 
 	const issue = (unit: Unit): void => {
 		for (const { table, key, bytes } of unit.writes) {
 			const promise = bytes ? table.put(key, bytes) : table.remove(key)
-			// `fail` hears it from the transaction; unheard, this would end the process as an unhandled rejection.
+			// `fail` gets the error from the transaction; this promise would end the process as an unhandled rejection.
 			if (promise !== lastPromise) promise.catch(fail)
 			lastPromise = promise
 		}
@@ -141,21 +141,21 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		return [units, total]
 	}
 
-	/** Of a failed commit lmdb-js tells twice: each promise is rejected, with a second one that knows why. */
+	/** lmdb-js reports a failed commit twice: each promise is rejected, with a second promise that has the cause. */
 	const fail = (error: unknown): void => {
 		const why = (error as { commitError?: Promise<unknown> }).commitError
 		if (why) why.catch(giveUp)
 		else giveUp(error)
 	}
 
-	/** Whatever the cause: after a failed commit LMDB is not to be trusted with another one in this process. */
+	/** Whatever the cause: after a failed commit, LMDB cannot be trusted with another one in this process. */
 	const giveUp = (error: unknown): void => {
 		if (failure) return
 		const full = /no space/i.test(messageOf(error)) || space.trouble() !== null
 		failure = new Fault(
 			full ? 'storage_full' : 'unavailable',
 			`a write to the disk has failed (${messageOf(error)}), so no more are accepted: ` +
-				'look after the disk, then restart the gateway',
+				'check the disk, then restart the gateway',
 			{ cause: error },
 		)
 		log?.error({ err: error }, 'the store accepts no more writes until the gateway is restarted')
@@ -212,7 +212,7 @@ function sum(a: GroupSize, b: GroupSize): GroupSize {
 	return { writes: a.writes + b.writes, bytes: a.bytes + b.bytes }
 }
 
-/** Whether a group that holds something takes more. */
+/** Whether a group that is not empty accepts more. */
 function fits(group: GroupSize, more: GroupSize): boolean {
 	return group.writes + more.writes <= groupWrites && group.bytes + more.bytes <= groupBytes
 }

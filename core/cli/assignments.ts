@@ -1,0 +1,59 @@
+/** Settings on the command line: `--set key=value`, any number of times. */
+import { CliError } from './contract.ts'
+
+type Settings = Record<string, unknown>
+
+/** Deeper keys are an error. */
+const DEPTH_LIMIT = 8
+
+/**
+ * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a
+ * list, is read as JSON, any other as text; an empty one is null, which removes the key. Throws a usage error.
+ */
+export function settingsOf(assignments: readonly string[], example: string): Settings {
+	const settings: Settings = Object.create(null)
+	for (const text of assignments) {
+		const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+		const parts = key.split('.')
+		if (key === '' || parts.includes('') || parts.length > DEPTH_LIMIT)
+			throw new CliError(
+				'usage',
+				`--set takes key=value, such as ${example}; "${text.slice(0, 64)}" is not of that form`,
+			)
+		let place = settings
+		for (const part of parts.slice(0, -1)) {
+			const inner = (place[part] ??= Object.create(null))
+			if (!isSettings(inner)) throw new CliError('usage', `--set ${key}: ${part} is also given a value itself`)
+			place = inner
+		}
+		place[parts.at(-1) as string] = valueOf(value)
+	}
+	return settings
+}
+
+/** Merges `changes` into `settings`, key by key at every depth; null removes a nested key, and is kept at the top level. */
+export function merged(settings: Settings, changes: Settings): Settings {
+	const result: Settings = {}
+	for (const [key, value] of Object.entries(changes)) {
+		const before = settings[key]
+		result[key] = isSettings(value) && isSettings(before) ? withoutNull({ ...before, ...merged(before, value) }) : value
+	}
+	return result
+}
+
+function withoutNull(settings: Settings): Settings {
+	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
+}
+
+function isSettings(value: unknown): value is Settings {
+	return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function valueOf(text: string): unknown {
+	if (text === '') return null
+	try {
+		return JSON.parse(text)
+	} catch {
+		return text
+	}
+}

@@ -1,0 +1,52 @@
+/** From the declaration of a command to commander's. */
+import { InvalidArgumentError, Option as CommanderOption } from 'commander'
+import type { Command as CommanderCommand } from 'commander'
+import type { Command, Option } from './command.ts'
+import type { Cli } from './contract.ts'
+import { allowSecretArguments, refuseSecretArguments } from './secret-input.ts'
+
+/** Adds it with its subcommands. Throws where the declaration is invalid; then nothing is added. */
+export function addCommand(parent: CommanderCommand, name: string, declared: Command, cli: Cli): void {
+	const { description = '', arguments: parameters, usage, options = {}, examples, commands = {} } = declared
+	const { hidden = false, takesSecret = false } = declared
+	const command = parent.createCommand(name).copyInheritedSettings(parent).description(description)
+	if (parameters !== undefined) command.arguments(parameters)
+	if (usage !== undefined) command.usage(usage)
+	for (const [flags, about] of Object.entries(options))
+		command.addOption(optionOf(flags, typeof about === 'string' ? { about } : about))
+	const names = new Set(command.options.map((option) => option.attributeName()))
+	const twice = command.registeredArguments.find((one) => names.has(camelCase(one.name())))
+	if (twice) throw new Error(`its command "${name}" has an argument and an option of the name "${twice.name()}"`)
+	if (examples !== undefined) command.addHelpText('after', examples)
+	if (hidden) command.allowUnknownOption()
+	if (takesSecret) allowSecretArguments(command)
+	if (declared.run)
+		command.action(async () => {
+			if (takesSecret) refuseSecretArguments(command)
+			const values = command.registeredArguments.map((one, n) => [camelCase(one.name()), command.processedArgs[n]])
+			const given: object = { ...Object.fromEntries(values), ...command.opts<object>() }
+			await declared.run?.(cli, given as never)
+		})
+	for (const [word, inner] of Object.entries(commands)) addCommand(command, word, inner, cli)
+	parent.addCommand(command, { hidden })
+}
+
+function optionOf(
+	flags: string,
+	{ about, choices, max, default: fallback, required = false }: Option,
+): CommanderOption {
+	const option = new CommanderOption(flags, about).makeOptionMandatory(required)
+	if (choices) option.choices(choices)
+	if (max !== undefined) option.argParser((given: string) => countOf(given, max))
+	return fallback === undefined ? option : option.default(fallback)
+}
+
+function countOf(given: string, max: number): number {
+	const count = /^\d{1,15}$/.test(given) ? Number(given) : NaN
+	if (count >= 1 && count <= max) return count
+	throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`)
+}
+
+function camelCase(name: string): string {
+	return name.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,69 @@
+/**
+ * What is wrong with a valid configuration in the place where it would be used: its ports, and what plugins check in their
+ * `doctor.ts`.
+ */
+import { warn } from '../../config/read.ts'
+import type { LateProblem } from '../../config/read.ts'
+import type { Config } from '../../config/types.ts'
+import { refuse } from '../host/config.ts'
+import { tryListening } from '../http/listening.ts'
+import { readRuntimeFile } from '../process/runtime-file.ts'
+import { NotLooked } from './doctor/contract.ts'
+import type { Expert, PlaceCheck } from './doctor/contract.ts'
+import { expertsFor } from './doctor/experts.ts'
+import { openPatient } from './doctor/patient.ts'
+
+export interface PlaceReport {
+	/** The gateway accepts these; each as `file:line:column: path: what is wrong`. */
+	warnings: string[]
+	/** What could not be checked, and why. */
+	notes: string[]
+}
+
+/** Throws, as `readConfig` does, what the gateway of this home would refuse. */
+export async function checkPlace(
+	config: Config,
+	{ home, env }: { home: string; env: Readonly<NodeJS.ProcessEnv> },
+): Promise<PlaceReport> {
+	await using patient = await openPatient({ home, env })
+	const problems: LateProblem[] = []
+	const warnings: LateProblem[] = []
+	const notes: string[] = []
+	const experts = await expertsFor(config)
+	for (const { about, run } of [portsOf(experts), ...experts.flatMap(({ place = [] }) => place)]) {
+		try {
+			for (const { isRefused = false, ...problem } of await run(config, patient))
+				(isRefused ? problems : warnings).push(problem)
+		} catch (error) {
+			if (!(error instanceof NotLooked)) throw error
+			notes.push(`not checked: ${about} (${error.message}; ${error.fix})`)
+		}
+	}
+	if (problems.length > 0) throw refuse(config, problems)
+	return { warnings: warnings.map((problem) => warn(config, problem)), notes }
+}
+
+function portsOf(experts: readonly Expert[]): PlaceCheck {
+	return {
+		about: 'ports',
+		async run(config, patient) {
+			const { host } = config.server
+			const before: Partial<Config> | undefined = (await patient.gateway())
+				? readRuntimeFile(patient.home)?.settings?.in_force
+				: undefined
+			const legacy = experts.some(({ ports }) => ports?.(config).some(({ setting }) => setting === 'legacy.port'))
+			const wanted = [
+				{ address: 'main' as const, port: config.server.port, held: before?.server?.port },
+				...(legacy ? [{ address: 'legacy' as const, port: config.legacy.port, held: before?.legacy?.port }] : []),
+			]
+			for (const { address, port, held } of wanted) {
+				// A running gateway of this home holds its own ports.
+				if (port === held && host === before?.server?.host) continue
+				const problem = await tryListening(address, { host, port })
+				// Only the first, as the gateway reports it.
+				if (problem) return [{ ...problem, isRefused: true }]
+			}
+			return []
+		},
+	}
+}

@@ -1,0 +1,47 @@
+import type { GuardedInit } from '../../fetch/guarded-fetch.ts'
+import type { Patient, Reply, Request } from './contract.ts'
+
+const TIMEOUT_MS = 3_000
+const MAX_BYTES = 4 * 1024 * 1024
+
+/** Until the signal aborts; each request for at most `timeout_ms`. */
+export function askingUntil(signal: AbortSignal, timeout_ms = TIMEOUT_MS): Patient['ask'] {
+	return async (url, { method = 'GET', headers, body, private_hosts }: Request = {}): Promise<Reply> => {
+		const { guardedFetch } = await import('../../fetch/guarded-fetch.ts') // heavy, and not needed by most checks
+		const init: GuardedInit = {
+			method,
+			headers: {
+				accept: 'application/json',
+				...(body !== undefined && { 'content-type': 'application/json' }),
+				...headers,
+			},
+			...(body !== undefined && { body: JSON.stringify(body) }),
+			redirect: 'manual',
+		}
+		const response = await guardedFetch(url, init, {
+			policy: {
+				protocols: ['http:', 'https:'],
+				...(private_hosts ? { private_hosts } : { private_first: true }),
+			},
+			max_bytes: MAX_BYTES,
+			timeout_ms,
+			signal,
+		})
+		const date = Date.parse(response.headers.get('date') ?? '')
+		if (!(response.headers.get('content-type') ?? '').includes('json')) {
+			// A stream of events has no end.
+			await response.body?.cancel()
+			return { status: response.status, date: Number.isNaN(date) ? null : date, body: undefined }
+		}
+		const text = await response.text()
+		return { status: response.status, date: Number.isNaN(date) ? null : date, body: parsed(text) }
+	}
+}
+
+function parsed(text: string): unknown {
+	try {
+		return JSON.parse(text)
+	} catch {
+		return undefined
+	}
+}

@@ -1,0 +1,44 @@
+/** Every check, in the order in which they are shown: first what everything stands on, then what plugins know. */
+import { configChecks } from './checks/config.ts'
+import { diskChecks } from './checks/disk.ts'
+import { holderChecks } from './checks/holder.ts'
+import { homeChecks } from './checks/home.ts'
+import { limitChecks } from './checks/limits.ts'
+import { modeChecks } from './checks/modes.ts'
+import { nativeChecks } from './checks/native.ts'
+import { pluginChecks } from './checks/plugins.ts'
+import { portChecks } from './checks/ports.ts'
+import { programChecks } from './checks/program.ts'
+import { restoreChecks } from './checks/restore.ts'
+import { storeChecks } from './checks/store.ts'
+import type { Check } from './contract.ts'
+import { expertsByPlugin } from './experts.ts'
+import { isOn } from '../../host/desired-state.ts'
+import { thirdPartyChecks } from './third-party.ts'
+import type { HomeAndEnv } from './third-party.ts'
+
+/** `place`: a home whose third-party plugins' checks are among them. */
+export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
+	const experts = await expertsByPlugin()
+	const own = [
+		programChecks,
+		nativeChecks([...experts.values()]),
+		modeChecks,
+		homeChecks,
+		holderChecks,
+		configChecks,
+		portChecks,
+		diskChecks,
+		limitChecks,
+		storeChecks,
+	]
+	const builtIn = [...experts].flatMap(([name, { checks = [] }]) => checks.map((check) => whereOn(name, check)))
+	return [...own.flat(), ...builtIn, ...(place ? await thirdPartyChecks(place) : []), ...pluginChecks, ...restoreChecks]
+}
+
+function whereOn(plugin: string, check: Check): Check {
+	return {
+		...check,
+		run: async (patient) => (isOn(await patient.config(), plugin) ? check.run(patient) : []),
+	}
+}

@@ -1,0 +1,83 @@
+/** gateway.yaml, and the variables that lie over it. */
+import { existsSync } from 'node:fs'
+import { configFile } from '../../../../config/home.ts'
+import { composition, readConfig } from '../../../host/config.ts'
+import { overridingVariables } from '../../../../config/environment.ts'
+import { suggest } from '../../../../config/suggest.ts'
+import { isFault } from '../../../errors.ts'
+import { checkConfig } from '../../../host/check-config.ts'
+import { error, note, ok, warning } from '../contract.ts'
+import type { Check, Finding } from '../contract.ts'
+import { allExperts } from '../experts.ts'
+
+interface Health {
+	checks: { name: string; ok: boolean; message: string }[]
+}
+
+export const configChecks: Check[] = [
+	{
+		id: 'config.valid',
+		about: 'gateway.yaml and the variables over it',
+		async run({ home, env }) {
+			try {
+				// The check plugin.failed runs third-party code, in a process of its own.
+				await checkConfig(readConfig({ home, env }), { home, env, thirdParties: false })
+				const file = configFile(home)
+				return ok(existsSync(file) ? `${file} is in order` : `there is no ${file}; the defaults are in force`)
+			} catch (thrown) {
+				if (!isFault(thrown, 'config_invalid')) throw thrown
+				// One line for each problem, with its place; none repeats a value.
+				return thrown.message
+					.split('\n')
+					.map((line) => error(line, `change it there, then check: svc doctor --only config.valid`))
+			}
+		},
+	},
+	{
+		id: 'config.in-force',
+		about: 'whether the gateway goes by gateway.yaml as it is',
+		async run(patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return []
+			const { checks } = await gateway.get<Health>('/v1/health')
+			const check = checks.find(({ name }) => name === 'config')
+			if (!check || check.ok) return ok('the gateway goes by gateway.yaml as it is')
+			return error(check.message, 'fix what it names; the file is applied when you save it')
+		},
+	},
+	{
+		id: 'config.unknown-env',
+		about: 'variables that begin with SVC_',
+		async run({ env }) {
+			const known = [...ownVariables, ...(await allExperts()).flatMap(({ variables = {} }) => Object.keys(variables))]
+			// Those of the tests are no business of an operator's.
+			const isKnown = (name: string): boolean => known.includes(name) || name.startsWith('SVC_TEST_')
+			const unknown = Object.keys(env).filter((name) => name.startsWith('SVC_') && !isKnown(name))
+			if (unknown.length === 0) return ok('every variable that begins with SVC_ is known')
+			return unknown.map((name): Finding => {
+				const meant = suggest(
+					name.slice(4),
+					known.map((one) => one.slice(4)),
+				)
+				if (meant === undefined)
+					return note(
+						`nothing reads the variable ${name}, unless a plugin of yours does`,
+						`where none does: unset ${name}`,
+					)
+				return warning(
+					`nothing reads the variable ${name}; SVC_${meant} is probably meant`,
+					`set SVC_${meant} instead, and unset ${name}`,
+				)
+			})
+		},
+	},
+]
+
+const ownVariables = [
+	'SVC_HOME',
+	'SVC_ALLOW_SHARED_HOME',
+	'SVC_URL',
+	'SVC_TOKEN',
+	'SVC_DEBUG',
+	...overridingVariables(composition).values(),
+]

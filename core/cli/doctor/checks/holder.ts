@@ -1,0 +1,54 @@
+/** Who holds the home, and what it says of itself. */
+import { rm } from 'node:fs/promises'
+import { error, ok, warning } from '../contract.ts'
+import type { Check } from '../contract.ts'
+import { runtimeFileOf } from '../../../process/runtime-file.ts'
+import { readAnnounced } from '../gateway.ts'
+import { statOf } from '../stat-of.ts'
+import { holderOf } from '../../../process/lock.ts'
+
+export const holderChecks: Check[] = [
+	{
+		id: 'home.lock',
+		about: 'who holds the home',
+		async run(patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return ok('no gateway runs with this home')
+			const { pid, url } = gateway
+			const end = pid === 'unknown' ? 'end it' : `end it (kill ${pid})`
+			const todo = `wait a moment; where that does not help, ${end} and start it again: svc start`
+			if (url === null)
+				return warning(
+					`process ${pid} holds the home and does not say where it listens: it is starting or ending`,
+					todo,
+				)
+			const alive = await patient.ask(`${url}/healthz`).catch(() => undefined)
+			if (alive?.status === 200) return ok(`the gateway runs at ${url} (process ${pid})`)
+			return error(`process ${pid} holds the home, and nothing answers at ${url}`, todo)
+		},
+	},
+	{
+		id: 'run.json-stale',
+		about: 'whether run/gateway.json is of a gateway that runs',
+		async run(patient) {
+			const file = runtimeFileOf(patient.home)
+			if (!(await statOf(file))) return []
+			const gateway = await patient.gateway()
+			const announced = await readAnnounced(patient.home)
+			if (!gateway)
+				return warning(`${file} is left of a gateway that was killed`, 'remove it: svc doctor --fix', async () => {
+					if ((await holderOf(patient.home)) !== null) return 'left alone: a gateway is running now'
+					await rm(file, { force: true })
+					return `removed ${file}`
+				})
+			if (announced && (gateway.pid === 'unknown' || String(announced.pid) === gateway.pid))
+				return ok('run/gateway.json is of the gateway that runs')
+			return warning(
+				announced
+					? `${file} names process ${announced.pid}, and process ${gateway.pid} runs`
+					: `${file} cannot be read`,
+				'restart the gateway, which writes it again',
+			)
+		},
+	},
+]

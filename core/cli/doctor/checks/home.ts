@@ -1,0 +1,110 @@
+/** The home folder: whose files it holds, whether they can be written, and what they lie on. */
+import { constants } from 'node:fs'
+import { access, readdir, realpath, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { error, note, ok } from '../contract.ts'
+import type { Check } from '../contract.ts'
+import { quoted } from '../../../util/quoted.ts'
+import { MOST_KEYS, statOf } from '../stat-of.ts'
+
+export const homeChecks: Check[] = [
+	{
+		id: 'home.owner',
+		about: 'whose files they are',
+		async run({ home }) {
+			const owner = (await statOf(await realpath(home).catch(() => home)))?.uid
+			const self = process.getuid?.()
+			if (owner === undefined || self === undefined) return []
+			if (owner !== self)
+				return (self === 0 ? note : error)(
+					`${home} belongs to the user with the id ${owner}, and this one has the id ${self}`,
+					`run svc as its owner, or give it to this user: sudo chown -R ${self} ${quoted(home)}`,
+				)
+			const strangers: string[] = []
+			for (const part of await partsOf(home)) {
+				const uid = (await statOf(join(home, part)))?.uid
+				if (uid !== undefined && uid !== owner) strangers.push(`${part} (user id ${uid})`)
+			}
+			if (strangers.length === 0) return ok('all of the home belongs to one user')
+			return error(
+				`some of the home belongs to another user: ${strangers.join(', ')}`,
+				`give all of it to one user: sudo chown -R ${owner} ${quoted(home)}`,
+			)
+		},
+	},
+	{
+		id: 'home.writable',
+		about: 'whether it can be written to',
+		async run(patient) {
+			const { home } = patient
+			if (!(await statOf(home))) return []
+			const store = await patient.config().then(
+				({ store: { path } }) => path,
+				() => home,
+			)
+			for (const folder of new Set([home, join(home, 'run'), store])) {
+				if (!(await statOf(folder))) continue
+				try {
+					await access(folder, constants.W_OK | constants.X_OK)
+				} catch {
+					return error(
+						`this user cannot write to ${folder}`,
+						'give the folder to the user that runs the gateway, or mount its disk for writing',
+					)
+				}
+			}
+			return ok('the home can be written to')
+		},
+	},
+	{
+		id: 'home.network',
+		about: 'what kind of disk it lies on',
+		async run(patient) {
+			const paths = await patient.config().then(
+				({ store }) => [store.path, patient.home],
+				() => [patient.home],
+			)
+			for (const path of paths) {
+				const found = await statfs(path).catch(() => undefined)
+				const kind = found && networkKinds[found.type]
+				if (kind)
+					return note(
+						`${path} lies on a network file system (${kind}), where the database can be damaged by a lost connection`,
+						'keep the home on a disk of this machine: set SVC_HOME, or store.path in gateway.yaml',
+					)
+			}
+			return ok('the home lies on a disk of this machine')
+		},
+	},
+]
+
+/** Magic numbers of statfs(2). */
+const networkKinds: Record<number, string> = {
+	0x6969: 'NFS',
+	0x517b: 'SMB',
+	0xfe534d42: 'SMB',
+	0xff534d42: 'CIFS',
+	0x01021997: '9p',
+	0x00c36400: 'Ceph',
+	0x5346414f: 'AFS',
+	0x0bd00bd0: 'Lustre',
+	0x65735546: 'FUSE',
+}
+
+const PARTS = [
+	'config',
+	'config/gateway.yaml',
+	'data',
+	'data/data.mdb',
+	'data/lock.mdb',
+	'keys',
+	'run',
+	'run/gateway.lock',
+	'plugins',
+	'skills',
+]
+
+async function partsOf(home: string): Promise<string[]> {
+	const keys = await readdir(join(home, 'keys')).catch(() => [])
+	return [...PARTS, ...keys.slice(0, MOST_KEYS).map((name) => `keys/${name}`)]
+}

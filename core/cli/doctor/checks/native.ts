@@ -1,0 +1,51 @@
+/** Packages with a compiled part. They are loaded in a process of their own, since a broken one can end it. */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { error, ok } from '../contract.ts'
+import type { Check, Expert, Patient } from '../contract.ts'
+
+/** Those of the core and of all plugins. */
+export function nativeChecks(experts: readonly Expert[]): Check[] {
+	const packages: Record<string, string> = { lmdb: 'keeps the data' }
+	for (const expert of experts) Object.assign(packages, expert.packages)
+	const names = Object.keys(packages).toSorted()
+	return names.map((name) => ({
+		id: `native.${name}`,
+		about: `the compiled package ${name}, which ${packages[name]}`,
+		async run(patient) {
+			const loaded = await patient.once('native packages', () => load(names, patient))
+			const problem = loaded.get(name)
+			if (problem === null) return ok(`the package ${name} loads`)
+			return error(
+				`the package ${name} does not load: ${problem ?? 'it was not tried'}`,
+				`reinstall it for this machine: rm -rf ${patient.root}/node_modules, then npm start`,
+			)
+		},
+	}))
+}
+
+const child = fileURLToPath(new URL('../native-child.mjs', import.meta.url))
+
+/** Returns what is wrong with each, null if nothing is. */
+async function load(names: string[], patient: Patient): Promise<Map<string, string | null>> {
+	const results = new Map<string, string | null>()
+	for (let left = names; left.length > 0 && !patient.signal.aborted; left = left.filter((name) => !results.has(name))) {
+		const ended = Promise.withResolvers<string>()
+		const process = fork(child, [patient.root, ...left], {
+			execArgv: [],
+			stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+			env: { PATH: patient.env.PATH },
+			signal: patient.signal,
+			killSignal: 'SIGKILL',
+		})
+			.on('message', ({ name, problem }: { name: string; problem: string | null }) => results.set(name, problem))
+			.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
+			// Also where the examination is over; then its end is still to come.
+			.on('error', (thrown) => process.pid ?? ended.reject(thrown))
+		const how = await ended.promise
+		// The package that was being loaded; the rest is tried in another process.
+		const broken = left.find((name) => !results.has(name))
+		if (broken !== undefined) results.set(broken, `it ends the process (${how})`)
+	}
+	return results
+}

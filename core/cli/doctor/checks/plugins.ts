@@ -1,0 +1,47 @@
+/** Plugins: as the running gateway reports them; while no gateway runs, third-party plugins are loaded. */
+import { desiredState } from '../../../host/desired-state.ts'
+import { error, note, ok, warning } from '../contract.ts'
+import type { Check, Finding, Patient } from '../contract.ts'
+import { loadPlugins } from '../load-plugins.ts'
+
+interface PluginView {
+	name: string
+	state: 'running' | 'failing' | 'failed'
+	last_error: string | null
+}
+
+export const pluginChecks: Check[] = [
+	{
+		id: 'plugin.failed',
+		about: 'the plugins',
+		async run(patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return thirdParties(patient)
+			const plugins = await gateway.get<PluginView[]>('/v1/plugins')
+			const findings = plugins.flatMap(({ name, state, last_error }): Finding[] => {
+				if (last_error === null) return []
+				const todo = `fix what it names and save its files or gateway.yaml, which starts it again; or switch it off: plugins.${name}: false`
+				return [(state === 'running' ? warning : error)(`plugin ${name}: ${last_error}`, todo)]
+			})
+			return findings.length > 0 ? findings : ok(`all ${plugins.length} plugins run`)
+		},
+	},
+]
+
+/** While no gateway runs, loads the code of third-party plugins as a gateway would, without starting anything. */
+async function thirdParties(patient: Patient): Promise<Finding | Finding[]> {
+	const names = desiredState(await patient.config())
+		.plugins.filter(({ builtIn }) => !builtIn)
+		.map(({ name }) => name)
+	if (names.length === 0) return ok('no third-party plugins are switched on')
+	const findings = [...(await loadPlugins(patient, names))].flatMap(([name, problem]): Finding[] => {
+		if (problem === null) return []
+		if (problem === undefined) {
+			const todo = 'correct the plugin that did not finish, then check again: svc doctor --only plugin.failed'
+			return [note(`plugin "${name}" was not loaded: the time limit of this check was reached before`, todo)]
+		}
+		const todo = `correct its files or its settings, or switch it off: svc config set plugins.${name} false`
+		return [error(problem, todo)]
+	})
+	return findings.length > 0 ? findings : ok(`every third-party plugin loads (${names.length})`)
+}

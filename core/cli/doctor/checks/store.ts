@@ -1,0 +1,50 @@
+import { error, ok } from '../contract.ts'
+import type { Check } from '../contract.ts'
+
+interface Health {
+	checks: { name: string; ok: boolean; message: string }[]
+}
+
+export const storeChecks: Check[] = [
+	{
+		id: 'store.intact',
+		about: 'whether the data file is whole',
+		async run(patient) {
+			const verdict = await patient.storeVerdict()
+			if (!verdict) return ok('there is no data yet')
+			const { damage, refused, complete, pages, records } = verdict
+			const { path } = (await patient.config()).store
+			if (damage !== null)
+				return error(
+					`the data file in ${path} is damaged: ${damage}`,
+					`stop the gateway, move the folder ${path} away and restore a backup: svc restore FILE`,
+				)
+			if (refused !== null)
+				return error(
+					`the data file in ${path} cannot be read: ${refused}`,
+					'fix what the message names, and what native.lmdb reports; if that does not help, restore a backup: svc restore FILE',
+				)
+			return ok(
+				complete
+					? `the data file is whole: ${records} records on ${pages} pages`
+					: `the data file is large; ${pages} of its pages were looked at, all whole`,
+			)
+		},
+	},
+	{
+		id: 'store.writes',
+		about: 'whether the store takes writes',
+		async run(patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return []
+			const { checks } = await gateway.get<Health>('/v1/health')
+			const check = checks.find(({ name }) => name === 'store')
+			if (!check || check.ok) return ok('the store takes writes')
+			// The message ends with what to do: a full disk needs no restart, a failed write does.
+			return error(
+				`the store ${check.message}`,
+				'do what the message says, then check again: svc doctor --only store.writes',
+			)
+		},
+	},
+]

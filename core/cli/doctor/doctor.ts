@@ -1,0 +1,100 @@
+/** The examination: all checks side by side, each within its deadline, and none can end it. */
+import { Late, within } from '../../util/deadline.ts'
+import { messageOf } from '../../errors.ts'
+import { checksOf } from './catalogue.ts'
+import { NotLooked, note, warning } from './contract.ts'
+import type { Check, Finding, Level } from './contract.ts'
+import { openPatient } from './patient.ts'
+import type { OpenPatient, PatientOptions } from './patient.ts'
+
+export interface ExamineOptions extends PatientOptions {
+	/** From `checksOf`; found where absent. */
+	all?: readonly Check[]
+	/** Ids of checks; all where absent. */
+	only?: readonly string[]
+	/** Fix what can be fixed without touching data, and check again. */
+	fix?: boolean
+}
+
+export interface Result {
+	id: string
+	level: Level
+	message: string
+	fix: string | null
+}
+
+export interface Report {
+	/** In the order of the catalogue; a check may have several findings. */
+	checks: Result[]
+	summary: Record<Level, number>
+	/** What was fixed. */
+	fixed: { id: string; message: string }[]
+}
+
+const DEADLINE_MS = 15_000
+
+/** Never throws for what it finds. `only` holds ids that exist. */
+export async function examine({ all, only, fix = false, ...options }: ExamineOptions): Promise<Report> {
+	const wanted = (all ?? (await checksOf(options))).filter((check) => !only || only.includes(check.id))
+	let examined = await examineOnce(wanted, options)
+	const fixed: Report['fixed'] = []
+	if (fix) {
+		for (const one of examined) if (one.finding.repair) fixed.push({ id: one.id, message: await repair(one.finding) })
+		// A fixed problem may have hidden another one.
+		if (fixed.length > 0) examined = await examineOnce(wanted, options)
+	}
+	const checks = examined.map(({ id, finding: { level, message, fix: todo } }) => ({ id, level, message, fix: todo }))
+	const summary: Report['summary'] = { ok: 0, note: 0, warning: 0, error: 0 }
+	for (const { level } of checks) summary[level]++
+	return { checks, summary, fixed }
+}
+
+interface Examined {
+	id: string
+	finding: Finding
+}
+
+async function examineOnce(checks: readonly Check[], options: PatientOptions): Promise<Examined[]> {
+	await using patient = await openPatient(options)
+	const results = await Promise.all(checks.map((check) => resultsOf(check, patient)))
+	return results.flat()
+}
+
+async function resultsOf(check: Check, patient: OpenPatient): Promise<Examined[]> {
+	return (await findingsOf(check, patient)).map((finding) => ({ id: check.id, finding }))
+}
+
+/** What one check finds, as it may be printed. Never throws, and ends within its deadline. */
+export async function findingsOf(check: Check, patient: OpenPatient): Promise<Finding[]> {
+	const findings = await runCheck(check, patient)
+	return findings.map((finding) => {
+		const { message, fix } = finding
+		return { ...finding, message: patient.shown(message), fix: fix === null ? null : patient.shown(fix) }
+	})
+}
+
+async function runCheck(check: Check, patient: OpenPatient): Promise<Finding[]> {
+	try {
+		return [await within(DEADLINE_MS, check.id, check.run(patient))].flat()
+	} catch (thrown) {
+		if (thrown instanceof NotLooked) return [note(`not looked at: ${thrown.message}`, thrown.fix)]
+		if (thrown instanceof Late) {
+			const todo = `see whether a disk or a server hangs, then check again: svc doctor --only ${check.id}`
+			return [warning(`${check.about}: it took longer than ${DEADLINE_MS / 1000} s`, todo)]
+		}
+		return [
+			warning(
+				`${check.about}: looking failed (${messageOf(thrown)})`,
+				`fix what the message names, then check again: svc doctor --only ${check.id}`,
+			),
+		]
+	}
+}
+
+async function repair({ repair: act }: Finding): Promise<string> {
+	try {
+		return (await act?.()) ?? ''
+	} catch (thrown) {
+		return `could not be fixed: ${messageOf(thrown)}`
+	}
+}

@@ -1,0 +1,62 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Patient } from './contract.ts'
+import type { PluginReport } from './plugin-child.ts'
+import { compileCache } from './store-process.ts'
+
+/** For all plugins together; the doctor abandons a check after 15 s. */
+const LIMIT_MS = 12_000
+/** For one plugin, without the start of the process. */
+const PLUGIN_LIMIT_MS = 3_000
+const child = fileURLToPath(new URL('./plugin-child.ts', import.meta.url))
+
+/**
+ * Loads the third-party plugins that gateway.yaml switches on, in a child process, and returns the problem of each;
+ * null if it has none. Those that were not reached within the time limit are `undefined`.
+ */
+export async function loadPlugins(patient: Patient, names: string[]): Promise<Map<string, string | null | undefined>> {
+	const results = new Map<string, string | null | undefined>()
+	const limit = AbortSignal.timeout(LIMIT_MS)
+	while (results.size < names.length && !limit.aborted && !patient.signal.aborted) {
+		const { broken, how, isLate } = await loadUntilEnd(patient, limit, results)
+		if (broken === undefined) break
+		results.set(
+			broken,
+			isLate
+				? `plugin "${broken}" does not load: its code does not finish within ${PLUGIN_LIMIT_MS / 1000} s`
+				: `plugin "${broken}" does not load: its code ends the process (${how})`,
+		)
+	}
+	return new Map(names.map((name) => [name, results.get(name)]))
+}
+
+/** Returns the plugin that was being loaded when the process ended; undefined if all were loaded. */
+async function loadUntilEnd(patient: Patient, limit: AbortSignal, results: Map<string, string | null | undefined>) {
+	let loading: string | undefined
+	let isLate = false
+	let timer: NodeJS.Timeout | undefined
+	const ended = Promise.withResolvers<string>()
+	const process = fork(child, [patient.home, ...results.keys()], {
+		execArgv: [],
+		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+		env: { NODE_COMPILE_CACHE: compileCache, ...patient.env },
+		signal: AbortSignal.any([limit, patient.signal]),
+		killSignal: 'SIGKILL',
+	})
+		.on('message', (report: PluginReport) => {
+			loading = 'loading' in report ? report.name : undefined
+			if ('problem' in report) results.set(report.name, report.problem)
+			clearTimeout(timer)
+			if (loading === undefined) return
+			timer = setTimeout(() => {
+				isLate = true
+				process.kill('SIGKILL')
+			}, PLUGIN_LIMIT_MS)
+		})
+		.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
+		// After an abort, `exit` follows and settles this.
+		.on('error', (thrown) => process.pid ?? ended.reject(thrown))
+	const how = await ended.promise
+	clearTimeout(timer)
+	return { broken: loading, how, isLate: isLate || limit.aborted }
+}

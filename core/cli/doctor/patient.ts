@@ -1,0 +1,128 @@
+/** Makes what checks share, each part when it is first asked for, and gives it back at the end. */
+import { fileURLToPath } from 'node:url'
+import { readConfig } from '../../host/config.ts'
+import type { Config } from '../../../config/types.ts'
+import { within } from '../../util/deadline.ts'
+import { isFault } from '../../errors.ts'
+import { openRedactor } from '../../redactor/redactor.ts'
+import { askingUntil } from './asking.ts'
+import { allExperts, expertsFor } from './experts.ts'
+import { NotLooked } from './contract.ts'
+import type { Expert, Patient, Secrets } from './contract.ts'
+import { findGateway } from './gateway.ts'
+import { openStoreProcess } from './store-process.ts'
+import type { StoreProcess } from './store-process.ts'
+
+export interface PatientOptions {
+	home: string
+	env: Readonly<NodeJS.ProcessEnv>
+	/** The folder of the program itself; the one that this file lies in where absent. */
+	root?: string
+}
+
+export interface OpenPatient extends Patient, AsyncDisposable {
+	/** Text as it may be printed: without secrets that came by, on one line. */
+	shown(text: string): string
+}
+
+export async function openPatient({ home, env, root = programFolder }: PatientOptions): Promise<OpenPatient> {
+	const experts = await allExperts()
+	const over = new AbortController()
+	const stack = new AsyncDisposableStack()
+	const made = new Map<string, Promise<unknown>>()
+	const redactor = openRedactor()
+	const hide = (id: string, value: string | undefined, name = id): void =>
+		void (value !== undefined && redactor.add('gateway', { id, name, value }))
+	for (const { variables = {} } of [{ variables: ownVariables }, ...experts])
+		for (const [name, kind] of Object.entries(variables)) if (kind === 'secret') hide(name, env[name])
+	const ask = askingUntil(over.signal)
+
+	const once = <T>(key: string, make: () => Promise<T>): Promise<T> => {
+		const before = made.get(key)
+		if (before) return before as Promise<T>
+		const promise = make()
+		// A caller that awaits it gets the failure; without a caller it must not end the process.
+		promise.catch(() => {})
+		made.set(key, promise)
+		return promise
+	}
+	const config = (): Promise<Config> =>
+		once('config', async () => {
+			try {
+				const read = readConfig({ home, env })
+				for (const { secretsIn } of experts)
+					for (const [name, value] of Object.entries(secretsIn?.(read) ?? {})) hide(name, value)
+				return read
+			} catch (error) {
+				if (!isFault(error)) throw error
+				throw new NotLooked('gateway.yaml is refused', 'fix what config.valid reports first')
+			}
+		})
+	const storeProcess = (): Promise<StoreProcess | undefined> =>
+		once('store process', async () => {
+			const { path } = (await config()).store
+			const running = (await patient.gateway()) !== null
+			over.signal.throwIfAborted()
+			const opened = openStoreProcess({ path, running, env })
+			return opened && stack.use(opened)
+		})
+
+	const patient: OpenPatient = {
+		home,
+		env,
+		root,
+		signal: over.signal,
+		once,
+		config,
+		storeVerdict: async () => (await storeProcess())?.verdict,
+		gateway: () => once('gateway', () => findGateway({ home, env, ask })),
+		store: () =>
+			once('store', async () => {
+				const process = await storeProcess()
+				if (!process) return undefined
+				const { damage, refused } = await process.verdict
+				if (damage === null && refused === null) return process.store
+				throw new NotLooked('the store cannot be read', 'fix what store.intact reports first')
+			}),
+		experts: async () => expertsFor(await config()),
+		secrets: () =>
+			once('secrets', async () => {
+				const expert = (await patient.experts()).find(({ secrets }) => secrets)
+				const secrets = await expert?.secrets?.(patient)
+				return secrets ? hiding(secrets, hide) : { find: async () => undefined }
+			}),
+		ask,
+		shown(text) {
+			const line = redactor
+				.of(['gateway'])
+				.text(text, 'log')
+				.replace(/\s*\n\s*/g, '; ')
+				.replace(/\p{Cc}/gu, '?')
+			return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
+		},
+		async [Symbol.asyncDispose]() {
+			over.abort()
+			await stack.disposeAsync()
+			// What was aborted comes to its end at once; only a file system that hangs may hold it up.
+			await within(ENDING_MS, 'the rest', Promise.allSettled(made.values())).catch(() => {})
+		},
+	}
+	return patient
+}
+
+const ENDING_MS = 1_000
+/** A message is a sentence; what others said in it may be longer. */
+const LONGEST = 1_500
+const ownVariables: Expert['variables'] = { SVC_TOKEN: 'secret' }
+const programFolder = fileURLToPath(new URL('../../..', import.meta.url))
+
+function hiding(secrets: Secrets, hide: (id: string, value: string, name: string) => void): Secrets {
+	return {
+		async find(ref) {
+			const found = await secrets.find(ref)
+			// By what it is, not by its name: the key itself may have been put in the place of the name.
+			if (found?.value) hide(`secret ${ref}`, found.value, 'secret')
+			return found
+		},
+	}
+}

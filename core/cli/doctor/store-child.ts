@@ -1,0 +1,130 @@
+/**
+ * The process that checks the store: LMDB would crash it on a damaged file, and then ends no other process. The file is read
+ * page by page first; then it is opened for reading, where no gateway has it open.
+ *
+ *     node store-child.ts '{"path": FOLDER, "running": BOOLEAN}'
+ */
+import { chownSync, existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf } from '../../errors.ts'
+import { isWithin, joinKey, splitKey, endOf, behind } from '../../store/keys.ts'
+import type { Entry, Key } from '../../store/ports.ts'
+import { checkFile } from '../../store/lmdb/check.ts'
+import type { Env } from '../../store/lmdb/env.ts'
+import { dataFile, format, formatKey } from '../../store/lmdb/tables.ts'
+import type { StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
+
+const { path, running } = JSON.parse(process.argv[2] as string) as { path: string; running: boolean }
+const limits = { wholeBytes: 64 * 1024 * 1024, withinMs: 1_500 }
+
+/** Entries of one answer to `list`. */
+const PAGE = 256
+
+let opened: Promise<Env> | undefined
+const verdict = await judge()
+process.send?.({ verdict } satisfies StoreAnswer)
+process.on('message', (question: StoreQuestion) => void answer(question))
+// The doctor is gone, or done.
+process.on('disconnect', () => process.exit(0))
+
+async function judge(): Promise<StoreVerdict> {
+	const finding = check()
+	const { damage, refused, settled } = finding
+	if (refused !== null) return finding
+	if (damage === null) return running ? finding : { ...finding, refused: await whyNotOpened() }
+	if (settled && !running) return finding
+	// Another process writes to the file: what was found may be pages of a later state.
+	process.send?.({ suspected: damage } satisfies StoreAnswer)
+	try {
+		return await checkWithReader()
+	} catch (error) {
+		if (settled) return finding
+		return {
+			...finding,
+			damage: null,
+			refused: `it keeps changing, and LMDB cannot open it: ${messageOf(error)}`,
+		}
+	}
+}
+
+function check(): StoreVerdict {
+	try {
+		return { ...checkFile(join(path, dataFile), limits), refused: null }
+	} catch (error) {
+		return { damage: null, refused: messageOf(error), complete: false, settled: true, pages: 0, records: 0 }
+	}
+}
+
+/** While a read transaction is open, LMDB overwrites no page of its state or of a later one. */
+async function checkWithReader(): Promise<StoreVerdict> {
+	const env = await open()
+	const reader = env.root.useReadTransaction()
+	try {
+		return check()
+	} finally {
+		reader.done()
+		await env.close()
+	}
+}
+
+async function whyNotOpened(): Promise<string | null> {
+	try {
+		const { findRecord } = await import('../../store/lmdb/read.ts')
+		const mark = findRecord((await env()).tables.meta, formatKey)
+		if (!mark || mark.stamp === format) return null
+		return `it has format ${mark.stamp}, and this version reads ${format}: start the version that wrote it`
+	} catch (error) {
+		return messageOf(error)
+	}
+}
+
+async function answer({ id, ...question }: StoreQuestion): Promise<void> {
+	try {
+		process.send?.({ id, result: 'get' in question ? await get(question.get) : await list(question) })
+	} catch (error) {
+		process.send?.({ id, error: messageOf(error) })
+	}
+}
+
+async function get(key: Key): Promise<Entry<unknown> | undefined> {
+	return read(joinKey(key))
+}
+
+async function list({
+	list: prefix,
+	after,
+	limit,
+}: Omit<Extract<StoreQuestion, { list: Key }>, 'id'>): Promise<Entry<unknown>[]> {
+	const { keysOf } = await import('../../store/lmdb/read.ts')
+	const { tables } = await env()
+	const joined = joinKey(prefix)
+	const start = after ? behind(joinKey(after)) : joined
+	const keys = keysOf(tables.records, { start, end: endOf(joined), limit: Math.min(limit ?? PAGE, PAGE) })
+	const entries = await Promise.all(keys.filter((key) => isWithin(key, joined)).map(read))
+	return entries.filter((entry) => entry !== undefined)
+}
+
+async function read(joined: string): Promise<Entry<unknown> | undefined> {
+	const { findRecord, valueOf } = await import('../../store/lmdb/read.ts')
+	const { records } = (await env()).tables
+	const found = findRecord(records, joined)
+	return found && { key: splitKey(joined), value: valueOf(records, joined, found.bytes), rev: String(found.stamp) }
+}
+
+function env(): Promise<Env> {
+	return (opened ??= open())
+}
+
+/** lmdb is loaded only for this. */
+async function open(): Promise<Env> {
+	const { openEnv } = await import('../../store/lmdb/env.ts')
+	const lock = join(path, 'lock.mdb')
+	const isNew = !existsSync(lock)
+	const made = openEnv(path, { readOnly: true })
+	// LMDB makes it where it is gone. Made by root, it would keep the gateway's own user out.
+	if (isNew && process.getuid?.() === 0) {
+		const { uid, gid } = statSync(join(path, dataFile))
+		chownSync(lock, uid, gid)
+	}
+	return made
+}

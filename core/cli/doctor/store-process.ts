@@ -1,0 +1,127 @@
+/** The store as the doctor sees it: through a separate process, since a damaged file can end the process that opens it. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Fault } from '../../errors.ts'
+import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
+import type { Finding } from '../../store/lmdb/check.ts'
+import { dataFile } from '../../store/lmdb/tables.ts'
+
+/** What is found in the data file, page by page. */
+export interface StoreVerdict extends Finding {
+	/** Why it cannot be read or opened, although no damage is seen. */
+	refused: string | null
+}
+
+export type StoreQuestion = { id: number } & ({ get: Key } | { list: Key; after?: Key; limit?: number })
+/** `suspected`: damage that is about to be looked at again, which may end the process. */
+export type StoreAnswer =
+	| { suspected: string }
+	| { verdict: StoreVerdict }
+	| { id: number; result: unknown }
+	| { id: number; error: string }
+
+export interface StoreProcess extends AsyncDisposable {
+	readonly verdict: Promise<StoreVerdict>
+	/** For reading only; what writes throws. Reverse listing is not offered. */
+	readonly store: Store
+}
+
+export interface StoreProcessOptions {
+	/** The data folder. */
+	path: string
+	/** A gateway has it open. */
+	running: boolean
+	env: Readonly<NodeJS.ProcessEnv>
+}
+
+/** As core/launch.mjs has it. With compiled code at hand a child process begins in a third of the time. */
+export const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/compile', import.meta.url))
+const child = fileURLToPath(new URL('./store-child.ts', import.meta.url))
+
+/** Undefined if there is no data file yet. */
+export function openStoreProcess({ path, running, env }: StoreProcessOptions): StoreProcess | undefined {
+	if (!existsSync(join(path, dataFile))) return undefined
+	const process = fork(child, [JSON.stringify({ path, running })], {
+		execArgv: [],
+		serialization: 'advanced',
+		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+		env: { PATH: env.PATH, NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? compileCache },
+	})
+	const verdict = Promise.withResolvers<StoreVerdict>()
+	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+	const ended = once(process, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+	let suspected: string | null = null
+	const failed = (why: string): void => {
+		verdict.resolve({ damage: suspected, refused: why, complete: false, settled: false, pages: 0, records: 0 })
+		for (const one of waiting.values()) one.reject(new Fault('unavailable', `the store cannot be read: ${why}`))
+		waiting.clear()
+	}
+	ended.then(
+		([code, signal]) => failed(`opening it ended the process that tried (${signal ?? `exit code ${code}`})`),
+		(error: Error) => failed(`no process could be started to open it: ${error.message}`),
+	)
+	process.on('message', (answer: StoreAnswer) => {
+		if ('suspected' in answer) {
+			suspected = answer.suspected
+			return
+		}
+		if ('verdict' in answer) return verdict.resolve(answer.verdict)
+		const asked = waiting.get(answer.id)
+		waiting.delete(answer.id)
+		if ('error' in answer) asked?.reject(new Fault('store_damaged', answer.error))
+		else asked?.resolve(answer.result)
+	})
+	let last = 0
+	const ask = async <T>(question: { get: Key } | { list: Key; after?: Key; limit?: number }): Promise<T> => {
+		const id = ++last
+		const asked = Promise.withResolvers<unknown>()
+		waiting.set(id, asked)
+		if (!process.connected) failed('the process that opened it has ended')
+		else process.send({ id, ...question } satisfies StoreQuestion)
+		return (await asked.promise) as T
+	}
+	return {
+		verdict: verdict.promise,
+		store: { ...readOnly, get: (key) => ask({ get: key }), list: (prefix, options) => listed(ask, prefix, options) },
+		async [Symbol.asyncDispose]() {
+			if (process.exitCode !== null || process.signalCode !== null) return
+			process.kill('SIGKILL') // it only reads
+			await ended.catch(() => {})
+		},
+	}
+}
+
+async function* listed<T>(
+	ask: <R>(question: { list: Key; after?: Key; limit?: number }) => Promise<R>,
+	prefix: Key,
+	{ limit = Infinity, after }: ListOptions = {},
+): AsyncIterable<Entry<T>> {
+	let start = after
+	for (let left = limit; left > 0;) {
+		const page = await ask<Entry<T>[]>({
+			list: prefix,
+			...(start && { after: start }),
+			...(Number.isFinite(left) && { limit: left }),
+		})
+		yield* page
+		start = page.at(-1)?.key
+		if (!start) return
+		left -= page.length
+	}
+}
+
+function refuse(): never {
+	throw new Fault('forbidden', 'the doctor only reads')
+}
+
+const readOnly = {
+	put: async () => refuse(),
+	create: async () => refuse(),
+	update: async () => refuse(),
+	delete: async () => refuse(),
+	commit: async () => refuse(),
+	watch: () => refuse(),
+} satisfies Omit<Store, 'get' | 'list'>

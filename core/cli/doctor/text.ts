@@ -1,0 +1,44 @@
+/** A report for people. */
+import type { Style } from '../contract.ts'
+import type { Level } from './contract.ts'
+import type { Report, Result } from './doctor.ts'
+
+/** What is well takes one line; what is not has beneath it what to do. Checks with the same finding stand together. */
+export function textOf({ checks, summary, fixed }: Report, style: Style): string {
+	const width = Math.max(0, ...checks.map(({ id }) => id.length))
+	const indent = ' '.repeat(width + 4)
+	const groups = Object.values(
+		Object.groupBy(checks, ({ level, message, fix, id }) => `${level} ${fix === null ? id : ''} ${message} ${fix}`),
+	)
+	const lines = groups.flatMap((group = []) => {
+		const [first, ...others] = group as [Result, ...Result[]]
+		const { id, level, message, fix } = first
+		const line = `${signOf(level, style)} ${id.padEnd(width)}  ${style.plain(message)}`
+		const same = others.length > 0 ? `${indent}${style.dim(`also: ${others.map((other) => other.id).join(', ')}`)}` : []
+		return [line, same, fix === null ? [] : `${indent}${style.dim(`→ ${style.plain(fix)}`)}`].flat()
+	})
+	const repaired = fixed.map(({ id, message }) => `${style.good('fixed')} ${id}: ${style.plain(message)}`)
+	return [...repaired, ...lines, '', verdict(summary, style)].join('\n')
+}
+
+function signOf(level: Level, style: Style): string {
+	switch (level) {
+		case 'ok':
+			return style.good('✓')
+		case 'note':
+			return style.dim('•')
+		case 'warning':
+			return style.warn('!')
+		case 'error':
+			return style.bad('✗')
+	}
+}
+
+function verdict({ error, warning, note }: Report['summary'], style: Style): string {
+	const counted = [
+		error > 0 && style.bad(`${error} ${error === 1 ? 'error' : 'errors'}`),
+		warning > 0 && style.warn(`${warning} ${warning === 1 ? 'warning' : 'warnings'}`),
+		note > 0 && `${note} ${note === 1 ? 'note' : 'notes'}`,
+	].filter((part) => part !== false)
+	return counted.length > 0 ? counted.join(', ') : style.good('All is well.')
+}

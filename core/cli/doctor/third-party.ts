@@ -1,0 +1,97 @@
+/** Checks of third-party plugins. Their code runs in processes of its own: it may hang, end the process or be no checks at all. */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { isAllowed, sharedIn, sharedPlaces } from '../../process/shared-home.ts'
+import { pluginFiles } from '../third-party.ts'
+import type { PluginFile } from '../third-party.ts'
+import { ok, warning } from './contract.ts'
+import type { Check, Finding, Patient } from './contract.ts'
+import { compileCache } from './store-process.ts'
+
+export type HomeAndEnv = Pick<Patient, 'home' | 'env'>
+
+/** Beyond these the others are not listed. */
+const CHECKS = 100
+/** To load a file, and to run its checks; the doctor abandons a check after 15 s. */
+const LIMIT_MS = 4_000
+/** What check-child.ts reports. */
+export type CheckReport =
+	| { checks: { id: string; about: string }[] }
+	| { problem: string }
+	| { id: string; findings: Finding[] }
+
+const child = fileURLToPath(new URL('./check-child.ts', import.meta.url))
+
+/** The checks of the plugins that gateway.yaml switches on, and one that says which of their files cannot be used. */
+export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
+	const files = (await pluginFiles(place.home, 'doctor')).filter((one) => mayRun(one, place))
+	const listed = await Promise.all(files.map(async (file) => ({ file, ...(await list(file, place)) })))
+	const broken: Check = {
+		id: 'plugin.checks',
+		about: 'the checks of third-party plugins',
+		async run() {
+			const findings = listed.flatMap(({ file: { name, file }, problem }): Finding[] =>
+				problem === null ? [] : [warning(`plugin ${name}: its checks do not load: ${problem}`, `correct ${file}`)],
+			)
+			if (findings.length > 0) return findings
+			return listed.length > 0 ? ok(`the checks of all third-party plugins load (${listed.length})`) : []
+		},
+	}
+	const checks = listed.flatMap(({ file, checks: own }) =>
+		own.slice(0, CHECKS).map(({ id, about }): Check => ({
+			id,
+			about,
+			async run(patient) {
+				const found = await patient.once(`checks of ${file.name}`, () => runAll(file, patient))
+				return found.get(id) ?? warning('the check did not end', `correct ${file.file}, then check again`)
+			},
+		})),
+	)
+	return [...checks, broken]
+}
+
+/** Code that other users can change does not run; the check plugins.mode says so. */
+function mayRun({ folder }: PluginFile, { home, env }: HomeAndEnv): boolean {
+	return isAllowed(env) || (sharedPlaces(home).length === 0 && sharedIn(folder, home) === undefined)
+}
+
+async function list(file: PluginFile, place: HomeAndEnv) {
+	let checks: { id: string; about: string }[] = []
+	let problem: string | null = null
+	const how = await inChild('list', file, place, (report) => {
+		if ('checks' in report) checks = report.checks
+		if ('problem' in report) problem = report.problem
+	})
+	return { checks, problem: problem ?? (how === '0' ? null : `its code does not finish (${how})`) }
+}
+
+async function runAll(file: PluginFile, patient: Patient): Promise<Map<string, Finding[]>> {
+	const found = new Map<string, Finding[]>()
+	await inChild('run', file, patient, (report) => {
+		if ('findings' in report) found.set(report.id, report.findings)
+	})
+	return found
+}
+
+/** How the process ended: `0` where all went well. */
+async function inChild(
+	what: 'list' | 'run',
+	{ name, file }: PluginFile,
+	{ home, env, signal }: HomeAndEnv & { signal?: AbortSignal },
+	heard: (report: CheckReport) => void,
+): Promise<string> {
+	const ended = Promise.withResolvers<string>()
+	const limit = AbortSignal.timeout(LIMIT_MS)
+	const process = fork(child, [what, home, name, file], {
+		execArgv: [],
+		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+		env: { NODE_COMPILE_CACHE: compileCache, ...env },
+		signal: signal ? AbortSignal.any([limit, signal]) : limit,
+		killSignal: 'SIGKILL',
+	})
+		.on('message', heard)
+		.on('exit', (code, killed) => ended.resolve(killed ?? String(code)))
+		// After an abort, `exit` follows and settles this.
+		.on('error', (thrown) => process.pid ?? ended.resolve(thrown.message))
+	return ended.promise
+}

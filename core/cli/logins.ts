@@ -1,0 +1,73 @@
+/** Tokens that `svc login` stored, by the address of their gateway: login.json in the home folder, mode 0600. */
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Fault, messageOf } from '../errors.ts'
+import { quoted } from '../util/quoted.ts'
+
+/** Beyond this, the oldest are removed. */
+const ADDRESSES = 100
+
+type Logins = Record<string, string>
+
+/** Undefined if none is stored for this address. Throws if others can read the file, or it is damaged. */
+function storedToken(home: string, url: string): string | undefined {
+	const logins = read(home)
+	return Object.hasOwn(logins, url) ? logins[url] : undefined
+}
+
+/** What a command sends to this address: the token of SVC_TOKEN, else the stored one. */
+export function tokenFor(env: Readonly<NodeJS.ProcessEnv>, home: string, url: string): string | undefined {
+	return env.SVC_TOKEN || storedToken(home, url)
+}
+
+/** Replaces a token that is already stored for the address. */
+export function storeToken(home: string, url: string, token: string): void {
+	const { [url]: _, ...others } = read(home)
+	write(home, Object.fromEntries([...Object.entries(others), [url, token]].slice(-ADDRESSES)))
+}
+
+/** False if none was stored. */
+export function removeToken(home: string, url: string): boolean {
+	const { [url]: token, ...others } = read(home)
+	if (token === undefined) return false
+	if (Object.keys(others).length === 0) rmSync(fileOf(home))
+	else write(home, others)
+	return true
+}
+
+export function fileOf(home: string): string {
+	return join(home, 'login.json')
+}
+
+function read(home: string): Logins {
+	const file = fileOf(home)
+	const found = statSync(file, { throwIfNoEntry: false })
+	if (!found) return {}
+	// Windows has no such modes.
+	if (process.platform !== 'win32' && (found.mode & 0o077) !== 0)
+		throw new Fault('invalid_request', `others can read ${file}, which holds tokens; run: chmod 600 ${quoted(file)}`)
+	try {
+		const logins = JSON.parse(readFileSync(file, 'utf8')) as Logins | null
+		if (typeof logins === 'object' && logins !== null && Object.values(logins).every((one) => typeof one === 'string'))
+			return logins
+	} catch (error) {
+		throw new Fault('invalid_request', `${file} cannot be read (${messageOf(error)}); remove it, then log in again`, {
+			cause: error,
+		})
+	}
+	throw new Fault('invalid_request', `${file} does not hold tokens; remove it, then log in again`)
+}
+
+function write(home: string, logins: Logins): void {
+	const temporary = `${fileOf(home)}.${process.pid}.tmp`
+	try {
+		mkdirSync(home, { recursive: true, mode: 0o700 })
+		writeFileSync(temporary, `${JSON.stringify(logins, null, '\t')}\n`, { mode: 0o600, flag: 'wx' })
+		chmodSync(temporary, 0o600)
+		renameSync(temporary, fileOf(home))
+	} catch (error) {
+		throw new Fault('invalid_request', `${fileOf(home)} cannot be written: ${messageOf(error)}`, { cause: error })
+	} finally {
+		rmSync(temporary, { force: true })
+	}
+}

@@ -1,0 +1,116 @@
+/** `svc plugins check`: what is wrong with a plugin, found by running it in a process of its own. */
+import { fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse } from 'yaml'
+import { configFile } from '../../../config/home.ts'
+import type { Cli, Style } from '../contract.ts'
+
+export interface Finding {
+	/** `error`: the gateway would leave the plugin out. `warning`: it would run, and not as it should. */
+	level: 'error' | 'warning'
+	problem: string
+	/** What to change. */
+	fix: string
+}
+
+export interface CheckReport {
+	folder: string
+	/** Null if its code does not load. */
+	name: string | null
+	version: string | null
+	/** Without errors; warnings may be there. */
+	valid: boolean
+	findings: Finding[]
+}
+
+export interface CheckOrder {
+	folder: string
+	/** As under `plugins:` in gateway.yaml, by the name of a plugin: those of the plugin itself and of others that it needs. */
+	plugins: Record<string, unknown>
+	/** In place of those of the file. */
+	settings?: Record<string, unknown>
+	/** Where other plugins lie by name. */
+	pluginsFolder: string
+}
+
+/** From the child: what it is about to do, then the result. */
+export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
+
+const LIMIT_MS = 60_000
+const child = fileURLToPath(new URL('./check-child.ts', import.meta.url))
+
+/**
+ * Loads the plugin, starts it in a gateway with a temporary home, and looks at what it adds. `settings` replaces those of
+ * gateway.yaml. Takes 60 s at most.
+ */
+export async function checkPlugin(
+	{ home, env, signal }: Pick<Cli, 'home' | 'env' | 'signal'>,
+	folder: string,
+	settings?: Record<string, unknown>,
+): Promise<CheckReport> {
+	const order: CheckOrder = {
+		folder,
+		plugins: pluginsIn(configFile(home)),
+		...(settings && { settings }),
+		pluginsFolder: join(home, 'plugins'),
+	}
+	const limit = AbortSignal.timeout(LIMIT_MS)
+	const ended = Promise.withResolvers<string>()
+	let doing = 'loading its code'
+	let report: Omit<CheckReport, 'folder' | 'valid'> | undefined
+	const process = fork(child, [], {
+		execArgv: [],
+		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+		env: Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))),
+		signal: AbortSignal.any([limit, signal]),
+		killSignal: 'SIGKILL',
+	})
+		.on('message', (message: CheckMessage) => {
+			if ('doing' in message) doing = message.doing
+			else report = message.report
+		})
+		.on('exit', (code, killedBy) => ended.resolve(killedBy ?? `exit code ${code}`))
+		// After an abort, `exit` follows and settles this.
+		.on('error', (thrown) => process.pid ?? ended.reject(thrown))
+	process.send(order)
+	const how = await ended.promise
+	signal.throwIfAborted()
+	const { name = null, version = null, findings = [] } = report ?? {}
+	if (!report) {
+		findings.push(
+			limit.aborted
+				? {
+						level: 'error',
+						problem: `${doing} does not end within ${LIMIT_MS / 1000} s`,
+						fix: 'find what it waits for: a promise that never settles, or an endless loop',
+					}
+				: {
+						level: 'error',
+						problem: `${doing} ends the process (${how})`,
+						fix: 'remove the call of process.exit, or what crashes Node: in the gateway it would end everything',
+					},
+		)
+	}
+	return { folder, name, version, valid: findings.every(({ level }) => level !== 'error'), findings }
+}
+
+/** For people. */
+export function reportText({ name, version, folder, valid, findings }: CheckReport, style: Style): string {
+	const title = `${style.bold(style.plain(name ?? folder))}${version === null ? '' : ` ${style.plain(version)}`}`
+	const lines = findings.flatMap(({ level, problem, fix }) => [
+		`${level === 'error' ? style.bad('error') : style.warn('warning')}  ${style.plain(problem)}`,
+		`  ${style.dim(style.plain(fix))}`,
+	])
+	return [`${title}: ${valid ? style.good('it runs') : style.bad('it would be left out')}`, ...lines].join('\n')
+}
+
+function pluginsIn(file: string): Record<string, unknown> {
+	try {
+		const { plugins } = (parse(readFileSync(file, 'utf8'), { schema: 'core' }) ?? {}) as { plugins?: unknown }
+		return typeof plugins === 'object' && plugins !== null ? (plugins as Record<string, unknown>) : {}
+	} catch {
+		return {} // `svc config validate` reports what is wrong with the file
+	}
+}

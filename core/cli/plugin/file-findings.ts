@@ -1,0 +1,39 @@
+/** What is wrong with the commands that a plugin adds to `svc`, and with its checks for `svc doctor`. */
+import { messageOf } from '../../errors.ts'
+import { builtInFiles, CommandTable } from '../command-table.ts'
+import type { Cli } from '../contract.ts'
+import { thirdPartyChecks } from '../doctor/third-party.ts'
+import { thirdPartyFiles } from '../third-party.ts'
+import type { Finding } from './check.ts'
+
+/** `home`: one whose gateway.yaml switches the plugin on. */
+export async function commandFindings(plugin: string, home: string): Promise<Finding[]> {
+	const table = new CommandTable()
+	for (const found of await builtInFiles()) table.add(found)
+	// Nothing else of a command's surroundings is used there.
+	for await (const found of thirdPartyFiles({ home, env: process.env } as Cli, plugin)) table.add(found)
+	for (const { name, plugin: owner, command } of table.entries()) {
+		if (owner !== plugin) continue
+		try {
+			const { default: loaded } = 'load' in command ? await command.load() : { default: command }
+			if (typeof loaded?.run !== 'function' && typeof loaded?.commands !== 'object')
+				table.report(plugin, `its command "${name}" has neither \`run\` nor subcommands`)
+		} catch (error) {
+			table.report(plugin, `its command "${name}" does not load: ${messageOf(error)}`)
+		}
+	}
+	const own = `plugin "${plugin}": `
+	return table.problems
+		.filter((problem) => problem.startsWith(own))
+		.map((problem) => ({ level: 'warning', problem: problem.slice(own.length), fix: 'change it in cli.ts' }))
+}
+
+/** As `commandFindings`; the checks themselves are not run. */
+export async function doctorFindings(home: string): Promise<Finding[]> {
+	const checks = await thirdPartyChecks({ home, env: process.env })
+	const loading = checks.find(({ id }) => id === 'plugin.checks')
+	const found = [(await loading?.run(undefined as never)) ?? []].flat()
+	return found.flatMap(({ level, message }) =>
+		level === 'ok' ? [] : { level: 'warning', problem: message, fix: 'change it in doctor.ts' },
+	)
+}

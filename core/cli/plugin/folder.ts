@@ -1,0 +1,16 @@
+import { statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { CliError } from '../contract.ts'
+import type { Cli } from '../contract.ts'
+
+/**
+ * The folder of a plugin that the user names: by its path, or by its name where it lies in `plugins/` of the home. Absent:
+ * the folder in which the user is. Throws a `CliError` (not_found) if there is no such folder.
+ */
+export function folderOf({ home, cwd }: Pick<Cli, 'home' | 'cwd'>, plugin = '.'): string {
+	const isName = /^[A-Za-z0-9][\w-]*$/.test(plugin)
+	const places = [...(isName ? [join(home, 'plugins', plugin)] : []), resolve(cwd, plugin)]
+	const found = places.find((place) => statSync(place, { throwIfNoEntry: false })?.isDirectory())
+	if (found === undefined) throw new CliError('not_found', `there is no folder ${places.join(' or ')}`)
+	return found
+}

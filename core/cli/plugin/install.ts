@@ -1,0 +1,203 @@
+/** `svc plugins install` and `svc plugins remove`: plugins from npm packages, in `plugins/` of the home. */
+import {
+	existsSync,
+	mkdtempSync,
+	readFileSync,
+	readdirSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { parse } from 'yaml'
+import { configFile } from '../../../config/home.ts'
+import { changeConfig, prepareHome, setSetting, unsetSetting } from '../../host/config.ts'
+import { consent } from '../consent.ts'
+import { CliError } from '../contract.ts'
+import type { Cli } from '../contract.ts'
+import { takenOver, tellOf } from '../taken-over.ts'
+import { checkPlugin, reportText } from './check.ts'
+import { fetchPackage, installDependencies } from './npm.ts'
+import type { Fetched } from './npm.ts'
+
+/** In the folder of a plugin that was installed: from which package. */
+interface Origin {
+	package: string
+	version: string
+	integrity: string
+	installed_at: string
+}
+
+const marker = '.installed.json'
+const forgottenMs = 60 * 60_000
+
+export interface InstallOptions {
+	yes?: boolean
+	/** As under `plugins:` in gateway.yaml; in place of what stands there. */
+	settings?: Record<string, unknown>
+}
+
+/**
+ * Fetches a package, asks, checks it and switches it on; an older version of it in the home is replaced. Until all of that has
+ * succeeded the home is as before.
+ */
+export async function installPlugin(
+	cli: Cli,
+	source: string,
+	{ yes = false, settings }: InstallOptions,
+): Promise<void> {
+	const { home, out } = cli
+	prepareHome(home)
+	const plugins = join(home, 'plugins')
+	cleanUp(plugins)
+	const staging = mkdtempSync(join(plugins, '.install-'))
+	try {
+		const folder = join(staging, 'package')
+		const fetched = await fetchPackage(cli, source, folder)
+		out.note(announcement(fetched, plugins))
+		await consent(cli, { yes }, `Install ${fetched.manifest.name} ${fetched.manifest.version}?`)
+		const skipped = await installDependencies(cli, folder)
+		if (skipped.length > 0)
+			out.note(
+				out.style.warn(
+					`The install scripts of ${skipped.join(', ')} were not run; the plugin may miss what they make.`,
+				),
+			)
+
+		const report = await checkPlugin(cli, folder, settings)
+		const { name } = report
+		if (report.findings.length > 0 || name === null) out.note(reportText(report, out.style))
+		if (!report.valid || name === null)
+			throw new CliError('failed', 'the plugin would not run, so nothing was installed')
+		const target = join(plugins, name)
+		const replaced = originOf(target)
+		if (existsSync(target) && replaced?.package !== fetched.manifest.name)
+			throw new CliError(
+				'conflict',
+				`${target} is not from the package ${fetched.manifest.name}; remove or rename it first`,
+			)
+		const origin: Origin = {
+			package: fetched.manifest.name,
+			version: fetched.manifest.version,
+			integrity: fetched.integrity,
+			installed_at: new Date().toISOString(),
+		}
+		writeFileSync(join(folder, marker), `${JSON.stringify(origin, null, 2)}\n`)
+		const taken = await swapIn(folder, target, () => switchOn(cli, name, settings))
+		const result = { name, folder: target, ...origin, replaced: replaced?.version ?? null }
+		out.answer(result, (one, style) => {
+			const before = one.replaced === null ? '' : `, in place of ${one.replaced}`
+			return `${style.good('Installed')} ${style.plain(one.name)} ${style.plain(one.version)}${before}.`
+		})
+		tellOf(cli, taken)
+		const trouble = taken?.state === 'in_force' ? taken.trouble[name] : undefined
+		if (trouble !== undefined) out.note(out.style.warn(`It does not run as it should: ${trouble}`))
+	} finally {
+		rmSync(staging, { recursive: true, force: true })
+	}
+}
+
+/** Takes a plugin out of gateway.yaml, and deletes its folder where it was installed. What it stored stays. */
+export async function removePlugin(cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<void> {
+	const { home, env, out } = cli
+	const folder = join(home, 'plugins', name)
+	const isInstalled = originOf(folder) !== undefined
+	const isSet = settingOf(home, name) !== undefined
+	if (!isInstalled && !isSet)
+		throw new CliError('not_found', `no plugin "${name}" was installed, and gateway.yaml does not name it`)
+	const parts = [...(isSet ? ['its settings in gateway.yaml'] : []), ...(isInstalled ? [`the folder ${folder}`] : [])]
+	await consent(cli, { yes }, `Remove the plugin ${name}: ${parts.join(', and ')}?`)
+	// The gateway stops it before its files are gone.
+	const change = isSet
+		? await changeConfig({ home, env, change: (text) => unsetSetting(text, ['plugins', name]) })
+		: undefined
+	const taken = change ? await takenOver(cli, change.file) : null
+	if (isInstalled) rmSync(folder, { recursive: true, force: true })
+	out.answer(
+		{ name, settings: isSet, folder: isInstalled ? folder : null },
+		(_, style) => `${style.good('Removed')} ${name}.`,
+	)
+	if (!isInstalled && existsSync(folder))
+		out.note(`The folder stays, since it was not installed from a package: ${folder}`)
+	out.note('What it stored stays in the home.')
+	tellOf(cli, taken)
+}
+
+/** What happens if the user agrees. */
+function announcement({ manifest, integrity, files, bytes }: Fetched, plugins: string): string {
+	const { name, version, description, scripts = {}, dependencies = {} } = manifest
+	const skipped = ['preinstall', 'install', 'postinstall', 'prepare'].filter((one) => scripts[one] !== undefined)
+	const named = Object.entries(dependencies).map(([one, range]) => `${one} ${range}`)
+	return [
+		`${name} ${version}${description === undefined ? '' : `: ${description}`}`,
+		`  ${files} files, ${bytes} bytes, ${integrity}`,
+		`  dependencies: ${named.length > 0 ? named.join(', ') : 'none'}`,
+		...(skipped.length > 0 ? [`  scripts that are not run: ${skipped.join(', ')}`] : []),
+		`It goes into ${plugins} and is switched on in gateway.yaml, once a check has found that it runs.`,
+		"A plugin runs in the gateway's process with all its rights: install only what you trust.",
+	].join('\n')
+}
+
+/**
+ * Puts the new folder in the place of the old one while `work` runs; where that throws, the old one comes back. A process that
+ * ends between the two renames leaves the old one under another name, which `cleanUp` undoes.
+ */
+async function swapIn<T>(folder: string, target: string, work: () => Promise<T>): Promise<T> {
+	const old = asideOf(target)
+	if (existsSync(target)) renameSync(target, old)
+	try {
+		renameSync(folder, target)
+		const result = await work()
+		rmSync(old, { recursive: true, force: true })
+		return result
+	} catch (error) {
+		rmSync(target, { recursive: true, force: true })
+		if (existsSync(old)) renameSync(old, target)
+		throw error
+	}
+}
+
+function asideOf(target: string): string {
+	return join(target, '..', `.old-${target.slice(join(target, '..').length + 1)}`)
+}
+
+/** Undoes what an installation left that was killed. */
+function cleanUp(plugins: string): void {
+	for (const name of readdirSync(plugins)) {
+		const path = join(plugins, name)
+		if (name.startsWith('.old-')) {
+			const target = join(plugins, name.slice('.old-'.length))
+			if (existsSync(target)) rmSync(path, { recursive: true, force: true })
+			else renameSync(path, target)
+		}
+		const isForgotten = name.startsWith('.install-') && statSync(path).mtimeMs < Date.now() - forgottenMs
+		if (isForgotten) rmSync(path, { recursive: true, force: true })
+	}
+}
+
+/** Settings that stand in gateway.yaml stay, unless others are given. */
+async function switchOn(cli: Cli, name: string, settings: Record<string, unknown> | undefined) {
+	const { home, env } = cli
+	const said = settingOf(home, name)
+	const wanted = settings ?? said ?? true
+	if (isDeepStrictEqual(said, wanted)) return null
+	const { file } = await changeConfig({ home, env, change: (text) => setSetting(text, ['plugins', name], wanted) })
+	return takenOver(cli, file)
+}
+
+/** What gateway.yaml says of a plugin. */
+function settingOf(home: string, name: string): unknown {
+	const file = configFile(home)
+	if (!existsSync(file)) return undefined
+	const { plugins } = (parse(readFileSync(file, 'utf8'), { schema: 'core' }) ?? {}) as {
+		plugins?: Record<string, unknown>
+	}
+	return plugins && Object.hasOwn(plugins, name) ? plugins[name] : undefined
+}
+
+function originOf(folder: string): Origin | undefined {
+	const file = join(folder, marker)
+	return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Origin) : undefined
+}

@@ -1,0 +1,118 @@
+/** npm, as a plugin is fetched with it: no script of a package is ever run. */
+import { execFile } from 'node:child_process'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { extract } from 'tar'
+import { CliError } from '../contract.ts'
+import type { Cli } from '../contract.ts'
+
+/** What package.json says, as far as it matters here. */
+export interface Manifest {
+	name: string
+	version: string
+	description?: string
+	scripts?: Record<string, string>
+	dependencies?: Record<string, string>
+	devDependencies?: Record<string, string>
+	optionalDependencies?: Record<string, string>
+}
+
+export interface Fetched {
+	manifest: Manifest
+	/** `sha512-…`, of the package's archive. */
+	integrity: string
+	files: number
+	bytes: number
+}
+
+type Surroundings = Pick<Cli, 'cwd' | 'env' | 'signal'>
+
+const LIMIT_MS = 5 * 60_000
+const OUTPUT_LIMIT = 4 * 1024 * 1024
+/** Of the package without its dependencies: as much as the gateway loads from a plugin's folder. */
+const BYTE_LIMIT = 32 * 1024 * 1024
+const FILE_LIMIT = 2_000
+const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+
+/**
+ * Unpacks a package into `folder`. `source`: what `npm install` takes, such as `name@1.2.0`, a folder or an archive; relative
+ * paths belong to `cwd`. Throws a `CliError` if there is no such package, or it is too large.
+ */
+export async function fetchPackage(cli: Surroundings, source: string, folder: string): Promise<Fetched> {
+	await mkdir(folder, { recursive: true })
+	const archives = join(folder, '..')
+	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', source]
+	const said = await npm(cli, cli.cwd, args)
+	const [packed] = JSON.parse(said) as {
+		filename: string
+		integrity: string
+		unpackedSize: number
+		entryCount: number
+	}[]
+	if (!packed) throw new CliError('not_found', `npm made no package of ${source}`)
+	const { filename, integrity, unpackedSize: bytes, entryCount: files } = packed
+	const file = join(archives, filename.replace('@', '').replace('/', '-'))
+	if (bytes > BYTE_LIMIT || files > FILE_LIMIT || statSync(file).size > BYTE_LIMIT)
+		throw new CliError(
+			'failed',
+			`the package is too large for a plugin: ${files} files and ${bytes} bytes, where ${FILE_LIMIT} files and ${BYTE_LIMIT} bytes are allowed`,
+		)
+	let unpacked = 0
+	await extract({
+		file,
+		cwd: folder,
+		strip: 1,
+		// What npm says of an archive may be wrong; links are never part of a package.
+		filter: (_, entry) => 'type' in entry && entry.type === 'File' && (unpacked += entry.size) <= BYTE_LIMIT,
+	})
+	return { manifest: manifestIn(folder), integrity, files, bytes }
+}
+
+/** Installs the dependencies of the package in `folder` beside it, and returns those whose scripts were not run. */
+export async function installDependencies(cli: Surroundings, folder: string): Promise<string[]> {
+	const file = join(folder, 'package.json')
+	const text = readFileSync(file, 'utf8')
+	const { devDependencies: _, ...manifest } = JSON.parse(text) as Manifest
+	if (Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).length === 0) return []
+	// npm would look up what only development needs.
+	writeFileSync(file, JSON.stringify(manifest))
+	await npm(cli, folder, ['install', '--omit=dev', '--install-links', '--no-package-lock', ...quiet])
+	writeFileSync(file, text)
+	const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8')) as {
+		packages: Record<string, { hasInstallScript?: boolean }>
+	}
+	return Object.entries(lock.packages).flatMap(([path, { hasInstallScript }]) =>
+		hasInstallScript ? [path.replace(/^.*node_modules\//, '')] : [],
+	)
+}
+
+function manifestIn(folder: string): Manifest {
+	try {
+		return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+	} catch (error) {
+		throw new CliError('failed', 'the package has no valid package.json', { cause: error })
+	}
+}
+
+function npm({ env, signal }: Surroundings, cwd: string, args: string[]): Promise<string> {
+	const windows = process.platform === 'win32'
+	return new Promise((resolve, reject) => {
+		const options = { cwd, env, signal, timeout: LIMIT_MS, maxBuffer: OUTPUT_LIMIT, shell: windows }
+		execFile(windows ? 'npm.cmd' : 'npm', args, options, (error, stdout, stderr) => {
+			if (!error) return resolve(stdout)
+			if (signal.aborted) return reject(new CliError('interrupted', '', { cause: error }))
+			const isAbsent = error.code === 'ENOENT'
+			const why = isAbsent ? 'npm is not installed; it comes with Node.js' : reasonIn(stderr) || error.message
+			reject(new CliError(/\bE404\b|ENOENT/.test(stderr) ? 'not_found' : 'failed', `npm: ${why}`, { cause: error }))
+		})
+	})
+}
+
+/** npm's own words, without its log file and codes. */
+function reasonIn(stderr: string): string {
+	const lines = stderr
+		.split('\n')
+		.flatMap((line) => /^npm (?:error|ERR!) (?!code|errno|syscall|A complete log)(.+)/.exec(line)?.[1] ?? [])
+	return lines.slice(0, 5).join(' ').trim()
+}

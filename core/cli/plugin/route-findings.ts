@@ -1,0 +1,39 @@
+/** What routes of a plugin lack by the rules of the gateway. */
+import type { RequestRoute, Server } from '@hapi/hapi'
+import type { Finding } from './check.ts'
+
+export function routeFindings(plugin: string, servers: readonly Server[]): Finding[] {
+	const routes = servers.flatMap((server) => server.table()).filter((route) => route.realm.plugin === plugin)
+	const seen = new Map(routes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route]))
+	return [...seen].flatMap(([title, route]) =>
+		problemsOf(route).map(([problem, fix]): Finding => ({ level: 'warning', problem: `${title} ${problem}`, fix })),
+	)
+}
+
+function problemsOf({ method, path, settings }: RequestRoute): [problem: string, fix: string][] {
+	const { validate, tags = [], description } = settings
+	const auth: unknown = settings.auth // hapi's types leave out `false`
+	const problems: [string, string][] = []
+	if (auth === false)
+		problems.push(['answers callers without a token', 'remove `auth: false`, unless it is meant for everybody'])
+	else if (!hasScope(auth))
+		problems.push([
+			'has no scope: only callers with the scope * may call it',
+			"add `auth: { access: { scope: ['…', '*'] } }` to its options, with a scope of the plugin's own or of the gateway",
+		])
+	if (['post', 'put', 'patch'].includes(method) && !validate?.payload)
+		problems.push(['takes any body', 'add `validate: { payload: … }` to its options, with a joi schema'])
+	if (path.includes('{') && !validate?.params)
+		problems.push([
+			'takes any parameter in its path',
+			'add `validate: { params: … }` to its options, with a joi schema',
+		])
+	if (tags.includes('api') && !description)
+		problems.push(['is in the API reference without a description', 'add `description` to its options'])
+	return problems
+}
+
+function hasScope(auth: unknown): boolean {
+	const { access } = (auth ?? {}) as { access?: { scope?: unknown }[] | { scope?: unknown } }
+	return [access ?? []].flat().some(({ scope }) => Boolean(scope))
+}

@@ -1,0 +1,31 @@
+/** `svc plugins test`: runs the tests of a plugin's folder with the gateway's own Node. */
+import { spawn } from 'node:child_process'
+import { CliError } from '../contract.ts'
+import type { Cli } from '../contract.ts'
+import { linkGateway } from './link-gateway.ts'
+
+/** Set in processes that a test runner started: with them Node would report to that runner. */
+const ofRunners = /^(NODE_TEST_CONTEXT|NODE_OPTIONS|NODE_CHANNEL_FD|TAP.*)$/
+
+/** Runs `*.test.ts` and the like below the folder, and shows what they print. Throws a `CliError` (failed) if one fails. */
+export async function runTests({ env, out, signal }: Cli, folder: string): Promise<void> {
+	linkGateway(folder)
+	const child = spawn(process.execPath, ['--test', '--test-reporter=spec'], {
+		cwd: folder,
+		env: Object.fromEntries(Object.entries(env).filter(([name]) => !ofRunners.test(name))),
+		stdio: ['ignore', 'pipe', 'pipe'],
+		signal,
+	})
+	const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+	let tests = 0
+	for (const stream of [child.stdout, child.stderr]) {
+		stream.setEncoding('utf8').on('data', (text: string) => {
+			tests = Number(/^ℹ tests (\d+)/m.exec(text)?.[1] ?? tests)
+			out.write(text)
+		})
+	}
+	const code = await ended
+	if (code !== 0) throw new CliError('failed', `the tests in ${folder} fail`)
+	if (tests === 0) throw new CliError('failed', `there are no tests in ${folder}; add a file such as index.test.ts`)
+	out.answer({ folder, tests, passed: true }, (_, style) => style.good('All tests pass.'))
+}

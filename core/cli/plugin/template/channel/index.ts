@@ -1,0 +1,99 @@
+/**
+ * The channel new-plugin: people talk to agents on a chat platform. docs/writing-a-channel.md of the gateway says what an
+ * adapter must do. This one works with a small HTTP API, which platform.ts has for the tests: replace the requests below with
+ * those of your platform, and platform.ts with a server that speaks its protocol.
+ *
+ *     svc plugins test     runs the tests of this folder
+ *     svc plugins check    finds what is wrong, before the plugin is switched on
+ */
+import type { ChannelAdapter, Connection, IncomingMessage, Link, Plugin } from 'svc-gateway'
+
+interface Settings {
+	api_root: string
+}
+
+export default {
+	name: 'new-plugin',
+	version: '0.1.0',
+	needs: ['channels'],
+	start: (ctx) => ctx.extend('channel', adapter),
+} satisfies Plugin
+
+export const adapter: ChannelAdapter<Settings> = {
+	type: 'new_plugin',
+	label: 'new-plugin',
+	can: { formats: [{ markup: 'plain', max_length: 4000 }] },
+	config: (joi) => joi.object({ api_root: joi.string().required() }),
+	connect,
+}
+
+/** What the platform answers to a request for updates; `cursor` is its place behind them. */
+interface Updates {
+	updates: Pick<IncomingMessage, 'id' | 'chat' | 'sender' | 'text'>[]
+	cursor: string
+}
+
+type Call = <T>(method: 'GET' | 'POST', path: string, body?: object) => Promise<T>
+
+async function connect(link: Link<Settings>): Promise<Connection> {
+	// The gateway aborts `link.signal` before it calls `close`; both end the requests under way.
+	const closing = new AbortController()
+	const signal = AbortSignal.any([link.signal, closing.signal])
+	const call: Call = (method, path, body) => request(link, signal, method, path, body)
+
+	const { name } = await call<{ name: string }>('GET', 'me')
+	let cursor = await link.cursor()
+	if (cursor === null) {
+		// The first connection of all: what was said before is not for the bot.
+		cursor = (await call<Updates>('GET', 'updates')).cursor
+		await link.advance(cursor)
+	}
+	const reading = read(link, signal, call, cursor)
+	return {
+		name,
+		// The platform sends one message for one nonce, so an attempt whose outcome is unknown can simply be repeated.
+		send: ({ chat, text, nonce }) => call<{ id: string }>('POST', 'messages', { chat: chat.id, text, nonce }),
+		async close() {
+			closing.abort()
+			await reading
+		},
+	}
+}
+
+/** Hands on what people say until the connection ends. A message is confirmed by the request for those behind it. */
+async function read(link: Link<Settings>, signal: AbortSignal, call: Call, from: string): Promise<void> {
+	try {
+		for (let at = from; !signal.aborted;) {
+			const { updates, cursor } = await call<Updates>('GET', `updates?after=${encodeURIComponent(at)}`)
+			for (const [n, message] of updates.entries())
+				await link.receive({ ...message, addressed: true, cursor: n === updates.length - 1 ? cursor : at })
+			at = cursor
+		}
+	} catch (error) {
+		if (!signal.aborted) link.lost(error)
+	}
+}
+
+/** The code of an error says what the gateway does next; without one, nobody knows whether the platform took the request. */
+async function request<T>(
+	{ config, token, error }: Link<Settings>,
+	signal: AbortSignal,
+	method: string,
+	path: string,
+	body?: object,
+): Promise<T> {
+	const response = await fetch(`${config.api_root}/${path}`, {
+		method,
+		headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+		...(body && { body: JSON.stringify(body) }),
+		signal,
+	})
+	const answer = (await response.json()) as T & { message?: string; retry_after_ms?: number }
+	if (response.ok) return answer
+	const { message = `the platform answered ${response.status}`, retry_after_ms = 1000 } = answer
+	if (response.status === 401) throw error('refused', 'the platform does not accept the token; store a valid one')
+	if (response.status === 403) throw error('refused', message)
+	if (response.status === 429) throw error('limited', message, { retry_after_ms })
+	if (response.status < 500) throw error('failed', message)
+	throw new Error(message)
+}

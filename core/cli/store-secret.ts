@@ -1,0 +1,27 @@
+import { CliError, path } from './contract.ts'
+import type { Api } from './contract.ts'
+
+export interface Secret {
+	id: string
+	name: string
+	created_at: string
+	policy_label?: string
+	damaged?: true
+	warning?: string
+}
+
+/** Stores a secret, or changes its value if it exists: a caller with write access needs no right to list. */
+export async function storeSecret(
+	api: Pick<Api, 'request'>,
+	name: string,
+	value: string,
+	label?: string,
+): Promise<{ secret: Secret; made: boolean }> {
+	const body = { value, ...(label !== undefined && { policy_label: label }) }
+	try {
+		return { secret: await api.request<Secret>('POST', '/v1/vault/secrets', { name, ...body }), made: true }
+	} catch (error) {
+		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
+		return { secret: await api.request<Secret>('PUT', path`/v1/vault/secrets/${name}`, body), made: false }
+	}
+}

@@ -1,0 +1,77 @@
+/** Commands of third-party plugins: whatever is wrong with one must not break `svc`. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { configFile } from '../../config/home.ts'
+import { Fault } from '../errors.ts'
+import { within } from '../util/deadline.ts'
+import type { CommandFile } from './command.ts'
+import type { Found } from './command-table.ts'
+import type { Cli } from './contract.ts'
+
+/** A file that waits forever at its top is abandoned. */
+const IMPORT_MS = 2_000
+
+/**
+ * The command files of the third-party plugins that the home's gateway.yaml switches on. Each is imported when the
+ * caller asks for the next one; a plugin with the name of the wanted command comes first.
+ */
+export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | undefined): AsyncGenerator<Found> {
+	const plugins = await pluginFiles(home, 'cli')
+	if (plugins.length === 0) return
+	const { isAllowed, sharedIn, sharedPlaces } = await import('../process/shared-home.ts')
+	const ofHome = isAllowed(env) ? undefined : sharedPlaces(home)[0]
+	for (const { name, file, folder } of plugins.toSorted(
+		(a, b) => Number(b.name === wanted) - Number(a.name === wanted),
+	)) {
+		const shared = ofHome ?? (isAllowed(env) ? undefined : sharedIn(folder, home))
+		if (shared) yield { plugin: name, problem: `its commands are not loaded: ${shared.problem}; run: ${shared.fix}` }
+		else yield await imported(name, file)
+	}
+}
+
+async function imported(plugin: string, path: string): Promise<Found> {
+	try {
+		const module = import(pathToFileURL(path).href) as Promise<{ default?: CommandFile }>
+		const { default: file } = await within(IMPORT_MS, path, module)
+		if (typeof file?.commands === 'object' && file.commands !== null) return { plugin, file }
+		throw new Fault('plugin_invalid', `${path} must default-export an object with commands (see core/cli/command.ts)`)
+	} catch (error) {
+		return { plugin, problem: error }
+	}
+}
+
+/** A file of a third-party plugin that gateway.yaml switches on. */
+export interface PluginFile {
+	name: string
+	folder: string
+	file: string
+}
+
+const builtIn = new URL('../../plugins/', import.meta.url)
+
+/**
+ * The file of this name (`cli.ts`, or with the ending js or mjs) of each third-party plugin that has one, in the order of
+ * gateway.yaml. Whatever else is wrong with gateway.yaml is not reported here.
+ */
+export async function pluginFiles(home: string, part: 'cli' | 'doctor'): Promise<PluginFile[]> {
+	let text = ''
+	try {
+		text = readFileSync(configFile(home), 'utf8')
+	} catch {}
+	// Most homes have no such section, and need no parser.
+	if (!/^[^#\n]*\bplugins\b/m.test(text)) return []
+	const { parse } = await import('yaml')
+	let plugins: unknown
+	try {
+		plugins = (parse(text) as { plugins?: unknown } | null)?.plugins
+	} catch {}
+	if (typeof plugins !== 'object' || plugins === null) return []
+	return Object.entries(plugins as Record<string, unknown>).flatMap(([name, said]) => {
+		const { enabled = said !== false, path } = (said ?? {}) as { enabled?: unknown; path?: unknown }
+		if (enabled === false || name.includes('/') || existsSync(new URL(`${name}/`, builtIn))) return []
+		const folder = resolve(home, 'plugins', typeof path === 'string' ? path : name)
+		const file = ['ts', 'js', 'mjs'].map((end) => join(folder, `${part}.${end}`)).find((one) => existsSync(one))
+		return file === undefined ? [] : [{ name, folder, file }]
+	})
+}

@@ -1,0 +1,186 @@
+/**
+ * The event bus over the log: puts events in envelopes, appends them, fans out. The only place that creates sequence numbers.
+ *
+ * Everything but `model.stream` is durable before any listener receives it. Live events come from the log's own subscription,
+ * so on an engine for many machines each gateway receives the others' events in the same way.
+ */
+import type { Logger } from '../log/log.ts'
+import { withoutLogFields } from '../log/context.ts'
+import type { NewEvent } from '../protocol.ts'
+import { openRedactor } from '../redactor/redactor.ts'
+import type { View } from '../redactor/redactor.ts'
+import { noticesOf } from '../redactor/notices.ts'
+import { openRunLog } from './run-log.ts'
+import type { RunLog, RunWriter } from './run-log.ts'
+import { inEnvelope } from './envelope.ts'
+import { isPosition, matcher } from '../store/events.ts'
+import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from '../store/ports.ts'
+
+/** One event on its way to listeners. */
+export interface Delivery {
+	/** The position to resume from. For an event that is not stored: the position of the log at that time. */
+	cursor: Cursor
+	event: EventEnvelope
+	/** The event as JSON, made once for all listeners. */
+	json(): string
+}
+
+/** What a listener receives: events of an agent, of a run, of some types or families; everything if nothing is given. */
+export type LiveFilter = Pick<LogFilter, 'agent_id' | 'run_id' | 'types'>
+
+export interface EventBus {
+	/** An event of the gateway (`agent` absent) or of an agent outside a run. Settles once durable. */
+	emit(event: NewEvent, agent?: string): Promise<void>
+	/**
+	 * Takes over the writing of one run: closes an earlier writer of this process, and waits for its pending appends.
+	 * `fresh`: the log cannot contain anything of the run yet, so it is not read.
+	 */
+	openRun(run: { run_id: string; agent_id: string }, fresh?: boolean): Promise<RunLog>
+	/** Receives events from now on, until the returned function is called. Must not throw. */
+	subscribe(filter: LiveFilter, heard: (delivery: Delivery) => void): () => void
+	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
+	/**
+	 * Where a client that names `position` resumes: a cursor, or the id of the last event that it received. Null if the log does
+	 * not know it.
+	 */
+	locate(position: string): Promise<Cursor | null>
+	/** The newest durable position that listeners have received. */
+	head(): Cursor
+	prune: EventLog['prune']
+}
+
+interface Listener {
+	filter: LiveFilter
+	heard: (delivery: Delivery) => void
+	wants: (event: EventEnvelope) => boolean
+	/** It may have left while others received the same event. */
+	gone: boolean
+}
+
+/** Outside runs, redactions of each secret and sink are reported once in this time. */
+const NOTICE_MS = 60_000
+
+export function openEventBus(log: EventLog, logger: Logger, redactor = openRedactor()): EventBus & Disposable {
+	const listeners = new ListenerTable()
+	const writers = new Map<string, Promise<RunWriter>>()
+	let head = log.head()
+
+	const deliver = (event: EventEnvelope): void => {
+		let json: string | undefined
+		const delivery: Delivery = { cursor: head, event, json: () => (json ??= JSON.stringify(event)) }
+		for (const listener of listeners.of(event)) {
+			if (listener.gone) continue
+			try {
+				listener.heard(delivery)
+			} catch (error) {
+				logger.error({ err: error, event_type: event.event_type }, 'a listener of events threw')
+			}
+		}
+	}
+	const stop = log.subscribe((cursor, event) => {
+		head = cursor
+		// The context of the write in progress may be unrelated.
+		withoutLogFields(() => deliver(event))
+	})
+
+	const viewOf = (agent: string | null): View => redactor.of([agent === null ? 'gateway' : { agent }])
+	/** Data that was written before a secret was first read may contain it. */
+	const redacted = ({ cursor, event }: LogPage['entries'][number]): LogPage['entries'][number] => {
+		const payload = viewOf(event.agent_id).data(event.payload, 'event')
+		return payload === event.payload ? { cursor, event } : { cursor, event: { ...event, payload } }
+	}
+	const emit: EventBus['emit'] = async (event, agent) => {
+		const payload = viewOf(agent ?? null).data(event.payload, 'event')
+		await log.append(null, 0, [{ event: inEnvelope({ ...event, payload }, agent ?? null, null, 0) }])
+	}
+	// In a turn of its own: it may have been found in the middle of a write, or of a line of the log. If it cannot be
+	// written, neither can what it reports.
+	const notice = noticesOf((event) => setImmediate(() => void emit(event).catch(() => {})), NOTICE_MS)
+	const stopNotices = redactor.onRedacted(notice)
+
+	return {
+		emit,
+		openRun(run, fresh = false) {
+			const { run_id } = run
+			const before = writers.get(run_id)
+			const open = async (): Promise<RunWriter> => {
+				const old = await before?.catch(() => undefined)
+				old?.close()
+				await old?.ended
+				const journal = fresh ? { last: 0, lastEvent: undefined, steps: [] } : await log.journal(run_id)
+				return openRunLog({ run, journal, log, redactor, deliver })
+			}
+			const writer = open()
+			writers.set(run_id, writer)
+			const forget = (): void => {
+				if (writers.get(run_id) === writer) writers.delete(run_id)
+			}
+			writer.then(({ ended }) => ended.then(forget), forget)
+			return writer
+		},
+		subscribe(filter, heard) {
+			const listener = { filter, heard, wants: matcher(filter), gone: false }
+			listeners.add(listener)
+			return () => listeners.remove(listener)
+		},
+		async read(filter, after, limit, reverse) {
+			const page = await log.read(filter, after, limit, reverse)
+			return { ...page, entries: page.entries.map(redacted) }
+		},
+		async locate(position) {
+			if (isPosition(position, head)) return position
+			return log.find(position.toLowerCase())
+		},
+		head: () => head,
+		prune: (before, keep) => log.prune(before, keep),
+		[Symbol.dispose]() {
+			stopNotices()
+			stop()
+		},
+	}
+}
+
+/** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
+class ListenerTable {
+	readonly #all = new Set<Listener>()
+	readonly #byRun = new Map<string, Set<Listener>>()
+	readonly #byAgent = new Map<string, Set<Listener>>()
+
+	add(listener: Listener): void {
+		this.#bucket(listener, true)?.add(listener)
+	}
+
+	remove(listener: Listener): void {
+		listener.gone = true
+		const bucket = this.#bucket(listener, false)
+		bucket?.delete(listener)
+		if (bucket?.size !== 0) return
+		if (listener.filter.run_id !== undefined) this.#byRun.delete(listener.filter.run_id)
+		else if (listener.filter.agent_id !== undefined) this.#byAgent.delete(listener.filter.agent_id)
+	}
+
+	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
+	of(event: EventEnvelope): Listener[] {
+		const found: Listener[] = []
+		const collect = (bucket: Set<Listener> | undefined): void => {
+			if (bucket) for (const listener of bucket) if (listener.wants(event)) found.push(listener)
+		}
+		collect(this.#all)
+		if (event.run_id !== null) collect(this.#byRun.get(event.run_id))
+		if (event.agent_id !== null) collect(this.#byAgent.get(event.agent_id))
+		return found
+	}
+
+	#bucket(listener: Listener, make: boolean): Set<Listener> | undefined {
+		const { run_id, agent_id } = listener.filter
+		if (run_id !== undefined) return inMap(this.#byRun, run_id, make)
+		if (agent_id !== undefined) return inMap(this.#byAgent, agent_id, make)
+		return this.#all
+	}
+}
+
+function inMap(map: Map<string, Set<Listener>>, key: string, make: boolean): Set<Listener> | undefined {
+	let bucket = map.get(key)
+	if (!bucket && make) map.set(key, (bucket = new Set()))
+	return bucket
+}

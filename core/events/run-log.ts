@@ -1,0 +1,199 @@
+/**
+ * The one writer of a run's events. Entries that are appended while an earlier append is being written become part of
+ * the next, so a busy run costs few writes. A piece of an unfinished answer is delivered in order between them.
+ */
+import { Fault } from '../errors.ts'
+import type { JournalStep, NewEvent } from '../protocol.ts'
+import type { Redactor, View, Writer } from '../redactor/redactor.ts'
+import { redactionOf } from '../redactor/of-run.ts'
+import { inEnvelope } from './envelope.ts'
+import type { EventEnvelope, EventLog, LogEntry, RecordChange, RunJournal } from '../store/ports.ts'
+import { redactedRecord } from '../store/redacting.ts'
+
+/** What the log of a run contains. Grows with each append that has become durable. */
+export interface Journal extends RunJournal {
+	readonly steps: readonly JournalStep[]
+}
+
+export interface RunLog {
+	readonly journal: Journal
+	/**
+	 * For text of this run that goes elsewhere, such as to its model; the run's own events report what it redacts. It knows
+	 * the secrets of the run's agent, and of those added by `involve`.
+	 */
+	readonly redactor: View
+	/** From now on also redacts the secrets of another writer, such as the key of a provider, in this run. */
+	involve(writer: Writer): void
+	/**
+	 * Appends events and, with the last of them, the step of the journal that they finish. `change` becomes durable together
+	 * with them, and is redacted as they are; see `EventLog.append`. Settles once durable; throws `fenced` if another
+	 * writer has taken over this run, `storage_full` on a full disk, `queue_full` if far more is appended than the disk
+	 * can write, and what `change` throws. After a failure the writer is closed.
+	 */
+	append(events: NewEvent[], step?: JournalStep, change?: RecordChange): Promise<void>
+	/** Delivers an event live without storing it, after all that was appended before. Dropped if the disk is far behind. */
+	live(event: NewEvent): void
+	/**
+	 * From now on every append is refused and every live event dropped; pending appends still settle, and live events
+	 * before them are delivered.
+	 */
+	close(): void
+	readonly closed: boolean
+}
+
+/**
+ * After a crash in the middle of a model call, the log does not show how many numbers were used for live events, which are
+ * not stored. Continuing this much higher keeps `sequence` strictly increasing for clients that saw them: at one every 30 ms it
+ * would take 50 minutes of one answer to use up the gap.
+ */
+const GAP_AFTER_LOST_LIVE_EVENTS = 100_000
+
+/** Appends and live events that wait for the append in progress. */
+const QUEUE_LIMIT = 10_000
+/** Live events are dropped before appends are refused. */
+const LIVE_LIMIT = 1_000
+/** Entries that form the next append. */
+const MERGE_LIMIT = 256
+
+type Item =
+	| {
+			kind: 'entries'
+			entries: LogEntry[]
+			step: JournalStep | undefined
+			change: RecordChange | undefined
+			done: PromiseWithResolvers<void>
+	  }
+	| { kind: 'live'; event: EventEnvelope }
+
+export interface RunLogOptions {
+	run: { run_id: string; agent_id: string }
+	journal: RunJournal
+	log: EventLog
+	redactor: Redactor
+	deliver: (event: EventEnvelope) => void
+}
+
+/** The interface for the event bus. */
+export interface RunWriter extends RunLog {
+	/** Settles when it is closed and has no pending appends. */
+	readonly ended: Promise<void>
+}
+
+export function openRunLog({ run, journal: stored, log, redactor, deliver }: RunLogOptions): RunWriter {
+	// Nothing else writes steps to the log of a run.
+	const journal = { ...stored, steps: [...stored.steps] as JournalStep[] }
+	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)
+	let closed = false
+	let flushing = false
+	const ended = Promise.withResolvers<void>()
+	const queue: Item[] = []
+
+	const flush = async (): Promise<void> => {
+		// Appends of one turn of the event loop belong together.
+		await Promise.resolve()
+		for (let head = queue[0]; head; head = queue[0]) {
+			if (head.kind === 'live') {
+				queue.shift()
+				// For a closed writer, only what comes before an append that still settles.
+				if (!closed || queue.some((item) => item.kind === 'entries')) deliver(head.event)
+				continue
+			}
+			const items: Extract<Item, { kind: 'entries' }>[] = []
+			const entries: LogEntry[] = []
+			let change: RecordChange | undefined
+			for (let item = queue[0]; item?.kind === 'entries' && entries.length < MERGE_LIMIT && !change; item = queue[0]) {
+				items.push(item)
+				entries.push(...item.entries)
+				change = item.change
+				queue.shift()
+			}
+			try {
+				await log.append(run.run_id, journal.last, entries, change)
+				journal.lastEvent = entries.at(-1)?.event
+				journal.last = journal.lastEvent?.sequence ?? journal.last
+				for (const { step, done } of items) {
+					if (step) journal.steps.push(step)
+					done.resolve()
+				}
+			} catch (error) {
+				closed = true
+				for (const item of [...items, ...queue.splice(0)]) if (item.kind === 'entries') item.done.reject(error)
+			}
+		}
+		flushing = false
+		if (closed) ended.resolve()
+	}
+	const enqueue = (item: Item): void => {
+		queue.push(item)
+		if (flushing) return
+		flushing = true
+		// Failures reach the callers of `append` through their own promises.
+		void flush()
+	}
+
+	const showLive = (event: NewEvent): void => {
+		if (queue.length >= LIVE_LIMIT) return
+		enqueue({ kind: 'live', event: inEnvelope(event, run.agent_id, run.run_id, ++sequence) })
+	}
+	const append: RunLog['append'] = (events, step, change) => {
+		if (closed) return Promise.reject(new Fault('stopped', `the log of run ${run.run_id} is closed`))
+		if (queue.length >= QUEUE_LIMIT) {
+			closed = true // its flush is running, and reports when it has ended
+			return Promise.reject(
+				new Fault('queue_full', `${QUEUE_LIMIT} appends to the log of run ${run.run_id} wait for the disk`),
+			)
+		}
+		const rest = redaction.rest(events)
+		if (rest) showLive(rest)
+		const told = redaction.told(events, step)
+		const entries: LogEntry[] = told.events.map((event) => ({
+			event: inEnvelope(event, run.agent_id, run.run_id, ++sequence),
+		}))
+		const last = entries.at(-1)
+		if (!last) return step || change ? Promise.reject(new TypeError('a step needs an event')) : Promise.resolve()
+		if (told.step) last.step = told.step
+		const done = Promise.withResolvers<void>()
+		enqueue({ kind: 'entries', entries, step, change: change && redacted(change), done })
+		return done.promise
+	}
+	// If it cannot be written, the next append reports that.
+	const writers: Writer[] = [{ agent: run.agent_id }]
+	// What it redacts is in the events or the step too, which report it.
+	const view = redactor.of(writers).reportingTo(() => {})
+	const redacted = ({ scope, ops }: RecordChange): RecordChange => ({
+		scope,
+		ops: async () => (await ops()).map((op) => (op.check ? op : { ...op, value: redactedRecord(view, op.value) })),
+	})
+	const redaction = redactionOf(redactor.of(writers), (notice) => void append([notice]).catch(() => {}))
+
+	return {
+		journal,
+		redactor: redaction.view,
+		involve: (writer) => void writers.push(writer),
+		ended: ended.promise,
+		append,
+		live(event) {
+			if (closed) return
+			const shown = redaction.live(event)
+			if (shown.event) showLive(shown.event)
+			if (shown.notices.length > 0) append(shown.notices).catch(() => {})
+		},
+		close() {
+			closed = true
+			if (!flushing) ended.resolve()
+		},
+		get closed() {
+			return closed
+		},
+	}
+}
+
+/**
+ * Live events come between `model.request` and `model.response`, where the only other events are redactions and
+ * the end of a sub-agent.
+ */
+function wasStreaming({ lastEvent }: RunJournal): boolean {
+	const last = lastEvent?.event_type ?? ''
+	if (last.startsWith('security.') || last.startsWith('subagent.')) return true
+	return last.startsWith('model.') && last !== 'model.response'
+}

@@ -1,0 +1,49 @@
+/** Which IP addresses are public, and which are private and may be allowed. */
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/**
+ * - `public`: an address on the internet.
+ * - `private`: this machine or its own network; may be reached where the caller or the operator allows it.
+ * - `forbidden`: never an intended server. Link-local addresses, where clouds hand out credentials, and other
+ *   addresses of clouds; multicast; reserved ranges; IPv6 addresses that carry an IPv4 address to somewhere (NAT64, 6to4,
+ *   Teredo), since where they lead is up to the network.
+ */
+export type AddressKind = 'public' | 'private' | 'forbidden'
+
+export interface Judgement {
+	kind: AddressKind
+	/** The name of its range, for people: `loopback`, `link-local`. */
+	range: string
+}
+
+/** Services of clouds at addresses that are public or private otherwise. */
+const cloudServices = new Set(['168.63.129.16', '100.100.100.200', 'fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'])
+
+/** The only part of IPv6 in public use. ipaddr.js calls everything unicast that it knows nothing of, such as ::127.0.0.1. */
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+const privateRanges = new Set(['loopback', 'private', 'uniqueLocal', 'carrierGradeNat'])
+
+/** `address` as the system writes it, without brackets. Anything but an IP address is forbidden. */
+export function judge(address: string): Judgement {
+	const family = isIP(address)
+	if (family === 0) return { kind: 'forbidden', range: 'not an IP address' }
+	const ip = ipaddr.process(family === 6 ? inHex(address) : address) // an IPv4-mapped one counts as the IPv4 in it
+	if (cloudServices.has(ip.toString())) return { kind: 'forbidden', range: 'a cloud service' }
+	const range: string = ip.range()
+	if (privateRanges.has(range)) return { kind: 'private', range: wordsOf(range) }
+	if (range !== 'unicast') return { kind: 'forbidden', range: wordsOf(range) }
+	if (ip.kind() === 'ipv6' && !ip.match(globalUnicast)) return { kind: 'forbidden', range: 'reserved' }
+	return { kind: 'public', range: 'public' }
+}
+
+/** `::127.0.0.1` → `::7f00:1`, without a zone. ipaddr.js takes the first for an IPv4-mapped address, which it is not. */
+function inHex(address: string): string {
+	return new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1)
+}
+
+/** `linkLocal` → `link-local`. */
+function wordsOf(range: string): string {
+	return range.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}

@@ -1,0 +1,148 @@
+/**
+ * The one HTTP client for addresses that come from outside: from a request, a model, a skill or a server's answer.
+ *
+ * A name is resolved when a connection is made, all of its addresses are checked, and the connection goes to one of those:
+ * a name that means something else a moment later is harmless. Each redirect is checked like a new address. Sees no proxy
+ * of the environment, keeps no cookies, speaks HTTP/1.1.
+ *
+ * Throws Faults: `invalid_request` (not a URL, method or header), `address_refused` (which one and why; the caller emits
+ * `security.violation`), `fetch_failed`, `fetch_too_large`, `fetch_timeout`. Where a signal aborts it throws that signal's
+ * reason. Reading the body throws the same.
+ */
+import { fetch as undiciFetch } from 'undici'
+import { within } from '../util/deadline.ts'
+import { Fault, isFault } from '../errors.ts'
+import { boundedBody } from './body.ts'
+import { resolveChecked } from './connector.ts'
+import { startDeadline } from './deadline.ts'
+import { errorOf } from './errors.ts'
+import { hopOf, nextHop, redirectOf } from './hops.ts'
+import { lookup as systemLookup } from './lookup.ts'
+import type { Lookup } from './lookup.ts'
+import { openConnections } from './pools.ts'
+import type { Connections } from './pools.ts'
+import { checkUrl, parseUrl } from './policy.ts'
+import type { FetchPolicy } from './policy.ts'
+
+export type { FetchPolicy } from './policy.ts'
+
+/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again behind a redirect. */
+export type GuardedInit = Pick<RequestInit, 'method' | 'headers' | 'body' | 'signal' | 'redirect'>
+
+export interface GuardedOptions {
+	policy: FetchPolicy
+	/** Of the body, after decompression. Infinity for streams without an end. */
+	max_bytes: number
+	/** For everything, down to the last byte of the body. Infinity for streams without an end. */
+	timeout_ms: number
+	/** Before the headers, and between two pieces of the body. Default: `timeout_ms` alone counts. */
+	idle_ms?: number
+	/** How many to follow, 3 where absent. */
+	redirects?: number
+	signal?: AbortSignal
+	/** Resolves names; the system does where absent. */
+	lookup?: Lookup
+}
+
+/** Like fetch. Its connections are kept until it is disposed of, which ends requests in progress. */
+export type GuardedFetcher = ((url: string | URL, init?: GuardedInit) => Promise<Response>) & AsyncDisposable
+
+/** One request on a connection of its own, which ends with the body: read the body, or cancel it. */
+export function guardedFetch(url: string | URL, init: GuardedInit, options: GuardedOptions): Promise<Response> {
+	const connections = openConnections({ lookup: systemLookup, ...options })
+	return request(url, url, init, options, connections, () => void connections.destroy())
+}
+
+/**
+ * For clients that take a fetch function, such as the MCP SDK's transports. `named` is the address that the caller named:
+ * `private_first` holds for its origin only, whatever addresses a server's answers bring up.
+ */
+export function fetcherFor(named: string | URL, options: GuardedOptions): GuardedFetcher {
+	const connections = openConnections({ lookup: systemLookup, ...options })
+	return Object.assign(
+		(url: string | URL, init: GuardedInit = {}) => request(named, url, init, options, connections, () => {}),
+		{ [Symbol.asyncDispose]: () => connections.destroy() },
+	)
+}
+
+/**
+ * Only checks: for refusing at once, where an address is taken in, what every later request would be refused. A name that
+ * does not resolve now passes. Throws `invalid_request`, `address_refused`.
+ */
+export async function checkAddress(
+	address: string | URL,
+	{ policy, timeout_ms, lookup = systemLookup }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'lookup'>,
+): Promise<void> {
+	const url = parseUrl(address)
+	checkUrl(url, policy, true)
+	try {
+		await within(timeout_ms, 'the name server', resolveChecked(url, policy, true, lookup))
+	} catch (error) {
+		if (isFault(error, 'address_refused')) throw error
+	}
+}
+
+const REDIRECTS = 3
+
+async function request(
+	named: string | URL,
+	address: string | URL,
+	init: GuardedInit,
+	options: GuardedOptions,
+	connections: Connections,
+	release: () => void,
+): Promise<Response> {
+	const deadline = startDeadline(options.timeout_ms, [init.signal, options.signal], release)
+	let at: URL | undefined
+	const failed = (error: unknown): unknown =>
+		deadline.signal.aborted ? deadline.signal.reason : at ? errorOf(error, at, options.max_bytes) : error
+	try {
+		const first = parseUrl(address)
+		const isNamed = first.origin === parseUrl(named).origin
+		checkUrl(first, options.policy, isNamed)
+		let hop = hopOf(first, isNamed, init)
+		for (let redirects = 0; ; redirects++) {
+			at = hop.url
+			const response = await undiciFetch(hop.url, {
+				method: hop.method,
+				headers: [...hop.headers],
+				body: hop.body,
+				redirect: 'manual',
+				dispatcher: connections.of(hop),
+				signal: deadline.signal,
+			})
+			const target = init.redirect === 'manual' ? null : redirectOf(response)
+			if (target === null)
+				return answerOf(response, hop.url, redirects > 0, options.max_bytes, { failed, ended: deadline.end })
+			await response.body?.cancel()
+			if (init.redirect === 'error') throw new Fault('fetch_failed', `${hop.url.host} redirects, which is not followed`)
+			if (redirects === (options.redirects ?? REDIRECTS))
+				throw new Fault('fetch_failed', `${first.host} redirects more than ${redirects} times`)
+			hop = nextHop(hop, response.status, target, options.policy)
+		}
+	} catch (error) {
+		const told = failed(error)
+		deadline.abort(told) // also what has come of an answer
+		throw told
+	}
+}
+
+type Fetched = Awaited<ReturnType<typeof undiciFetch>>
+
+/** The global's class, since clients ask for it, with a bounded body. */
+function answerOf(
+	response: Fetched,
+	url: URL,
+	redirected: boolean,
+	maxBytes: number,
+	body: { failed: (error: unknown) => unknown; ended: () => void },
+): Response {
+	const { status, statusText } = response
+	const answer = new Response(response.body && boundedBody(response.body, maxBytes, body), {
+		status,
+		statusText,
+		headers: [...response.headers],
+	})
+	if (!response.body) body.ended()
+	return Object.defineProperties(answer, { url: { value: url.href }, redirected: { value: redirected } })
+}

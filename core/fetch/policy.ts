@@ -1,0 +1,83 @@
+/** What a caller may fetch: the rules that a URL and the addresses behind it must satisfy. */
+import { isIP } from 'node:net'
+import { judge } from './addresses.ts'
+import { Fault } from '../errors.ts'
+
+/** Which addresses a caller may reach. With `protocols` alone: every host at public addresses. */
+export interface FetchPolicy {
+	protocols: readonly ('http:' | 'https:')[]
+	/**
+	 * The address that the caller named may be private: for a caller with the scope `*`, who can reach it anyway. Holds for
+	 * the origin that was named, and never behind a redirect.
+	 */
+	private_first?: boolean
+	/** `host` (any port) or `host:port` that may be private, by the operator's list; behind a redirect too. */
+	private_hosts?: readonly string[]
+	/** Only these, `host` (any port) or `host:port`: a skill's declaration. It does not let them be private. */
+	hosts?: readonly string[]
+	/** Further lists that must contain the host: those to which grants bind the secrets in the request. */
+	bound?: readonly (readonly string[])[]
+	/** Ends the message about a private address, such as `an operator can list it in mcp.allowed_hosts`. */
+	hint?: string
+}
+
+/** Throws `invalid_request` for a text that is not a URL. */
+export function parseUrl(text: string | URL): URL {
+	const url = URL.parse(String(text))
+	if (!url) throw new Fault('invalid_request', `${JSON.stringify(String(text).slice(0, 200))} is not a URL`)
+	return url
+}
+
+/**
+ * Throws `address_refused` for a URL that is out of reach, whatever its host resolves to.
+ * `named`: it has the origin that the caller named, and is not what a redirect led to.
+ */
+export function checkUrl(url: URL, policy: FetchPolicy, named: boolean): void {
+	if (!(policy.protocols as readonly string[]).includes(url.protocol)) {
+		const taken = policy.protocols.map((protocol) => `${protocol}//`).join(' and ')
+		throw new Fault('address_refused', `an address that begins with ${url.protocol} is not fetched, only ${taken}`)
+	}
+	if (url.username !== '' || url.password !== '')
+		throw new Fault('address_refused', 'an address with a user name or password (the part before @) is not fetched')
+	if (policy.hosts && !lists(policy.hosts, url))
+		throw new Fault('address_refused', `${url.host} is not among the declared hosts`)
+	if (!(policy.bound ?? []).every((hosts) => lists(hosts, url)))
+		throw new Fault('address_refused', `a grant binds a secret in this request to other hosts than ${url.host}`)
+	if (isIP(hostOf(url)) !== 0) checkAddresses(url, [hostOf(url)], policy, named)
+}
+
+/**
+ * Throws `address_refused` unless all addresses that the URL's host leads to may be reached: a bad one among good ones
+ * refuses them all. The message shows an address only where the URL itself does, so that a caller does not learn what an internal
+ * name resolves to; `cause` has it, for logs.
+ */
+export function checkAddresses(url: URL, addresses: readonly string[], policy: FetchPolicy, named: boolean): void {
+	const privateToo = (named && policy.private_first === true) || lists(policy.private_hosts ?? [], url)
+	const host = hostOf(url)
+	for (const address of addresses) {
+		const { kind, range } = judge(address)
+		if (kind === 'public' || (kind === 'private' && privateToo)) continue
+		const about =
+			address === host ? `${host} is not a public address (${range})` : `${host} leads to an address that is not public`
+		const hint = kind === 'private' && policy.hint !== undefined ? `; ${policy.hint}` : ''
+		throw new Fault('address_refused', `${about} and is not fetched${hint}`, {
+			cause: new Error(`${host} resolves to ${address} (${range})`),
+		})
+	}
+}
+
+/** The host of a URL without brackets and without dots at its end. */
+export function hostOf({ hostname }: URL): string {
+	return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '')
+}
+
+/** Is the URL's host in the list? Entries are `host` (any port) or `host:port`. */
+export function lists(entries: readonly string[], url: URL): boolean {
+	const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+	return entries.some((entry) => {
+		const [, host, wantedPort] = isIP(entry) === 6 ? [entry, `[${entry}]`] : (/^(.+?)(?::(\d+))?$/.exec(entry) ?? [])
+		if (wantedPort !== undefined && Number(wantedPort) !== Number(port)) return false
+		const listed = URL.parse(`http://${host}`)
+		return listed !== null && hostOf(listed) === hostOf(url)
+	})
+}

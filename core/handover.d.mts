@@ -1,7 +1,0 @@
-/** See handover.mjs. */
-export const root: string
-/** The gateway itself, as arguments of Node. */
-export const gateway: string[]
-export function pinnedNode(): string
-/** Answers with the exit code. */
-export function run(command: string, args: string[], options?: { cwd?: string; ipc?: boolean }): Promise<number>

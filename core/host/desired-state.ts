@@ -1,0 +1,65 @@
+/** The desired state: which plugins gateway.yaml wants, with which settings, and where to listen. Pure. */
+import { hasSection, settingsOf } from '../../config/composition.ts'
+import type { Config } from '../../config/types.ts'
+import type { Fault, FieldError } from '../errors.ts'
+import type { ListenAt } from '../http/listeners.ts'
+import type { Address } from '../plugin.ts'
+import { composition, refuse } from './config.ts'
+import type { SettingProblem } from './definition.ts'
+
+export interface WantedPlugin {
+	name: string
+	builtIn: boolean
+	/** Folder of a third-party plugin, where it is not plugins/<name> in the home. */
+	path?: string
+	/** Of a built-in plugin: checked, with defaults. */
+	settings: Record<string, unknown>
+	/** Path of the settings in gateway.yaml, such as `webhooks` or `plugins.clock`. */
+	at: string
+}
+
+export interface DesiredState {
+	plugins: WantedPlugin[]
+	listen: Record<Address, ListenAt>
+	workers: { threads: number; runs_per_thread: number }
+	log_level: string
+	/** The error for mistakes in gateway.yaml, with one line and place for each. */
+	refuse(problems: readonly (SettingProblem | FieldError)[], code?: 'config_invalid' | 'unavailable'): Fault
+}
+
+export function desiredState(config: Config): DesiredState {
+	const names = new Set([...composition.plugins.keys(), ...Object.keys(config.plugins)])
+	return {
+		plugins: [...names].filter((name) => isOn(config, name)).map((name) => pluginOf(config, name)),
+		listen: {
+			main: { host: config.server.host, port: config.server.port },
+			legacy: { host: config.server.host, port: config.legacy.port },
+		},
+		workers: config.workers,
+		log_level: config.log.level,
+		refuse: (problems, code) => refuse(config, problems, code),
+	}
+}
+
+/** Whether a plugin is wanted. Settings switch on a plugin that is off by default. */
+export function isOn({ plugins }: Pick<Config, 'plugins'>, name: string): boolean {
+	const entry = plugins[name]
+	const enabled = typeof entry === 'object' ? entry.enabled : entry
+	return enabled ?? (typeof entry === 'object' || (composition.plugins.get(name)?.onByDefault ?? true))
+}
+
+/** The lines that running plugins add to the startup banner. `svc` is the command as the reader can type it. */
+export function bannerLines(config: Config, svc: string): string[] {
+	return [...composition.plugins.values()]
+		.filter(({ name }) => isOn(config, name))
+		.flatMap((declared) => declared.banner?.(settingsOf(config, declared), svc) ?? [])
+}
+
+function pluginOf(config: Config, name: string): WantedPlugin {
+	const declared = composition.plugins.get(name)
+	const at = hasSection(declared) ? name : `plugins.${name}`
+	if (declared) return { name, builtIn: true, at, settings: settingsOf(config, declared) }
+	const entry = config.plugins[name]
+	const { enabled: _, path, ...settings } = typeof entry === 'object' ? entry : {}
+	return { name, builtIn: false, at, settings, ...(typeof path === 'string' && { path }) }
+}

@@ -1,0 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
+
+export const entryNames = ['index.ts', 'index.js', 'index.mjs']
+
+/**
+ * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else what `exports` or `main` of its package.json
+ * names. Undefined if there is none in the folder. Throws if package.json is not JSON.
+ */
+export function entryOf(folder: string): string | undefined {
+	const index = entryNames.map((name) => join(folder, name)).find((file) => existsSync(file))
+	if (index !== undefined || !existsSync(join(folder, 'package.json'))) return index
+	const { exports, main } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+	const named = targetOf(exports) ?? main
+	const file = typeof named === 'string' ? resolve(folder, named) : undefined
+	return file?.startsWith(resolve(folder) + sep) && existsSync(file) ? file : undefined
+}
+
+/** What `import` gets of the package itself. */
+function targetOf(exports: unknown): unknown {
+	if (typeof exports !== 'object' || exports === null) return exports
+	const { '.': self, node, import: imported, default: fallback } = exports as Record<string, unknown>
+	return targetOf(self ?? node ?? imported ?? fallback)
+}

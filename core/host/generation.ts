@@ -1,0 +1,233 @@
+/**
+ * The set of instances that serve at a time, with everything that they contribute: routes on fresh hapi servers, tools,
+ * handlers. Immutable once built; the gateway swaps one for the next.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Server } from '@hapi/hapi'
+import { Late, within } from '../util/deadline.ts'
+import { Fault, messageOf } from '../errors.ts'
+import { makeServer } from '../http/server.ts'
+import { declaredBy } from './declared.ts'
+import { namedServer } from './extensions.ts'
+import { checkTool } from './instance.ts'
+import type { AnyExtension, Instance } from './instance.ts'
+import type { Logger } from '../log/log.ts'
+import { continueOnBehalfOf, onBehalfOf } from '../util/on-behalf.ts'
+import { BUILT_IN } from './loader.ts'
+import type { Address, AgentRef, GenerationView, ToolDefinition } from '../plugin.ts'
+import type { Redactor } from '../redactor/redactor.ts'
+import { isOfType } from '../store/events.ts'
+import type { EventEnvelope } from '../store/ports.ts'
+
+export interface GenerationOptions {
+	number: number
+	/** In dependency order. */
+	instances: readonly Instance[]
+	log: Logger
+	redactor: Redactor
+	checkResponses: boolean
+}
+
+/** For everything that a plugin does while a generation is built. */
+const DEADLINE_MS = 10_000
+/** Every run requests its tools before it begins. */
+const TOOLS_DEADLINE_MS = 5_000
+
+export class Generation {
+	readonly number: number
+	readonly instances: ReadonlyMap<string, Instance>
+	readonly servers: GenerationView['servers']
+	readonly #log: Logger
+	readonly #primitives: ToolDefinition[]
+	/** Tool providers that did not respond: every run would wait for them. */
+	readonly #mute = new Set<unknown>()
+	#inFlight = 0
+	#drained: PromiseWithResolvers<void> | undefined
+
+	private constructor(options: GenerationOptions, servers: GenerationView['servers']) {
+		this.number = options.number
+		this.instances = new Map(options.instances.map((instance) => [instance.name, instance]))
+		this.servers = servers
+		this.#log = options.log
+		this.#primitives = options.instances.flatMap((instance) => instance.contributions.primitives)
+	}
+
+	/** Throws `plugin_failed`, naming the plugin, if its routes or tools conflict with others. */
+	static async build(options: GenerationOptions): Promise<Generation> {
+		const { instances } = options
+		refuseDoubleTools(instances)
+		const declared = declaredBy(instances.map(({ definition }) => definition.plugin))
+		const builtIn = new Set(instances.flatMap(({ name, definition }) => (definition.source === BUILT_IN ? name : [])))
+		const hasLegacy = instances.some(
+			(one) => one.definition.plugin.legacy || one.contributions.upgrades.some((up) => up.address === 'legacy'),
+		)
+		const servers = {
+			main: makeServer('http://main.invalid', options),
+			legacy: hasLegacy ? makeServer('http://legacy.invalid', options) : null,
+		}
+		try {
+			for (const server of [servers.main, servers.legacy]) if (server) followOwners(server, instances)
+			const view = { servers, ...declared, isBuiltIn: (plugin: string) => builtIn.has(plugin) }
+			for (const instance of instances) guardServers(instance, view)
+			for (const instance of instances)
+				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
+			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
+			await within(
+				DEADLINE_MS,
+				'what plugins do before a server starts',
+				Promise.all([servers.main.start(), servers.legacy?.start()]),
+			)
+		} catch (error) {
+			await stopServers(servers)
+			throw error
+		}
+		return new Generation(options, servers)
+	}
+
+	/** Hands a request to this generation's routes, and counts it until its response has been sent. */
+	request(address: Address, request: IncomingMessage, response: ServerResponse): void {
+		const server = this.servers[address]
+		if (!server) {
+			response.writeHead(503).end()
+			return
+		}
+		this.#inFlight++
+		response.once('close', () => {
+			if (--this.#inFlight === 0) this.#drained?.resolve()
+		})
+		onBehalfOf(undefined, () => server.listener.emit('request', request, response))
+	}
+
+	/** False if no plugin accepts upgrades at this path. */
+	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
+		const path = request.url ?? ''
+		for (const instance of this.instances.values()) {
+			for (const offer of instance.contributions.upgrades) {
+				if (offer.address !== address || !path.startsWith(offer.prefix)) continue
+				instance.run(() => offer.handle(request, socket, head))
+				return true
+			}
+		}
+		return false
+	}
+
+	/** In dependency order of the plugins that add them. */
+	extensions(point: string): AnyExtension[] {
+		return [...this.instances.values()].flatMap(({ name, owner, contributions }) =>
+			contributions.extensions
+				.filter((one) => one.point === point)
+				.map(({ value }) => ({ plugin: name, value, run: (work) => onBehalfOf(owner, work) })),
+		)
+	}
+
+	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
+		const tools = [...this.#primitives]
+		for (const instance of this.instances.values()) {
+			const { name, contributions } = instance
+			for (const provide of contributions.providers) {
+				if (this.#mute.has(provide)) continue
+				try {
+					const given = instance.run(() => provide(agent))
+					for (const tool of await within(TOOLS_DEADLINE_MS, 'it', given)) {
+						checkTool(tool)
+						tools.push(instance.tool(tool))
+					}
+				} catch (error) {
+					if (error instanceof Late) this.#mute.add(provide)
+					const advice = error instanceof Late ? '; it is not asked again until it is changed' : ''
+					this.#log.warn(
+						{ err: error, plugin: name, agent: agent.name },
+						`a plugin could not say what tools it has for an agent${advice}`,
+					)
+				}
+			}
+		}
+		return tools
+	}
+
+	/** Each handler gets its own copy: its changes do not affect other handlers. */
+	handle(event: EventEnvelope): void {
+		for (const instance of this.instances.values()) {
+			for (const { type, handle } of instance.contributions.handlers) {
+				if (!isOfType(event.event_type, type)) continue
+				void instance.notify(() => handle(structuredClone(event)), `a handler of the event ${event.event_type} failed`)
+			}
+		}
+	}
+
+	get inFlight(): number {
+		return this.#inFlight
+	}
+
+	/** Waits until the last request that it began has ended, then stops its servers. */
+	async drain(): Promise<void> {
+		if (this.#inFlight > 0) {
+			this.#drained = Promise.withResolvers()
+			await this.#drained.promise
+		}
+		await stopServers(this.servers)
+	}
+}
+
+/** From here on the request is served on behalf of the plugin whose route it is. */
+function followOwners(server: Server, instances: readonly Instance[]): void {
+	const owners = new Set(instances.flatMap(({ owner }) => owner ?? []))
+	if (owners.size === 0) return
+	server.ext('onPreAuth', ({ route }, h) => {
+		if (owners.has(route.realm.plugin)) continueOnBehalfOf(route.realm.plugin)
+		return h.continue
+	})
+}
+
+function guardServers(instance: Instance, view: GenerationView): void {
+	const { name, definition, context } = instance
+	const { main, legacy } = view.servers
+	const service = instance.lateService()
+	try {
+		for (const server of [main, legacy])
+			if (server) instance.run(() => definition.plugin.guard?.(namedServer(server, instance), context, service, view))
+	} catch (error) {
+		throw new Fault('plugin_failed', `plugin "${name}" could not guard a server: ${messageOf(error)}`, {
+			cause: error,
+		})
+	}
+}
+
+async function addRoutes(instance: Instance, view: GenerationView): Promise<void> {
+	const { plugin } = instance.definition
+	const service = instance.lateService()
+	for (const address of ['main', 'legacy'] as const) {
+		const body = address === 'main' ? plugin.http : plugin.legacy
+		const server = view.servers[address]
+		if (!body || !server) continue
+		try {
+			await server.register({
+				name: plugin.name,
+				register: (realm) =>
+					instance.run(() => body.call(plugin, namedServer(realm, instance), instance.context, service, view)),
+			})
+		} catch (error) {
+			throw new Fault('plugin_failed', `plugin "${plugin.name}" could not add its routes: ${messageOf(error)}`, {
+				cause: error,
+			})
+		}
+	}
+}
+
+function refuseDoubleTools(instances: readonly Instance[]): void {
+	const owners = new Map<string, string>()
+	for (const instance of instances) {
+		for (const { name } of instance.contributions.primitives) {
+			const owner = owners.get(name)
+			if (owner !== undefined)
+				throw new Fault('plugin_failed', `plugins "${owner}" and "${instance.name}" both offer the primitive ${name}`)
+			owners.set(name, instance.name)
+		}
+	}
+}
+
+async function stopServers(servers: Generation['servers']): Promise<void> {
+	await servers.main?.stop({ timeout: 0 })
+	await servers.legacy?.stop({ timeout: 0 })
+}

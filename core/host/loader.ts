@@ -1,0 +1,266 @@
+/** From a plugin's name to its code: built in, or a folder whose files are read again whenever one of them changes. */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readFile, readdir, realpath, stat } from 'node:fs/promises'
+import { registerHooks } from 'node:module'
+import { basename, dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { within } from '../util/deadline.ts'
+import { entriesIn } from '../util/entries-in.ts'
+import { familyOf, reserveFamilies } from '../events/families.ts'
+import { Fault, declareCodes, messageOf } from '../errors.ts'
+import { checkDeclared } from './declared.ts'
+import { entryNames, entryOf } from './entry.ts'
+import { onBehalfOf, ownFolder } from '../util/on-behalf.ts'
+import type { Plugin } from '../plugin.ts'
+import type { SettingsDeclaration } from '../../config/declaration.ts'
+
+export interface Loaded {
+	plugin: Plugin
+	/** What the settings file of a third-party plugin declares. */
+	declaration?: SettingsDeclaration
+	/** Changes when the code did. */
+	code: string
+	source: string
+	/** The folder to watch; null for built-in ones. */
+	folder: string | null
+}
+
+/** The source of plugins that come with the gateway. */
+export const BUILT_IN = 'built in'
+
+/** A file whose top-level await never settles would block every later reload. */
+const IMPORT_DEADLINE_MS = 10_000
+const FILE_LIMIT = 2_000
+const BYTE_LIMIT = 32 * 1024 * 1024
+
+export class Loader {
+	readonly #builtIn: URL
+	readonly #pluginsFolder: string
+	readonly #refusal: (folder: string) => string | undefined
+	readonly #cache = new Map<string, Loaded>()
+	#reserved: Promise<void> | undefined
+
+	/**
+	 * `builtIn`: the folder of built-in plugins; `pluginsFolder`: holds third-party ones by name. `refusal`: why the
+	 * code in a folder must not run, asked before it is read; undefined if it may.
+	 */
+	constructor(builtIn: URL, pluginsFolder: string, refusal: (folder: string) => string | undefined = () => undefined) {
+		this.#builtIn = builtIn
+		this.#pluginsFolder = pluginsFolder
+		this.#refusal = refusal
+	}
+
+	/** Whether a plugin of this name comes with the gateway. */
+	isBuiltIn(name: string): boolean {
+		return existsSync(new URL(`${name}/index.ts`, this.#builtIn))
+	}
+
+	/**
+	 * `path` names another folder for a third-party plugin; a built-in name always means the built-in one. Returns the cached result while no
+	 * file changed. Throws `plugin_invalid`: no such plugin, no entry file, a folder that is
+	 * refused, code that does not load, or no plugin in it.
+	 */
+	async load(name: string, builtIn: boolean, path?: string): Promise<Loaded> {
+		if (builtIn) {
+			const cached = this.#cache.get(name)
+			if (cached) return cached
+			const plugin = await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true)
+			return this.#remember(name, { plugin, code: BUILT_IN, source: BUILT_IN, folder: null })
+		}
+		const folder = path === undefined ? join(this.#pluginsFolder, name) : resolve(this.#pluginsFolder, path)
+		const entry = entryOf(folder)
+		if (entry === undefined) {
+			throw new Fault(
+				'plugin_invalid',
+				`plugin "${name}": there is no built-in plugin of that name and no ${entryNames.join(' or ')} in ${folder}; correct the name, or set plugins.${name}.path to its folder`,
+			)
+		}
+		const refusal = this.#refusal(folder)
+		if (refusal !== undefined) throw new Fault('plugin_invalid', `plugin "${name}": ${refusal}`)
+		const code = await digest(folder)
+		const cached = this.#cache.get(name)
+		if (cached?.code === code && cached.folder === folder) return cached
+		// Node names modules by their real path.
+		const real = await realpath(folder)
+		await (this.#reserved ??= reserveBuiltIn(this.#builtIn))
+		roots.add(pathToFileURL(real).href + '/')
+		ownFolder(real, name)
+		installHook()
+		const query = `?generation=${++generation}`
+		const plugin = await onBehalfOf(name, () => importPlugin(name, pathToFileURL(entry).href + query, false))
+		const settings = settingsFile(dirname(entry))
+		const declaration =
+			settings === undefined
+				? undefined
+				: await onBehalfOf(name, () => importDeclaration(plugin, pathToFileURL(settings).href + query))
+		return this.#remember(name, { plugin, ...(declaration && { declaration }), code, source: folder, folder })
+	}
+
+	#remember(name: string, loaded: Loaded): Loaded {
+		this.#cache.set(name, loaded)
+		return loaded
+	}
+}
+
+/** Reserves the types of all built-in plugins, of those that are switched off too: so that their events cannot be confused with others. */
+async function reserveBuiltIn(folder: URL): Promise<void> {
+	const names = (await readdir(folder, { withFileTypes: true })).flatMap((one) => (one.isDirectory() ? one.name : []))
+	reserveFamilies(names)
+	for (const name of names) {
+		const file = new URL(`${name}/events.ts`, folder)
+		if (!existsSync(file)) continue
+		const { default: events } = (await import(file.href)) as { default: NonNullable<Plugin['events']> }
+		reserveFamilies(Object.keys(events).map(familyOf))
+	}
+}
+
+const parts: ReadonlySet<string> = new Set([
+	'name',
+	'version',
+	'needs',
+	'exclusive',
+	'scopes',
+	'errors',
+	'events',
+	'config',
+	'start',
+	'guard',
+	'http',
+	'legacy',
+] satisfies (keyof Plugin)[])
+
+function settingsFile(folder: string): string | undefined {
+	return ['ts', 'js', 'mjs'].map((extension) => join(folder, `settings.${extension}`)).find((file) => existsSync(file))
+}
+
+async function importDefault(name: string, url: string): Promise<unknown> {
+	try {
+		const module = await within(IMPORT_DEADLINE_MS, 'its code', import(url) as Promise<{ default?: unknown }>)
+		return module.default
+	} catch (error) {
+		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, {
+			cause: error,
+		})
+	}
+}
+
+/** Of what a declaration may hold, the parts that mean something for a third-party plugin. */
+const declarable: ReadonlySet<string> = new Set([
+	'description',
+	'schema',
+	'check',
+] satisfies (keyof SettingsDeclaration)[])
+
+/** Undefined if the file declares nothing: 0.1.0 did not read a plugin's settings.ts, and it may be the plugin's own. */
+async function importDeclaration({ name, config }: Plugin, url: string): Promise<SettingsDeclaration | undefined> {
+	const declaration = (await importDefault(name, url)) as Partial<SettingsDeclaration> | undefined
+	if (typeof declaration !== 'object' || declaration === null || typeof declaration.schema !== 'function')
+		return undefined
+	const unknown = Object.keys(declaration).find((key) => !declarable.has(key))
+	if (unknown !== undefined)
+		throw new Fault(
+			'plugin_invalid',
+			`plugin "${name}": its settings file must not declare "${unknown}"; there are: ${[...declarable].join(', ')}`,
+		)
+	if (config)
+		throw new Fault(
+			'plugin_invalid',
+			`plugin "${name}" has a schema in its settings file and in config(joi); keep one of the two`,
+		)
+	return declaration
+}
+
+async function importPlugin(name: string, url: string, builtIn: boolean): Promise<Plugin> {
+	const plugin = (await importDefault(name, url)) as Partial<Plugin> | undefined
+	if (typeof plugin !== 'object' || plugin === null || typeof plugin.name !== 'string') {
+		throw new Fault(
+			'plugin_invalid',
+			`plugin "${name}": its entry must default-export an object with a name (see core/plugin.ts)`,
+		)
+	}
+	if (plugin.name !== name) {
+		throw new Fault('plugin_invalid', `plugin "${name}" calls itself "${plugin.name}"; both must be the same`)
+	}
+	const stranger = Object.keys(plugin).find((key) => !parts.has(key))
+	if (stranger !== undefined) {
+		throw new Fault(
+			'plugin_invalid',
+			`plugin "${name}": "${stranger}" is no part of a plugin; there are: ${[...parts].join(', ')}`,
+		)
+	}
+	for (const verb of ['config', 'start', 'guard', 'http', 'legacy'] as const) {
+		if (plugin[verb] !== undefined && typeof plugin[verb] !== 'function')
+			throw new Fault('plugin_invalid', `plugin "${name}": ${verb} must be a function`)
+	}
+	checkDeclared(plugin as Plugin, builtIn)
+	declareCodes(plugin.errors ?? {})
+	return plugin as Plugin
+}
+
+/** ` (index.ts:11)`, for an error in the text of a file: there the first line of the stack is its place, and no message. */
+function placeOf(error: unknown): string {
+	const [, file, line] =
+		/^(?:file:\/\/)?[^\n]*\/([^/\n?]+)(?:\?[^:\n]*)?:(\d+)\n/.exec((error as Error | null)?.stack ?? '') ?? []
+	return file === undefined ? '' : ` (${file}:${line})`
+}
+
+/** Part of a module's URL, so that two loaders of one process never use the same URL for different code. */
+let generation = 0
+/** Folders of third-party plugins, as URLs with a slash at the end. */
+const roots = new Set<string>()
+let hooked = false
+
+/**
+ * A module is cached by its URL, so a new query makes Node read it again. The hook hands the query of the importing file
+ * on to every file in the same plugin folder; files outside, or under node_modules, are shared as usual. It makes every
+ * import slower, so a gateway without such plugins does not install it.
+ */
+function installHook(): void {
+	if (hooked) return
+	hooked = true
+	registerHooks({
+		resolve(specifier, context, next) {
+			const resolved = next(specifier, context)
+			const generation = /\?generation=\d+$/.exec(context.parentURL ?? '')?.[0]
+			if (generation === undefined || resolved.url.includes('/node_modules/') || resolved.url.includes('?'))
+				return resolved
+			const inside = [...roots].some((root) => resolved.url.startsWith(root) && context.parentURL?.startsWith(root))
+			return inside ? { ...resolved, url: resolved.url + generation } : resolved
+		},
+	})
+}
+
+/** Whether this is not part of the plugin's own code: its packages, and names that begin with a dot. */
+function isApart(path: string): boolean {
+	const name = basename(path)
+	return name === 'node_modules' || name.startsWith('.')
+}
+
+/** A hash of every file in the folder, node_modules and dot files left out. */
+async function digest(folder: string): Promise<string> {
+	const hash = createHash('sha256')
+	let bytes = 0
+	const names: string[] = []
+	for (const name of entriesIn(folder, (path) => !isApart(path))) {
+		if (!isApart(name)) names.push(name)
+		if (names.length > FILE_LIMIT)
+			throw new Fault(
+				'plugin_invalid',
+				`${folder} holds more than ${FILE_LIMIT} files; keep only the plugin's own there`,
+			)
+	}
+	for (const name of names.toSorted()) {
+		const file = join(folder, name)
+		const info = await stat(file)
+		if (!info.isFile()) continue
+		bytes += info.size
+		if (bytes > BYTE_LIMIT)
+			throw new Fault(
+				'plugin_invalid',
+				`${folder} holds more than ${BYTE_LIMIT / 1024 / 1024} MiB; keep only the plugin's own files there`,
+			)
+		hash.update(`${name}\0${info.size}\0`).update(await readFile(file))
+	}
+	return hash.digest('hex')
+}

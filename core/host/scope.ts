@@ -1,0 +1,64 @@
+import { messageOf } from '../errors.ts'
+
+interface Held {
+	label: string
+	release: () => unknown
+}
+
+/**
+ * What one instance acquired. Releasing aborts the signal first, then releases in reverse order; one release that throws or
+ * hangs is reported and skipped, the others still run.
+ */
+export class Scope {
+	readonly #held: Held[] = []
+	readonly #controller = new AbortController()
+	#released = false
+
+	get signal(): AbortSignal {
+		return this.#controller.signal
+	}
+
+	/** What is still held, in the order of acquisition. */
+	held(): string[] {
+		return this.#held.map((held) => held.label)
+	}
+
+	defer(release: () => unknown, label: string): void {
+		if (this.#released) throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
+		this.#held.push({ label, release })
+	}
+
+	own<T extends AsyncDisposable | Disposable>(thing: T, label: string): T {
+		const release = Symbol.asyncDispose in thing ? () => thing[Symbol.asyncDispose]() : () => thing[Symbol.dispose]()
+		this.defer(release, label)
+		return thing
+	}
+
+	/** `deadlineMs` applies to each item separately. Returns one sentence for each failure. */
+	async release(deadlineMs: number): Promise<string[]> {
+		this.#released = true
+		this.#controller.abort()
+		const complaints: string[] = []
+		for (let held = this.#held.pop(); held; held = this.#held.pop()) {
+			try {
+				if (!(await within(held.release, deadlineMs)))
+					complaints.push(`${held.label} was not released in ${deadlineMs} ms`)
+			} catch (error) {
+				complaints.push(`${held.label} failed to be released: ${messageOf(error)}`)
+			}
+		}
+		return complaints
+	}
+}
+
+async function within(act: () => unknown, ms: number): Promise<boolean> {
+	let timer: NodeJS.Timeout | undefined
+	const late = new Promise<boolean>((resolve) => {
+		timer = setTimeout(resolve, ms, false)
+	})
+	try {
+		return await Promise.race([Promise.resolve(act()).then(() => true), late])
+	} finally {
+		clearTimeout(timer)
+	}
+}

@@ -1,0 +1,59 @@
+/** The timers of one instance: they end with it, never overlap themselves, and never keep the process alive. */
+import { Fault } from '../errors.ts'
+import type { Context } from '../plugin.ts'
+
+export interface TimerOptions {
+	/** Aborts before the instance is released. */
+	signal: AbortSignal
+	/** Calls the plugin's code, and reports what it throws. Never rejects. */
+	call(work: () => unknown): Promise<void>
+}
+
+export interface Timers extends Pick<Context, 'every' | 'after'> {
+	/** Settles once no call is running. */
+	idle(): Promise<void>
+}
+
+const TIMER_LIMIT = 1_000
+/** Node turns a longer delay into 1 ms. */
+const MAX_MS = 2 ** 31 - 1
+
+export function openTimers({ signal, call }: TimerOptions): Timers {
+	const running = new Set<Promise<void>>()
+	const stops = new Set<() => void>()
+	signal.addEventListener('abort', () => {
+		for (const stop of stops) stop()
+	})
+
+	const start = (ms: number, work: () => unknown, repeats: boolean): (() => void) => {
+		if (!Number.isInteger(ms) || ms < 1 || ms > MAX_MS)
+			throw new Fault('plugin_invalid', `a timer needs a whole number of milliseconds from 1 to ${MAX_MS}, not ${ms}`)
+		if (stops.size >= TIMER_LIMIT)
+			throw new Fault('plugin_invalid', `a plugin has at most ${TIMER_LIMIT} timers; end some before you start others`)
+		let timer: NodeJS.Timeout | undefined
+		const stop = (): void => {
+			clearTimeout(timer)
+			stops.delete(stop)
+		}
+		const due = async (): Promise<void> => {
+			if (!repeats) stop()
+			const under_way = call(work)
+			running.add(under_way)
+			await under_way
+			running.delete(under_way)
+			if (stops.has(stop)) wait()
+		}
+		const wait = (): void => {
+			timer = setTimeout(() => void due(), ms).unref()
+		}
+		if (signal.aborted) return stop
+		stops.add(stop)
+		wait()
+		return stop
+	}
+	return {
+		every: (ms, work) => start(ms, work, true),
+		after: (ms, work) => start(ms, work, false),
+		idle: async () => void (await Promise.all(running)),
+	}
+}

@@ -1,0 +1,83 @@
+/**
+ * Uncaught exceptions and unhandled rejections. A plugin's is reported as that plugin's failure;
+ * anything else is an error of the gateway's own. Neither ends the process: the other plugins, runs and connections are
+ * not affected by most of them, and what was acknowledged is on the disk.
+ */
+import { messageOf } from '../errors.ts'
+import type { Logger } from '../log/log.ts'
+import { leaveLogFields } from '../log/context.ts'
+import { culpritOf, leaveOwner } from '../util/on-behalf.ts'
+import type { Culprit } from '../util/on-behalf.ts'
+
+export interface UncaughtOptions {
+	log: Logger
+	/** Records it in the plugin's status; false if no such plugin runs. */
+	failing(plugin: string, message: string): boolean
+	/** Emits an event about it. */
+	tell(event_type: string, payload: Record<string, unknown>): void
+}
+
+export interface Uncaught {
+	/** Reports any error. `plugin`: whose error it is, if known. Never throws. */
+	report(error: unknown, plugin?: string): void
+	/** Errors of the gateway's own so far. */
+	readonly count: number
+}
+
+/** For each plugin, and for the gateway, one error is reported in this time; the next report counts those in between. */
+const QUIET_MS = 60_000
+const MESSAGE_LIMIT = 500
+
+export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught {
+	/** Bounded by the number of plugins. */
+	const told = new Map<string | undefined, { until: number; untold: number }>()
+	let count = 0
+
+	/** Undefined if one was reported a moment ago. */
+	const isDue = (owner: string | undefined): { untold?: number } | undefined => {
+		const now = performance.now()
+		const before = told.get(owner)
+		if (before && now < before.until) {
+			before.untold++
+			return undefined
+		}
+		told.set(owner, { until: now + QUIET_MS, untold: 0 })
+		return before && before.untold > 0 ? { untold: before.untold } : {}
+	}
+
+	const report = (error: unknown, { owner, isOurs }: Culprit): void => {
+		const reason = messageOf(error).slice(0, MESSAGE_LIMIT).toWellFormed()
+		if (owner === undefined) {
+			count++
+			const more = isDue(undefined)
+			if (!more) return
+			log.fatal({ err: error, ...more }, 'an error of the gateway was thrown, and nothing caught it')
+			return tell('gateway.error', { message: reason, ...more })
+		}
+		const runs = failing(owner, `an error of this plugin was thrown, and nothing caught it: ${reason}`)
+		const more = isDue(owner)
+		if (!more) return
+		const message = runs
+			? `an error of plugin "${owner}" was thrown, and nothing caught it: ${reason}`
+			: `plugin "${owner}" does not run, but something that it started does; its error was not caught: ${reason}`
+		// Possibly a bug of the gateway, met on behalf of a plugin, so it must be visible as one.
+		log[isOurs ? 'fatal' : 'error']({ err: error, plugin: owner, ...more }, message)
+		tell('plugin.failed', { plugin: owner, message, ...more })
+	}
+
+	return {
+		get count() {
+			return count
+		},
+		report(error, plugin) {
+			try {
+				const culprit = plugin === undefined ? culpritOf(error) : { owner: plugin, isOurs: false }
+				leaveOwner()
+				leaveLogFields()
+				report(error, culprit)
+			} catch (failure) {
+				process.stderr.write(`an uncaught error could not be reported: ${messageOf(failure)}\n`)
+			}
+		},
+	}
+}

@@ -1,0 +1,64 @@
+/** Reports when something that a reload depends on has changed and then been quiet for a moment. */
+import { sep } from 'node:path'
+import { watch } from 'chokidar'
+import type { FSWatcher } from 'chokidar'
+
+/** Editors write a file by rename, in several steps; a plugin's files change one after another. */
+const QUIET_MS = 100
+
+/**
+ * Watches files and folders, those that do not exist yet too, and further folders that come and go. `changed` is called
+ * once for each burst.
+ */
+export class Watcher implements AsyncDisposable {
+	readonly #paths: string[]
+	readonly #changed: () => void
+	readonly #first: FSWatcher
+	/** One watcher each: chokidar does not report changes in a folder that is unwatched and then watched again. */
+	readonly #further = new Map<string, FSWatcher>()
+	#timer: NodeJS.Timeout | undefined
+
+	constructor(paths: string[], changed: () => void) {
+		this.#paths = paths
+		this.#changed = changed
+		this.#first = this.#watch(paths)
+	}
+
+	/** Settles once the watch is active. */
+	async ready(): Promise<void> {
+		await new Promise<void>((resolve) => this.#first.once('ready', resolve))
+	}
+
+	/** From now on these folders are watched as well, and no others but the first ones. */
+	async follow(folders: string[]): Promise<void> {
+		const wanted = new Set(folders.filter((folder) => !this.#paths.some((path) => folder.startsWith(path + sep))))
+		for (const folder of wanted) {
+			if (!this.#further.has(folder)) this.#further.set(folder, this.#watch([folder]))
+		}
+		for (const [folder, watcher] of this.#further) {
+			if (wanted.has(folder)) continue
+			this.#further.delete(folder)
+			await watcher.close()
+		}
+	}
+
+	async [Symbol.asyncDispose](): Promise<void> {
+		clearTimeout(this.#timer)
+		await Promise.all([this.#first, ...this.#further.values()].map((watcher) => watcher.close()))
+	}
+
+	#watch(paths: string[]): FSWatcher {
+		const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => isIgnored(path, paths) })
+		return watcher.on('all', () => {
+			clearTimeout(this.#timer)
+			this.#timer = setTimeout(this.#changed, QUIET_MS)
+		})
+	}
+}
+
+/** Only what is below a watched path counts: the home itself may lie in a folder with a dot, such as ~/.svc. */
+function isIgnored(path: string, roots: string[]): boolean {
+	const root = roots.find((one) => path.startsWith(one))
+	const below = root === undefined ? path : path.slice(root.length)
+	return /[\\/](node_modules|\.[^\\/]+)([\\/]|$)/.test(below)
+}

@@ -1,0 +1,241 @@
+/**
+ * The sockets. They outlive every generation: each request and upgrade goes to whichever generation is current when it
+ * arrives.
+ */
+import { once } from 'node:events'
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Fault } from '../errors.ts'
+import type { Address } from './address.ts'
+import { newId } from '../util/ids.ts'
+import { listenProblem } from './listening.ts'
+import type { ListenAt } from './listening.ts'
+import type { Logger } from '../log/log.ts'
+import { http } from './node-http.ts'
+import { requestIdFor, underRequestId } from './request-id.ts'
+
+export type { ListenAt }
+
+/** On every answer: a page of another origin cannot embed it. */
+export const ownOriginOnly = { 'cross-origin-resource-policy': 'same-origin' } as const
+
+const listenerSettings: ServerOptions = {
+	// Node's own refusal of a request without a Host would be an empty answer; plugins/auth refuses it with a message.
+	requireHostHeader: false,
+	maxHeaderSize: 16 * 1024,
+	headersTimeout: 10_000,
+	requestTimeout: 30_000,
+	connectionsCheckingInterval: 5_000,
+	// Longer than the usual 60 s of a reverse proxy, which could otherwise use a connection that is just being closed.
+	keepAliveTimeout: 65_000,
+}
+const CONNECTION_LIMIT = 20_000
+/** For a client to take a refusal on its bare socket, before that is cut. */
+const REFUSAL_MS = 1_000
+
+/** Listening, and not in use yet. */
+export interface NewSockets {
+	/** Replaces the old listeners; connections there end with their requests. */
+	take(): void
+	drop(): void
+}
+
+/** What answers requests and upgrades: the current generation. */
+interface Handler {
+	request(address: Address, request: IncomingMessage, response: ServerResponse): void
+	/** False if nothing responds at its path. */
+	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): boolean
+}
+
+interface Listener {
+	at: ListenAt
+	server: Server
+}
+
+export class Listeners {
+	/** Requests go here. Assigned by the gateway, in one step. */
+	current: Handler | null = null
+	readonly #listeners = new Map<Address, Listener>()
+	/** Node's server forgets them, and would wait for them without end. */
+	readonly #upgraded = new Set<Duplex>()
+	/** Connections whose last request has come, with that request. */
+	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
+	readonly #log: Logger
+	#open = 0
+
+	constructor(log: Logger) {
+		this.#log = log
+	}
+
+	/** Requests whose answers have not ended yet, open streams among them. */
+	get openRequests(): number {
+		return this.#open
+	}
+
+	/**
+	 * Listens at each of these addresses, besides the old ones until `take`. Throws `unavailable`, with the setting in `errors`,
+	 * if one of them is not available; then it listens at none.
+	 */
+	async open(places: Partial<Record<Address, ListenAt>>): Promise<NewSockets> {
+		const fresh = new Map<Address, Listener>()
+		const drop = (): void => fresh.forEach(({ server }) => closeGently(server))
+		try {
+			for (const [address, at] of Object.entries(places) as [Address, ListenAt][]) {
+				const old = this.#listeners.get(address)?.at
+				if (old?.host === at.host && old.port === at.port) continue
+				fresh.set(address, { at, server: await this.#listen(address, at) })
+			}
+		} catch (error) {
+			drop()
+			throw error
+		}
+		const take = (): void => {
+			for (const [address, listener] of fresh) {
+				const old = this.#listeners.get(address)
+				this.#listeners.set(address, listener)
+				if (!old) continue
+				this.#log.info(`now listening at ${this.url(address)}`)
+				closeGently(old.server)
+			}
+		}
+		return { take, drop }
+	}
+
+	/** Stops listening there; connections end with their requests. */
+	leave(address: Address): void {
+		const old = this.#listeners.get(address)
+		this.#listeners.delete(address)
+		if (old) closeGently(old.server)
+	}
+
+	/** Such as `http://127.0.0.1:3000`; null if it does not listen. */
+	url(address: Address): string | null {
+		const listener = this.#listeners.get(address)
+		const bound = listener?.server.address() as AddressInfo | null | undefined
+		if (!bound) return null
+		const host = bound.address === '0.0.0.0' ? '127.0.0.1' : bound.address === '::' ? '::1' : bound.address
+		return `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`
+	}
+
+	/** Accepts no more connections, waits for the open requests up to the deadline, then closes the remaining connections. */
+	async close(deadlineMs: number): Promise<void> {
+		const servers = [...this.#listeners.values()].map((listener) => listener.server)
+		this.#listeners.clear()
+		const timer = setTimeout(() => {
+			for (const server of servers) server.closeAllConnections()
+			for (const socket of this.#upgraded) socket.destroy()
+		}, deadlineMs)
+		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
+		const idle = setInterval(() => {
+			for (const server of servers) server.closeIdleConnections()
+		}, 50)
+		await Promise.all(
+			servers.map(async (server) => {
+				const closed = once(server, 'close')
+				closeGently(server)
+				await closed
+			}),
+		)
+		clearInterval(idle)
+		clearTimeout(timer)
+	}
+
+	#serve(address: Address, request: IncomingMessage, response: ServerResponse): void {
+		if (this.current) return this.current.request(address, request, response)
+		response
+			.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
+			.end('{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}')
+	}
+
+	async #listen(address: Address, at: ListenAt): Promise<Server> {
+		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
+		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
+		server.maxConnections = CONNECTION_LIMIT
+		const pass = (request: IncomingMessage, response: ServerResponse): void => {
+			const last = this.#spent.get(request.socket)
+			if (last && last !== request) return
+			if (last) response.shouldKeepAlive = false
+			response.setHeaders(new Map(Object.entries(ownOriginOnly)))
+			this.#open++
+			response.once('close', () => this.#open--)
+			underRequestId(request, response, () => this.#serve(address, request, response))
+		}
+		server.on('request', pass)
+		server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+			response.writeContinue()
+			pass(request, response)
+		})
+		// Expectations other than 100-continue are ignored: Node's own answer would lack the headers that every answer carries.
+		server.on('checkExpectation', pass)
+		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+			// Node takes its own listener off here, and a client that just goes would end the process.
+			socket.on('error', () => socket.destroy())
+			this.#upgraded.add(socket)
+			socket.once('close', () => this.#upgraded.delete(socket))
+			try {
+				if (!this.current?.upgrade(address, request, socket, head))
+					refuseSocket(socket, 404, 'Not Found', requestIdFor(request))
+			} catch (error) {
+				this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
+				socket.destroy()
+			}
+		})
+		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+			if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+			else if (error.code === 'HPE_HEADER_OVERFLOW') refuseSocket(socket, 431, 'Request Header Fields Too Large')
+			else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') refuseSocket(socket, 408, 'Request Timeout')
+			else refuseSocket(socket, 400, 'Bad Request')
+		})
+		server.on('drop', (data) =>
+			this.#log.warn(
+				{ remote: data?.remoteAddress },
+				`a connection was refused: more than ${CONNECTION_LIMIT} are open`,
+			),
+		)
+		try {
+			server.listen(at.port, at.host)
+			await once(server, 'listening')
+		} catch (error) {
+			const problem = listenProblem(error, address, at)
+			throw new Fault('unavailable', `${problem.path}: ${problem.message}`, { errors: [problem], cause: error })
+		}
+		server.on('error', (error) => this.#log.error({ err: error }, 'the listener failed'))
+		return server
+	}
+
+	/**
+	 * Other protocols than WebSocket are not offered, and what is not offered is ignored (RFC 9110, section 7.8): the request
+	 * is served as if it had not asked. It is the last one of its connection, since Node's parser drops what has come along
+	 * behind it, and would read the body of a request whose head it has dropped as a request.
+	 */
+	#isUpgrade(request: IncomingMessage): boolean {
+		const { socket, headers, httpVersion } = request
+		if (this.#spent.has(socket)) return false
+		if (httpVersion !== '1.0' && headers.upgrade?.toLowerCase() === 'websocket') return true
+		this.#spent.set(socket, request)
+		return false
+	}
+}
+
+/** Responds to an upgrade, or to any other request, on its bare socket. */
+function refuseSocket(socket: Duplex | Socket, status: number, text: string, request_id = newId()): void {
+	const body = JSON.stringify({
+		statusCode: status,
+		error: text,
+		code: status === 404 ? 'not_found' : 'invalid_request',
+		message: text,
+	})
+	socket.end(
+		`HTTP/1.1 ${status} ${text}\r\ncross-origin-resource-policy: ${ownOriginOnly['cross-origin-resource-policy']}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${request_id}\r\nconnection: close\r\n\r\n${body}`,
+	)
+	// The client need not close it; what it still sends is ignored.
+	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
+	socket.once('close', () => clearTimeout(cut))
+	socket.resume()
+}
+
+function closeGently(server: Server): void {
+	server.close()
+	server.closeIdleConnections()
+}

@@ -1,0 +1,53 @@
+/** Whether the gateway could listen at an address, and what to change if it could not. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { messageOf } from '../errors.ts'
+import type { FieldError } from '../errors.ts'
+import type { Address } from './address.ts'
+
+export interface ListenAt {
+	host: string
+	port: number
+}
+
+/** Tries the address and releases it at once. Null if it is available. */
+export async function tryListening(address: Address, at: ListenAt): Promise<FieldError | null> {
+	const server = createServer()
+	try {
+		server.listen({ ...at, exclusive: true })
+		await once(server, 'listening')
+		return null
+	} catch (error) {
+		return listenProblem(error, address, at)
+	} finally {
+		server.close()
+	}
+}
+
+/** The setting, and what is wrong with it. */
+export function listenProblem(error: unknown, address: Address, { host, port }: ListenAt): FieldError {
+	const [path, variable] = address === 'main' ? ['server.port', 'SVC_PORT'] : ['legacy.port', 'SVC_LEGACY_PORT']
+	const why = (text: string): string => `cannot listen at ${host}:${port}: ${text}`
+	switch ((error as NodeJS.ErrnoException).code) {
+		case 'EADDRINUSE':
+			return {
+				path,
+				message: why(`another program listens there; end it, or set ${path} or ${variable} to another port`),
+			}
+		case 'EACCES':
+			return {
+				path,
+				message: why(
+					`this user may not use it; ports below 1024 need privileges, so set ${path} or ${variable} to a higher one`,
+				),
+			}
+		case 'EADDRNOTAVAIL':
+		case 'ENOTFOUND':
+			return {
+				path: 'server.host',
+				message: why('this machine does not have that address; correct server.host or SVC_HOST'),
+			}
+		default:
+			return { path, message: why(messageOf(error)) }
+	}
+}

@@ -1,0 +1,257 @@
+/** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
+import { isBoom } from '@hapi/boom'
+import hapi from '@hapi/hapi'
+import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault } from '../errors.ts'
+import { describe, toBoom } from './boom.ts'
+import type { FaultCode, FieldError } from '../errors.ts'
+import type { Logger } from '../log/log.ts'
+import type { Redactor } from '../redactor/redactor.ts'
+import { culpritOf } from '../util/on-behalf.ts'
+import { requestIdOf } from './request-id.ts'
+
+const BODY_LIMIT_BYTES = 1024 * 1024
+/** Wrong fields that an answer names. */
+const ERROR_LIMIT = 50
+/** How many characters of what a caller sent an error repeats. */
+const ECHO_LIMIT = 200
+/** How many unknown keys of a body an error names, and how many characters of each. */
+const UNKNOWN_KEYS = 5
+const KEY_LIMIT = 64
+const DEPTH_LIMIT = 64
+const NODE_LIMIT = 100_000
+/** Values of a body up to which all mistakes are reported; reporting a hundred thousand would take a second. */
+const ALL_MISTAKES_LIMIT = 2_000
+
+export interface ServerOptions {
+	log: Logger
+	redactor: Redactor
+	/** Compares every response with its route's declared schema and fails if they differ; for tests. */
+	checkResponses: boolean
+}
+
+/** A server that listens nowhere: the listeners hand it requests. */
+export function makeServer(uri: string, { log, redactor, checkResponses }: ServerOptions): Server {
+	const server = hapi.server({
+		autoListen: false,
+		uri,
+		// Without a listener of its own, hapi's stop() would wait for sockets that it never had and end the process.
+		operations: { cleanStop: false },
+		// hapi would hold back a compressed event stream until its buffer is full.
+		mime: { override: { 'text/event-stream': { compressible: false } } },
+		debug: false,
+		router: { stripTrailingSlash: true },
+		routes: {
+			payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
+			validate: {
+				options: { abortEarly: false, errors: { wrap: { label: false } }, messages: withoutValues },
+				failAction: refuse,
+			},
+			response: checkResponses ? { failAction: 'error' } : { sample: 0 },
+			security: { hsts: false, xframe: 'deny', noOpen: false, referrer: 'no-referrer' },
+			cors: false,
+			state: { parse: false, failAction: 'ignore' },
+		},
+	})
+	if (log.isLevelEnabled('debug')) logAnswers(server, log)
+	server.ext('onPreAuth', refuseUntypedBody)
+	server.ext('onPostAuth', refuseDeepBody)
+	server.ext('onPreResponse', (request, h) => {
+		shapeError(request, log)
+		shortenEchoes(request)
+		hideNames(request, redactor)
+		return h.continue
+	})
+	return server
+}
+
+export interface Answered {
+	/** Lower case. */
+	method: string
+	/** As the route was declared, such as `/v1/agents/{name}`; null if there is no such route. */
+	route: string | null
+	status: number
+	/** Until the response was sent; for a stream, until it was open. */
+	ms: number
+}
+
+/** The outcome of a request, for a listener of hapi's event `response`. */
+export function answered({ method, route, response, raw, info }: Request): Answered {
+	return {
+		method,
+		route: (route.method as string) === '_special' ? null : route.path,
+		// A client that left early gets no answer, and only hapi knows which one it would have been.
+		status: isBoom(response) ? response.output.statusCode : raw.res.statusCode,
+		ms: info.completed - info.received,
+	}
+}
+
+/** The id is passed explicitly, since the request's context may have ended. */
+function logAnswers(server: Server, log: Logger): void {
+	server.events.on('response', (request) => {
+		log.debug({ ...answered(request), request_id: requestIdOf(request.raw.res) }, 'a request was answered')
+	})
+}
+
+interface Complaint {
+	path: (string | number)[]
+	message: string
+	type: string
+}
+
+/** joi would repeat the value, which may be as long as the body. */
+const withoutValues = {
+	'string.pattern.base': '{{#label}} fails to match the required pattern: {{#regex}}',
+	'string.pattern.name': '{{#label}} fails to match the {{#name}} pattern',
+	'string.pattern.invert.base': '{{#label}} matches the inverted pattern: {{#regex}}',
+	'string.pattern.invert.name': '{{#label}} matches the inverted {{#name}} pattern',
+}
+
+/** joi's complaints as our error body. */
+function refuse(_request: Request, _h: ResponseToolkit, error?: Error): never {
+	const details = (error as (Error & { details?: Complaint[] }) | undefined)?.details ?? []
+	const unknown = details.filter(({ type }) => type === 'object.unknown')
+	const omitted = new Set(unknown.slice(UNKNOWN_KEYS))
+	const errors: FieldError[] = details
+		.filter((one) => !omitted.has(one))
+		.slice(0, ERROR_LIMIT)
+		.map(({ path, message }) => ({
+			path: path.map(shownKey).join('.'),
+			message: path.length > 0 ? withShortKeys(message, path) : message.replace(/^value /, 'the body '),
+		}))
+	if (omitted.size > 0) errors.push({ path: '', message: `${omitted.size} more keys are not allowed` })
+	const message = errors.map((one) => one.message).join('; ') || 'the request is invalid'
+	throw new Fault('invalid_request', message, { errors })
+}
+
+/** A body without a type is one that a foreign web page can post without being asked first. */
+function refuseUntypedBody(request: Request, h: ResponseToolkit): symbol {
+	const { headers } = request
+	// A route that reads the raw bytes checks them itself.
+	if (request.route.settings.payload?.parse === false) return h.continue
+	const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+	if (hasBody && headers['content-type'] === undefined) {
+		throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')
+	}
+	return h.continue
+}
+
+/** A body nested half a million deep parses, and then overflows the stack of whatever walks it; a wide one takes long. */
+function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
+	const { payload } = request
+	if (typeof payload !== 'object' || payload === null || Buffer.isBuffer(payload) || 'pipe' in payload)
+		return h.continue
+	let nodes = 0
+	let level: object[] = [payload]
+	for (let depth = 1; level.length > 0; depth++) {
+		if (depth > DEPTH_LIMIT)
+			throw new Fault('invalid_request', `the body is nested more than ${DEPTH_LIMIT} levels deep`)
+		const next: object[] = []
+		for (const node of level) {
+			for (const child of Object.values(node)) {
+				if (++nodes > NODE_LIMIT) throw new Fault('invalid_request', `the body holds more than ${NODE_LIMIT} values`)
+				if (typeof child === 'object' && child !== null) next.push(child)
+			}
+		}
+		level = next
+	}
+	if (nodes > ALL_MISTAKES_LIMIT) refuseFirstMistake(request, h)
+	return h.continue
+}
+
+/** Runs before hapi searches for all of them. */
+function refuseFirstMistake(request: Request, h: ResponseToolkit): void {
+	const { payload: schema, options } = request.route.settings.validate ?? {}
+	if (!Joi.isSchema(schema)) return
+	const { error } = schema.validate(request.payload, { ...options, abortEarly: true })
+	if (error) refuse(request, h, error)
+}
+
+/** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
+function shapeError(request: Request, log: Logger): void {
+	const { response } = request
+	if (!isBoom(response)) {
+		response.header('x-content-type-options', 'nosniff')
+		return
+	}
+	if (response instanceof Fault) {
+		response.output = toBoom(response).output
+		return
+	}
+	const status = response.output.statusCode
+	if (status >= 500) {
+		const { owner: plugin } = culpritOf(response)
+		const { method, path } = request
+		log.error({ err: response, method, path, ...(plugin !== undefined && { plugin }) }, 'a request failed')
+	}
+	describe(response, codeOf(status))
+	const plainer = plainly[response.message]
+	if (plainer !== undefined) response.output.payload.message = plainer
+	if (status === 404 && response.message === 'Not Found') {
+		// The caller is not authenticated here, so nothing that it wrote is repeated.
+		response.output.payload.message = `there is no ${request.method.toUpperCase()} at this path; GET /v1/openapi.json lists all routes`
+	}
+}
+
+/** Errors repeat what the caller sent, whatever code creates them: names in the path, and texts of the query and the body. */
+function shortenEchoes({ response, params, query, payload }: Request): void {
+	if (!isBoom(response)) return
+	const shown: { message: string; errors?: FieldError[] } = response.output.payload
+	for (const text of [params, query, payload].flatMap(textsIn)) {
+		if (text.length <= ECHO_LIMIT) continue
+		const shorten = (message: string): string => message.replaceAll(text, () => shortened(text, ECHO_LIMIT))
+		shown.message = shorten(shown.message)
+		for (const one of shown.errors ?? []) one.message = shorten(one.message)
+	}
+}
+
+function textsIn(value: unknown): string[] {
+	if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return []
+	return Object.values(value).filter((one) => typeof one === 'string')
+}
+
+function withShortKeys(message: string, path: readonly (string | number)[]): string {
+	const label = path.join('.')
+	return message.replaceAll(label, () => path.map(shownKey).join('.'))
+}
+
+function shownKey(key: string | number): string {
+	return shortened(String(key), KEY_LIMIT)
+}
+
+function shortened(text: string, limit: number): string {
+	return text.length > limit ? `${text.slice(0, limit).toWellFormed()}…` : text
+}
+
+/** Streams read what they send by themselves. */
+function hideNames({ auth, response }: Request, redactor: Redactor): void {
+	const clearance = redactor.clearanceOf((auth.credentials?.scope as string[] | undefined) ?? [])
+	if (clearance.seesNames) return
+	if (isBoom(response)) response.output.payload = clearance.data(response.output.payload)
+	else if (response.variety === 'plain') Object.assign(response, { source: clearance.data(response.source as unknown) })
+}
+
+/** What hapi says in words that do not tell what to change. */
+const plainly: Record<string, string> = {
+	'Unsupported Media Type': 'the body has another type; send JSON with the header content-type: application/json',
+	'Invalid request payload JSON format': 'the body is not valid JSON; send one JSON object',
+}
+
+const byStatus: Partial<Record<number, FaultCode>> = {
+	400: 'invalid_request',
+	401: 'unauthorized',
+	403: 'forbidden',
+	404: 'not_found',
+	405: 'method_not_allowed',
+	408: 'invalid_request',
+	409: 'conflict',
+	413: 'payload_too_large',
+	415: 'unsupported_media_type',
+	429: 'rate_limited',
+	503: 'unavailable',
+}
+
+function codeOf(status: number): FaultCode {
+	return byStatus[status] ?? (status < 500 ? 'invalid_request' : 'internal')
+}

@@ -1,0 +1,108 @@
+/** The connection to a client of Server-Sent Events. */
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** What hapi gives every other answer; this one does not pass through hapi. */
+const headers = {
+	'content-type': 'text/event-stream',
+	'cache-control': 'no-cache, no-transform',
+	// nginx would collect the stream otherwise.
+	'x-accel-buffering': 'no',
+	'x-frame-options': 'DENY',
+	'x-content-type-options': 'nosniff',
+	'x-xss-protection': '0',
+	'referrer-policy': 'no-referrer',
+	// So that the socket goes with the stream, and a gateway that stops does not wait for idle ones.
+	connection: 'close',
+}
+
+export interface ConnectionOptions {
+	/** How long pending data may make no progress. */
+	stallMs: number
+	/** It has ended, on either side. */
+	closed: () => void
+}
+
+/**
+ * The connection to one client. Blocks are written to the socket below the response: they are framed once for all clients, and
+ * node's own framing of each write would cost half as much again.
+ */
+export class Connection {
+	readonly #response: ServerResponse
+	readonly #socket: Socket
+	readonly #stallMs: number
+	#full = false
+	#drained: (() => void) | undefined
+
+	/** `response` must be the one whose turn it is on its socket; see `turnOf`. `first`: text of events, or a comment. */
+	constructor(response: ServerResponse, socket: Socket, first: string, { stallMs, closed }: ConnectionOptions) {
+		this.#response = response
+		this.#socket = socket
+		this.#stallMs = stallMs
+		response.once('close', closed)
+		response.writeHead(200, headers)
+		response.write(first)
+		socket.on('drain', () => this.#onDrain())
+		socket.once('timeout', () => this.cut())
+	}
+
+	/** Takes a block as `chunk` makes it, always whole. */
+	write(block: Buffer): void {
+		if (this.#socket.write(this.#response.chunkedEncoding ? block : unchunked(block)) || this.#full) return
+		this.#full = true
+		// Watches for progress, not for writes: further pending blocks do not restart it.
+		this.#socket.setTimeout(this.#stallMs)
+	}
+
+	/** The client is slower than we are: better write no more until `whenReady` calls. */
+	get full(): boolean {
+		return this.#full
+	}
+
+	/** Bytes that wait in this process. */
+	get backlog(): number {
+		return this.#socket.writableLength
+	}
+
+	/** Calls as soon as it is no longer full, which may be within this call. */
+	whenReady(call: () => void): void {
+		if (this.#full) this.#drained = call
+		else call()
+	}
+
+	/** The proper end, behind what waits; a client that does not take it is not waited for. */
+	end(last?: string): void {
+		if (this.#full) return this.cut()
+		if (last !== undefined) this.write(chunk(last))
+		this.#response.end()
+	}
+
+	cut(): void {
+		this.#response.destroy()
+	}
+
+	#onDrain(): void {
+		this.#full = false
+		this.#socket.setTimeout(0)
+		const call = this.#drained
+		this.#drained = undefined
+		call?.()
+	}
+}
+
+/** Where requests are pipelined, the socket belongs to an earlier answer until that has gone. Null if it never comes. */
+export async function turnOf(response: ServerResponse): Promise<Socket | null> {
+	if (!response.socket && !response.destroyed) await Promise.race([once(response, 'socket'), once(response, 'close')])
+	return response.destroyed ? null : response.socket
+}
+
+/** Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). */
+export function chunk(text: string): Buffer {
+	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
+}
+
+/** What is inside a chunk, for HTTP/1.0, which has no chunks. */
+function unchunked(bytes: Buffer): Buffer {
+	return bytes.subarray(bytes.indexOf('\n') + 1, -2)
+}

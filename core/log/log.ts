@@ -1,0 +1,81 @@
+import { pino } from 'pino'
+import type { Logger as PinoLogger } from 'pino'
+import { logFields } from './context.ts'
+import { openRedactor } from '../redactor/redactor.ts'
+import type { Writer } from '../redactor/redactor.ts'
+
+export type Logger = PinoLogger
+
+export interface LogOptions {
+	level: string
+	/** `auto`: lines for people on a terminal, JSON otherwise. */
+	format: 'auto' | 'json' | 'pretty'
+}
+
+/**
+ * Logs go to standard error, one line each; standard output is for a command's result. Every line is redacted as a whole,
+ * so that no field, message or stack is left out: for the gateway's own secrets, and for those of the agents that it names. A line that is written during a request or a run
+ * names it.
+ */
+export function openLog(options: LogOptions, redactor = openRedactor()): Logger {
+	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
+	const mixin = (): object => ({ ...logFields() }) // a copy: pino adds the line's own fields to it
+	const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact, mixin }
+	const clean = (line: string): string => redactor.of(writersOf(line)).text(line, 'log')
+	if (pretty) return pino(settings, { write: (line: string) => process.stderr.write(forPeople(clean(line))) })
+	const destination = pino.destination({ dest: 2, sync: true })
+	// A closed pipe must not end the gateway.
+	destination.on('error', () => {})
+	return pino(settings, { write: (line: string) => destination.write(clean(line)) })
+}
+
+const AGENT = /"agent(?:_id)?":"([^"]{1,64})"/g
+
+function writersOf(line: string): Writer[] {
+	return ['gateway', ...Array.from(line.matchAll(AGENT), ([, agent]): Writer => ({ agent: agent as string }))]
+}
+
+/** Fields that never reach a log line, wherever an object that carries them is logged. */
+const redact = [
+	'authorization',
+	'*.authorization',
+	'headers.authorization',
+	'token',
+	'*.token',
+	'api_key',
+	'*.api_key',
+	'value',
+]
+
+const levels: Record<string, string> = { 10: 'trace', 20: 'debug', 30: 'info ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' }
+
+function forPeople(line: string): string {
+	const fields = fieldsOf(line)
+	return fields ? forReading(fields) : escapeControls(line.trimEnd()) + '\n'
+}
+
+/** Redacting a secret that spans two fields would break the JSON. */
+function fieldsOf(line: string): Record<string, unknown> | undefined {
+	try {
+		return JSON.parse(line) as Record<string, unknown>
+	} catch {
+		return undefined
+	}
+}
+
+function forReading({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
+	const fields = Object.entries(rest).map(
+		([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+	)
+	const clock = String(time).slice(11, 19)
+	const stack = err && typeof err === 'object' && 'stack' in err ? `\n${String(err.stack)}` : ''
+	// An error's message is part of its stack, and may come from outside.
+	const text = escapeControls([msg, ...fields].join('  ') + stack).replaceAll('\\x0a', '\n               ')
+	return `${clock} ${levels[String(level)] ?? level} ${text}\n`
+}
+
+/** Text from outside must not move the cursor or forge a line on the operator's terminal. */
+function escapeControls(text: string): string {
+	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}

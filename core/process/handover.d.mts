@@ -1,0 +1,7 @@
+/** See handover.mjs. */
+export const root: string
+/** The gateway itself, as arguments of Node. */
+export const gateway: string[]
+export function pinnedNode(): string
+/** Returns the exit code. */
+export function run(command: string, args: string[], options?: { cwd?: string; ipc?: boolean }): Promise<number>

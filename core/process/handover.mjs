@@ -1,0 +1,53 @@
+/**
+ * What core/launch.mjs and core/svc.mjs share: handing over to the pinned Node that is installed with the packages. Runs
+ * on any Node from 20 on.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+const windows = process.platform === 'win32'
+
+/** The gateway itself, as arguments of Node. */
+export const gateway = [
+	// Room for young objects: by default V8 lets it grow to 48 MiB and more a thread, for nothing that we would notice.
+	'--max-semi-space-size=16',
+	join(root, 'core/main.ts'),
+]
+
+/** Where compiled code is kept between starts. */
+export const compileCache = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile')
+
+/** node_modules/.bin/node, if it is installed; else the Node that runs this. */
+export function pinnedNode() {
+	const node = join(root, 'node_modules/.bin', windows ? 'node.cmd' : 'node')
+	return existsSync(node) ? node : process.execPath
+}
+
+/**
+ * Returns the exit code. Signals are passed on to the child, which decides when to end. `ipc`: a channel tells the
+ * child when this process is gone, however it ended. `started` is called with the child's process id.
+ */
+export function run(command, args, { cwd = root, stdout = 'inherit', ipc = false, started = () => {} } = {}) {
+	return new Promise((resolve, reject) => {
+		const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+		const stdio = ['inherit', stdout, 'inherit', ...(ipc ? ['ipc'] : [])]
+		const child = spawn(command, args, { cwd, stdio, env, shell: windows && command.endsWith('.cmd') })
+		if (child.pid !== undefined) started(child.pid)
+		const forward = (signal) => child.kill(signal)
+		// npm ends on a signal without passing it on; then no process remains that could.
+		const parent = process.ppid
+		const orphaned = setInterval(() => process.ppid !== parent && forward('SIGTERM'), 1_000)
+		const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+		for (const signal of signals) process.on(signal, forward)
+		child.on('error', reject)
+		child.on('exit', (code, signal) => {
+			clearInterval(orphaned)
+			for (const name of signals) process.off(name, forward)
+			resolve(signal ? 128 + 15 : (code ?? 1))
+		})
+	})
+}

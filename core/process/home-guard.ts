@@ -1,0 +1,67 @@
+/** Keeps changes that another user could have made out of a running gateway. */
+import type { Logger } from '../log/log.ts'
+import { isAllowed, refuseShared, sharedIn, sharedPlaces } from './shared-home.ts'
+
+/** Time between two checks of whether the operator has fixed the modes of what was refused. */
+const RECHECK_MS = 1_000
+
+export interface HomeGuard extends Disposable {
+	/** Throws `config_invalid` if others can write to the home now. */
+	check(): void
+	/** Why a plugin in this folder must not run; undefined if it may. */
+	refusal(this: void, folder: string): string | undefined
+}
+
+export interface GuardOptions {
+	home: string
+	env: Readonly<NodeJS.ProcessEnv>
+	log: Logger
+	/** Called once all modes are fixed: changing a mode changes no file, so no watcher reports it. */
+	safeAgain: () => void
+	/** False until the gateway has started; `safeAgain` waits for it. */
+	isReady: () => boolean
+}
+
+export function guardHome({ home, env, log, safeAgain, isReady }: GuardOptions): HomeGuard {
+	/** Folders of plugins that were refused. */
+	const refused = new Set<string>()
+	const warned = new Set<string>()
+	let homeIsRefused = false
+	let timer: NodeJS.Timeout | undefined
+
+	const recheck = (): void => {
+		if (!isReady() || (homeIsRefused && sharedPlaces(home).length > 0)) return
+		for (const folder of refused) if (sharedIn(folder, home)) return
+		clearInterval(timer)
+		timer = undefined
+		homeIsRefused = false
+		refused.clear()
+		safeAgain()
+	}
+	const wait = (): void => {
+		timer ??= setInterval(recheck, RECHECK_MS).unref()
+	}
+
+	return {
+		check() {
+			homeIsRefused = !isAllowed(env) && sharedPlaces(home).length > 0
+			if (!homeIsRefused) return
+			wait()
+			refuseShared(home, env)
+		},
+		refusal(folder) {
+			const place = sharedIn(folder, home)
+			if (!place) return undefined
+			const problem = `${place.problem}, and a user who can write there can run code as this user`
+			if (!isAllowed(env)) {
+				refused.add(folder)
+				wait()
+				return `${problem}; run: ${place.fix}`
+			}
+			if (!warned.has(folder)) log.warn(problem)
+			warned.add(folder)
+			return undefined
+		},
+		[Symbol.dispose]: () => clearInterval(timer),
+	}
+}

@@ -1,0 +1,117 @@
+/** One gateway a home: the store's checks are exact only while a single process writes. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import net from 'node:net'
+import type { Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../errors.ts'
+
+/** The longest path of a local socket that every system accepts. */
+const PATH_LIMIT_BYTES = 100
+const ATTEMPTS = 50
+const PAUSE_MS = 100
+const ANSWER_LIMIT_MS = 2_000
+const ANSWER_LIMIT = 100
+/** A process that was killed while cleaning up blocks others for this long, and no longer than all attempts take. */
+const FORGOTTEN_MS = 3_000
+
+/**
+ * Locks the home, or throws `home_in_use`. The lock is a listening local socket in the home, which no other user may
+ * enter: the kernel closes it however the process ends, so the holder is found by asking, not by age or pid.
+ */
+export async function lockHome(home: string): Promise<AsyncDisposable> {
+	const path = socketPath(home)
+	for (let attempt = 1; ; attempt++) {
+		const server = (await listen(path)) ?? (await listenInstead(path))
+		if (server) return { [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())) }
+		const holder = await askHolder(path)
+		if (holder !== null || attempt === ATTEMPTS) {
+			const who = holder === null ? '' : ` (process ${holder})`
+			throw new Fault(
+				'home_in_use',
+				`another gateway${who} runs with the home ${home}; stop it, or set SVC_HOME to another folder`,
+			)
+		}
+		await pause(PAUSE_MS)
+	}
+}
+
+/** The pid of the process that holds the home, `unknown` if it does not say; null if no process does. */
+export async function holderOf(home: string): Promise<string | null> {
+	return existsSync(home) ? askHolder(socketPath(home)) : null
+}
+
+/** Null if the path is in use, by a listening process or by the leftover of a killed one. */
+async function listen(path: string): Promise<Server | null> {
+	const server = net.createServer((socket) => {
+		socket.on('error', () => socket.destroy()) // the client may disconnect at any moment
+		socket.end(`${process.pid}\n`)
+	})
+	server.unref()
+	try {
+		server.listen(path)
+		await once(server, 'listening')
+		return server
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return null
+		throw error
+	}
+}
+
+/**
+ * Listens in place of a process that was killed. Only one of several that start at once may look, clear away and listen:
+ * the second would else clear away what the first has just made. Making a folder is what only one of them can do.
+ */
+async function listenInstead(path: string): Promise<Server | null> {
+	const sign = `${path}.cleaning`
+	try {
+		mkdirSync(sign)
+	} catch {
+		const made = statSync(sign, { throwIfNoEntry: false })?.mtimeMs
+		if (made !== undefined && made < Date.now() - FORGOTTEN_MS) rmSync(sign, { recursive: true, force: true })
+		return null
+	}
+	try {
+		if ((await askHolder(path)) !== null) return null
+		rmSync(path, { force: true })
+		return await listen(path)
+	} finally {
+		rmSync(sign, { recursive: true, force: true })
+	}
+}
+
+function socketPath(home: string): string {
+	const real = realpathSync(home)
+	const id = createHash('sha256').update(real).digest('hex').slice(0, 32)
+	if (process.platform === 'win32') return `\\\\.\\pipe\\svc-gateway-${id}`
+	const path = join(real, 'run', 'gateway.lock')
+	return Buffer.byteLength(path) <= PATH_LIMIT_BYTES ? path : join(tmpdir(), `svc-${id}.lock`)
+}
+
+/** The pid of the process that listens there; null if none does. */
+async function askHolder(path: string): Promise<string | null> {
+	return new Promise((resolve) => {
+		const socket = net.connect(path)
+		let text = ''
+		const say = (pid: string): void => {
+			clearTimeout(timer)
+			socket.destroy()
+			// It is shown in commands to copy, and the listening process may not be a gateway.
+			resolve(/^\d{1,10}$/.test(pid) ? pid : 'unknown')
+		}
+		// A process listens, and is too busy to respond.
+		const timer = setTimeout(say, ANSWER_LIMIT_MS, 'unknown')
+		socket.on('data', (data) => {
+			text += data.toString()
+			if (text.length > ANSWER_LIMIT) say('unknown')
+		})
+		socket.on('end', () => say(text.trim()))
+		socket.on('error', () => {
+			clearTimeout(timer)
+			resolve(null)
+		})
+	})
+}

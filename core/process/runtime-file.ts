@@ -1,0 +1,59 @@
+/** run/gateway.json: tells other programs on this machine where the gateway listens and which settings are in force. */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf } from '../errors.ts'
+
+export interface RuntimeFile {
+	pid: number
+	/** Null if it does not listen. */
+	url: string | null
+	legacy_url: string | null
+	settings: {
+		/** Digest of the gateway.yaml that was read last; null if it could not be read. */
+		digest: string | null
+		/** Why that text is not in force; null if it is. */
+		refused: string | null
+		/** The settings in force, without secrets: the file with defaults and the gateway's environment. */
+		in_force: Readonly<Record<string, unknown>>
+		/** Variables of the gateway's environment that override the file, by setting. */
+		variables: Record<string, string>
+	}
+	/** Plugins with errors at that time, each with its message. */
+	trouble: Record<string, string>
+}
+
+/** Replaces the file atomically. Throws if it cannot be written. */
+export function writeRuntimeFile(home: string, content: RuntimeFile): void {
+	const file = runtimeFileOf(home)
+	try {
+		mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
+		writeFileSync(`${file}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 })
+		renameSync(`${file}.new`, file)
+	} catch (error) {
+		throw new Error(`${file} cannot be written: ${messageOf(error)}`, { cause: error })
+	}
+}
+
+export function removeRuntimeFile(home: string): void {
+	rmSync(runtimeFileOf(home), { force: true })
+}
+
+/** May be that of a gateway that was killed since. Undefined if there is no file, or no JSON object in it. */
+export function readRuntimeFile(home: string): Partial<RuntimeFile> | undefined {
+	try {
+		const content = JSON.parse(readFileSync(runtimeFileOf(home), 'utf8')) as unknown
+		return typeof content === 'object' && content !== null ? content : undefined
+	} catch {
+		return undefined
+	}
+}
+
+export function runtimeFileOf(home: string): string {
+	return join(home, 'run', 'gateway.json')
+}
+
+/** Shows whether two texts of gateway.yaml are the same. */
+export function digestOf(text: string): string {
+	return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,129 @@
+/**
+ * The one place that replaces secrets in what is sent, stored or logged. A safety net, not a barrier: docs/security.md lists what it
+ * covers. Two rules keep it from disclosing a secret:
+ * - It replaces complete values only, in the encodings of redactor/forms.ts, in a time that does not depend on any secret.
+ * - For each agent, and for the gateway itself, it knows only the secrets that they can have seen. No text is redacted for
+ *   a secret that its writer cannot know.
+ *
+ * Code that discloses a secret adds it. Events and a run's journal (core/events/run-log.ts, core/events/event-bus.ts), records and jobs
+ * (core/store/redacting.ts), logs (core/log/log.ts) and model requests (plugins/runs/executor.ts) are redacted there. HTTP responses are not: they consist of data that was redacted when it was written, and of the caller's own words.
+ */
+import type { NewEvent } from '../protocol.ts'
+import { dataWithoutNames, eventWithoutNames, withoutNames } from './names.ts'
+import { SecretSet } from './secret-set.ts'
+import type { Secret } from './secret-set.ts'
+import { viewOf } from './view.ts'
+import type { Redaction, View } from './view.ts'
+
+export { isRedactable } from './secret-set.ts'
+export type { Secret } from './secret-set.ts'
+export type { Redaction, Sink, View } from './view.ts'
+
+/**
+ * Who can have seen a secret: an agent, a model provider (its own key), or the gateway in its own work, such as a
+ * bot's token.
+ */
+export type Owner = { name: string; uid: string } | { provider: string } | 'gateway'
+/** The author of a text. Agents are identified by name or by uid. */
+export type Writer = { agent: string } | { uid: string } | { provider: string } | 'gateway'
+
+export interface Redactor {
+	/**
+	 * Redacts it in the owner's text from now on, even after it is deleted: up to the 256 secrets that the owner read last,
+	 * and up to the 8 newest values under one id. False if the value is not redactable; see `isRedactable`.
+	 */
+	add(owner: Owner, secret: Secret): boolean
+	/** For text that these owners wrote, or that is about them. The list is read again for each operation. */
+	of(writers: readonly Writer[]): View
+	/** Call it when the agent of this uid is deleted. */
+	forget(uid: string): void
+	/** Declares the scope whose holders may see the names of secrets; until then only `*` may. */
+	showNamesTo(scope: string): void
+	/** What a caller with these scopes may read; `*` includes all. */
+	clearanceOf(scopes: readonly string[]): Clearance
+	/** Reports what all views redact, until the returned function is called. `listener` must not throw. */
+	onRedacted(listener: (found: Redaction) => void): () => void
+}
+
+/** Replaces the names of secrets in marks, `[redacted:NAME]`, for readers who may not list secrets. */
+export interface Clearance {
+	readonly seesNames: boolean
+	/** A mark must be whole: text is read before it is cut. JSON text may be read as text. */
+	text(text: string): string
+	data<T>(value: T): T
+	event<E extends NewEvent>(event: E): E
+}
+
+/** Limit of the tables of all sets together, in bytes; beyond it, the oldest tables are dropped until they are needed again. */
+const TABLE_BYTES = 64 * 1024 * 1024
+
+const namesShown: Clearance = { seesNames: true, text: (text) => text, data: (value) => value, event: (event) => event }
+/** For readers who never see names, such as people in a chat. */
+export const namesHidden: Clearance = {
+	seesNames: false,
+	text: withoutNames,
+	data: dataWithoutNames,
+	event: eventWithoutNames,
+}
+
+export function openRedactor(): Redactor {
+	const listeners = new Set<(found: Redaction) => void>()
+	const agents = new Map<string, { uid: string; set: SecretSet }>()
+	/** By owner; for agents by uid. */
+	const sets = new Map<string, SecretSet>()
+	const tables = new Set<SecretSet>()
+	let nameScope: string | undefined
+
+	const report = (found: Redaction): void => {
+		for (const listener of listeners) listener(found)
+	}
+	const compiling = (made: SecretSet): void => {
+		tables.delete(made)
+		tables.add(made)
+		let bytes = 0
+		for (const set of tables) bytes += set.bytes
+		for (const set of tables) {
+			if (bytes <= TABLE_BYTES || set === made) break
+			bytes -= set.bytes
+			set.forget()
+			tables.delete(set)
+		}
+	}
+	const setOf = (owner: Owner): SecretSet => {
+		const key = typeof owner === 'object' && 'uid' in owner ? owner.uid : keyOf(owner)
+		let set = sets.get(key)
+		if (!set) sets.set(key, (set = new SecretSet(compiling)))
+		if (typeof owner === 'object' && 'uid' in owner) {
+			const { name, uid } = owner
+			// Uids increase with time: of two agents of one name, the later one is the current one.
+			if (uid >= (agents.get(name)?.uid ?? '')) agents.set(name, { uid, set })
+		}
+		return set
+	}
+	const found = (writer: Writer): SecretSet | undefined => {
+		if (writer === 'gateway' || 'provider' in writer) return sets.get(keyOf(writer))
+		return 'uid' in writer ? sets.get(writer.uid) : agents.get(writer.agent)?.set
+	}
+
+	return {
+		add: (owner, secret) => setOf(owner).add(secret),
+		forget(uid) {
+			sets.delete(uid)
+			for (const [name, agent] of agents) if (agent.uid === uid) agents.delete(name)
+		},
+		of: (writers) => viewOf(() => writers.map(found).filter((set) => set !== undefined), report),
+		showNamesTo(scope) {
+			nameScope = scope
+		},
+		clearanceOf: (scopes) =>
+			scopes.includes('*') || (nameScope !== undefined && scopes.includes(nameScope)) ? namesShown : namesHidden,
+		onRedacted(listener) {
+			listeners.add(listener)
+			return () => listeners.delete(listener)
+		},
+	}
+}
+
+function keyOf(owner: { provider: string } | 'gateway'): string {
+	return owner === 'gateway' ? owner : `provider ${owner.provider}`
+}

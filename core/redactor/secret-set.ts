@@ -1,0 +1,164 @@
+/** The secrets of one owner: their values in every encoding, and what replaces them. */
+import { Automaton } from './automaton.ts'
+import { SHORTEST, formsOf } from './forms.ts'
+import { isOrdinary } from './ordinary.ts'
+
+export interface Secret {
+	/** Stable, unique. */
+	id: string
+	/** Shown in its place, as `[redacted:NAME]`, to readers who may list secrets. */
+	name: string
+	/** See `isRedactable`. White space around it does not count. */
+	value: string
+}
+
+/** A range of a text, from `start` up to and not including `end`. */
+export interface Span {
+	start: number
+	end: number
+	/** Of several that overlap, the one that ends last. */
+	secret: Pick<Secret, 'id' | 'name'>
+	/** What replaces it. */
+	mark: string
+}
+
+/** Earlier values under one id that are still redacted. Bounded, since a secret may be rotated every hour. */
+const VALUES = 8
+/** Secrets of one owner, deleted ones included. Beyond that the one that was read longest ago is no longer redacted. */
+const SECRETS = 256
+export const NAMELESS = '[redacted]'
+const SAFE_NAME = /^[\w .:/@+-]{1,128}$/
+const PRINTABLE_ASCII = /^[\x21-\x7e]+$/
+/** The maximum of code units that a stream holds back, unless a secret's longest form has more. */
+const HORIZON = 4096
+
+/** False for a value of fewer than 8 characters, or one that records and events consist of. */
+export function isRedactable(value: string): boolean {
+	const wanted = value.trim()
+	return wanted.length >= SHORTEST && !isOrdinary(wanted)
+}
+
+interface KnownSecret {
+	id: string
+	name: string
+	/** Oldest first. */
+	values: string[]
+}
+
+interface Compiled {
+	automaton: Automaton
+	/** By pattern: the secrets that have it as a form. */
+	owners: KnownSecret[][]
+	marks: Map<KnownSecret, string>
+	horizon: number
+	hasGaps: boolean
+}
+
+export class SecretSet {
+	/** By id, the one that was read last at the end. */
+	readonly #secrets = new Map<string, KnownSecret>()
+	readonly #compiling: (set: SecretSet) => void
+	#compiled: Compiled | undefined
+
+	/** `compiling` is called whenever the set builds a table, which `forget` drops. */
+	constructor(compiling: (set: SecretSet) => void) {
+		this.#compiling = compiling
+	}
+
+	get isEmpty(): boolean {
+		return this.#secrets.size === 0
+	}
+
+	/** Size of its table. */
+	get bytes(): number {
+		return this.#compiled?.automaton.bytes ?? 0
+	}
+
+	/**
+	 * No form of its secrets is longer: a power of two, and at least 4,096, so that it does not tell how long they are.
+	 */
+	get horizon(): number {
+		return this.#ready().horizon
+	}
+
+	/** A form of a secret may contain characters other than printable ASCII, such as a space. */
+	get hasGaps(): boolean {
+		return this.#ready().hasGaps
+	}
+
+	/** Another value under the same id is redacted in addition to the earlier ones. False if it is not redactable. */
+	add({ id, name, value }: Secret): boolean {
+		if (!isRedactable(value)) return false
+		const wanted = value.trim()
+		const before = this.#secrets.get(id)
+		const isKnownSecret = before?.name === name && before.values.at(-1) === wanted
+		const earlier = before?.values.filter((one) => one !== wanted) ?? []
+		this.#secrets.delete(id)
+		this.#secrets.set(id, isKnownSecret ? before : { id, name, values: [...earlier, wanted].slice(-VALUES) })
+		if (isKnownSecret) return true
+		const [oldest = id] = this.#secrets.keys()
+		if (this.#secrets.size > SECRETS) this.#secrets.delete(oldest)
+		this.forget()
+		return true
+	}
+
+	/**
+	 * All complete secrets in the text, in order. Those that overlap are one span. `except`: ids of secrets that may be shown;
+	 * a value of one of them may be shown, even if another secret has the same value.
+	 */
+	find(text: string, except?: ReadonlySet<string>): Span[] {
+		const { automaton, owners, marks } = this.#ready()
+		const spans: Span[] = []
+		automaton.search(text, (pattern, start, end) => {
+			const having = owners[pattern] as KnownSecret[]
+			if (except && having.some(({ id }) => except.has(id))) return
+			const secret = having[0] as KnownSecret
+			addSpan(spans, { start, end, secret, mark: marks.get(secret) ?? NAMELESS })
+		})
+		return spans
+	}
+
+	/** Drops the table; the next search builds it again. */
+	forget(): void {
+		this.#compiled = undefined
+	}
+
+	#ready(): Compiled {
+		if (this.#compiled) return this.#compiled
+		const byForm = new Map<string, KnownSecret[]>()
+		for (const secret of this.#secrets.values())
+			for (const form of new Set(secret.values.flatMap(formsOf)))
+				byForm.set(form, [...(byForm.get(form) ?? []), secret])
+		const forms = [...byForm.keys()]
+		const automaton = new Automaton(forms)
+		const longest = forms.reduce((most, form) => Math.max(most, form.length), 0)
+		this.#compiled = {
+			automaton,
+			owners: [...byForm.values()],
+			marks: new Map(this.#secrets.values().map((secret) => [secret, markOf(secret.name, automaton)])),
+			horizon: Math.max(HORIZON, 2 ** Math.ceil(Math.log2(longest))),
+			hasGaps: forms.some((form) => !PRINTABLE_ASCII.test(form)),
+		}
+		this.#compiling(this)
+		return this.#compiled
+	}
+}
+
+/** `spans` are in the order of their ends, and do not overlap. */
+export function addSpan(spans: Span[], span: Span): void {
+	let { start } = span
+	for (let last = spans.at(-1); last && last.end > start; last = spans.at(-1)) {
+		start = Math.min(start, last.start)
+		spans.pop()
+	}
+	spans.push({ ...span, start })
+}
+
+/** The mark must not contain a secret itself, and must not break the JSON around it. */
+function markOf(name: string, automaton: Automaton): string {
+	if (!SAFE_NAME.test(name)) return NAMELESS
+	const mark = `[redacted:${name}]`
+	let isSafe = true
+	automaton.search(mark, () => (isSafe = false))
+	return isSafe ? mark : NAMELESS
+}

@@ -1,0 +1,151 @@
+/** Redaction with the secrets of one reader or writer: of texts, of data, of streamed texts. */
+import { addSpan } from './secret-set.ts'
+import type { SecretSet, Span } from './secret-set.ts'
+import { mapStrings } from './walk.ts'
+
+/** Where a secret was about to show. */
+export type Sink = 'event' | 'record' | 'log' | 'model' | 'stream'
+
+export interface Redaction {
+	id: string
+	name: string
+	sink: Sink
+	count: number
+}
+
+/** Keyed by the id of a secret. */
+type Counts = Map<string, Omit<Redaction, 'sink'>>
+
+export interface View {
+	/** False while there is no secret to redact: then no text needs to be searched. */
+	readonly active: boolean
+	/** `except`: ids of secrets that may be shown. */
+	text(text: string, sink: Sink, except?: ReadonlySet<string>): string
+	/**
+	 * The redacted beginning of a text, for callers that shorten it: redacting text that is already cut would miss a secret at the
+	 * cut. `limit`: code units of the unredacted text, 0 or more. `dropped`: how many of them are left out.
+	 */
+	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number }
+	/** Plain data with every string in it, keys too; see `mapStrings`. The same object if nothing was found. */
+	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T
+	/** For text that arrives in chunks. */
+	stream(sink: Sink): TextStream
+	/** The same view, which reports what it redacts only to `listener`. */
+	reportingTo(listener: (found: Redaction) => void): View
+}
+
+/**
+ * What it holds back depends on the text, and on whether the set has a secret that is not printable ASCII, but not on any
+ * secret's content: the end of the text from the last character on that is not printable ASCII (such as a space), at most
+ * 4,096 code units. With a secret that is not printable ASCII itself, such as one of several words, the last 4,096 code
+ * units are always held back. Both bounds grow to the next power of two where a secret's longest form has more.
+ */
+export interface TextStream {
+	/** What can be shown so far; may be empty. */
+	push(piece: string): string
+	/** The rest. Afterwards the stream can be used again from its beginning. */
+	end(): string
+}
+
+/** `setsNow` is called for each operation, since a set may be created, or get its first secret, at any time. */
+export function viewOf(setsNow: () => readonly SecretSet[], report: (found: Redaction) => void): View {
+	const sets = (): SecretSet[] => setsNow().filter((set) => !set.isEmpty)
+
+	/** Does `work` with a counter of its replacements, then reports them. */
+	const reporting = <T>(sink: Sink, work: (counts: Counts) => T): T => {
+		const counts: Counts = new Map()
+		const result = work(counts)
+		for (const { id, name, count } of counts.values()) report({ id, name, sink, count })
+		return result
+	}
+
+	return {
+		get active() {
+			return setsNow().some((set) => !set.isEmpty)
+		},
+		text(text, sink, except) {
+			const among = sets()
+			if (among.length === 0) return text
+			return reporting(sink, (counts) => replaced(text, spansIn(among, text, except), counts))
+		},
+		cut(text, limit, sink, except) {
+			const among = sets()
+			const needed = Math.max(0, ...among.map((set) => set.horizon))
+			const spans = spansIn(among, text.slice(0, limit + needed), except).filter(({ start }) => start < limit)
+			const end = Math.min(text.length, Math.max(limit, spans.at(-1)?.end ?? 0))
+			const shown = reporting(sink, (counts) => replaced(text.slice(0, end), spans, counts))
+			return { text: shown, dropped: text.length - end }
+		},
+		data(value, sink, except) {
+			const among = sets()
+			if (among.length === 0) return value
+			return reporting(sink, (counts) =>
+				mapStrings(value, (text) => replaced(text, spansIn(among, text, except), counts)),
+			)
+		},
+		stream(sink) {
+			let held = ''
+			const show = (text: string, safe: number, spans: readonly Span[]): string => {
+				held = text.slice(safe)
+				const before = spans.filter(({ start }) => start < safe)
+				return reporting(sink, (counts) => replaced(text.slice(0, safe), before, counts))
+			}
+			return {
+				push(piece) {
+					const among = sets()
+					if (among.length === 0 && held === '') return piece
+					const text = held + piece
+					const spans = spansIn(among, text)
+					const wanted = among.length === 0 ? text.length : safeLength(text, among)
+					const across = spans.find(({ start, end }) => start < wanted && wanted < end)
+					return show(text, across?.start ?? wanted, spans)
+				},
+				end() {
+					return show(held, held.length, spansIn(sets(), held))
+				},
+			}
+		},
+		reportingTo: (listener) => viewOf(setsNow, listener),
+	}
+}
+
+function spansIn(sets: readonly SecretSet[], text: string, except?: ReadonlySet<string>): Span[] {
+	const [only, ...others] = sets
+	if (!only) return []
+	const found = only.find(text, except)
+	if (others.length === 0) return found
+	const all = [...found, ...others.flatMap((set) => set.find(text, except))]
+	if (all.length === found.length) return found
+	const merged: Span[] = []
+	for (const span of all.toSorted((a, b) => a.end - b.end || a.start - b.start)) addSpan(merged, span)
+	return merged
+}
+
+function replaced(text: string, spans: readonly Span[], counts: Counts): string {
+	if (spans.length === 0) return text
+	let shown = ''
+	let at = 0
+	for (const { start, end, secret, mark } of spans) {
+		const { id, name } = secret
+		shown += text.slice(at, start) + mark
+		counts.set(id, { id, name, count: (counts.get(id)?.count ?? 0) + 1 })
+		at = end
+	}
+	return shown + text.slice(at)
+}
+
+/** The length of the text that cannot be part of a secret that ends in a later piece. */
+function safeLength(text: string, sets: readonly SecretSet[]): number {
+	let safe = Math.max(0, text.length + 1 - Math.max(...sets.map((set) => set.horizon)))
+	if (!sets.some((set) => set.hasGaps)) {
+		let end = text.length
+		while (end > safe && isPrintableAscii(text.charCodeAt(end - 1))) end--
+		safe = end
+	}
+	// Both halves of a surrogate pair stay together.
+	return (text.charCodeAt(safe - 1) & 0xfc00) === 0xd800 ? safe - 1 : safe
+}
+
+function isPrintableAscii(unit: number): boolean {
+	return unit > 0x20 && unit < 0x7f
+}

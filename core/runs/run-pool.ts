@@ -1,0 +1,210 @@
+/**
+ * The run pool: gives each run to a worker thread and answers the thread's requests.
+ *
+ * Many runs share a thread, since they wait for a model most of the time. Piscina spreads them over the threads and
+ * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
+ */
+import { ActiveRun } from './active-run.ts'
+import type { RunHandle, RunHost } from './active-run.ts'
+import { Fault } from '../errors.ts'
+import type { Logger } from '../log/log.ts'
+import type { RunOrder } from '../protocol.ts'
+import { WorkerPool } from './worker-pool.ts'
+
+export type { RunHandle, RunHost } from './active-run.ts'
+
+export interface RunPoolSettings {
+	threads: number
+	/** Runs that one thread works on side by side. */
+	runs_per_thread: number
+}
+
+export interface RunPoolOptions extends RunPoolSettings {
+	/** The worker's module, whose default export takes a WorkerTask. */
+	worker: URL
+	/** How long a run, and then its thread, may take to end on request, in milliseconds. Default 2,000. */
+	grace_ms?: number
+	/** The limit of a thread's heap, at which the thread ends. Default 1,024. */
+	heap_mib?: number
+	log?: Pick<Logger, 'warn' | 'error'>
+}
+
+export interface RunPoolStats {
+	/** Alive now; none before the first run. */
+	threads: number
+	capacity: number
+	/** Runs on threads. */
+	active: number
+	/** Runs that wait for a place on a thread. */
+	waiting: number
+	/** Threads that ended without being closed, since the start. */
+	lost_threads: number
+}
+
+export interface RunPool extends AsyncDisposable {
+	/** Runs beyond the capacity wait, 1,024 of them at most. Throws `conflict` if a run of that id is not over yet. */
+	execute(order: RunOrder, host: RunHost): RunHandle
+	/** The run of that id, if it is not over yet. */
+	running(run_id: string): RunHandle | undefined
+	/** Runs that threads work on side by side. */
+	readonly capacity: number
+	/** Runs that are not over, waiting ones included. */
+	readonly active: number
+	/** New runs go to threads of the new setting; the old threads close after their runs. */
+	resize(settings: RunPoolSettings): void
+	/** Settles once no runs remain, or after `timeoutMs`. */
+	idle(timeoutMs: number): Promise<void>
+	stats(): RunPoolStats
+	/** Ends every thread at once. Runs that are not over reject with `thread_lost`; further ones with `unavailable`. */
+	[Symbol.asyncDispose](): Promise<void>
+}
+
+const WAITING_LIMIT = 1024
+const GRACE_MS = 2_000
+/** Room for a thousand runs with long conversations; yet a thread that leaks ends before the machine is out of memory. */
+const HEAP_MIB = 1024
+
+/** Nothing is loaded and no thread starts before the first run. */
+export function openRunPool(options: RunPoolOptions): RunPool {
+	return new Pool(options)
+}
+
+class Pool implements RunPool {
+	readonly #options: RunPoolOptions
+	readonly #graceMs: number
+	readonly #runs = new Map<string, ActiveRun>()
+	readonly #waiting: ActiveRun[] = []
+	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
+	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
+	#settings: RunPoolSettings
+	#current: WorkerPool | undefined
+	#lost = 0
+	#closed = false
+	#whenIdle: PromiseWithResolvers<void> | undefined
+
+	constructor(options: RunPoolOptions) {
+		this.#options = options
+		this.#graceMs = options.grace_ms ?? GRACE_MS
+		this.#settings = { threads: options.threads, runs_per_thread: options.runs_per_thread }
+	}
+
+	execute(order: RunOrder, host: RunHost): RunHandle {
+		if (this.#runs.has(order.run_id)) throw new Fault('conflict', `run ${order.run_id} is already in progress`)
+		const run: ActiveRun = new ActiveRun({ order, host, graceMs: this.#graceMs, over: () => this.#forget(run) })
+		this.#runs.set(order.run_id, run)
+		if (this.#closed) run.end({ rejects: new Fault('unavailable', 'the gateway is stopping') })
+		else if (this.#waiting.length >= WAITING_LIMIT) {
+			run.end({ rejects: new Fault('queue_full', `${WAITING_LIMIT} runs wait for a thread already; try again later`) })
+		} else {
+			this.#waiting.push(run)
+			this.#startWaiting()
+		}
+		return run
+	}
+
+	running(run_id: string): RunHandle | undefined {
+		return this.#runs.get(run_id)
+	}
+
+	get capacity(): number {
+		return this.#settings.threads * this.#settings.runs_per_thread
+	}
+
+	get active(): number {
+		return this.#runs.size
+	}
+
+	resize({ threads, runs_per_thread }: RunPoolSettings): void {
+		if (threads === this.#settings.threads && runs_per_thread === this.#settings.runs_per_thread) return
+		this.#settings = { threads, runs_per_thread }
+		this.#retire(this.#current)
+		this.#startWaiting()
+	}
+
+	async idle(timeoutMs: number): Promise<void> {
+		if (this.#runs.size === 0) return
+		this.#whenIdle ??= Promise.withResolvers()
+		await within(timeoutMs, this.#whenIdle.promise)
+	}
+
+	stats(): RunPoolStats {
+		let threads = 0
+		for (const pool of this.#pools.keys()) threads += pool.threads
+		const waiting = this.#waiting.length
+		return { threads, capacity: this.capacity, active: this.active - waiting, waiting, lost_threads: this.#lost }
+	}
+
+	async [Symbol.asyncDispose](): Promise<void> {
+		this.#closed = true
+		const stops = new Fault(
+			'thread_lost',
+			'the gateway is stopping; the run continues from its journal after the next start',
+		)
+		for (const run of this.#runs.values()) run.end({ rejects: stops })
+		await within(this.#graceMs, Promise.all([...this.#pools.keys()].map((pool) => pool.close())))
+	}
+
+	#startWaiting(): void {
+		if (this.#waiting.length === 0 || this.#closed) return
+		const pool = (this.#current ??= this.#openPool())
+		while (pool.free > 0) {
+			const run = this.#waiting.shift()
+			if (!run) return
+			this.#pools.get(pool)?.add(run)
+			run.start(pool)
+		}
+	}
+
+	#openPool(): WorkerPool {
+		const { worker, log, heap_mib = HEAP_MIB } = this.#options
+		const pool: WorkerPool = new WorkerPool({
+			worker,
+			...this.#settings,
+			heap_mib,
+			onFree: () => this.#startWaiting(),
+			onLost: () => {
+				this.#lost++
+				log?.warn('a worker thread was lost; another takes its place')
+			},
+			onBroken: (fault) => {
+				log?.error(fault.message)
+				const runs = this.#pools.get(pool) ?? []
+				this.#retire(pool)
+				for (const run of runs) if (!run.isTaken) run.end({ rejects: fault })
+			},
+		})
+		this.#pools.set(pool, new Set())
+		return pool
+	}
+
+	/** The next run opens another. */
+	#retire(pool: WorkerPool | undefined): void {
+		if (!pool) return
+		if (this.#current === pool) this.#current = undefined
+		this.#closeWhenEmpty(pool)
+	}
+
+	#forget(run: ActiveRun): void {
+		this.#runs.delete(run.run_id)
+		const place = this.#waiting.indexOf(run)
+		if (place >= 0) this.#waiting.splice(place, 1)
+		for (const [pool, runs] of this.#pools) if (runs.delete(run)) this.#closeWhenEmpty(pool)
+		if (this.#runs.size > 0) return
+		this.#whenIdle?.resolve()
+		this.#whenIdle = undefined
+	}
+
+	#closeWhenEmpty(pool: WorkerPool): void {
+		if (pool === this.#current || this.#pools.get(pool)?.size !== 0) return
+		this.#pools.delete(pool)
+		// It is no longer needed; do not wait for a thread that will not end.
+		pool.close().catch(() => {})
+	}
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+	const late = Promise.withResolvers<void>()
+	const timer = setTimeout(late.resolve, ms)
+	await Promise.race([work, late.promise])
+	clearTimeout(timer)
+}

@@ -1,0 +1,79 @@
+/** What an agent's model may call, as plugins define it: a tool, one call of it, and a call that waits. */
+import type Joi from 'joi'
+import type { NewEvent, ToolSpec } from '../protocol.ts'
+
+/** Identifies an agent. Records belong to the uid, so that an agent created again under an old name finds nothing of the old one. */
+export interface AgentRef {
+	name: string
+	uid: string
+}
+
+export interface ToolDefinition {
+	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
+	name: string
+	/** For the model: what it does, and when to use it. */
+	description: string
+	/** A joi object (checked before `run`; unknown keys refused), or a JSON Schema that the tool itself checks. Absent: no arguments. */
+	parameters?: Joi.ObjectSchema | Record<string, unknown>
+	aliases?: ToolSpec['aliases']
+	/**
+	 * Whether a call that was in flight when the gateway died can be repeated. `run` then gets the same `call.key`.
+	 * Otherwise the model learns that the call was interrupted and its outcome is unknown. Default true for primitives
+	 * (they must honour the key), false for tools of `ctx.tools`.
+	 */
+	repeatable?: boolean
+	/**
+	 * Event types for begin, end and failure of a call (as for `ctx.emit`), and what to add to their payload. Default: the
+	 * three of primitives.
+	 */
+	events?: { called: string; result: string; failed: string; payload?: Record<string, unknown> }
+	/** Returns plain data, or `call.pause(…)`. Throw a Fault to tell the model what to change. */
+	run(args: Record<string, unknown>, call: ToolCall): unknown
+}
+
+export interface ToolCall {
+	run_id: string
+	agent: AgentRef
+	conversation: string
+	/** Unique for this call of this run, and the same again when the call is repeated: use it as the idempotency key. */
+	key: string
+	/** Aborts when the run is stopped. */
+	signal: AbortSignal
+	/** An event of this run, in order with the others. Its type as for `ctx.emit`; throws `plugin_invalid` for a reserved one. */
+	emit(event: NewEvent): void
+	/** Makes the run wait for a person's answer, which becomes the result of this call. The run holds no thread meanwhile. */
+	pause(question: QuestionText): Pause
+	/**
+	 * Asks in the middle of a call that cannot be left, such as one that an MCP server is processing: the run is shown as
+	 * paused and the answer is returned here. Throws `stopped` if the run ends first, `question_expired` after
+	 * `runs.question_ttl_days`. A restart of the gateway takes the question back with the call. Questions of one call are
+	 * asked one after another; 16 may wait (`queue_full`). At most 4,000 characters are shown, and 64 options taken.
+	 */
+	ask(question: QuestionText): Promise<string>
+	/**
+	 * Makes the run wait for the end of another run of the same agent, without a thread. How that run ended becomes the
+	 * result of this call, exactly once, even after a restart: its answer, or its error.
+	 */
+	waitFor(run_id: string): Pause
+	/**
+	 * Lets this one result show a secret to the model that is otherwise redacted, such as one that the call has just created
+	 * and returns. It stays redacted in everything else that is reported or stored about the call.
+	 */
+	reveal(secret_id: string): void
+}
+
+export interface QuestionText {
+	question: string
+	options?: string[]
+}
+
+/** What a paused run waits for: a person's answer, or the end of another run of the same agent. */
+export type Wait = QuestionText | { run_id: string }
+
+/** The mark of a call that waits; made by `call.pause` only. */
+export class Pause {
+	readonly wait: Wait
+	constructor(wait: Wait) {
+		this.wait = wait
+	}
+}

@@ -1,0 +1,96 @@
+/**
+ * The scope of everything that belongs to one agent. It holds a liveness record for as long as the agent exists: written
+ * before the agent can be found, removed before its other records are. Every commit that adds a record expects it, so work
+ * that was in progress when the agent was deleted leaves nothing behind.
+ */
+import { Fault, isFault } from '../errors.ts'
+import { mustHave } from './ops.ts'
+import type { Engine, Key, Op, RecordChange, Rev, Store } from './ports.ts'
+
+const PREFIX = 'agent:'
+const ALIVE = 'alive'
+
+export function agentScope(uid: string): string {
+	return `${PREFIX}${uid}`
+}
+
+/** The uid of the agent that the scope belongs to; undefined for any other scope. */
+export function agentIn(scope: string): string | undefined {
+	return scope.startsWith(PREFIX) ? scope.slice(PREFIX.length) : undefined
+}
+
+export function livenessKey(uid: string): Key {
+	return [agentScope(uid), ALIVE]
+}
+
+/**
+ * The store and the log as all callers get them: a write in the scope of an agent that does not exist, or was deleted, throws
+ * `not_found`, and nothing is written. A commit that only deletes records, or changes those at a revision that was read, is
+ * exempt: the deletion of the agent removes what it changes. So the runs of a deleted agent can still be ended.
+ */
+export function expectingAgents({ store, log }: Pick<Engine, 'store' | 'log'>): Pick<Engine, 'store' | 'log'> {
+	const mustExist = async (alive: Key): Promise<void> => {
+		if (!(await store.get(alive)))
+			throw new Fault('not_found', 'the agent was deleted, so nothing more is stored for it')
+	}
+	return {
+		store: expectingStore(store, mustExist),
+		log: {
+			...log,
+			append: (run, expectedLast, entries, change) =>
+				log.append(run, expectedLast, entries, change && expectingChange(change, mustExist)),
+		},
+	}
+}
+
+/** Throws `not_found`. */
+type MustExist = (alive: Key) => Promise<void>
+
+/** `ops` is called again after a conflict, and then detects that the agent was deleted meanwhile. */
+function expectingChange({ scope, ops }: RecordChange, mustExist: MustExist): RecordChange {
+	return {
+		scope,
+		async ops() {
+			const wanted = await ops()
+			if (!needsAgent(scope, wanted)) return wanted
+			await mustExist([scope, ALIVE])
+			return [...wanted, { key: [scope, ALIVE], check: true }]
+		},
+	}
+}
+
+function expectingStore(store: Store, mustExist: MustExist): Store {
+	const commit = async (scope: string, ops: Op[]): Promise<Rev[]> => {
+		if (!needsAgent(scope, ops)) return store.commit(scope, ops)
+		const alive: Key = [scope, ALIVE]
+		try {
+			return await store.commit(scope, [...ops, { key: alive, check: true }])
+		} catch (error) {
+			if (isFault(error, 'conflict')) await mustExist(alive)
+			throw error
+		}
+	}
+	const write = async (op: Op): Promise<Rev> => (await commit(op.key[0], [op]))[0] as Rev
+	return {
+		...store,
+		commit,
+		async put(key, value) {
+			mustHave(value)
+			return write({ key, value })
+		},
+		async create(key, value) {
+			mustHave(value)
+			return write({ key, value, expect: null })
+		},
+		async update(key, value, expect) {
+			mustHave(value)
+			return write({ key, value, expect })
+		},
+	}
+}
+
+function needsAgent(scope: string, ops: readonly Op[]): boolean {
+	if (agentIn(scope) === undefined) return false
+	const mayAdd = ops.some(({ value, expect }) => value !== undefined && typeof expect !== 'string')
+	return mayAdd && !ops.some(({ key }) => key.length === 2 && key[1] === ALIVE)
+}

@@ -1,0 +1,45 @@
+import { isFault } from '../errors.ts'
+import type { Op, Store } from './ports.ts'
+
+/** What `decide` wants to write, and what `change` then returns. */
+export interface Decision<T> {
+	/** One commit, at most 100 writes. Each expects the revision that `decide` read. Absent or empty: nothing is written. */
+	ops?: Op[]
+	result: T
+}
+
+/** Commits that may fail with a conflict. */
+const ATTEMPTS = 100
+
+/**
+ * Reads, decides and commits in one scope, and starts again if another commit came in between.
+ *
+ * `decide` reads what it needs. It may be called several times, so it must have no effects other than those that may be
+ * repeated. What it throws ends the change, and nothing is written. Returns `result` once the writes are durable.
+ * Throws `conflict` after 100 commits that failed with it; throws any other error of a commit at once.
+ */
+export async function change<T>(
+	store: Pick<Store, 'commit'>,
+	scope: string,
+	decide: () => Decision<T> | Promise<Decision<T>>,
+): Promise<T> {
+	return untilNoConflict(decide, async ({ ops = [], result }) => {
+		if (ops.length > 0) await store.commit(scope, ops)
+		return result
+	})
+}
+
+/** Like `change`, with any way to write the decision, such as an append to the log. */
+export async function untilNoConflict<D, T>(
+	decide: () => D | Promise<D>,
+	write: (decision: D) => Promise<T>,
+): Promise<T> {
+	for (let attempt = 1; ; attempt++) {
+		const decision = await decide()
+		try {
+			return await write(decision)
+		} catch (error) {
+			if (!isFault(error, 'conflict') || attempt === ATTEMPTS) throw error
+		}
+	}
+}

@@ -1,0 +1,25 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Everything below a folder, as paths relative to it. Links are followed, and a folder that several of them lead to is listed
+ * once. `enters`: whether to list a folder, by its relative and its real path; one that is not listed is left out itself.
+ */
+export function* entriesIn(folder: string, enters: (path: string, real: string) => boolean): Generator<string> {
+	const seen = new Set([realpathSync(folder)])
+	const waiting = ['']
+	for (let below = waiting.pop(); below !== undefined; below = waiting.pop()) {
+		for (const name of readdirSync(join(folder, below))) {
+			const path = join(below, name)
+			if (!statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory()) {
+				yield path
+				continue
+			}
+			const real = realpathSync(join(folder, path))
+			if (seen.has(real) || !enters(path, real)) continue
+			seen.add(real)
+			yield path
+			waiting.push(path)
+		}
+	}
+}

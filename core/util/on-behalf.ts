@@ -1,0 +1,107 @@
+/**
+ * On behalf of which third-party plugin something happens, so that an uncaught error is reported with the
+ * plugin's name. The gateway enters a plugin only by `onBehalfOf`; timers, promises and sockets that the plugin makes
+ * there keep its name.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe } from 'node:diagnostics_channel'
+import { errorMonitor } from 'node:events'
+import type { EventEmitter } from 'node:events'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { isFault } from '../errors.ts'
+
+/** Undefined: on behalf of the gateway itself. */
+export type Owner = string | undefined
+
+const current = new AsyncLocalStorage<{ owner: Owner }>()
+
+export function onBehalfOf<T>(owner: Owner, work: () => T): T {
+	return current.run({ owner }, work)
+}
+
+/** For work that has begun before its owner is known, such as a request before it is routed. */
+export function continueOnBehalfOf(owner: Owner): void {
+	const context = current.getStore()
+	if (context) context.owner = owner
+}
+
+/**
+ * Forgets on whose behalf this happens. After an uncaught exception Node keeps the context in which it was thrown, and
+ * callbacks that have none of their own would run in it.
+ */
+export function leaveOwner(): void {
+	current.enterWith({ owner: undefined })
+}
+
+export interface Culprit {
+	owner: Owner
+	/** The gateway's own code may be at fault: the error is no expected failure, and its stack has no plugin's code. */
+	isOurs: boolean
+}
+
+/** Whose error this is: by the code in its stack, else by the context in which it was thrown. Never throws. */
+export function culpritOf(error: unknown): Culprit {
+	const frames = framesOf(error)
+	const byCode = ownerAt(frames)
+	if (byCode !== undefined) return { owner: byCode, isOurs: false }
+	const owner = (error instanceof Error ? bySocket.get(error) : undefined) ?? current.getStore()?.owner
+	const isBug = !isFault(error) && (frames.includes(ROOT_URL) || frames.includes(ROOT))
+	return { owner, isOurs: owner === undefined || isBug }
+}
+
+const ROOT_URL = new URL('../../', import.meta.url).href
+const ROOT = fileURLToPath(ROOT_URL)
+const CAUSES = 5
+
+/** The plugins' folders as stack frames show them: modules by URL, CommonJS by path. Grows with the number of folders ever loaded. */
+const folders = new Map<string, string>()
+const bySocket = new WeakMap<Error, string>()
+let watchesSockets = false
+
+/** From now on code in `folder`, a real path, is that plugin's. */
+export function ownFolder(folder: string, plugin: string): void {
+	folders.set(`${pathToFileURL(folder).href}/`, plugin)
+	folders.set(`${folder}/`, plugin)
+	if (watchesSockets) return
+	watchesSockets = true
+	// A socket that a server accepts has no context, and its errors have no stack, so its server is looked up here.
+	subscribe('net.server.socket', (message) => {
+		const owner = current.getStore()?.owner
+		if (owner === undefined) return
+		const { socket } = message as { socket: EventEmitter }
+		socket.on(errorMonitor, (error: unknown) => {
+			if (error instanceof Error) bySocket.set(error, owner)
+		})
+	})
+}
+
+/** The plugin whose code is nearest to the top of the stack. */
+function ownerAt(frames: string): string | undefined {
+	let owner: string | undefined
+	let nearest = Infinity
+	for (const [folder, plugin] of folders) {
+		const at = frames.indexOf(folder)
+		if (at < 0 || at >= nearest) continue
+		nearest = at
+		owner = plugin
+	}
+	return owner
+}
+
+/** The lines of its stack and of those of its causes that name code. A message may hold anything. */
+function framesOf(error: unknown): string {
+	const stacks: string[] = []
+	try {
+		let one = error
+		for (let i = 0; i < CAUSES && one instanceof Error; i++) {
+			stacks.push(String(one.stack))
+			one = one.cause
+		}
+	} catch {
+		// A getter of the error threw.
+	}
+	return stacks
+		.flatMap((stack) => stack.split('\n'))
+		.filter((line) => /^\s+at /.test(line))
+		.join('\n')
+}
