@@ -1,40 +1,46 @@
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
-import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Entry, Op } from '../../core/store/ports.ts'
+import { newId, now } from '../../core/util/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import { deleteAll } from '../../core/store/delete-all.ts'
+import type { Entry } from '../../core/store/ports.ts'
 import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
-import type {} from '../runs/contract.ts'
 
 const SCOPE = 'agents'
 const CONFIG_LIMIT_BYTES = 64 * 1024
-const COMMIT_LIMIT = 100
 
-type Services = Pick<Context, 'store' | 'emit' | 'find'>
+type Services = Pick<Context, 'store' | 'emit' | 'extensions'>
 
-export function agentsOf({ store, emit, find }: Services): Agents & { finishDeletions(): Promise<void> } {
+export interface RunningAgents extends Agents {
+	/** At the start: finishes deletions that a crash interrupted, and gives agents of version 0.1.0 their liveness record. */
+	recover(): Promise<void>
+}
+
+export function agentsOf({ store, emit, extensions }: Services): RunningAgents {
 	const keyOf = (name: string) => [SCOPE, name] as const
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {
 		const entry = await store.get<AgentRecord>(keyOf(name))
 		if (!entry || entry.value.deleting)
-			throw new Fault('not_found', `there is no agent "${name}"; POST /v1/agents creates one`)
+			throw new Fault('not_found', `there is no agent "${name}"`, {
+				hint: { route: 'POST /v1/agents', does: 'creates one' },
+			})
 		return entry
 	}
 
-	/** May be repeated at any point: a crash leaves the mark, and the next start goes on from here. */
+	const changeRecord = (name: string, next: (agent: AgentRecord) => Promise<AgentRecord> | AgentRecord) =>
+		change(store, SCOPE, async () => {
+			const { key, value, rev } = await entryOf(name)
+			const result = await next(value)
+			return { ops: [{ key, value: result, expect: rev }], result }
+		})
+
+	/** May be repeated at any point: a crash leaves the mark, and the next start continues here. */
 	const sweep = async (agent: AgentRecord): Promise<void> => {
-		await find('runs')?.forgetAgent(agent)
-		const scope = scopeOf(agent)
-		let ops: Op[] = []
-		const flush = async (): Promise<void> => {
-			if (ops.length > 0) await store.commit(scope, ops)
-			ops = []
-		}
-		for await (const { key } of store.list([scope])) {
-			ops.push({ key, value: undefined })
-			if (ops.length === COMMIT_LIMIT) await flush()
-		}
-		await flush()
+		await store.delete(livenessKey(agent.uid)) // from now on nothing new can be stored for it
+		for (const { value, run } of extensions('agent')) await run(() => value.forget?.(agent))
+		await deleteAll(store, [agentScope(agent.uid)])
 		await emit({ event_type: 'agent.deleted', payload: { uid: agent.uid } }, agent.name)
 		await store.delete(keyOf(agent.name))
 	}
@@ -51,15 +57,16 @@ export function agentsOf({ store, emit, find }: Services): Agents & { finishDele
 		async create({ name, persona = null, config = {} }) {
 			checkSize(config)
 			const record: AgentRecord = { name, uid: newId(), persona, config, created_at: now() }
+			await store.put(livenessKey(record.uid), true)
 			try {
 				await store.create(keyOf(name), record)
 			} catch (error) {
 				if (!isFault(error, 'conflict')) throw error
-				throw new Fault(
-					'already_exists',
-					`there is an agent "${name}" already; choose another name, or PATCH /v1/agents/${name} to change it`,
-					{ cause: error },
-				)
+				await store.delete(livenessKey(record.uid))
+				throw new Fault('already_exists', `there is an agent "${name}" already; choose another name`, {
+					hint: { route: 'PATCH /v1/agents/{name}', params: { name }, does: 'changes it' },
+					cause: error,
+				})
 			}
 			await emit(
 				{ event_type: 'agent.created', payload: { persona: persona !== null, config: Object.keys(config) } },
@@ -67,46 +74,35 @@ export function agentsOf({ store, emit, find }: Services): Agents & { finishDele
 			)
 			return record
 		},
-		async update(name, change, first) {
-			for (;;) {
-				const { value, rev } = await entryOf(name)
+		async update(name, fields, first) {
+			const updated = await changeRecord(name, async (agent) => {
 				const next: AgentRecord = {
-					...value,
-					...(change.persona !== undefined && { persona: change.persona }),
-					...(change.config && { config: merge(value.config, change.config) }),
+					...agent,
+					...(fields.persona !== undefined && { persona: fields.persona }),
+					...(fields.config && { config: merge(agent.config, fields.config) }),
 				}
 				checkSize(next.config)
-				await first?.(value)
-				try {
-					await store.update(keyOf(name), next, rev)
-				} catch (error) {
-					if (isFault(error, 'conflict')) continue // somebody else was faster, and got on with it
-					throw error
-				}
-				await emit({ event_type: 'agent.updated', payload: { fields: Object.keys(change) } }, name)
+				await first?.(agent)
 				return next
-			}
+			})
+			await emit({ event_type: 'agent.updated', payload: { fields: Object.keys(fields) } }, name)
+			return updated
 		},
 		async remove(name) {
-			const { value, rev } = await entryOf(name)
-			const marked: AgentRecord = { ...value, deleting: true }
-			try {
-				await store.update(keyOf(name), marked, rev)
-			} catch (error) {
-				if (isFault(error, 'conflict')) return this.remove(name)
-				throw error
-			}
-			await sweep(marked)
+			await sweep(await changeRecord(name, (agent) => ({ ...agent, deleting: true })))
 		},
-		async finishDeletions() {
-			for await (const { value } of store.list<AgentRecord>([SCOPE])) if (value.deleting) await sweep(value)
+		async recover() {
+			for await (const { value } of store.list<AgentRecord>([SCOPE])) {
+				const alive = livenessKey(value.uid)
+				if (value.deleting) await sweep(value)
+				else if (!(await store.get(alive))) {
+					await store.put(alive, true)
+					// Read again: a deletion that began in between had no record to remove.
+					if ((await this.find(value.name))?.uid !== value.uid) await store.delete(alive)
+				}
+			}
 		},
 	}
-}
-
-/** The scope of everything that is an agent's own. */
-function scopeOf(agent: AgentRef): string {
-	return `agent:${agent.uid}`
 }
 
 function merge(config: AgentConfig, change: Record<string, unknown>): AgentConfig {

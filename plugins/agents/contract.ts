@@ -20,7 +20,7 @@ export interface AgentRecord extends AgentRef {
 	persona: string | null
 	config: AgentConfig
 	created_at: string
-	/** Set while its deletion is under way; to everybody else it is gone already. */
+	/** Set while its deletion is in progress; all other code sees it as deleted. */
 	deleting?: true
 }
 
@@ -33,8 +33,8 @@ export interface Agents {
 	/** Throws `already_exists`. */
 	create(input: { name: string; persona?: string | null; config?: AgentConfig }): Promise<AgentRecord>
 	/**
-	 * Changes what is given; keys of `config` are merged, one set to null is taken out. `first` is called once the change
-	 * was checked and before it is written, and again where somebody else was faster; what it throws stops the change.
+	 * Changes the given fields; keys of `config` are merged, and a key set to null is removed. `first` is called after the
+	 * change was checked and before it is written, and again after a conflict; an error from it prevents the change.
 	 * Throws `not_found`.
 	 */
 	update(
@@ -42,12 +42,38 @@ export interface Agents {
 		change: { persona?: string | null; config?: Record<string, unknown> },
 		first?: (agent: AgentRecord) => Promise<void>,
 	): Promise<AgentRecord>
-	/** Stops its runs and removes everything that is its own; its events stay. Throws `not_found`. */
+	/** Stops its runs and removes everything that belongs to it; its events stay. Throws `not_found`. */
 	remove(name: string): Promise<void>
+}
+
+/** What another plugin adds to agents, at the extension point `agent`. */
+export interface AgentExtension {
+	/** Stops work for an agent that is being deleted, before its records are removed. Repeated after a crash. */
+	forget?(agent: AgentRef): Promise<void>
+	skills?: AgentSkills
+}
+
+/** The caller who approves, as in its credentials. */
+export interface Approver {
+	/** Null for a local caller without a token. */
+	token_id: string | null
+	/** Approving a program that gets secrets requires `vault:write` or `*`. */
+	scope: readonly string[]
+}
+
+/** What the agents' routes need from the skills feature. */
+export interface AgentSkills {
+	/** What the agent has during runs. */
+	active(agent: AgentRef): Promise<{ id: string; name: string }[]>
+	/** Approves all of them or none. `approver`: the caller, as in its credentials. Throws if one is unknown. */
+	approve(agent: AgentRef, skill_ids: readonly string[], approver: Approver): Promise<void>
 }
 
 declare module '../../core/plugin.ts' {
 	interface Services {
 		agents: Agents
+	}
+	interface Extensions {
+		agent: AgentExtension
 	}
 }

@@ -1,15 +1,22 @@
 import { definePlugin } from '../../core/plugin.ts'
+import events from './events.ts'
 import { agentsOf } from './agents.ts'
+import type { Agents } from './contract.ts'
 import { routes } from './routes.ts'
 
 /** Agents: create, read, change, delete. */
-export default definePlugin({
+export default definePlugin<unknown, Agents>({
 	name: 'agents',
 	needs: ['auth'],
+	events,
+	scopes: {
+		'agents:read': 'List and get agents with their history, runs, questions, skills and webhooks',
+		'agents:write': 'Create, change, reset and delete agents, and what is theirs',
+	},
 	async start(ctx) {
 		const agents = agentsOf(ctx)
-		await agents.finishDeletions()
+		await agents.recover()
 		return agents
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

@@ -2,9 +2,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
-import type {} from '../skills/contract.ts'
-import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
 
@@ -43,7 +42,7 @@ const approvedSkills = Joi.array()
 const config = Joi.object({ ...configKeys, approved_skills: approvedSkills })
 	.unknown()
 	.description('Model and limits; further keys are kept.')
-/** A key set to null is taken out of the config. */
+/** A key set to null is removed from the config. */
 const configChange = Joi.object({
 	...Object.fromEntries(Object.entries(configKeys).map(([key, schema]) => [key, orNull(schema)])),
 	approved_skills: orNull(approvedSkills),
@@ -87,8 +86,9 @@ const detailed = shown
 	)
 const params = Joi.object({ name: agentName.required() })
 
-export function routes(server: Server, ctx: Context): void {
-	const agents = (): Agents => ctx.use('agents')
+export function routes(server: Server, ctx: Context, agents: Agents): void {
+	const skillsOfAgents = (): AgentSkills | undefined =>
+		ctx.extensions('agent').find(({ value }) => value.skills)?.value.skills
 
 	server.route<{ Payload: { name: string; persona?: string | null; config?: AgentConfig } }>({
 		method: 'POST',
@@ -113,7 +113,7 @@ export function routes(server: Server, ctx: Context): void {
 				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
 				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
 			}
-			return h.response(view(await agents().create(fields))).code(201)
+			return h.response(view(await agents.create(fields))).code(201)
 		},
 	})
 	server.route({
@@ -128,7 +128,7 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: async () => {
 			const list: { name: string; created_at: string }[] = []
-			for await (const { name, created_at } of agents().list()) list.push({ name, created_at })
+			for await (const { name, created_at } of agents.list()) list.push({ name, created_at })
 			return list
 		},
 	})
@@ -144,8 +144,8 @@ export function routes(server: Server, ctx: Context): void {
 			response: { status: { 200: detailed } },
 		},
 		handler: async (request) => {
-			const agent = await agents().get(request.params.name)
-			const skills = (await ctx.find('skills')?.active(agent)) ?? []
+			const agent = await agents.get(request.params.name)
+			const skills = (await skillsOfAgents()?.active(agent)) ?? []
 			return { ...view(agent), skills: skills.map(({ id, name }) => ({ id, name })) }
 		},
 	})
@@ -156,7 +156,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'updateAgent',
 			description: 'Change an agent',
 			notes:
-				'`config.approved_skills` approves skills that wait in quarantine, by their ids; where one is unknown nothing changes at all.',
+				'`config.approved_skills` approves skills in quarantine, by their ids; if one is unknown, nothing changes. For a program that declares secrets this also requires the scope `vault:write` or `*`.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -171,11 +171,13 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: async (request) => {
 			const { approved, fields } = withoutApprovals(request.payload)
-			const by = request.auth.credentials.token_id ?? undefined
 			const approve = async (agent: AgentRecord): Promise<void> => {
-				if (approved.length > 0) await ctx.use('skills').approve(agent, approved, by)
+				if (approved.length === 0) return
+				const skills = skillsOfAgents()
+				if (!skills) throw new Fault('unavailable', 'no plugin that approves skills is running')
+				await skills.approve(agent, approved, request.auth.credentials)
 			}
-			return view(await agents().update(request.params.name, fields, approve))
+			return view(await agents.update(request.params.name, fields, approve))
 		},
 	})
 	server.route<{ Params: { name: string } }>({
@@ -192,7 +194,7 @@ export function routes(server: Server, ctx: Context): void {
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await agents().remove(request.params.name)
+			await agents.remove(request.params.name)
 			return h.response().code(204)
 		},
 	})

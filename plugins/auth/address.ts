@@ -11,8 +11,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * What failed attempts are counted by: an IPv4 address (a mapped one as itself, or one client would have two budgets),
- * or the /64 of an IPv6 address, since whoever has one address there has them all.
+ * The key for counting failed attempts: an IPv4 address (a mapped one counts as IPv4, or one client would have two budgets),
+ * or the /64 of an IPv6 address, since a client with one address there usually has all of them.
  */
 export function networkOf(address: string): string {
 	if (isIP(address) !== 6) return address
@@ -29,7 +29,7 @@ export function networkOf(address: string): string {
 
 /** The eight 16-bit groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
-	// A zone (fe80::1%eth0) says which interface, not who. URL writes a dotted tail as two groups.
+	// A zone (fe80::1%eth0) names the interface, not the client. URL writes a dotted tail as two groups.
 	const plain = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1)
 	const [before = [], after] = plain.split('::').map((half) =>
 		half

@@ -1,26 +1,35 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { Fault } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
+import type { NotLocal } from './local.ts'
+import type { AuthViolation, ReportViolation } from './violations.ts'
 
 /**
- * Who is calling. A token is checked whatever the mode, and its scopes hold; without one, a local caller in loopback
- * mode may do everything, and anybody who meets the rules of the bootstrap may create the very first token.
+ * Identifies the caller. A token is checked in every mode, and its scopes apply. Without a token, a local caller in loopback
+ * mode may do everything, and a caller who meets the rules of the bootstrap may create the very first token.
  */
 export function callersOf(
 	{ auth_mode, allowed_hosts }: AuthSettings,
 	tokens: Tokens,
 	setupCode: string,
-): Pick<Auth, 'authenticate' | 'check'> {
+	report: ReportViolation,
+): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
 
 	/**
-	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and behind a proxy all
-	 * clients have one address, so one bad client must not lock the good ones out.
+	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and all clients behind a proxy
+	 * share one address, so one bad client must not lock the others out.
 	 */
-	const refuse = async (request: IncomingMessage, fault: Fault): Promise<never> => {
+	const refuse = async (
+		request: IncomingMessage,
+		fault: Fault,
+		reason: AuthViolation,
+		token_id?: string,
+	): Promise<never> => {
+		report(reason, fault, request, token_id)
 		const seconds = await countFailure(request.socket.remoteAddress ?? '')
 		if (seconds === 0) throw fault
 		throw new Fault(
@@ -30,45 +39,64 @@ export function callersOf(
 		)
 	}
 
+	/** For requests that would be accepted if they were local. They do not count as failures: all web pages share one address. */
+	const reportPage = (request: IncomingMessage, notLocal: NotLocal | null): void => {
+		if (!notLocal?.mayBePage) return
+		const message = `a request without a token was refused, since ${notLocal.because}; a web page may have sent it`
+		report('foreign_page', { message }, request)
+	}
+
 	const byToken = async (request: IncomingMessage, header: string, local: boolean): Promise<Credentials> => {
 		const text = /^Bearer +(\S+)$/i.exec(header)?.[1]
 		if (text === undefined) {
-			return refuse(request, invalidToken('the Authorization header must read: Bearer <token>'))
+			return refuse(request, invalidToken('the Authorization header must read: Bearer <token>'), 'token_invalid')
 		}
 		const token = await tokens.find(text)
 		if (!token)
-			return refuse(request, invalidToken('the token is unknown; check that it is complete, or create another'))
-		if (token.status === 'revoked') return refuse(request, invalidToken('the token was revoked; use another'))
+			return refuse(
+				request,
+				invalidToken('the token is unknown; check that it is complete, or create another'),
+				'token_invalid',
+			)
+		if (token.status === 'revoked')
+			return refuse(request, invalidToken('the token was revoked; use another'), 'token_revoked', token.id)
 		if (token.status === 'expired') {
-			return refuse(request, invalidToken(`the token expired at ${token.expires_at}; use another`))
+			const fault = invalidToken(`the token expired at ${token.expires_at}; use another`)
+			return refuse(request, fault, 'token_expired', token.id)
 		}
 		return { token_id: token.id, scope: token.scopes, local }
 	}
 
-	const byBootstrap = async (request: IncomingMessage, notLocal: string | null): Promise<Credentials> => {
+	const byBootstrap = async (request: IncomingMessage, notLocal: NotLocal | null): Promise<Credentials> => {
 		if (notLocal !== null) {
 			const code = request.headers['x-setup-code']
 			if (typeof code !== 'string') {
+				reportPage(request, notLocal)
 				throw missingToken(
-					`no token exists yet, and the request does not count as local, since ${notLocal}; create the first token from the gateway's own machine, or send the header X-Setup-Code with the code that its log shows at start`,
+					`no token exists yet, and the request does not count as local, since ${notLocal.because}; create the first token from the gateway's own machine, or send the header X-Setup-Code with the code that its log shows at start`,
 				)
 			}
 			if (!isSame(code, setupCode)) {
-				return refuse(request, missingToken("the set-up code is wrong; the gateway's log shows it, anew at each start"))
+				const fault = missingToken("the set-up code is wrong; the gateway's log shows it, a new one at each start")
+				return refuse(request, fault, 'setup_code_wrong')
 			}
 		}
 		return { token_id: null, scope: ['tokens:admin'], local: notLocal === null, bootstrap: true }
 	}
 
-	const identify = async (request: IncomingMessage, { scopes = [], bootstrap, local }: Needs): Promise<Credentials> => {
-		const notLocal = whyNotLocal(request, allowed_hosts)
+	const identify = async (
+		request: IncomingMessage,
+		{ scopes = [], bootstrap, local, changes = mayChange(scopes) }: Needs,
+	): Promise<Credentials> => {
+		const notLocal = whyNotLocal(request, { allowedHosts: allowed_hosts, changes })
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null)
 		if (notLocal === null && auth_mode === 'loopback') return { token_id: null, scope: ['*'], local: true }
 		if (notLocal === null && local) return { token_id: null, scope: [...scopes], local: true }
 		if (bootstrap && (await tokens.noneYet())) return byBootstrap(request, notLocal)
+		if (auth_mode === 'loopback' || local) reportPage(request, notLocal)
 		throw missingToken(
-			`send a token (Authorization: Bearer <token>): ${auth_mode === 'token' ? 'auth_mode is token' : `the request does not count as local, since ${notLocal}`}`,
+			`send a token (Authorization: Bearer <token>): ${auth_mode === 'token' ? 'auth_mode is token' : `the request does not count as local, since ${notLocal?.because}`}`,
 		)
 	}
 
@@ -76,8 +104,24 @@ export function callersOf(
 		async authenticate(request, needs = {}) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
 			const credentials = await identify(request, needs)
-			if (needs.scopes) refuseWithout(needs.scopes, credentials)
+			if (needs.scopes && !hasOneOf(needs.scopes, credentials.scope)) {
+				const fault = missingScope(needs.scopes, credentials)
+				report('scope_missing', fault, request, credentials.token_id)
+				throw fault
+			}
 			return credentials
+		},
+		async permits(request, scopes) {
+			const notLocal = whyNotLocal(request, { allowedHosts: allowed_hosts })
+			const { authorization } = request.headers
+			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
+			try {
+				const { scope } = await byToken(request, authorization, notLocal === null)
+				return hasOneOf(scopes, scope)
+			} catch (error) {
+				if (isFault(error, 'unauthorized', 'rate_limited')) return false
+				throw error
+			}
 		},
 		async check({ token_id, local, bootstrap }) {
 			if (token_id !== null) return (await tokens.get(token_id))?.status === 'active'
@@ -86,13 +130,16 @@ export function callersOf(
 	}
 }
 
-function refuseWithout(wanted: NonNullable<Needs['scopes']>, { scope }: Credentials): void {
-	if (scope.includes('*') || wanted.some((one) => scope.includes(one))) return
+function missingScope(wanted: NonNullable<Needs['scopes']>, { scope }: Credentials): Fault {
 	const named = wanted.filter((one) => one !== '*')
 	const needed = named.length > 0 ? named : ['*']
-	throw new Fault('forbidden', `this needs the scope ${needed.join(' or ')}; the token has ${scope.join(', ')}`, {
+	return new Fault('forbidden', `this needs the scope ${needed.join(' or ')}; the token has ${scope.join(', ')}`, {
 		headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed.join(' ')}"` },
 	})
+}
+
+function hasOneOf(wanted: readonly string[], scope: readonly string[]): boolean {
+	return scope.includes('*') || wanted.some((one) => scope.includes(one))
 }
 
 function missingToken(message: string): Fault {
@@ -103,8 +150,13 @@ function invalidToken(message: string): Fault {
 	return new Fault('unauthorized', message, { headers: { 'www-authenticate': 'Bearer error="invalid_token"' } })
 }
 
-/** Takes as long for a near miss as for a far one; the hashes give both one length. */
+/** Compares in constant time; the hashes give both sides the same length. */
 function isSame(given: string, wanted: string): boolean {
 	const hash = (text: string): Buffer => createHash('sha256').update(text).digest()
 	return timingSafeEqual(hash(given), hash(wanted))
+}
+
+/** Whether a request that needs one of these scopes may change something: none of them is for reading. */
+function mayChange(needed: readonly string[]): boolean {
+	return !needed.some((scope) => scope.endsWith(':read'))
 }

@@ -6,9 +6,9 @@ export interface Credentials {
 	token_id: string | null
 	/** What the caller may do. `*` stands for everything. */
 	scope: string[]
-	/** True where the request counts as local, with a token or without. */
+	/** True if the request counts as local, with or without a token. */
 	local: boolean
-	/** Nobody in particular, who may create the very first token and nothing else. */
+	/** An anonymous caller, who may create the very first token and nothing else. */
 	bootstrap?: true
 }
 
@@ -25,7 +25,7 @@ export interface Token {
 	created_at: string
 }
 
-/** The answer to its creation: the only place where the text of a token ever shows. */
+/** The response to its creation: the only place that ever contains the text of a token. */
 export interface NewToken extends Omit<Token, 'status'> {
 	/** `svc_` and 43 characters of URL-safe base64: 256 random bits. */
 	token: string
@@ -33,13 +33,13 @@ export interface NewToken extends Omit<Token, 'status'> {
 
 export interface Tokens {
 	/**
-	 * Ends the bootstrap for ever, whoever creates it. `mustBeFirst`: throws `unauthorized` where any token was ever
-	 * created; of many at once exactly one gets through. Throws `conflict` where the table is full.
+	 * Ends the bootstrap forever, whichever caller creates it. `mustBeFirst`: throws `unauthorized` if any token was ever
+	 * created; of many concurrent calls exactly one succeeds. Throws `conflict` if the table is full.
 	 */
 	create(input: { scopes: string[]; expires_at: string | null }, mustBeFirst?: boolean): Promise<NewToken>
 	/** Oldest first. */
 	list(): Promise<Token[]>
-	/** In force when it settles. May be repeated. Throws `not_found`. */
+	/** Effective when it settles. May be repeated. Throws `not_found`. */
 	revoke(id: string): Promise<void>
 	/** The token of this text, whatever its status. */
 	find(text: string): Promise<Token | undefined>
@@ -48,7 +48,7 @@ export interface Tokens {
 	noneYet(): Promise<boolean>
 }
 
-/** What a request needs to be let in. */
+/** What a request needs to be accepted. */
 export interface Needs {
 	/** One of these. Absent: a caller is enough. */
 	scopes?: readonly string[]
@@ -56,20 +56,31 @@ export interface Needs {
 	bootstrap?: boolean
 	/** A local caller needs no token here, whatever the mode. */
 	local?: boolean
+	/**
+	 * Whether a GET changes something, which makes the rule for local callers stricter. Absent: yes, unless one of `scopes` is
+	 * for reading (`agents:read`). Other methods always change something.
+	 */
+	changes?: boolean
 }
 
 export interface Auth {
 	readonly tokens: Tokens
+	readonly auth_mode: AuthSettings['auth_mode']
 	/**
-	 * Is this caller still good now? No for a token that was revoked or has expired, and for a local caller once
-	 * auth_mode is token. For what stays open longer than one request.
+	 * Is this caller still valid? No for a token that was revoked or has expired, and for a local caller once auth_mode is
+	 * token. For connections that stay open longer than one request.
 	 */
 	check(credentials: Credentials): Promise<boolean>
 	/**
-	 * Who sends this request; for what is no hapi route (WebSocket upgrades), since routes have their `auth`.
+	 * The caller of this request; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
 	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.
 	 */
 	authenticate(request: IncomingMessage, needs?: Needs): Promise<Credentials>
+	/**
+	 * May this caller do what one of these scopes permits? For routes that answer every caller, and some in more detail. Does
+	 * not throw: an invalid token counts as a failed attempt, and the result is false.
+	 */
+	permits(request: IncomingMessage, scopes: readonly string[]): Promise<boolean>
 }
 
 export interface AuthSettings {
@@ -92,9 +103,19 @@ declare module '@hapi/hapi' {
 	}
 	interface PluginSpecificConfiguration {
 		/**
-		 * Who is taken without a token: with `bootstrap` everybody, as long as no token was ever created; with `local` local
-		 * callers, also in token mode.
+		 * Which callers need no token: with `bootstrap` all callers, as long as no token was ever created; with `local` local
+		 * callers, also in token mode. A GET whose scope is not for reading (`runs:write`, or `*` alone) counts as a change, so a
+		 * request from an address typed in a browser is not local; set `changes: false` if the route only reads.
 		 */
-		auth?: { bootstrap?: true; local?: true }
+		auth?: { bootstrap?: true; local?: true; changes?: boolean }
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		auth_mode: AuthSettings['auth_mode']
+	}
+	interface ServerSettings {
+		allowed_hosts: AuthSettings['allowed_hosts']
 	}
 }

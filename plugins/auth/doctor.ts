@@ -1,7 +1,9 @@
-/** What `svc doctor` looks at: who gets in without a token, and whether anybody will. */
-import { error, ok, warning } from '../../core/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+/** What `svc doctor` checks: which callers need no token, and whether an active token exists. */
+import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
+import { readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { isLoopback } from './address.ts'
+import { canAdminister, noAdministrator } from './administrators.ts'
 import type { Token } from './contract.ts'
 import { TOKENS, view } from './tokens.ts'
 import type { TokenRecord } from './tokens.ts'
@@ -12,6 +14,18 @@ const SOON_DAYS = 14
 const SHOWN = 20
 
 export default {
+	place: [
+		{
+			about: 'tokens',
+			/** A running gateway refuses the change to token mode while no token could administer it. */
+			async run({ auth_mode }, patient) {
+				const gateway = auth_mode === 'token' ? await patient.gateway() : null
+				const before = readRuntimeFile(patient.home)?.settings?.in_force?.auth_mode
+				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(patient))) return []
+				return [{ path: 'auth_mode', message: noAdministrator, isRefused: true }]
+			},
+		},
+	],
 	checks: [
 		{
 			id: 'loopback.public',
@@ -20,7 +34,7 @@ export default {
 				const { auth_mode, server } = await patient.config()
 				if (auth_mode === 'token') return ok('every request needs a token')
 				if (server.host === 'localhost' || isLoopback(server.host))
-					return ok('only programs of this machine get in without a token')
+					return ok('only programs on this machine are let in without a token')
 				return warning(
 					`auth_mode is loopback, and the gateway listens at ${server.host}, where other machines reach it: every program of this machine, such as a reverse proxy, is let in without a token`,
 					'set auth_mode: token in gateway.yaml, or server.host: 127.0.0.1',
@@ -56,16 +70,14 @@ export default {
 					.toSorted((a, b) => a.days - b.days)
 				if (soon.length === 0)
 					return ok(
-						active.length === 0
-							? 'there are no active tokens'
-							: `no active token ends soon (${active.length} looked at)`,
+						active.length === 0 ? 'there are no active tokens' : `no active token ends soon (${active.length} checked)`,
 					)
 				return soon
 					.slice(0, SHOWN)
 					.map(({ id, scopes, expires_at }): Finding =>
 						warning(
 							`the token ${id} (${scopes.join(' ')}) ends at ${expires_at}`,
-							`create another one and give it to whoever uses this one: svc tokens create --scope '${scopes.join(',')}'`,
+							`create another one for the clients that use this one: svc tokens create --scope '${scopes.join(',')}'`,
 						),
 					)
 			},

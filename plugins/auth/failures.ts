@@ -1,22 +1,21 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { once } from '../../core/once.ts'
+import { once } from '../../core/util/once.ts'
 import { networkOf } from './address.ts'
 
 const FAILURES = 10
 const WINDOW_S = 60
-/** Counters that there can be at all, whatever number of addresses an attacker has. */
+/** Upper limit of counters, however many addresses an attacker has. */
 const COUNTERS = 16_384
 
 /**
- * Counts failed attempts by the client's network. Answers with the seconds to wait once there were more than 10 in a
- * minute, otherwise 0.
+ * Counts failed attempts by the client's network. Returns the seconds to wait after more than 10 in a minute, otherwise 0.
  *
- * Networks share counters by a keyed hash: that bounds the memory, nobody outside can aim at somebody else's counter,
- * and where two meet by chance it hurts only failing clients, since a valid token is never counted.
+ * Networks share counters by a keyed hash. This bounds the memory, and no client can target the counter of another one. A
+ * chance collision affects only failing clients, since a valid token is never counted.
  */
 export function failureCounter(): (address: string) => Promise<number> {
 	const key = randomBytes(16)
-	// With the first failure: an idle gateway does not have it in memory.
+	// Loaded at the first failure: an idle gateway does not have it in memory.
 	const limiter = once(async () => {
 		const { RateLimiterMemory } = await import('rate-limiter-flexible')
 		return new RateLimiterMemory({ points: FAILURES, duration: WINDOW_S })

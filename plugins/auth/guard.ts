@@ -1,27 +1,27 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
-import { scopesOf } from '../../core/routes.ts'
-import type { RouteAccess } from '../../core/routes.ts'
+import { scopesOf } from '../../core/http/routes.ts'
+import type { RouteAccess } from '../../core/http/routes.ts'
+import type { GenerationView } from '../../core/plugin.ts'
 import type { Auth } from './contract.ts'
 import { hasOneHost } from './local.ts'
-import { scopeNames } from './scopes.ts'
 
 const STRATEGY = 'gateway'
 
 /**
- * Makes one server ask for a caller wherever a route does not say `auth: false`, and refuses to start with a route that
- * would let somebody in by mistake. `auth` is asked for at each request, since the plugin may have been replaced meanwhile.
+ * Makes a server authenticate every request whose route does not set `auth: false`, and refuses to start with a route that
+ * would grant access by mistake.
  */
-export function guard(server: Server, auth: () => Auth): void {
+export function guard(server: Server, auth: Auth, generation: GenerationView): void {
 	server.ext('onRequest', (request, h) => {
 		if (!hasOneHost(request.raw.req)) throw new Fault('invalid_request', 'send exactly one Host header')
 		return h.continue
 	})
 	server.auth.scheme(STRATEGY, () => ({
-		// hapi compares the scopes again later; here the refusal comes before the body is read, and names what is missing.
+		// hapi compares the scopes again later; here the request is refused before its body is read, and the error names the missing scope.
 		authenticate: async (request, h) =>
 			h.authenticated({
-				credentials: await auth().authenticate(request.raw.req, {
+				credentials: await auth.authenticate(request.raw.req, {
 					...request.route.settings.plugins?.auth,
 					scopes: scopesOf(server.auth.lookup(request.route)),
 				}),
@@ -30,18 +30,18 @@ export function guard(server: Server, auth: () => Auth): void {
 	server.auth.strategy(STRATEGY, STRATEGY)
 	server.auth.default({ strategy: STRATEGY, access: { scope: ['*'] } })
 	server.ext('onPreStart', () => {
-		for (const route of server.table()) refuseLoophole(route, server.auth.lookup(route))
+		for (const route of server.table()) refuseLoophole(route, server.auth.lookup(route), generation)
 	})
 }
 
-function refuseLoophole(route: RequestRoute, rules: RouteAccess | false): void {
-	if (rules === false) return // said so explicitly: where a route says nothing, the default answers here
+function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scopes, isBuiltIn }: GenerationView): void {
+	if (rules === false) return // set explicitly: a route that sets nothing has the default here
 	const { strategies, mode, access = [] } = rules
 	const complain = (problem: string): never => {
 		const { plugin } = route.realm
 		throw new Fault(
 			'plugin_failed',
-			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be scoped(<scope>) as in core/routes.ts, false, or left out`,
+			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be scoped(<scope>) as in core/http/routes.ts, false, or left out`,
 		)
 	}
 	if (strategies.join() !== STRATEGY || mode !== 'required')
@@ -52,6 +52,9 @@ function refuseLoophole(route: RequestRoute, rules: RouteAccess | false): void {
 		return complain('must have exactly one rule of access, with scopes of which any one is enough')
 	}
 	if (!scope.selection?.includes('*')) complain('shuts out callers that may do everything')
-	const unknown = scope.selection?.find((one) => !scopeNames.includes(one))
-	if (unknown !== undefined) complain(`asks for the scope "${unknown}", which no token can have`)
+	// Tokens may have the scope of a built-in plugin that is switched off.
+	if (isBuiltIn(route.realm.plugin)) return
+	const unknown = scope.selection?.find((one) => !scopes.has(one))
+	if (unknown !== undefined)
+		complain(`asks for the scope "${unknown}", which no token can have, since no plugin declares it`)
 }

@@ -1,38 +1,59 @@
-import { randomText } from '../../core/ids.ts'
+import { canAdminister, noAdministrator } from './administrators.ts'
+import { Fault } from '../../core/errors.ts'
+import { randomText } from '../../core/util/ids.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context } from '../../core/plugin.ts'
+import events from './events.ts'
 import { isLoopback } from './address.ts'
 import { callersOf } from './callers.ts'
-import type { AuthSettings } from './contract.ts'
+import type { Auth, AuthSettings } from './contract.ts'
 import { guard } from './guard.ts'
 import { routes } from './routes.ts'
 import { tokensOf } from './tokens.ts'
+import { violationsOf } from './violations.ts'
 
 const SETUP_CODE_BYTES = 15
 
-/** Who may do what: bearer tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
-export default definePlugin<AuthSettings>({
+/** Authentication and authorization: bearer tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
+export default definePlugin<AuthSettings, Auth>({
 	name: 'auth',
-	config: (joi) =>
-		joi.object<AuthSettings>({
-			auth_mode: joi.valid('loopback', 'token').required(),
-			allowed_hosts: joi.array().items(joi.string()).required(),
-			host: joi.string().required(),
-		}),
+	events,
+	scopes: {
+		'tokens:admin': 'Create, list and revoke tokens',
+		'*': 'Everything',
+	},
 	async start(ctx) {
 		const tokens = tokensOf(ctx)
 		const setupCode = randomText(SETUP_CODE_BYTES)
 		warnOfOpenAddress(ctx)
-		if (await tokens.noneYet()) {
+		const isNew = await tokens.noneYet()
+		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list())) lockedOut(ctx, isNew)
+		if (isNew) {
 			ctx.log.info(
 				`no token was created yet. The first may be created without one: from this machine at once, from elsewhere with the header X-Setup-Code: ${setupCode}`,
 			)
 		}
-		return { tokens, ...callersOf(ctx.config, tokens, setupCode) }
+		return { tokens, auth_mode: ctx.config.auth_mode, ...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx)) }
 	},
-	guard: (server, ctx) => guard(server, () => ctx.use('auth')),
-	http: (server, ctx) => routes(server, ctx),
+	guard: (server, _ctx, auth, generation) => guard(server, auth, generation),
+	http: (server, _ctx, auth, { scopes }) => routes(server, auth, scopes),
 })
+
+/**
+ * Refuses a change of the mode after which no caller could administer the gateway. A start is not refused: other tokens may
+ * be in use, and if none was ever created, the first one still can be.
+ */
+function lockedOut(ctx: Context<AuthSettings>, isNew: boolean): void {
+	if (ctx.find('auth')?.auth_mode === 'loopback') {
+		const errors = [{ path: 'auth_mode', message: noAdministrator }]
+		throw new Fault('config_invalid', noAdministrator, { errors })
+	}
+	if (isNew) return
+	const message =
+		'auth_mode is token and no valid token can administer the gateway; set auth_mode: loopback in gateway.yaml, create one (svc tokens create --scope "*"), then set auth_mode: token again'
+	ctx.log.warn(message)
+	ctx.trouble(message)
+}
 
 function warnOfOpenAddress({ config, log }: Context<AuthSettings>): void {
 	const { auth_mode, host } = config

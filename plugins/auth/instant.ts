@@ -1,8 +1,8 @@
 const FORM = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(?:(Z)|([+-]\d{2}):?(\d{2})?)?)?$/i
 
 /**
- * The instant that an ISO 8601 text means, as the wire has it (UTC, milliseconds); undefined where it means none. Without
- * a zone it is UTC, wherever the gateway runs: the same request must mean the same everywhere.
+ * The instant that an ISO 8601 text names, in the wire format (UTC, milliseconds); undefined if it names no instant.
+ * Without a zone it is UTC, wherever the gateway runs: the same request must mean the same everywhere.
  */
 export function instantOf(text: string): string | undefined {
 	const match = FORM.exec(text)
@@ -10,7 +10,7 @@ export function instantOf(text: string): string | undefined {
 	const [, date = '', time = '00:00', seconds = '00', fraction = '', , hours, minutes = '00'] = match
 	const zone = hours === undefined ? 'Z' : `${hours}:${minutes}`
 	const instant = Date.parse(`${date}T${time}:${seconds}${fraction}${zone}`)
-	// Date.parse takes 30 February for 2 March.
+	// Date.parse reads 30 February as 2 March.
 	const day = Date.parse(`${date}T00:00Z`)
 	if (Number.isNaN(instant) || Number.isNaN(day) || !new Date(day).toISOString().startsWith(date)) return undefined
 	return new Date(instant).toISOString()

@@ -2,47 +2,83 @@
  * Does a request count as local? The whole rule, without any state.
  *
  * A web page that a user of this machine has open can send requests to loopback addresses too, and so can everybody
- * behind a proxy that runs here. So the peer's address alone says nothing: every sign of a browser's foreign page, of DNS
- * rebinding or of a proxy makes a request not local. It is then not refused, it needs a token.
+ * behind a proxy on this machine. So the peer's address alone proves nothing: any sign of a foreign page in a browser, of DNS
+ * rebinding or of a proxy makes a request not local. Such a request is not refused, but it needs a token.
  */
-import { isLoopback } from './address.ts'
+import { isIP, isIPv4 } from 'node:net'
+import { isLoopback, networkOf } from './address.ts'
 
-/** What the rule looks at; Node's IncomingMessage has it all. */
+/** What the rule reads; Node's IncomingMessage has all of it. */
 export interface Arrival {
-	/** Name, value, name, value …, as they came: Node's parsed headers hide the second of two. */
+	method?: string | undefined
+	/** Name, value, name, value …, as received: Node's parsed headers hide the second of two. */
 	rawHeaders: readonly string[]
 	/** The request target. */
 	url?: string | undefined
 	socket: { remoteAddress?: string | undefined; localAddress?: string | undefined }
 }
 
-/** Null where it is local, otherwise why not, in words that follow "since". */
-export function whyNotLocal(request: Arrival, allowedHosts: readonly string[]): string | null {
+export interface LocalRule {
+	/** Names beside localhost and loopback addresses (`server.allowed_hosts`), lower case. */
+	allowedHosts: readonly string[]
+	/** A GET that changes something, such as one that starts a run. Other methods change something anyway. */
+	changes?: boolean | undefined
+}
+
+export interface NotLocal {
+	/** A clause that follows "since". It repeats nothing of the request. */
+	because: string
+	/** It comes from this machine, and a web page may have made a browser send it. */
+	mayBePage: boolean
+}
+
+/** Null if it is local. */
+export function whyNotLocal(request: Arrival, rule: LocalRule): NotLocal | null {
+	const elsewhere = whyElsewhere(request)
+	if (elsewhere !== null) return { because: elsewhere, mayBePage: false }
+	const page = whyMaybePage(request, rule)
+	return page === null ? null : { because: page, mayBePage: true }
+}
+
+function whyElsewhere(request: Arrival): string | null {
 	const { remoteAddress = '', localAddress = '' } = request.socket
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
+	const isForwarded = namesOf(request).some(isForwarding)
+	return isForwarded ? 'its headers (such as X-Forwarded-For) say that it came through a proxy' : null
+}
 
-	const forwarded = namesOf(request).find(isForwarding)
-	if (forwarded !== undefined) return `its header ${forwarded} says that it came through a proxy`
+function whyMaybePage(request: Arrival, { allowedHosts, changes = false }: LocalRule): string | null {
+	const names = namesOf(request)
+	// A browser also prefetches pages that its user has not opened, at the request of a foreign page.
+	if (names.includes('sec-purpose') || names.includes('purpose')) return 'a browser made it ahead of time (Sec-Purpose)'
 
 	const host = parseHost(valuesOf(request, 'host')[0] ?? '')
-	if (!host || !isLocalName(host.name, allowedHosts)) {
+	if (!host || !(isLocalName(host.name) || isAllowed(host.name, allowedHosts))) {
 		return 'its Host is neither localhost nor a loopback address nor listed in server.allowed_hosts'
 	}
 	if (!targets(request.url ?? '/', host)) return 'its target names another host than its Host header'
 	const origins = valuesOf(request, 'origin')
 	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
+
+	const isSafe = (request.method === 'GET' || request.method === 'HEAD') && !changes
 	const sites = valuesOf(request, 'sec-fetch-site')
-	// "none" is what a browser says of an address that its user typed.
+	// A browser sends "none" for an address that its user typed, and for a link that another program opened.
+	if (!isSafe && sites.includes('none')) return 'its Sec-Fetch-Site is none, and it would change something'
 	if (!sites.every((site) => site === 'same-origin' || site === 'none')) return 'its Sec-Fetch-Site names another site'
+
 	// Browsers send neither with a plain GET to a name that they do not count as trustworthy, such as one of the network.
-	const saysNothing = origins.length === 0 && sites.length === 0
-	if (saysNothing && !valuesOf(request, 'referer').every((page) => isSameOrigin(page, host))) {
-		return 'its Referer is a page of another origin'
+	if (origins.length > 0 || sites.length > 0) return null
+	const pages = valuesOf(request, 'referer')
+	if (!pages.every((page) => isSameOrigin(page, host))) return 'its Referer is a page of another origin'
+	// A foreign page can suppress the Referer. A WebSocket (whose key no page can set) always has an Origin.
+	const mayBeForeign = changes && !isLocalName(host.name) && !names.includes('sec-websocket-key')
+	if (mayBeForeign && pages.length === 0) {
+		return 'it would change something, and at a name of server.allowed_hosts no header (Sec-Fetch-Site, Origin or Referer) proves that no foreign page sent it'
 	}
 	return null
 }
 
-/** True for exactly one Host header. With two, a proxy may judge by the one and we by the other. */
+/** True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. */
 export function hasOneHost(request: Pick<Arrival, 'rawHeaders'>): boolean {
 	return valuesOf(request, 'host').length === 1
 }
@@ -79,8 +115,18 @@ function isForwarding(header: string): boolean {
 	return forwardingHeaders.has(name) || forwardingPrefixes.some((prefix) => name.startsWith(prefix))
 }
 
-function isLocalName(name: string, allowedHosts: readonly string[]): boolean {
-	return name === 'localhost' || isLoopback(name) || allowedHosts.includes(name)
+/**
+ * Names for which browsers send Sec-Fetch-Site with every request. They leave it out for an IPv4 address written as IPv6
+ * (`[::ffff:7f00:1]`), which therefore does not count.
+ */
+function isLocalName(name: string): boolean {
+	return name === 'localhost' || name === '::1' || (isIPv4(name) && isLoopback(name))
+}
+
+/** An IPv4 address written as IPv6 is never local, even if listed. */
+function isAllowed(name: string, allowedHosts: readonly string[]): boolean {
+	const isMapped = isIP(name) === 6 && networkOf(name).includes('.')
+	return allowedHosts.includes(name) && !isMapped
 }
 
 /** `name`, `name:port`, `[v6]` or `[v6]:port`; undefined for anything else. */
@@ -90,12 +136,12 @@ function parseHost(text: string): Host | undefined {
 	return { name: match[1] ?? match[2] ?? '', port: Number(match[3] ?? HTTP_PORT) }
 }
 
-/** A target may be a whole address (`GET http://host/path`), which goes before the Host header. */
+/** A target may be a whole address (`GET http://host/path`), which has precedence over the Host header. */
 function targets(target: string, host: Host): boolean {
 	return target.startsWith('/') || isSameOrigin(target, host)
 }
 
-/** The gateway itself speaks plain HTTP only: a page from https came through something else. */
+/** The gateway itself serves plain HTTP only: an https page came through something else. */
 function isSameOrigin(address: string, host: Host): boolean {
 	const match = /^http:\/\/([^/?#]+)/i.exec(address)
 	const other = match?.[1] === undefined ? undefined : parseHost(match[1])

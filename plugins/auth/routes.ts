@@ -1,14 +1,9 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { scoped } from '../../core/routes.ts'
-import type { Context } from '../../core/plugin.ts'
-import type { AuthSettings, Tokens } from './contract.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type { GenerationView } from '../../core/plugin.ts'
+import type { Auth } from './contract.ts'
 import { instantOf } from './instant.ts'
-import { scopeNames, scopes } from './scopes.ts'
-
-const scopeList = Object.entries(scopes)
-	.map(([name, grants]) => `- \`${name}\`: ${grants}.`)
-	.join('\n')
 
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
@@ -29,28 +24,8 @@ const newToken = Joi.object({
 }).id('NewToken')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
-const newTokenRequest = Joi.object({
-	scopes: Joi.array()
-		.items(
-			Joi.string()
-				.valid(...scopeNames)
-				.messages({ 'any.only': `{#label} must be one of ${scopeNames.join(', ')}` }),
-		)
-		.min(1)
-		.unique()
-		.required()
-		.messages({ 'array.min': '{#label} must name at least one scope' }),
-	ttl: Joi.string()
-		.isoDate()
-		.custom(future)
-		.messages({ 'string.isoDate': NOT_A_TIME })
-		.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
-		.example('2030-01-31T12:00:00Z'),
-}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
-
-export function routes(server: Server, ctx: Context<AuthSettings>): void {
-	const tokens = (): Tokens => ctx.use('auth').tokens
-
+export function routes(server: Server, auth: Auth, scopes: GenerationView['scopes']): void {
+	const scopeList = [...scopes].map(([name, grants]) => `- \`${name}\`: ${grants}.`).join('\n')
 	server.route<{ Payload: { scopes: string[]; ttl?: string } }>({
 		method: 'POST',
 		path: '/v1/auth/tokens',
@@ -68,13 +43,15 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 				headers: Joi.object({
 					'x-setup-code': Joi.string().max(256).description('For the first token, where the caller is not local.'),
 				}).unknown(),
-				payload: newTokenRequest.required().prefs({ convert: false }),
+				payload: newTokenRequest([...scopes.keys()])
+					.required()
+					.prefs({ convert: false }),
 			},
 			response: { status: { 201: newToken } },
 		},
 		handler: async (request, h) => {
 			const { scopes: wanted, ttl = null } = request.payload
-			const created = await tokens().create(
+			const created = await auth.tokens.create(
 				{ scopes: wanted, expires_at: ttl },
 				request.auth.credentials.bootstrap ?? false,
 			)
@@ -90,9 +67,10 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 			notes: 'Those that ended more than 90 days ago are no longer in it.',
 			tags: ['api', 'tokens'],
 			auth: scoped('tokens:admin'),
+			plugins: { auth: { changes: false } },
 			response: { status: { 200: Joi.object({ tokens: Joi.array().items(token).required() }) } },
 		},
-		handler: async () => ({ tokens: await tokens().list() }),
+		handler: async () => ({ tokens: await auth.tokens.list() }),
 	})
 	server.route<{ Params: { id: string } }>({
 		method: 'DELETE',
@@ -107,10 +85,31 @@ export function routes(server: Server, ctx: Context<AuthSettings>): void {
 			response: { status: { 200: Joi.object({ id: tokenId, status: Joi.valid('revoked').required() }) } },
 		},
 		handler: async (request) => {
-			await tokens().revoke(request.params.id)
+			await auth.tokens.revoke(request.params.id)
 			return { id: request.params.id, status: 'revoked' }
 		},
 	})
+}
+
+function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
+	return Joi.object({
+		scopes: Joi.array()
+			.items(
+				Joi.string()
+					.valid(...scopeNames)
+					.messages({ 'any.only': `{#label} must be one of ${scopeNames.join(', ')}` }),
+			)
+			.min(1)
+			.unique()
+			.required()
+			.messages({ 'array.min': '{#label} must name at least one scope' }),
+		ttl: Joi.string()
+			.isoDate()
+			.custom(future)
+			.messages({ 'string.isoDate': NOT_A_TIME })
+			.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
+			.example('2030-01-31T12:00:00Z'),
+	}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
 }
 
 /** The instant as the wire has it. joi's own check takes forms that name no instant, such as 2030-W05. */

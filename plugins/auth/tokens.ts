@@ -1,11 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now, randomText } from '../../core/ids.ts'
+import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Op } from '../../core/store/ports.ts'
+import { change } from '../../core/store/change.ts'
+import type { Op, Rev } from '../../core/store/ports.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
 
-/** As it lies in the store. The text itself is nowhere. */
+/** The stored record. The text of the token is not stored. */
 export interface TokenRecord {
 	id: string
 	/** SHA-256 of the text, hex. */
@@ -19,14 +20,14 @@ export interface TokenRecord {
 const SCOPE = 'auth'
 const TOKEN_BYTES = 32
 const TOKEN_FORM = /^svc_[A-Za-z0-9_-]{43}$/
-/** Keeps a look at all of them cheap. */
+/** Keeps reading all of them cheap. */
 const TOKEN_LIMIT = 10_000
-/** How long an ended token still shows in the list. */
+/** How long a revoked or expired token stays in the list. */
 const KEEP_ENDED_DAYS = 90
-/** Ended tokens that go in one commit, which holds at most 100 writes. */
+/** Ended tokens removed in one commit, which holds at most 100 writes. */
 const SWEEP_LIMIT = 50
 
-/** Where all of them stand. */
+/** The key of the table of all tokens. */
 export const TOKENS = [SCOPE, 'token'] as const
 const tokenKey = (id: string) => [...TOKENS, id] as const
 const hashKey = (hash: string) => [SCOPE, 'hash', hash] as const
@@ -37,7 +38,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		(await store.get<TokenRecord>(tokenKey(id)))?.value
 	const noneYet = async (): Promise<boolean> => (await store.get(bootstrapKey)) === undefined
 
-	/** Creation is the only time at which the table grows, so it is also when what ended long ago is swept out. */
+	/** Only creation makes the table grow, so creation also removes tokens that ended long ago. */
 	const makeRoom = async (): Promise<void> => {
 		const outdated = Date.now() - KEEP_ENDED_DAYS * 86_400_000
 		const old: TokenRecord[] = []
@@ -49,13 +50,10 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		if (kept >= TOKEN_LIMIT) {
 			throw new Fault(
 				'conflict',
-				`there are ${TOKEN_LIMIT} tokens already; give new ones a ttl, and use fewer: those that ended more than ${KEEP_ENDED_DAYS} days ago go by themselves`,
+				`there are ${TOKEN_LIMIT} tokens already; give new ones a ttl, and use fewer: tokens that ended more than ${KEEP_ENDED_DAYS} days ago are removed automatically`,
 			)
 		}
-		const swept = old.slice(0, SWEEP_LIMIT).flatMap(({ id, hash }): Op[] => [
-			{ key: tokenKey(id), value: undefined },
-			{ key: hashKey(hash), value: undefined },
-		])
+		const swept = old.slice(0, SWEEP_LIMIT).flatMap(removal)
 		if (swept.length > 0) await store.commit(SCOPE, swept)
 	}
 
@@ -71,18 +69,22 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 				return
 			} catch (error) {
 				if (!isFault(error, 'conflict')) throw error
-				// Somebody else's token became the first one meanwhile.
+				// Another caller created the first token in the meantime.
 			}
 		}
 		if (mustBeFirst) {
-			throw new Fault('unauthorized', 'the first token was created meanwhile; send it to create others', {
-				headers: { 'www-authenticate': 'Bearer' },
-			})
+			throw new Fault(
+				'unauthorized',
+				'another caller has just created the first token; send that token to create others',
+				{
+					headers: { 'www-authenticate': 'Bearer' },
+				},
+			)
 		}
 		await store.commit(SCOPE, ops)
 	}
 
-	/** What is done is done: a log that cannot be written must not cost the caller the only sight of a new token. */
+	/** The operation has succeeded: if the log cannot be written, the caller must still get the text of the new token. */
 	const tell = (event_type: string, payload: Record<string, unknown>): Promise<void> =>
 		emit({ event_type, payload }).catch((error: unknown) => log.error({ err: error }, `${event_type} was not recorded`))
 
@@ -102,26 +104,24 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 			return tokens
 		},
 		async revoke(id) {
-			for (;;) {
-				const entry = await store.get<TokenRecord>(tokenKey(id))
-				if (!entry) throw new Fault('not_found', `there is no token "${id}"; GET /v1/auth/tokens lists them`)
-				if (entry.value.revoked_at !== null) return
-				try {
-					await store.update(tokenKey(id), { ...entry.value, revoked_at: now() }, entry.rev)
-				} catch (error) {
-					if (isFault(error, 'conflict')) continue // somebody else was faster, or swept it out
-					// A full disk takes what only deletes: a token that leaked must be revocable at any time.
-					if (isFault(error, 'storage_full')) {
-						await store.commit(SCOPE, [
-							{ key: tokenKey(id), value: undefined },
-							{ key: hashKey(entry.value.hash), value: undefined },
-						])
-						return tell('token.revoked', { token_id: id })
-					}
-					throw error
-				}
-				return tell('token.revoked', { token_id: id })
-			}
+			const revoke = (write: (record: TokenRecord, rev: Rev) => Op[]): Promise<boolean> =>
+				change(store, SCOPE, async () => {
+					const entry = await store.get<TokenRecord>(tokenKey(id))
+					if (!entry)
+						throw new Fault('not_found', `there is no token "${id}"`, {
+							hint: { route: 'GET /v1/auth/tokens', does: 'lists them' },
+						})
+					if (entry.value.revoked_at !== null) return { result: false }
+					return { ops: write(entry.value, entry.rev), result: true }
+				})
+			const revoked = await revoke((record, rev) => [
+				{ key: tokenKey(id), value: { ...record, revoked_at: now() }, expect: rev },
+			]).catch((error: unknown) => {
+				if (!isFault(error, 'storage_full')) throw error
+				// Deletions are accepted on a full disk: a leaked token must be revocable at any time.
+				return revoke(removal)
+			})
+			if (revoked) await tell('token.revoked', { token_id: id })
 		},
 		async find(text) {
 			if (!TOKEN_FORM.test(text)) return undefined
@@ -135,6 +135,13 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 			return record && view(record)
 		},
 	}
+}
+
+function removal({ id, hash }: TokenRecord): Op[] {
+	return [
+		{ key: tokenKey(id), value: undefined },
+		{ key: hashKey(hash), value: undefined },
+	]
 }
 
 function hashOf(text: string): Buffer {

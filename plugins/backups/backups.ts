@@ -4,16 +4,16 @@ import type { Context } from '../../core/plugin.ts'
 import type { Backups, BackupSettings } from './contract.ts'
 import { takeOnSchedule } from './schedule.ts'
 
-type Parts = Pick<
+type BackupContext = Pick<
 	Context<BackupSettings>,
 	'config' | 'gateway' | 'snapshots' | 'signal' | 'log' | 'emit' | 'trouble' | 'defer'
 >
 
 /** `clock`: for tests. */
-export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSchedule): Backups {
+export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = takeOnSchedule): Backups {
 	const { config, gateway, log } = ctx
 	const { folder } = config
-	let underWay: Promise<BackupInfo> | undefined
+	let running: Promise<BackupInfo> | undefined
 
 	const take = async (trigger: BackupInfo['trigger']): Promise<BackupInfo> => {
 		const { createBackup } = await import('../../core/backup/create.ts')
@@ -37,12 +37,12 @@ export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSch
 	}
 
 	const create: Backups['create'] = async (trigger) => {
-		if (underWay) throw new Fault('conflict', 'a backup is being made already; wait for it to end')
-		underWay = take(trigger)
+		if (running) throw new Fault('conflict', 'a backup is being made already; wait for it to end')
+		running = take(trigger)
 		try {
-			return await underWay
+			return await running
 		} finally {
-			underWay = undefined
+			running = undefined
 		}
 	}
 
@@ -54,11 +54,11 @@ export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSch
 		await say(ctx, 'backup.removed', { backup_id: id, reason })
 	}
 
-	/** Of this home's own only, and never one that somebody asked for. */
+	/** Only scheduled backups of this home, never one made on request. */
 	const removeOld = async (origin: string): Promise<void> => {
 		const { backups } = await list()
 		const scheduled = backups.filter((one) => one.trigger === 'schedule' && one.origin === origin)
-		// Made when the clock was ahead, they would count as the newest for long, and each new one would go at once.
+		// Backups from the future (the clock was ahead) would count as the newest for long, and each new one would be removed at once.
 		const [ahead, past] = [scheduled.filter(isAhead), scheduled.filter((one) => !isAhead(one))]
 		for (const { id } of [...ahead, ...past].slice(0, -config.keep)) await remove(id, 'retention')
 	}
@@ -78,8 +78,8 @@ export function openBackups(ctx: Parts, clock: typeof takeOnSchedule = takeOnSch
 
 	const schedule = clock(config, scheduled)
 	ctx.defer(() => schedule.stop(), 'schedule of backups')
-	// The signal has aborted by then: what is under way breaks off, and clears away what it had.
-	ctx.defer(() => underWay?.catch(() => {}), 'backup under way')
+	// The signal has aborted already: a backup in progress stops and deletes its unfinished files.
+	ctx.defer(() => running?.catch(() => {}), 'backup in progress')
 	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
 }
 
@@ -91,8 +91,8 @@ function eventOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo
 	return { backup_id: id, bytes, records, head, trigger, includes_key }
 }
 
-/** What was done stays done where a full disk takes no event of it. */
-async function say({ emit, log }: Parts, event_type: string, payload: Record<string, unknown>): Promise<void> {
+/** A full disk that cannot store the event does not undo the operation. */
+async function say({ emit, log }: BackupContext, event_type: string, payload: Record<string, unknown>): Promise<void> {
 	await emit({ event_type, payload }).catch((error: unknown) =>
 		log.warn({ err: error, event_type }, 'an event could not be written'),
 	)

@@ -16,23 +16,29 @@ export interface BackupSettings {
 }
 
 export interface Backups {
-	/** Where they lie; absolute. */
+	/** The folder that contains them; absolute. */
 	readonly folder: string
 	/**
-	 * Takes one; settles once it is whole. Throws `conflict` while another one is made, `storage_full`, or `backup_failed`.
-	 * A scheduled one removes those scheduled before that are more than `keep`.
+	 * Makes a backup; settles once it is complete. Throws `conflict` while another one is running, `storage_full`, or
+	 * `backup_failed`. A scheduled backup removes the oldest scheduled ones beyond `keep`.
 	 */
 	create(trigger: Trigger): Promise<BackupInfo>
 	/** Oldest first. */
 	list(): Promise<Listed>
 	/** Throws `not_found`. */
 	remove(id: string): Promise<void>
-	/** When the schedule takes the next one, ISO 8601; null where there is no schedule. */
+	/** When the next scheduled backup is due, ISO 8601; null without a schedule. */
 	next(): string | null
 }
 
 declare module '../../core/plugin.ts' {
 	interface Services {
 		backups: Backups
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		backups: Omit<BackupSettings, 'min_free_mib'>
 	}
 }

@@ -1,24 +1,29 @@
 import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../metrics/contract.ts'
+import events from './events.ts'
 import { openBackups } from './backups.ts'
-import type { BackupSettings } from './contract.ts'
+import type { BackupSettings, Backups } from './contract.ts'
 import { routes } from './routes.ts'
-import { checkSchedule, checkTimezone } from './schedule.ts'
 
-/** Copies of everything that the gateway keeps, on request and by the clock. */
-export default definePlugin<BackupSettings>({
+/** Copies of everything that the gateway stores, on request and on a schedule. */
+export default definePlugin<BackupSettings, Backups>({
 	name: 'backups',
 	needs: ['auth'],
-	// One at a time is made of a home, and the next instance would clear away what this one has under way.
+	events,
+	// A home has one backup in progress at a time, and the next instance would delete the unfinished files of this one.
 	exclusive: true,
-	config: (joi) =>
-		joi.object<BackupSettings>({
-			schedule: joi.string().custom(checkSchedule).allow(null).required(),
-			timezone: joi.string().custom(checkTimezone).allow(null).required(),
-			folder: joi.string().required(),
-			keep: joi.number().required(),
-			include_key: joi.boolean().required(),
-			min_free_mib: joi.number().required(),
-		}),
-	start: (ctx) => openBackups(ctx),
-	http: (server, ctx) => routes(server, ctx),
+	start(ctx) {
+		const backups = openBackups(ctx)
+		ctx.extend('metrics', {
+			metrics: {
+				svc_backup_newest_timestamp_seconds: { help: 'When the newest backup was taken, since 1970.', type: 'gauge' },
+			},
+			async read() {
+				const newest = (await backups.list()).backups.at(-1)
+				return { svc_backup_newest_timestamp_seconds: newest && Date.parse(newest.created_at) / 1000 }
+			},
+		})
+		return backups
+	},
+	http: routes,
 })

@@ -58,9 +58,7 @@ const backups = Joi.object({
 }).id('Backups')
 
 /** Without `auth`: callers with the scope `*` only, since a backup holds everything. */
-export function routes(server: Server, ctx: Context<BackupSettings>): void {
-	const service = (): Backups => ctx.use('backups')
-
+export function routes(server: Server, ctx: Context<BackupSettings>, service: Backups): void {
 	server.route({
 		method: 'POST',
 		path: '/v1/backups',
@@ -74,7 +72,7 @@ export function routes(server: Server, ctx: Context<BackupSettings>): void {
 			validate: { payload: Joi.object({}).allow(null).prefs({ convert: false }).example({}) },
 			response: { status: { 201: backup } },
 		},
-		handler: async (_request, h) => h.response(view(await service().create('request'))).code(201),
+		handler: async (_request, h) => h.response(view(await service.create('request'))).code(201),
 	})
 	server.route({
 		method: 'GET',
@@ -84,11 +82,12 @@ export function routes(server: Server, ctx: Context<BackupSettings>): void {
 			description: 'List backups, oldest first',
 			notes: 'Their heads are read; `svc backup verify` reads all of one.',
 			tags: ['api', 'backups'],
+			plugins: { auth: { changes: false } },
 			response: { status: { 200: backups } },
 		},
 		handler: async () => {
-			const { folder, next } = service()
-			const listed = await service().list()
+			const { folder, next } = service
+			const listed = await service.list()
 			return { backups: listed.backups.map(view), unreadable: listed.unreadable, folder, next_at: next() }
 		},
 	})
@@ -103,7 +102,7 @@ export function routes(server: Server, ctx: Context<BackupSettings>): void {
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await service().remove(request.params.id)
+			await service.remove(request.params.id)
 			return h.response().code(204)
 		},
 	})

@@ -1,19 +1,28 @@
-/** Who may name what: a secret that is sent out, and the server that it is sent to, take more than the right to add a channel. */
+/** Which callers may name which secrets and servers: both need more than the right to add a channel, since the secret is sent to the server. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Secret } from '../vault/contract.ts'
 import type { Adapter } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
+import { webSchemes } from './schemas.ts'
 
-/** What a channel names that gives power. */
+/** The references of a channel that need extra permission. */
 export interface Named {
 	bot_token_ref: string
 	config: Record<string, unknown>
 }
 
-/** Which keys of `config` it leaves to everybody, beside those of every channel. */
-type Openness = Pick<Adapter, 'unguarded'>
+/** Which keys of `config` every caller may set, besides those of every channel, and which addresses it accepts. */
+type Openness = Pick<Adapter, 'unguarded' | 'schemes'>
 
-/** Keys that every channel knows, and that say nothing of where it connects. */
+/** The same host and port with https, as in the operator's list. Without a port, the default port of the scheme is unknown here. */
+function asWeb(address: string): URL {
+	const { host, port } = URL.parse(address) ?? {}
+	const url = port ? URL.parse(`https://${host}`) : null
+	if (!url) throw new Fault('address_refused', 'the address needs a host and a port')
+	return url
+}
+
+/** Keys that every channel has, and that do not affect where it connects. */
 const COMMON: ReadonlySet<string> = new Set(['agent_id', 'answer', 'allowed_senders'] satisfies (keyof CommonConfig)[])
 
 /** What a secret must be labelled with, for callers without the scope `*`. */
@@ -21,15 +30,15 @@ const LABEL = 'channel'
 /** Characters of a key. */
 const SHOWN = 64
 
-/** May this key of `config` be set without the scope `*`, whatever its value? Without an adapter nobody knows what it does. */
+/** May this key of `config` be set without the scope `*`, whatever its value? Without an adapter its effect is unknown. */
 export function isUnguarded(key: string, adapter: Openness | undefined): boolean {
 	return COMMON.has(key) || adapter?.unguarded.has(key) === true
 }
 
 /**
- * Throws `forbidden` where one who may not name anything names a secret that is not for channels, a server that the
- * operator did not list, or what an adapter might take for one. Asked again before each connection, since labels, settings
- * and adapters change.
+ * Throws `forbidden` if a caller without the scope `*` names a secret that is not for channels, a server that the operator
+ * did not list, or a value that an adapter might use as one. Checked again before each connection, since labels, settings and
+ * adapters change.
  */
 export async function checkPowers(
 	{ bot_token_ref, config: { api_root, ...config } }: Named,
@@ -50,14 +59,17 @@ export async function checkPowers(
 			`the secret "${bot_token_ref}" has no policy_label "${LABEL}"; naming it takes the scope "*"`,
 		)
 	if (typeof api_root !== 'string') return
-	const { checkUrl, parseUrl } = await import('../../core/reach.ts')
+	const { checkUrl, parseUrl } = await import('../../core/fetch/policy.ts')
+	const [scheme = ''] = api_root.split(':', 1)
 	try {
 		const reach = {
 			protocols: ['http:', 'https:'],
 			hosts: allowed_api_roots,
 			private_hosts: allowed_api_roots,
 		} as const
-		checkUrl(parseUrl(api_root), reach, true)
+		if (webSchemes.includes(scheme.toLowerCase())) checkUrl(parseUrl(api_root), reach, true)
+		else if (adapter?.schemes.includes(scheme.toLowerCase())) checkUrl(asWeb(api_root), reach, true)
+		else throw new Fault('address_refused', 'the plugin of the channel does not accept this scheme')
 	} catch (error) {
 		if (!isFault(error, 'address_refused')) throw error
 		throw new Fault(

@@ -1,8 +1,8 @@
 /**
- * What the author of a channel writes: one object that connects to a platform, says what came in and sends what goes out.
- * Everything else is done once, by the gateway, for every platform: pairing, commands, one run for each message however
- * often it is delivered, splitting and markup, previews while the agent works, typing, pace, retries, connecting again,
- * status. `skills-examples/matrix-channel` is a whole one; `test/contracts/channel.ts` tells whether yours is right.
+ * What the author of a channel writes: one object that connects to a platform, reports incoming messages and sends outgoing
+ * ones. The gateway does everything else, for every platform: pairing, commands, one run for each message however often it
+ * is delivered, splitting and markup, previews while the agent works, typing, pace, retries, reconnecting, status.
+ * `skills-examples/matrix-channel` is a complete example; `test/contracts/channel.ts` checks whether yours is right.
  *
  *     export default {
  *       name: 'my-chat',
@@ -20,7 +20,7 @@
  * Nothing here is imported at run time, so that an adapter's file needs no package of ours.
  */
 import type Joi from 'joi'
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../core/log/log.ts'
 
 export interface ChannelAdapter<Config extends object = object> {
 	/** The `type` of its channels: 1-32 of `a-z 0-9 _`, such as `my_chat`. Of two adapters with one type the first counts. */
@@ -39,27 +39,33 @@ export interface ChannelAdapter<Config extends object = object> {
 	 */
 	unguarded?: readonly string[]
 	/**
-	 * Connects. Settles once the platform has taken the token, within 60 s, and what comes in is received from then on.
-	 * Throws `link.error('refused', …)` where only a person can help, such as with a wrong token: it is tried again once
-	 * the token, the channel or the plugin is another. What else it throws is tried again after growing delays.
+	 * Schemes that `config.api_root` may have, such as `['irc', 'ircs']`: 1-16 of them, lower case. Absent: `http` and `https`.
+	 * The adapter itself connects to addresses of other schemes; callers without the scope `*` may only use those in
+	 * `channels.allowed_api_roots`, whatever the scheme.
+	 */
+	schemes?: readonly string[]
+	/**
+	 * Connects. Settles once the platform has accepted the token, within 60 s; messages are received from then on. Throws
+	 * `link.error('refused', …)` if only a person can help, such as with a wrong token: the gateway tries again once the
+	 * token, the channel or the plugin has changed. After any other error it retries with growing delays.
 	 */
 	connect(link: Link<Config>): Promise<Connection>
 }
 
-/** What the platform takes. */
+/** What the platform accepts. */
 export interface Abilities {
-	/** Best first. Where one is refused (`format`) the next one is used; the last should be `plain`. */
+	/** Best first. If one is refused (`format`), the next one is used; the last should be `plain`. */
 	formats: readonly Format[]
-	/** For how long one sign of typing shows, in milliseconds. Absent: there is none. */
+	/** For how long one typing indicator shows, in milliseconds. Absent: the platform has none. */
 	typing_ms?: number
 	/**
-	 * How an answer in the making shows, by the kind of chat. `draft`: by `draft`, apart from messages. `edit`: a message
-	 * that grows, by `edit`. Absent: not at all, and the answer comes in one piece.
+	 * How an unfinished answer shows, by the kind of chat. `draft`: by `draft`, apart from messages. `edit`: a message that
+	 * grows, by `edit`. Absent: not at all; the answer arrives in one piece.
 	 */
 	preview?: Partial<Record<ChatKind, 'draft' | 'edit'>>
 	/**
-	 * Least milliseconds between two messages or edits: in one chat (1,000 where absent), in one that is a group (`chat_ms`
-	 * where absent), and of all chats (35).
+	 * Minimum milliseconds between two messages or edits: in one chat (default 1,000), in a group (default `chat_ms`), and in
+	 * all chats together (default 35).
 	 */
 	pace?: { chat_ms?: number; group_ms?: number; channel_ms?: number }
 }
@@ -74,66 +80,71 @@ export interface Format {
 	markup: Markup
 	/** Of one message: UTF-16 code units of its text, without the markup's own signs where that is `html`. */
 	max_length: number
+	/**
+	 * Limit of one message in bytes of its text as UTF-8, markup included; 256 or more. Absent: only `max_length` applies.
+	 * The gateway keeps both limits, and splits neither a character nor a code block.
+	 */
+	max_bytes?: number
 }
 
 /** `private`: the bot and one person. */
 export type ChatKind = 'private' | 'group'
 
-/** Ids are the platform's own and never change; names that people give themselves are no ids. 1-128 printable ASCII characters. */
+/** Ids are the platform's own and never change; names that users choose are not ids. 1-128 printable ASCII characters. */
 export interface ChatRef {
 	id: string
-	/** A topic or thread of the chat that has a conversation of its own. */
+	/** A topic or thread of the chat with its own conversation. */
 	thread_id?: string
 }
 
 export interface IncomingMessage {
-	/** The same again when the platform delivers the message again; no other message of this chat has it. */
+	/** Unique in its chat, and the same when the platform delivers the message again. */
 	id: string
 	chat: ChatRef & {
 		kind: ChatKind
-		/** Ids of what the chat lies in, the nearest first, such as its server: a binding of those counts where the chat has none. */
+		/** Ids of what contains the chat, such as its server, the nearest first: their binding applies if the chat has none. */
 		within?: readonly string[]
 	}
 	sender: { id: string; name?: string }
-	/** Without the bot's own name where that only addresses it. '' where there is none. A command begins with `/`. */
+	/** Without the bot's own name if that only addresses the bot. '' if there is no text. A command begins with `/`. */
 	text: string
 	/** Is it for the bot: said in private, to its name, or in reply to it? */
 	addressed: boolean
 	/** What else came with it that a model cannot read here, such as `a voice message`. */
 	attachment?: string
 	/**
-	 * Where the platform's feed stands behind this message, at most 4,096 characters. The newest that was taken is what
-	 * `link.cursor` answers. Where one answer of the platform holds several messages, only the last of them has the place
-	 * behind it; those before it have the place where it began, so that all of them come again if one cannot be taken.
+	 * The position of the platform's feed after this message, at most 4,096 characters. `link.cursor` returns the newest one
+	 * that was accepted. If one response of the platform has several messages, only the last of them has the position after
+	 * the response; the others have the position before it, so that all are delivered again if one cannot be accepted.
 	 */
 	cursor?: string
 }
 
 export interface OutgoingMessage {
 	chat: ChatRef & { kind: ChatKind }
-	/** Id of the message that it answers; absent in private chats and behind the first part of an answer. */
+	/** Id of the message that it answers; absent in private chats and after the first part of an answer. */
 	reply_to?: string
-	/** Id of the part before it, where an answer takes several messages. */
+	/** Id of the part before it, if an answer needs several messages. */
 	after?: string
 	/** Not longer than the format allows, and never empty. */
 	text: string
 	markup: Markup
 	/**
-	 * 25 characters of `0-9 a-z`. The same for every attempt to send this message, whatever its text is by then: a platform that
-	 * knows nonces makes one message of them.
+	 * 25 characters of `0-9 a-z`. The same for every attempt to send this message, even if its text has changed: a platform that
+	 * supports nonces makes one message of them.
 	 */
 	nonce: string
 }
 
-/** How a connection stands. */
+/** The state of a connection. */
 export type LinkStatus = 'connected' | 'reconnecting'
 
 /**
- * Codes of errors that an adapter throws. Without one, nobody knows whether the message was sent.
- * - `format`   the platform does not take this markup; nothing was sent
+ * Codes of errors that an adapter throws. Without one, it is unknown whether the message was sent.
+ * - `format`   the platform does not accept this markup; nothing was sent
  * - `limited`  too much at once; nothing was sent; give `retry_after_ms`
- * - `failed`   nothing was sent, for sure; it may be tried again
- * - `refused`  nothing was sent, and trying again is no use: the chat is gone, the bot was blocked, the token is wrong
+ * - `failed`   nothing was sent, for certain; a retry may succeed
+ * - `refused`  nothing was sent, and a retry cannot succeed: the chat is gone, the bot was blocked, the token is wrong
  */
 export type ChannelErrorCode = 'format' | 'limited' | 'failed' | 'refused'
 
@@ -150,74 +161,88 @@ export interface Link<Config extends object = object> {
 	/** Checked, with defaults. */
 	readonly config: Config
 	readonly log: Logger
-	/** Aborts when the connection shall end; `close` is called then, and nothing of the link does anything any more. */
+	/** Aborts when the connection must end; `close` is called then, and calls to the link have no effect any more. */
 	readonly signal: AbortSignal
-	/** Where the feed stood last, by a message that was taken or by `advance`; null where it never did. */
+	/** The last position of the feed, from an accepted message or from `advance`; null before the first one. */
 	cursor(): Promise<string | null>
-	/** Chats from which messages came, with the newest one that was taken: to ask the platform what came since. At most 1,000, the liveliest first. */
+	/** Chats from which messages came, with the newest accepted one: to ask the platform for later ones. At most 1,000, the most active first. */
 	chats(): Promise<KnownChat[]>
 	/**
-	 * Takes a message. Settles once it is durable, or known already, or nothing to act upon: only then may the platform be
-	 * told that it has arrived. Messages are taken in the order of the calls. Throws where it cannot be taken now: leave it
-	 * with the platform, and call `lost`. One that is not of the form above is left out, and the operator is told: it would
-	 * be the same the next time.
+	 * Accepts a message. Settles once it is durable, or known already, or needs no action: only then acknowledge it to the
+	 * platform. Messages are accepted in the order of the calls. Throws if it cannot be accepted now: leave it with the
+	 * platform, and call `lost`. A message that is not of the form above is skipped and reported to the operator: it would be
+	 * invalid the next time, too.
 	 */
 	receive(message: IncomingMessage): Promise<void>
 	/**
-	 * The feed stands there now, and nothing before it is left to take: where it begins on the first connection ever, and
-	 * behind what was nobody's. Settles once that is kept, or at once where it was kept some seconds ago; call it as often
-	 * as you like. In order with `receive`.
+	 * Reports the position of the feed, with no message before it left to accept: where it begins on the first connection ever,
+	 * and after messages that concern no agent. Settles once the position is stored, or at once if one was stored some seconds
+	 * ago; call it as often as you like. In order with `receive`.
 	 */
 	advance(cursor: string): Promise<void>
-	/** For what a connection mends by itself. It begins as `connected`; with an `error` it works, but not as it should. */
+	/** For problems that a connection fixes itself. It begins as `connected`; with an `error` it works, but only in part. */
 	status(status: LinkStatus, error?: string): void
-	/** The connection is over: it is closed and made anew, after growing delays; never again by itself where `error` is `refused`. */
+	/** The connection is lost: it is closed and opened again, after growing delays; not automatically if `error` is `refused`. */
 	lost(error: unknown): void
-	/** Makes an error to throw. The message is shown to operators; it says what to change. */
+	/** Makes an error to throw. The message is shown to operators; it should name what to change. */
 	error(code: ChannelErrorCode, message: string, more?: { retry_after_ms?: number; cause?: unknown }): ChannelError
 }
 
 export interface KnownChat {
 	id: string
-	/** Id of the newest message that was taken there. */
+	/** Id of the newest accepted message of the chat. */
 	last_id: string
-	/** Id of the newest message that an agent is known to have said there; absent where there is none. */
+	/** Id of the newest message that an agent is known to have sent there; absent if there is none. */
 	sent_id?: string
-	/** When it was bound to its agent, or the rules of who is answered were changed, ISO 8601: what came before is nobody's. */
+	/** When it was bound to its agent, or the rules of who is answered were changed, ISO 8601: earlier messages concern no agent. */
 	bound_at: string
 }
 
 /**
- * The way out. Its methods may be called at the same time for different chats, and not for the same one; but `typing` may
- * still be under way when another is called, and so may what takes too long: `draft` and a preview's `edit` after 5 s, or 1 s
- * where an answer is due, anything else after 60 s.
+ * Sends messages. Its methods may be called at the same time for different chats, and not for the same one. But `typing` may
+ * still be running when another is called, and so may calls that time out: `draft` and a preview's `edit` after 5 s, or 1 s
+ * if an answer is due, any other call after 60 s.
  */
 export interface Connection {
-	/** Who the bot is, for operators, such as `@my_bot`. */
+	/** Name of the bot, for operators, such as `@my_bot`. */
 	readonly name?: string
-	/** Answers with the new message's id. */
+	/** Returns the new message's id. */
 	send(message: OutgoingMessage): Promise<{ id: string }>
-	/** Needed for previews by `edit`. Saying the same text again is no error. Its nonce is that of the message it changes. */
+	/** Needed for previews by `edit`. Setting the same text again is not an error. Its nonce is that of the message it changes. */
 	edit?(id: string, message: OutgoingMessage): Promise<void>
-	/** Shows text that is not sent yet, in the place of what it showed before. Needed for previews by `draft`. */
+	/** Shows text that is not sent yet, and replaces what it showed before. Needed for previews by `draft`. */
 	draft?(message: OutgoingMessage): Promise<void>
 	typing?(chat: ChatRef): Promise<void>
 	/**
-	 * Where the platform knows no nonces: whatever helps `find` later, at most 256 characters; kept with a message that is
+	 * If the platform has no nonces: a value that helps `find` later, at most 256 characters; stored with a message that is
 	 * about to be sent.
 	 */
 	mark?(chat: ChatRef): string | undefined
 	/**
-	 * Was this message sent, though nobody heard the answer? Answers with its id, or undefined where it was not. Asked before
-	 * a message is sent again, also after a restart. Without it, and without nonces, a user may read a message twice.
+	 * Was this message sent, although no response was received? Returns its id, or undefined if it was not sent. Called before a
+	 * message is sent again, also after a restart. Without it, and without nonces, a user may read a message twice.
 	 */
 	find?(message: OutgoingMessage, mark: string | undefined): Promise<{ id: string } | undefined>
-	/** Gives everything back, within 10 s. What is under way may fail. Called once, also after `lost`. */
+	/** Releases everything, within 10 s. Calls in progress may fail. Called once, also after `lost`. */
 	close(): Promise<void>
 }
 
 declare module '../../core/plugin.ts' {
 	interface Extensions {
 		channel: ChannelAdapter
+	}
+}
+
+/** A bot that `svc doctor` checks with its platform. */
+interface Bot {
+	token: string
+	/** Of its channel. */
+	config: Record<string, unknown>
+}
+
+declare module '../../core/cli/doctor/contract.ts' {
+	interface Expert {
+		/** By the `type` of a channel: the problem with a bot, as a phrase about its token, and what to do; null without a problem. */
+		bots?: Readonly<Record<string, (bot: Bot, patient: Patient) => Promise<Pick<Finding, 'message' | 'fix'> | null>>>
 	}
 }

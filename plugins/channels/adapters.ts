@@ -1,19 +1,23 @@
-/** The adapters that running plugins add. They are foreign: each is looked at once, and one that is none is left out. */
+/** The adapters that running plugins add. They are third-party code: each is checked once, and an invalid one is skipped. */
 import Joi from 'joi'
 import type { FieldError } from '../../core/errors.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Extension } from '../../core/plugin.ts'
 import type { Abilities, ChannelAdapter } from './adapter.ts'
-import { commonConfig } from './schemas.ts'
+import { commonConfigOf, webSchemes } from './schemas.ts'
 
 export interface Adapter {
 	readonly type: string
 	readonly label: string
 	readonly can: Abilities
-	/** Keys of `config` that anybody may set who may add a channel. */
+	/** Keys of `config` that every caller may set who may add a channel. */
 	readonly unguarded: ReadonlySet<string>
+	/** Accepted schemes of addresses, without the colon. */
+	readonly schemes: readonly string[]
 	/** The plugin's own object, to connect with. */
 	readonly adapter: ChannelAdapter
+	/** Calls into the adapter and its connections go through this: their uncaught errors are its plugin's. */
+	readonly run: Extension<'channel'>['run']
 	/** The config with defaults, or what is wrong with it. */
 	check(config: object): { config: Record<string, unknown> } | { errors: FieldError[] }
 }
@@ -36,7 +40,11 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 	label: Joi.string().min(1).max(64).required(),
 	connect: Joi.function().required(),
 	config: Joi.function(),
-	// Where the token goes is never left to everybody.
+	// The destination of the token always needs permission.
+	schemes: Joi.array()
+		.items(Joi.string().pattern(/^[a-z][a-z0-9+.-]{0,31}$/, 'a scheme in lower case'))
+		.min(1)
+		.max(16),
 	unguarded: Joi.array().items(Joi.string().min(1).max(64).invalid('api_root')).max(64),
 	can: Joi.object({
 		formats: Joi.array()
@@ -44,6 +52,7 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 				Joi.object({
 					markup: Joi.valid('markdown', 'html', 'plain').required(),
 					max_length: Joi.number().integer().min(16).max(1_000_000).required(),
+					max_bytes: Joi.number().integer().min(256).max(4_000_000),
 				}),
 			)
 			.min(1)
@@ -62,8 +71,8 @@ const looked = new WeakMap<object, Adapter | string>()
 export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapters {
 	const all = new Map<string, Adapter>()
 	const problems: string[] = []
-	for (const { plugin, value } of extensions) {
-		const found = lookAt(value)
+	for (const { plugin, value, run } of extensions) {
+		const found = lookAt(value, run)
 		const problem = typeof found === 'string' ? found : undefined
 		if (problem !== undefined) problems.push(`plugin "${plugin}" adds a channel that cannot be used: ${problem}`)
 		else if (typeof found === 'object') {
@@ -77,28 +86,33 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
-/** The same object has the same answer: a connection is kept for as long as its adapter stays the same. */
-function lookAt(value: unknown): Adapter | string {
-	if (typeof value !== 'object' || value === null) return 'it is no object'
+/** The same object has the same result: a connection is kept for as long as its adapter stays the same. */
+function lookAt(value: unknown, run: Adapter['run']): Adapter | string {
+	if (typeof value !== 'object' || value === null) return 'it is not an object'
 	const known = looked.get(value)
 	if (known !== undefined) return known
-	const found = describe(value as ChannelAdapter)
+	const found = describe(value as ChannelAdapter, run)
 	looked.set(value, found)
 	return found
 }
 
-function describe(adapter: ChannelAdapter): Adapter | string {
+function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | string {
 	try {
-		const { type, aliases, label, can, connect, config, unguarded } = adapter
-		const { error, value } = adapterSchema.validate({ type, aliases, label, can, connect, config, unguarded })
+		const { type, aliases, label, can, connect, config, unguarded, schemes } = adapter
+		const parts = { type, aliases, label, can, connect, config, unguarded, schemes }
+		const { error, value } = adapterSchema.validate(parts)
 		if (error) return error.message
-		const schema = commonConfig.concat((config?.call(adapter, Joi) ?? Joi.object()) as Joi.ObjectSchema).unknown()
+		const schema = commonConfigOf(value.schemes)
+			.concat((config?.call(adapter, Joi) ?? Joi.object()) as Joi.ObjectSchema)
+			.unknown()
 		return {
 			type,
 			label,
 			can: structuredClone(value.can),
 			unguarded: new Set(value.unguarded),
+			schemes: value.schemes ?? webSchemes,
 			adapter,
+			run,
 			check: (wanted) => checkBy(schema, wanted),
 		}
 	} catch (error) {

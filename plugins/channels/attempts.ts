@@ -1,11 +1,11 @@
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/once.ts'
+import { once } from '../../core/util/once.ts'
 
-/** Counts wrong codes: by caller, and in all, since a caller may have many tokens. */
+/** Counts wrong codes: by caller, and in total, since a caller may have many tokens. */
 export interface Attempts {
-	/** Throws `rate_limited` once there were too many; then the right code is not looked at either. */
+	/** Throws `rate_limited` after too many; the right code is not checked then, either. */
 	check(caller: string): Promise<void>
-	/** True where this one was the last that the caller may make for now. */
+	/** True if this was the last attempt that the caller may make for now. */
 	failed(caller: string): Promise<boolean>
 }
 
@@ -15,7 +15,7 @@ const IN_ALL = 100
 const ALL = 'all'
 
 export function openAttempts(): Attempts {
-	// With the first code: an idle gateway does not have it in memory.
+	// Loaded at the first code: an idle gateway does not have it in memory.
 	const limiters = once(async () => {
 		const { RateLimiterMemory } = await import('rate-limiter-flexible')
 		// `check` refuses before these are full, so that no more callers than IN_ALL are ever counted.

@@ -6,12 +6,12 @@ export interface Backoff {
 }
 
 const FIRST_MS = 100
-/** A connection that held for so long was sound: what comes next is a trouble of its own. */
+/** A connection that lasted this long was healthy: the next failure is a new problem. */
 const SOUND_MS = 60_000
-/** What a platform asks for is believed up to here. */
+/** Upper limit for the delay that a platform asks for. */
 const PATIENCE_MS = 3_600_000
 
-/** A single cut is mended at once; a server that fails again and again is asked ever less often, and not by all at the same time. */
+/** After a single failure, retries at once; a server that keeps failing is tried less and less often, with jitter. */
 export function openBackoff(maxMs: number, random = Math.random): Backoff {
 	let failures = 0
 	return {

@@ -1,19 +1,22 @@
-/** Which chat belongs to which agent. One whose agent is gone counts for nothing, until it is swept. */
+/**
+ * Which chat belongs to which agent. A binding is stored in the scope of its channel, so its commit cannot require that the
+ * agent exists: a binding of a deleted agent is void, and is removed after the event `agent.deleted` or at the next start.
+ */
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import { openAmong } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Binding, ChannelSettings } from './contract.ts'
-import type { Decide } from './decisions.ts'
 import { noChannel } from './directory.ts'
 import type { Ledger } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 import type { BoundChat } from './parts.ts'
 
-/** Kept under its chat, so that there is one for each; its id leads there. */
+/** Stored under its chat, so that a chat has only one. A second record leads from its id to the chat. */
 export interface BindingRecord {
 	binding_id: string
 	agent_id: string
@@ -24,28 +27,28 @@ export interface BindingRecord {
 
 export interface Bindings {
 	list(channel_id: string): Promise<Binding[]>
-	/** As `Registry.bound` says. */
+	/** As described at `Registry.bound`. */
 	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
 	/**
-	 * Binds the chat that `chatIn` picks, which is given the channel's open codes and may throw. Those of the chat are used up
-	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` where the channel has as many as it may.
+	 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
+	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
 	 */
 	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => string): Promise<Binding>
-	/** Answers with what it was. Throws `not_found`. */
+	/** Returns the binding that was removed. Throws `not_found`. */
 	unbind(channel_id: string, binding_id: string): Promise<Binding>
-	/** Removes those of agents that are gone. */
+	/** Removes those of deleted agents. */
 	sweep(channel_id: string): Promise<void>
 }
 
-type Parts = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
+type BindingContext = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
 
 /** Each takes two ops, and the ledger one. */
 const BATCH = 49
-/** Ids of a chat and of what it lies in. */
+/** Ids of a chat and of what contains it. */
 const LOOKUP_LIMIT = 17
 const ID = /^[0-9a-f-]{36}$/
 
-export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindings {
+export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 
@@ -65,18 +68,18 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 			: undefined
 		const entry = pointer && (await ofChat(channel_id, pointer.value.external_chat_id))
 		if (entry?.value.binding_id === id) return entry
-		const hint = `GET /v1/channels/${channel_id}/bindings lists them`
-		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"; ${hint}`)
+		const hint = { route: 'GET /v1/channels/{id}/bindings', params: { id: channel_id }, does: 'lists them' }
+		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"`, { hint })
 	}
-	/** Of a channel that is still there. */
+	/** Of a channel that still exists. */
 	const ledgerOf = async (channel_id: string): Promise<Entry<Ledger>> => {
 		const ledger = await store.get<Ledger>(keys.ledger(channel_id))
 		if (!ledger || ledger.value.closed) throw noChannel(channel_id)
 		return ledger
 	}
-	/** Takes away those that `find` answers with when it is asked; answers with them. */
+	/** Removes those that `find` returns, and returns them. `find` may be called several times. */
 	const remove = (channel_id: string, find: () => Promise<Entry<BindingRecord>[]>): Promise<BindingRecord[]> =>
-		decide(scopeOf(channel_id), async () => {
+		change(store, scopeOf(channel_id), async () => {
 			const ledger = await ledgerOf(channel_id)
 			const gone = await find()
 			const ops = gone.flatMap(({ key, value, rev }): Op[] => [
@@ -112,15 +115,19 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 			return undefined
 		},
 		async bind(channel_id, agent, chatIn) {
-			const record = await decide(scopeOf(channel_id), async () => {
+			const record = await change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
 				const open = openAmong(codes?.value ?? [], Date.now())
 				const chat_id = chatIn(open)
 				const before = await ofChat(channel_id, chat_id)
 				if (before && (await isThere(before.value))) {
 					const { agent_id, binding_id } = before.value
-					const hint = `DELETE /v1/channels/${channel_id}/bindings/${binding_id} takes it away`
-					throw new Fault('already_exists', `chat "${chat_id}" is bound to agent "${agent_id}" already; ${hint}`)
+					const hint = {
+						route: 'DELETE /v1/channels/{id}/bindings/{binding_id}',
+						params: { id: channel_id, binding_id },
+						does: 'removes the binding',
+					}
+					throw new Fault('already_exists', `chat "${chat_id}" is bound to agent "${agent_id}" already`, { hint })
 				}
 				const { bindings } = ledger.value
 				if (!before && bindings >= config.max_bindings)
@@ -141,10 +148,7 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 				}
 				return { ops, result: made }
 			})
-			// The agent lies in another scope. One that was deleted meanwhile may have been swept already.
-			if (await isThere(record)) return view(channel_id, record)
-			await remove(channel_id, async () => [await byId(channel_id, record.binding_id)])
-			throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
+			return view(channel_id, record)
 		},
 		async unbind(channel_id, binding_id) {
 			const [record] = await remove(channel_id, async () => [await byId(channel_id, binding_id)])
@@ -159,7 +163,7 @@ export function bindingsOf({ store, config, use }: Parts, decide: Decide): Bindi
 				await remove(channel_id, async () => {
 					const entries = await Promise.all(gone.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
 					const found = entries.filter((entry) => entry !== undefined)
-					// Some may have been bound anew since.
+					// Some may have been bound again since.
 					const keep = await Promise.all(found.map(({ value }) => isThere(value)))
 					return found.filter((_, n) => !keep[n])
 				})

@@ -1,7 +1,7 @@
 /** The service: adding, showing, changing and deleting channels, and binding chats to agents. */
 import { Fault } from '../../core/errors.ts'
-import type { FieldError } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import type { FieldError, Hint } from '../../core/errors.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type {} from '../vault/contract.ts'
@@ -23,7 +23,7 @@ export interface ChannelParts {
 }
 
 export interface RunningChannels extends Channels {
-	/** Brings deletions to their end that broke off. */
+	/** Finishes deletions that were interrupted. */
 	finishDeletions(): Promise<void>
 }
 
@@ -37,8 +37,8 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 
 	const checkSecret = async (ref: string): Promise<void> => {
 		if (await use('vault').has(ref)) return
-		const message = `bot_token_ref must name a secret in the vault, and there is none "${ref}"; POST /v1/vault/secrets stores one`
-		throw wrong([{ path: 'bot_token_ref', message }])
+		const message = `bot_token_ref must name a secret in the vault, and there is none "${ref}"`
+		throw wrong([{ path: 'bot_token_ref', message }], { route: 'POST /v1/vault/secrets', does: 'stores one' })
 	}
 	const checkConfig = (type: string, wanted: Record<string, unknown>): void => {
 		const bytes = Buffer.byteLength(JSON.stringify(wanted))
@@ -100,7 +100,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			if (!record.trusted) await checkPowers(record, adapter, await use('vault').secrets.list(), config)
 			await directory.add(record, config.max_channels)
 			await emit({ event_type: 'channel.created', payload: { channel_id: record.id, type: record.type } })
-			await connections.look()
+			await connections.reconcile()
 			return view(record)
 		},
 		list: async () => (await directory.list()).map(view),
@@ -124,7 +124,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 				checkConfig(next.type, next.config)
 				if (!hasToken) await checkSecret(next.bot_token_ref)
 				const adapter = connections.adapters().all.get(next.type)
-				// Nothing is sent to another place by these: what was vouched for stays so.
+				// These keys do not change where anything is sent, so the approval remains valid.
 				const heard = keys.some((key) => WHO_IS_ANSWERED.has(key)) ? { heard_since: now() } : {}
 				if (hasToken && keys.every((key) => isUnguarded(key, adapter))) return { ...next, ...heard }
 				const trusted = isTrusted(caller)
@@ -132,7 +132,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 				return { ...next, ...heard, trusted }
 			})
 			if (fields.length > 0) await emit({ event_type: 'channel.updated', payload: { channel_id: id, fields } })
-			await connections.look((one) => one.id === id)
+			await connections.reconcile((one) => one.id === id)
 			return detailed(record)
 		},
 		async remove(id) {
@@ -164,8 +164,11 @@ function isTrusted({ scope }: Credentials): boolean {
 	return scope.includes('*')
 }
 
-function wrong(errors: FieldError[]): Fault {
-	return new Fault('invalid_request', errors.map(({ message }) => message).join('; '), { errors })
+function wrong(errors: FieldError[], hint?: Hint): Fault {
+	return new Fault('invalid_request', errors.map(({ message }) => message).join('; '), {
+		errors,
+		...(hint && { hint }),
+	})
 }
 
 function merge(config: Record<string, unknown>, change: Record<string, unknown>): Record<string, unknown> {

@@ -1,7 +1,7 @@
-/** Pairing codes: what they look like, and which of a channel's are open. */
+/** Pairing codes: their format, and which of a channel's codes are open. */
 import { createHash, randomBytes } from 'node:crypto'
 
-/** As it is kept. */
+/** The stored record. */
 export interface OpenCode {
 	hash: string
 	chat_id: string
@@ -23,13 +23,13 @@ export function newCode(): string {
 	return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')
 }
 
-/** As it was given out, however it was typed: small letters, spaces, dashes, O for 0, I or L for 1. Undefined for what is none. */
+/** The canonical form of a typed code: accepts lower case, spaces, dashes, O for 0, I or L for 1. Undefined for an invalid code. */
 export function readCode(text: string): string | undefined {
 	const code = text.toUpperCase().replaceAll(/[\s-]/g, '').replaceAll('O', '0').replaceAll(/[IL]/g, '1')
 	return FORM.test(code) ? code : undefined
 }
 
-/** Bound to its channel: a record that is copied into another channel's means nothing there. */
+/** Bound to its channel: a record copied into another channel is invalid there. */
 export function hashOf(channel_id: string, code: string): string {
 	return createHash('sha256').update(`pairing\0${channel_id}\0${code}`).digest('base64url')
 }
@@ -38,7 +38,7 @@ export function openAmong(codes: readonly OpenCode[], now: number): OpenCode[] {
 	return codes.filter(({ expires_at }) => Date.parse(expires_at) > now)
 }
 
-/** With one more, for which the oldest of its chat makes room, or of the channel: first of chats that have several. */
+/** Adds a code. If needed, the oldest of its chat is dropped, or the oldest of the channel: first from chats with several. */
 export function withCode(open: readonly OpenCode[], hash: string, chat_id: string, now: number): OpenCode[] {
 	const ofChat = open.filter((one) => one.chat_id === chat_id)
 	const over = new Set(ofChat.slice(0, Math.max(0, ofChat.length - PER_CHAT + 1)))

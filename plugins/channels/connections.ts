@@ -1,12 +1,12 @@
-/** The connections of all channels: looks what there should be, and makes it so. */
+/** The connections of all channels: compares them with the stored channels, and opens or closes what differs. */
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
+import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import { adaptersOf } from './adapters.ts'
 import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
-import { openLane } from './lane.ts'
-import type { Lane } from './lane.ts'
 import { openNews } from './news.ts'
 import type { Standing } from './news.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
@@ -18,11 +18,11 @@ import type { Made, Wanted } from './wanted.ts'
 export interface Connections extends AsyncDisposable {
 	adapters(): Adapters
 	/**
-	 * Looks again what there should be. Settles once that was set going, and never throws. `again`: where the platform has
-	 * refused one of these channels, it is asked once more.
+	 * Opens and closes connections to match the stored channels. Settles once that has started, and never throws. `again`:
+	 * selects channels that are tried again although their platform has refused them.
 	 */
-	look(again?: (channel: ChannelRecord) => boolean): Promise<void>
-	/** Undefined where it is not there, or no running plugin knows its type. */
+	reconcile(again?: (channel: ChannelRecord) => boolean): Promise<void>
+	/** Undefined if it does not exist, or no running plugin has its type. */
 	live(id: string): LiveChannel | undefined
 	standing(channel: ChannelRecord): Standing
 	/** Ends the connection of a channel that is gone. Settles once it is closed. */
@@ -30,32 +30,35 @@ export interface Connections extends AsyncDisposable {
 	onConnected(heard: (channel: LiveChannel) => void): void
 }
 
-type Parts = Pick<Context<ChannelSettings>, 'use' | 'config' | 'log' | 'signal' | 'emit' | 'extensions' | 'trouble'>
+type ConnectionContext = Pick<
+	Context<ChannelSettings>,
+	'use' | 'config' | 'log' | 'signal' | 'emit' | 'extensions' | 'trouble'
+>
 
 interface Entry {
 	record: ChannelRecord
 	made?: Made
 	supervisor?: Supervisor
-	/** That the supervisor before is gone. */
+	/** Settles once the previous supervisor has closed. */
 	closed?: Promise<void>
 	live?: LiveChannel
-	/** Where it has no supervisor. */
+	/** The state shown without a supervisor. */
 	standing: Standing
-	lane: Lane
+	queue: SerialQueue
 	news: (standing: Standing) => void
 }
 
-/** Messages of a channel that wait to be taken. */
+/** Messages of a channel that wait to be accepted. */
 const WAITING_LIMIT = 1_000
-/** After a look that failed, such as while the disk is full. */
-const LOOK_AGAIN_MS = 5_000
+/** Delay after a failed attempt, such as while the disk is full. */
+const RECONCILE_AGAIN_MS = 5_000
 const TROUBLE_LIMIT = 1_000
-export function openConnections(ctx: Parts, directory: Directory, dialogue: () => Dialogue): Connections {
+export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue): Connections {
 	const { config, log, signal } = ctx
 	const table = new Map<string, Entry>()
-	/** Connections that are being closed, by type and token: nobody connects with those before. */
+	/** Connections that are being closed, by type and token: no other one may use the token until then. */
 	const closing = new Map<string, Promise<void>>()
-	/** Deleted while a look was under way. */
+	/** Deleted while a comparison was running. */
 	const dropped = new Set<string>()
 	const hearers: ((channel: LiveChannel) => void)[] = []
 
@@ -66,7 +69,7 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 		const entry: Entry = {
 			record,
 			standing: { connection: 'connecting', bot: null, last_error: null },
-			lane: openLane(
+			queue: openSerialQueue(
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel wait already`),
 			),
@@ -80,7 +83,7 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 					)
 				return ctx
 					.emit({ event_type, payload: about })
-					.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be kept'))
+					.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be stored'))
 			}, signal),
 		}
 		table.set(channel_id, entry)
@@ -110,7 +113,7 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 			try {
 				heard(channel)
 			} catch (error) {
-				log.error({ err: error, channel_id: channel.id }, 'what waited for a channel could not be sent')
+				log.error({ err: error, channel_id: channel.id }, 'pending messages of a channel could not be sent')
 			}
 		}
 	}
@@ -125,7 +128,7 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 			config: live.config as Record<string, unknown>,
 			log: log.child({ channel_id: record.id, type: record.type }),
 			dialogue: dialogue(),
-			lane: entry.lane,
+			queue: entry.queue,
 			retry_max_s: config.retry_max_s,
 			after: Promise.resolve(closing.get(claimOf(record.type, token))),
 			changed: (standing) => {
@@ -138,7 +141,7 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 		entry.news(entry.supervisor.standing)
 	}
 
-	const lookOnce = async (again: (channel: ChannelRecord) => boolean): Promise<void> => {
+	const reconcileOnce = async (again: (channel: ChannelRecord) => boolean): Promise<void> => {
 		dropped.clear()
 		const adapters = adaptersOf(ctx.extensions('channel'))
 		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
@@ -146,12 +149,12 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.made)
 		for (const record of await directory.list()) {
 			const wanted = await wantedOf(record)
-			if (wanted && 'blocked' in wanted && wanted.passing) lookLater()
+			if (wanted && 'blocked' in wanted && wanted.passing) reconcileLater()
 			found.push({ record, wanted })
 		}
 		if (signal.aborted) return
 
-		// From here on nothing is waited for, so that what was decided is still true when it is done.
+		// No await from here on, so that the decisions are still valid when they are applied.
 		const listed = new Set(found.map(({ record }) => record.id))
 		for (const id of table.keys()) if (!listed.has(id)) void drop(id)
 		const holders = new Map<string, string>()
@@ -203,30 +206,31 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 
 	let isBusy = false
 	let asked: { again?: (channel: ChannelRecord) => boolean; done: () => void }[] = []
-	const lookWhileAsked = async (): Promise<void> => {
+	const reconcileWhileAsked = async (): Promise<void> => {
 		isBusy = true
 		while (asked.length > 0) {
 			const now = asked
 			asked = []
 			try {
-				if (!signal.aborted) await lookOnce((channel) => now.some(({ again }) => again?.(channel)))
+				if (!signal.aborted) await reconcileOnce((channel) => now.some(({ again }) => again?.(channel)))
 			} catch (error) {
-				if (!signal.aborted) log.error({ err: error }, 'the channels could not be looked through; that is tried again')
-				lookLater()
+				if (!signal.aborted)
+					log.error({ err: error }, 'the connections of channels could not be updated; this will be retried')
+				reconcileLater()
 			}
 			for (const { done } of now) done()
 		}
 		isBusy = false
 	}
-	const look = (again?: (channel: ChannelRecord) => boolean): Promise<void> =>
+	const reconcile = (again?: (channel: ChannelRecord) => boolean): Promise<void> =>
 		new Promise((done) => {
 			asked.push({ ...(again && { again }), done })
-			if (!isBusy) void lookWhileAsked()
+			if (!isBusy) void reconcileWhileAsked()
 		})
-	/** For what no event tells of, such as a disk that is no longer full. */
-	function lookLater(): void {
+	/** For changes without an event, such as a disk that is no longer full. */
+	function reconcileLater(): void {
 		clearTimeout(later)
-		later = setTimeout(() => void look(), LOOK_AGAIN_MS).unref()
+		later = setTimeout(() => void reconcile(), RECONCILE_AGAIN_MS).unref()
 	}
 	let later: NodeJS.Timeout | undefined
 	const drop = async (id: string): Promise<void> => {
@@ -237,12 +241,12 @@ export function openConnections(ctx: Parts, directory: Directory, dialogue: () =
 		delete entry.live
 		await stop(entry)
 		await entry.closed
-		void look() // another one may have waited for its token
+		void reconcile() // another one may have waited for its token
 	}
 
 	return {
 		adapters: () => adaptersOf(ctx.extensions('channel')),
-		look,
+		reconcile,
 		live: (id) => table.get(id)?.live,
 		standing(record) {
 			const entry = table.get(record.id)

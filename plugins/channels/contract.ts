@@ -7,9 +7,9 @@ export interface ChannelSettings {
 	max_channels: number
 	/** Of one channel. */
 	max_bindings: number
-	/** For how long the ids of messages are kept. */
+	/** How long the ids of messages are stored. */
 	retention_days: number
-	/** What the delays between attempts to connect grow to. */
+	/** Upper limit of the delay between attempts to connect. */
 	retry_max_s: number
 }
 
@@ -21,11 +21,11 @@ export interface CommonConfig {
 	api_root?: string
 	/** In groups: answer what is addressed to the bot, or everything. Default `mentions`. */
 	answer?: 'mentions' | 'all'
-	/** Ids of those who may talk to the bot; everybody where absent. */
+	/** Ids of the users who may talk to the bot; all users if absent. */
 	allowed_senders?: string[]
 }
 
-/** `disabled`: no plugin that runs knows this type of channel. `error`: only a change by a person helps. */
+/** `disabled`: no running plugin has this type of channel. `error`: only a change by a person helps. */
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
 
 export interface Channel {
@@ -40,7 +40,7 @@ export interface ChannelDetails extends Channel {
 	last_error: string | null
 	bot_token_ref: string
 	config: Record<string, unknown>
-	/** Who the bot is on its platform, once that is known. */
+	/** Name of the bot on its platform, once known. */
 	bot: string | null
 	bindings: Binding[]
 }
@@ -62,23 +62,23 @@ export interface NewChannel {
 }
 
 export interface Channels {
-	/** Of each channel, its type and how its connection stands. */
+	/** The type and the state of the connection of each channel. */
 	connections(): Promise<{ type: string; connection: ConnectionState }[]>
-	/** Durable when it settles; connects on its own. `caller`: what they may name depends on who they are. */
+	/** Durable when it settles; connects automatically. `caller`: its scopes decide which secrets and servers it may name. */
 	create(channel: NewChannel, caller: Credentials): Promise<Channel>
 	list(): Promise<Channel[]>
 	/** Throws `not_found`. */
 	get(id: string): Promise<ChannelDetails>
-	/** Keys of `config` are merged, one set to null is taken out; connects anew where something changed. Throws `not_found`. */
+	/** Keys of `config` are merged, and a key set to null is removed; reconnects after a change. Throws `not_found`. */
 	change(id: string, change: Partial<Omit<NewChannel, 'type'>>, caller: Credentials): Promise<ChannelDetails>
-	/** Bindings, codes and answers that wait go with it. Throws `not_found`. */
+	/** Also deletes its bindings, codes and pending answers. Throws `not_found`. */
 	remove(id: string): Promise<void>
 	bindings(channel_id: string): Promise<Binding[]>
 	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
 	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string }): Promise<Binding>
 	/**
-	 * By the code that a chat was given, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong ones,
-	 * and `invalid_request` where it is not clear which agent is meant.
+	 * By the code of a chat, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and
+	 * `invalid_request` if it is not clear which agent is meant.
 	 */
 	pair(code: string, agent_id: string | undefined, caller: Credentials): Promise<Binding>
 	/** Throws `not_found`. */
@@ -88,5 +88,17 @@ export interface Channels {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		channels: Channels
+	}
+}
+
+export type ChannelCode = 'channel_unavailable' | 'pairing_invalid'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<ChannelCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		channels: ChannelSettings
 	}
 }

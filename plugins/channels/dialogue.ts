@@ -1,19 +1,19 @@
-/** Talking with chats: takes what comes in, starts runs, and says what they owe. parts.ts says what the other half is. */
+/** The dialogue with chats: receives messages, starts runs, and sends their answers. parts.ts describes the other half. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { ChannelSettings } from './contract.ts'
 import { deliver } from './dialogue/delivery.ts'
-import { followRuns, runOf } from './dialogue/followed.ts'
+import { followRuns } from './dialogue/followed.ts'
 import type { Followed } from './dialogue/followed.ts'
 import { receive, tellReceived } from './dialogue/intake.ts'
-import { openLanes } from './dialogue/lanes.ts'
+import { chatKey, openChatQueues } from './dialogue/chat-queues.ts'
 import { openLines } from './dialogue/lines.ts'
 import { openMarks } from './dialogue/marks.ts'
 import { openNotices } from './dialogue/notices.ts'
 import { openPace } from './dialogue/pace.ts'
-import { laneOf, showPresence } from './dialogue/presence.ts'
+import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
 import { followResults } from './dialogue/results.ts'
@@ -24,17 +24,17 @@ import type { Dialogue, Registry } from './parts.ts'
 const DAY_MS = 24 * 3_600_000
 const PRUNE_MS = 6 * 3_600_000
 /**
- * The runs are looked at again, soon after the start and now and then: of a run whose end was written just before a crash
- * nobody tells once more.
+ * The runs are checked again, soon after the start and at intervals: the end of a run that was written just before a crash
+ * is not reported again.
  */
 const FIRST_LOOK_MS = 250
 const LOOK_MS = 60_000
-/** Before what could not be said, such as since the store was away, is tried again. */
+/** Delay before a failed delivery is retried, such as while the store was unavailable. */
 const AGAIN_MS = 5_000
 
 export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry): Dialogue {
 	const { store, log, signal } = ctx
-	const lanes = ctx.own(openLanes(log), 'messages on their way to chats')
+	const queues = ctx.own(openChatQueues(log), 'messages on their way to chats')
 	const pace = openPace()
 	const lines = openLines(registry, signal)
 	const way = { ctx, lines, pace }
@@ -43,24 +43,24 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		started: ({ reply }) => tellReceived(ctx, reply, reply.reply_to),
 		working: () => presence.wake(),
 	})
-	const presence = showPresence(way, lanes, runs)
-	const notices = openNotices(way, lanes)
+	const presence = showPresence(way, queues, runs)
+	const notices = openNotices(way, queues)
 	const marks = openMarks(ctx, registry)
 	const sessions = openSessions(ctx)
 
-	/** Says what is due, once everything before it in this chat was said. */
+	/** Sends what is due, once everything before it in this chat was sent. */
 	function speak(run: Followed): void {
 		if (run.queued || signal.aborted) return
 		run.queued = true
 		const { channel_id, chat, run_id } = run.reply
-		lanes.push(laneOf(channel_id, chat.id), async () => {
+		queues.push(chatKey(channel_id, chat.id), async () => {
 			run.queued = false
 			if (signal.aborted) return
 			try {
 				for (const one of upTo(run)) if (await deliver(way, one)) runs.forget(one.reply.run_id)
 			} catch (error) {
 				if (signal.aborted) return
-				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; that is tried again')
+				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; this will be retried')
 				void sleep(AGAIN_MS, undefined, { signal, ref: false }).then(
 					() => speak(run),
 					() => {},
@@ -70,8 +70,8 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	}
 
 	/**
-	 * It, behind the earlier ones of its conversation: those have ended by then, and of an end that was written just before a
-	 * crash nobody may have told.
+	 * The run, after the earlier ones of its conversation: those have ended already, and an end that was written just before a
+	 * crash may not have been reported.
 	 */
 	function upTo(run: Followed): Followed[] {
 		const { agent_uid, channel_id, chat, conversation } = run.reply
@@ -80,34 +80,34 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		return at < 0 ? [run] : all.slice(0, at + 1)
 	}
 
-	/** What is due of a run that may have gone on, or ended, while nobody heard. */
-	async function look(run: Followed): Promise<RunRecord | undefined> {
-		const record = await runOf(ctx, run.reply.run_id)
+	/** Sends what is due of a run that may have continued or ended without a listener. */
+	async function sendDue(run: Followed): Promise<RunRecord | undefined> {
+		const record = await ctx.use('runs').find(run.reply.run_id)
 		const asked = record && (await ctx.use('runs').asked(record))
 		if (asked) run.question = asked
 		if (!record || record.ended_at !== null || asked) speak(run)
 		return record
 	}
-	/** One that is followed only now may be at work already. */
+	/** A run that is followed only now may be working already. */
 	async function begin(run: Followed): Promise<void> {
-		if ((await look(run))?.status === 'started') run.resume()
+		if ((await sendDue(run))?.status === 'started') run.resume()
 	}
-	async function lookAtAll(): Promise<void> {
+	async function sendAllDue(): Promise<void> {
 		for (const run of runs.all()) {
 			if (signal.aborted) return
-			if (!run.queued) await look(run)
+			if (!run.queued) await sendDue(run)
 		}
 	}
 	async function load(): Promise<void> {
 		for await (const { uid } of ctx.use('agents').list()) {
 			for await (const { value } of store.list<Reply>(keys.replies(uid))) {
 				if (signal.aborted) return
-				await begin(runs.follow(value))
+				await begin(await runs.follow(value))
 			}
 		}
 	}
 	const failed = (error: unknown): void => {
-		if (!signal.aborted) log.error({ err: error }, 'the answers that are owed to chats could not be looked through')
+		if (!signal.aborted) log.error({ err: error }, 'the pending answers to chats could not be checked')
 	}
 	async function loadAndWatch(): Promise<void> {
 		await ctx.serving
@@ -123,10 +123,10 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	async function watch(): Promise<never> {
 		for (let delay = FIRST_LOOK_MS; ; delay = Math.min(delay * 2, LOOK_MS)) {
 			await sleep(delay, undefined, { signal, ref: false })
-			await lookAtAll().catch(failed)
+			await sendAllDue().catch(failed)
 		}
 	}
-	// Messages wait for it: one may answer a question that was asked before the start.
+	// Incoming messages wait for this: one may answer a question that was asked before the start.
 	const loaded = loadAndWatch()
 	loaded.catch(() => {})
 
@@ -138,7 +138,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			await marks.prune(before)
 			await sessions.prune(before)
 		} catch (error) {
-			if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be forgotten')
+			if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be deleted')
 		}
 	}
 	const pruning = setInterval(() => void prune(), PRUNE_MS).unref()

@@ -1,7 +1,8 @@
 /** The records of all channels, and the list of them that is read at the start. */
 import { Fault } from '../../core/errors.ts'
+import { change } from '../../core/store/change.ts'
+import { deleteAll } from '../../core/store/delete-all.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
-import type { Decide } from './decisions.ts'
 import { INDEX_SCOPE, keys, scopeOf } from './keys.ts'
 
 export interface ChannelRecord {
@@ -16,7 +17,7 @@ export interface ChannelRecord {
 	/** When it was changed last who is answered; absent where it never was. */
 	heard_since?: string
 	created_at: string
-	/** Its deletion is under way; to everybody else it is gone already. */
+	/** Its deletion is in progress; all other code sees it as deleted. */
 	deleting?: true
 }
 
@@ -40,30 +41,29 @@ export interface Directory {
 	get(id: string): Promise<ChannelRecord>
 	/** Throws `conflict` where there are `limit` already. */
 	add(record: ChannelRecord, limit: number): Promise<void>
-	/** `change` may throw, and is asked again where somebody else was faster. Throws `not_found`. */
-	change(id: string, change: (record: ChannelRecord) => Promise<ChannelRecord>): Promise<ChannelRecord>
+	/** `next` may throw, and may be called several times. Throws `not_found`. */
+	change(id: string, next: (record: ChannelRecord) => Promise<ChannelRecord>): Promise<ChannelRecord>
 	/** Marks it as deleted: from now on it takes no bindings and no codes. Throws `not_found`. */
 	close(id: string): Promise<ChannelRecord>
 	/** Removes all that is kept of a closed channel, but its mark. May be repeated. */
 	sweep(id: string): Promise<void>
 	/** Removes the mark, and takes it from the list. May be repeated. */
 	erase(id: string): Promise<void>
-	/** Channels whose deletion broke off, and ids whose creation did. */
+	/** Channels whose deletion was interrupted, and ids whose creation was. */
 	leftovers(): Promise<{ id: string; record: ChannelRecord | undefined }[]>
 }
 
 const ID = /^[0-9a-f-]{36}$/
-const COMMIT_LIMIT = 100
-/** A creation that is under way has its id in the list before its record is there. */
+/** A creation in progress has its id in the list before its record exists. */
 const CREATION_MS = 60_000
 
-export function directoryOf(store: Store, decide: Decide): Directory {
+export function directoryOf(store: Store): Directory {
 	const entryOf = async (id: string) => (ID.test(id) ? store.get<ChannelRecord>(keys.channel(id)) : undefined)
 	const listed = async (): Promise<Listed[]> => (await store.get<Listed[]>(keys.index))?.value ?? []
-	const changeList = (change: (list: Listed[]) => Listed[]): Promise<void> =>
-		decide(INDEX_SCOPE, async () => {
+	const changeList = (next: (list: Listed[]) => Listed[]): Promise<void> =>
+		change(store, INDEX_SCOPE, async () => {
 			const entry = await store.get<Listed[]>(keys.index)
-			const value = change(entry?.value ?? [])
+			const value = next(entry?.value ?? [])
 			return { ops: [{ key: keys.index, value, expect: entry?.rev ?? null }], result: undefined }
 		})
 	const active = async (id: string) => {
@@ -97,14 +97,14 @@ export function directoryOf(store: Store, decide: Decide): Directory {
 				{ key: keys.ledger(id), value: ledger, expect: null },
 			])
 		},
-		change: (id, change) =>
-			decide(scopeOf(id), async () => {
+		change: (id, next) =>
+			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
-				const next = await change(value)
-				return { ops: next === value ? [] : [{ key, value: next, expect: rev }], result: next }
+				const result = await next(value)
+				return { ops: result === value ? [] : [{ key, value: result, expect: rev }], result }
 			}),
 		close: (id) =>
-			decide(scopeOf(id), async () => {
+			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
 				const closed: Ledger = { bindings: 0, closed: true }
 				const ops: Op[] = [
@@ -116,15 +116,7 @@ export function directoryOf(store: Store, decide: Decide): Directory {
 			}),
 		async sweep(id) {
 			const mark = keys.channel(id).at(-1)
-			let ops: Op[] = []
-			for await (const { key } of store.list([scopeOf(id)])) {
-				if (key.length === 2 && key[1] === mark) continue
-				ops.push({ key, value: undefined })
-				if (ops.length < COMMIT_LIMIT) continue
-				await store.commit(scopeOf(id), ops)
-				ops = []
-			}
-			if (ops.length > 0) await store.commit(scopeOf(id), ops)
+			await deleteAll(store, [scopeOf(id)], ({ key }) => key.length !== 2 || key[1] !== mark)
 		},
 		async erase(id) {
 			await store.delete(keys.channel(id))
@@ -143,5 +135,6 @@ export function directoryOf(store: Store, decide: Decide): Directory {
 }
 
 export function noChannel(id: string): Fault {
-	return new Fault('not_found', `there is no channel "${id.slice(0, 64)}"; GET /v1/channels lists them`)
+	const hint = { route: 'GET /v1/channels', does: 'lists them' }
+	return new Fault('not_found', `there is no channel "${id.slice(0, 64)}"`, { hint })
 }

@@ -1,6 +1,7 @@
-/** What `svc doctor` looks at: the bot tokens of channels, and how those that run are connected. */
-import { error, ok, warning } from '../../core/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+/** The checks of `svc doctor`: the bot tokens of channels, and the connections of running ones. */
+import type {} from './adapter.ts'
+import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Channel, ChannelDetails } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
@@ -62,7 +63,7 @@ export default {
 
 /** Asks the platform. With a gateway running, it has done so itself. */
 async function problemsOf({ id, type, config, trusted }: Seen, token: string, patient: Patient): Promise<Finding[]> {
-	// Whether the token may still be sent there is judged by the gateway, before each connection.
+	// The gateway checks before each connection whether the token may still be sent there.
 	if (!trusted && config.api_root !== undefined) return []
 	const ask = (await patient.experts()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
 	const about = `the bot token of the channel ${id} (${type})`

@@ -1,12 +1,14 @@
 import { definePlugin } from '../../core/plugin.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
+import type {} from '../metrics/contract.ts'
 import type {} from '../vault/contract.ts'
+import events from './events.ts'
 import { bindingsOf } from './bindings.ts'
 import { channelsOf } from './channels.ts'
 import { openConnections } from './connections.ts'
-import type { ChannelSettings } from './contract.ts'
-import { decisionsIn } from './decisions.ts'
+import type { ChannelCode, ChannelSettings, Channels } from './contract.ts'
 import { directoryOf } from './directory.ts'
-import { keepHouse } from './house.ts'
+import { maintain } from './maintenance.ts'
 import { pairingOf } from './pairing.ts'
 import { openDialogue } from './dialogue.ts'
 import type { Dialogue } from './parts.ts'
@@ -14,41 +16,50 @@ import { registryOf } from './registry.ts'
 import { routes } from './routes.ts'
 
 /** Channels: chat platforms by which people talk to agents. */
-export default definePlugin<ChannelSettings>({
+export default definePlugin<ChannelSettings, Channels>({
 	name: 'channels',
 	needs: ['auth', 'agents', 'runs', 'vault'],
+	events,
+	scopes: {
+		'channels:read': 'List channels',
+		'channels:write': 'Create and manage channels',
+	},
+	errors: {
+		channel_unavailable: { status: 503, description: 'The channel is not connected to its platform.' },
+		pairing_invalid: { status: 400, description: 'The pairing code is wrong, used or expired.' },
+	} satisfies Record<ChannelCode, ErrorCode>,
 	// Two connections with one token take each other's messages.
 	exclusive: true,
-	config: (joi) =>
-		joi.object<ChannelSettings>({
-			allowed_api_roots: joi.array().items(joi.string()).required(),
-			max_channels: joi.number().required(),
-			max_bindings: joi.number().required(),
-			retention_days: joi.number().required(),
-			retry_max_s: joi.number().required(),
-		}),
 	start(ctx) {
-		const decide = decisionsIn(ctx.store)
-		const directory = directoryOf(ctx.store, decide)
-		const bindings = bindingsOf(ctx, decide)
-		const pairing = pairingOf(ctx, directory, bindings, decide)
+		const directory = directoryOf(ctx.store)
+		const bindings = bindingsOf(ctx)
+		const pairing = pairingOf(ctx, directory, bindings)
 		const connections = openConnections(ctx, directory, () => dialogue)
 		const dialogue: Dialogue = openDialogue(ctx, registryOf(connections, bindings, pairing))
 		// Released before the dialogue: what comes in is taken to the end.
 		ctx.own(connections, 'connections to chat platforms')
 		const parts = { directory, bindings, pairing, connections, dialogue }
 		const channels = channelsOf(ctx, parts)
-		keepHouse(ctx, channels, parts)
+		maintain(ctx, channels, parts)
 
-		ctx.onGeneration(() => void connections.look())
+		ctx.onGeneration(() => void connections.reconcile())
 		// By events, so that it does not matter through which generation a channel came or went.
-		ctx.on('channel.created', () => void connections.look())
-		ctx.on('channel.updated', () => void connections.look())
+		ctx.on('channel.created', () => void connections.reconcile())
+		ctx.on('channel.updated', () => void connections.reconcile())
 		const names = (secret: { id: string; name: string }) => (one: { bot_token_ref: string }) =>
 			one.bot_token_ref === secret.id || one.bot_token_ref === secret.name
-		const stop = ctx.use('vault').onChanged((secret) => void connections.look(names(secret)))
+		const stop = ctx.use('vault').onChanged((secret) => void connections.reconcile(names(secret)))
 		ctx.defer(stop, 'secrets that change')
+		ctx.extend('metrics', {
+			metrics: { svc_channel_up: { help: 'Channels that are connected to their platform, by type.', type: 'gauge' } },
+			async read() {
+				const up = new Map<string, number>()
+				for (const { type, connection } of await channels.connections())
+					up.set(type, (up.get(type) ?? 0) + (connection === 'connected' ? 1 : 0))
+				return { svc_channel_up: [...up].map(([type, value]) => ({ labels: { type }, value })) }
+			},
+		})
 		return channels
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

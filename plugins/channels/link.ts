@@ -1,8 +1,8 @@
-/** What a connection is given: the way in, for as long as the connection lasts. */
+/** The link that a connection gets: it accepts incoming messages for as long as the connection lasts. */
 import { Fault, messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../core/log/log.ts'
+import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import type { ChannelError, ChannelErrorCode, Link, LinkStatus } from './adapter.ts'
-import type { Lane } from './lane.ts'
 import { readCursor, readMessage } from './messages.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 
@@ -14,10 +14,10 @@ export interface LinkOptions {
 	log: Logger
 	dialogue: Dialogue
 	/** Messages of one channel are taken one after another, whichever of its connections they came by. */
-	lane: Lane
+	queue: SerialQueue
 	status(status: LinkStatus, error: string | null): void
 	lost(error: unknown): void
-	/** A message came that is none, and was left out. */
+	/** An invalid message came, and was skipped. */
 	dropped(why: string): void
 }
 
@@ -30,7 +30,7 @@ export interface OpenLink {
 const codes: readonly ChannelErrorCode[] = ['format', 'limited', 'failed', 'refused']
 
 export function openLink(options: LinkOptions): OpenLink {
-	const { channel, dialogue, lane } = options
+	const { channel, dialogue, queue } = options
 	const ending = new AbortController()
 	const { signal } = ending
 	const check = (): void => {
@@ -46,7 +46,7 @@ export function openLink(options: LinkOptions): OpenLink {
 			// Delivered again it would be the same: it must not hold up those behind it.
 			return options.dropped(messageOf(error))
 		}
-		await lane(async () => {
+		await queue.run(async () => {
 			check()
 			await dialogue.receive(channel, message)
 		})
@@ -55,7 +55,7 @@ export function openLink(options: LinkOptions): OpenLink {
 	const advance = async (cursor: unknown): Promise<void> => {
 		check()
 		const place = readCursor(cursor)
-		await lane(async () => {
+		await queue.run(async () => {
 			check()
 			await dialogue.advance(channel.id, place)
 		})
@@ -78,7 +78,7 @@ export function openLink(options: LinkOptions): OpenLink {
 			},
 			receive(message) {
 				const taken = receive(message)
-				taken.catch(() => {}) // an adapter that does not look has lost nothing: the platform delivers it again
+				taken.catch(() => {}) // an adapter that ignores the error loses nothing: the platform delivers the message again
 				return taken
 			},
 			advance(cursor) {

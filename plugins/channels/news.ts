@@ -1,4 +1,4 @@
-/** Tells by events how a connection stands, and never floods the log. */
+/** Reports the state of a connection by events, and never floods the log. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ConnectionState } from './contract.ts'
 

@@ -1,18 +1,20 @@
-/** Pairing by code: a chat is given one, and whoever may change channels binds the chat with it. */
+/** Pairing by code: a chat gets a code, and a caller who may change channels binds the chat with it. */
 import { Fault, isFault } from '../../core/errors.ts'
+import type { Hint } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type {} from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
+import { change } from '../../core/store/change.ts'
 import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Binding } from './contract.ts'
-import type { Decide } from './decisions.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
 import { noChannel } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
-import { openLane } from './lane.ts'
 
 export interface Pairing {
 	/** As `Registry.pairingCode` says. Throws `not_found` where the channel is gone. */
@@ -23,22 +25,17 @@ export interface Pairing {
 	sweep(channel_id: string): Promise<void>
 }
 
-type Parts = Pick<Context, 'store' | 'use' | 'emit'>
+type PairingContext = Pick<Context, 'store' | 'use' | 'emit'>
 
 const WAITING_LIMIT = 100
 const USED_LIMIT = 1_000
 
-export function pairingOf(
-	{ store, use, emit }: Parts,
-	directory: Directory,
-	bindings: Bindings,
-	decide: Decide,
-): Pairing {
+export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings): Pairing {
 	const attempts = openAttempts()
 	/** Codes that were good a while ago: whoever has one did not guess it. */
-	const used = new Set<string>()
-	// One after another: guesses at the same time are counted before the next is looked at.
-	const inTurn = openLane(
+	const used = new BoundedMap<string, true>(USED_LIMIT)
+	// One after another: each guess is counted before the next one is checked.
+	const queue = openSerialQueue(
 		WAITING_LIMIT,
 		() => new Fault('rate_limited', 'too many pairings wait already; try again', { headers: { 'retry-after': '1' } }),
 	)
@@ -69,7 +66,7 @@ export function pairingOf(
 		}
 		const [only] = agents
 		if (only) return only
-		throw unclear('there is no agent yet; POST /v1/agents creates one')
+		throw unclear('there is no agent yet', { route: 'POST /v1/agents', does: 'creates one' })
 	}
 	const bindByCode = async (text: string, named: AgentRef | undefined): Promise<Binding> => {
 		const code = readCode(text)
@@ -81,14 +78,13 @@ export function pairingOf(
 			if (found) return found.chat_id
 			throw invalidCode() // it expired just now, or the channel is gone
 		})
-		used.add(code)
-		if (used.size > USED_LIMIT) used.delete(used.keys().next().value ?? '')
+		used.set(code, true)
 		return binding
 	}
 
 	return {
 		issue: (channel_id, chat_id) =>
-			decide(scopeOf(channel_id), async () => {
+			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([
 					store.get<{ closed?: true }>(keys.ledger(channel_id)),
 					store.get<OpenCode[]>(keys.codes(channel_id)),
@@ -100,14 +96,13 @@ export function pairingOf(
 				return {
 					ops: [
 						{ key: keys.codes(channel_id), value, expect: codes?.rev ?? null },
-						// A deletion meanwhile must not leave codes behind.
-						{ key: ledger.key, value: ledger.value, expect: ledger.rev },
+						{ key: ledger.key, check: true, expect: ledger.rev }, // codes must not outlive their channel
 					],
 					result: { code, expires_at: value.at(-1)?.expires_at ?? '' },
 				}
 			}),
 		pair: (code, agent_id, caller) =>
-			inTurn(async () => {
+			queue.run(async () => {
 				const who = caller.token_id ?? 'local'
 				await attempts.check(who)
 				const named = agent_id === undefined ? undefined : await use('agents').get(agent_id)
@@ -123,21 +118,21 @@ export function pairingOf(
 				}
 			}),
 		sweep: (channel_id) =>
-			decide(scopeOf(channel_id), async () => {
+			change(store, scopeOf(channel_id), async () => {
 				const codes = await store.get<OpenCode[]>(keys.codes(channel_id))
 				const open = openAmong(codes?.value ?? [], Date.now())
-				if (!codes || open.length === codes.value.length) return { ops: [], result: undefined }
+				if (!codes || open.length === codes.value.length) return { result: undefined }
 				const value = open.length > 0 ? open : undefined
 				return { ops: [{ key: codes.key, value, expect: codes.rev }], result: undefined }
 			}),
 	}
 }
 
-/** The same for every reason, so that nobody learns from it. */
+/** The same for every reason, so that it reveals nothing. */
 function invalidCode(): Fault {
 	return new Fault('pairing_invalid', 'this pairing code is wrong, used or expired; the bot gives the chat a new one')
 }
 
-function unclear(message: string): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path: 'agent_id', message }] })
+function unclear(message: string, hint?: Hint): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path: 'agent_id', message }], ...(hint && { hint }) })
 }

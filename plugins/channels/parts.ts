@@ -33,7 +33,7 @@ export interface Registry {
 	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
 	/** A fresh code for this chat. Of more than three open ones the oldest goes. */
 	pairingCode(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
-	/** Hears that a channel is connected, now or again: what waits for it may go out. */
+	/** Called when a channel is connected or reconnected: pending messages can be sent. */
 	onConnected(heard: (channel: LiveChannel) => void): void
 }
 
@@ -46,7 +46,7 @@ export interface Dialogue {
 	/** As `Link.cursor` and `Link.chats` say. */
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
-	/** A chat was bound just now: it is told so. */
+	/** A chat was bound just now: sends it a confirmation. */
 	paired(channel: LiveChannel, chat: ChatRef, agent_id: string): void
 	/** Records of a channel that was deleted, and answers that waited for it. May be repeated. */
 	forget(channel_id: string): Promise<void>

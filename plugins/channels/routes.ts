@@ -2,7 +2,7 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { Binding, Channels, ChannelSettings } from './contract.ts'
 import { pairingRequest, tokenRef } from './requests.ts'
@@ -30,9 +30,7 @@ const tags = ['api', 'channels']
 const powers =
 	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer` and `allowed_senders`, and those that the plugin of the channel calls `unguarded`.'
 
-export function routes(server: Server, ctx: Context<ChannelSettings>): void {
-	const channels = (): Channels => ctx.use('channels')
-
+export function routes(server: Server, ctx: Context<ChannelSettings>, channels: Channels): void {
 	server.route<{ Payload: ChannelRequest & { type: string } }>({
 		method: 'POST',
 		path: '/v1/channels',
@@ -57,7 +55,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 				throw new Fault('invalid_request', message, { errors: [{ path: 'bot_token_ref', message }] })
 			}
 			const { credentials } = request.auth
-			const made = channels().create({ type, bot_token_ref, config }, credentials)
+			const made = channels.create({ type, bot_token_ref, config }, credentials)
 			return h.response(await orTell(ctx, made, { type, secret: bot_token_ref })).code(201)
 		},
 	})
@@ -71,7 +69,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			auth: scoped('channels:read'),
 			response: { status: { 200: Joi.object({ channels: Joi.array().items(channel).required() }) } },
 		},
-		handler: async () => ({ channels: await channels().list() }),
+		handler: async () => ({ channels: await channels.list() }),
 	})
 	server.route<{ Payload: PairingRequest }>({
 		method: 'POST',
@@ -94,8 +92,8 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			const wanted = pairingRequest(request.payload)
 			const binding =
 				'pairing_code' in wanted
-					? await channels().pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials)
-					: await channels().bind({ ...wanted, agent: await ctx.use('agents').get(wanted.agent_id) })
+					? await channels.pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials)
+					: await channels.bind({ ...wanted, agent: await ctx.use('agents').get(wanted.agent_id) })
 			return h.response(withoutTime(binding)).code(201)
 		},
 	})
@@ -111,7 +109,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			validate: { params },
 			response: { status: { 200: channelDetails } },
 		},
-		handler: (request) => channels().get(request.params.id),
+		handler: (request) => channels.get(request.params.id),
 	})
 	server.route<{ Params: Named; Payload: ChannelRequest }>({
 		method: 'PATCH',
@@ -128,7 +126,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		},
 		handler: (request) => {
 			const change = tokenRef(request.payload)
-			const changed = channels().change(request.params.id, change, request.auth.credentials)
+			const changed = channels.change(request.params.id, change, request.auth.credentials)
 			return orTell(ctx, changed, { channel_id: request.params.id, secret: change.bot_token_ref })
 		},
 	})
@@ -145,7 +143,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			response: { status: { 200: deletedChannel } },
 		},
 		handler: async (request) => {
-			await channels().remove(request.params.id)
+			await channels.remove(request.params.id)
 			return { id: request.params.id, status: 'deleted' }
 		},
 	})
@@ -160,7 +158,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 			validate: { params },
 			response: { status: { 200: Joi.object({ bindings }) } },
 		},
-		handler: async (request) => ({ bindings: await channels().bindings(request.params.id) }),
+		handler: async (request) => ({ bindings: await channels.bindings(request.params.id) }),
 	})
 	server.route<{ Params: Named }>({
 		method: 'DELETE',
@@ -176,7 +174,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>): void {
 		},
 		handler: async (request) => {
 			const { id, binding_id } = request.params
-			await channels().unbind(id, binding_id)
+			await channels.unbind(id, binding_id)
 			return { binding_id, status: 'deleted' }
 		},
 	})

@@ -13,26 +13,38 @@ const externalId = Joi.string()
 	.pattern(/^[\x20-\x7e]{1,128}$/)
 	.message('{#label} must be 1 to 128 printable ASCII characters')
 
-const apiRoot = Joi.string()
-	.max(URL_LIMIT)
-	.custom((text: string, helpers) => {
-		// What parses an address passes over some of these, and they end up in the middle of those that are made of it.
-		if (/[\s\p{Cc}]/u.test(text))
-			return helpers.message({ custom: '{#label} must not hold blanks or control characters' })
-		const url = URL.parse(text)
-		if (!url || !/^https?:\/\//i.test(text))
-			return helpers.message({ custom: '{#label} must be an address that begins with http:// or https://' })
-		if (url.username !== '' || url.password !== '')
-			return helpers.message({ custom: '{#label} must not hold a user or password' })
-		if (url.search !== '' || url.hash !== '' || /[?#]/.test(text))
-			return helpers.message({ custom: '{#label} must not hold a query or fragment' })
-		return text
-	})
+/** Schemes of addresses that are reached over HTTP. */
+export const webSchemes: readonly string[] = ['http', 'https']
+
+/** `schemes`: the accepted ones; absent if the adapter decides. */
+const apiRootOf = (schemes?: readonly string[]) =>
+	Joi.string()
+		.max(URL_LIMIT)
+		.custom((text: string, helpers) => {
+			// URL parsers skip some of these characters, which would then end up in addresses built from this one.
+			if (/[\s\p{Cc}]/u.test(text))
+				return helpers.message({ custom: '{#label} must not contain spaces or control characters' })
+			const url = URL.parse(text)
+			const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
+			if (!url || scheme === undefined || (schemes && !schemes.includes(scheme))) {
+				const taken = (schemes ?? webSchemes).map((one) => `${one}://`).join(' or ')
+				return helpers.message({
+					custom: `{#label} must be an address that begins with ${schemes ? '' : 'a scheme, such as '}${taken}`,
+				})
+			}
+			if (url.username !== '' || url.password !== '')
+				return helpers.message({ custom: '{#label} must not contain a user or password' })
+			if (webSchemes.includes(scheme) && (url.search !== '' || url.hash !== '' || /[?#]/.test(text)))
+				return helpers.message({ custom: '{#label} must not contain a query or fragment' })
+			return text
+		})
 
 const commonKeys = {
 	agent_id: agentId.description('The agent that chats are bound to by code, where the request names none.'),
-	api_root: apiRoot
-		.description("Another server than the platform's own, such as a Bot API server of your own.")
+	api_root: apiRootOf()
+		.description(
+			"Another server than the platform's, such as your own Bot API server. Its scheme is http or https, unless the type of channel accepts others.",
+		)
 		.example('http://127.0.0.1:8081'),
 	answer: Joi.valid('mentions', 'all').description(
 		'In groups: answer what is addressed to the bot (`mentions`, the default), or everything.',
@@ -46,6 +58,11 @@ const commonKeys = {
 
 /** Keys that every channel's config may have; those of its adapter come to them. */
 export const commonConfig = Joi.object(commonKeys)
+
+/** The same for an adapter that accepts addresses of these schemes; absent: http and https. */
+export function commonConfigOf(schemes: readonly string[] = webSchemes): Joi.ObjectSchema {
+	return commonConfig.keys({ api_root: apiRootOf(schemes) })
+}
 
 const ref = Joi.string().min(1).max(REF_LIMIT)
 const secretRef = ref

@@ -1,6 +1,6 @@
 /** Keeps one channel connected: connects, waits for the end, connects again; until it is stopped, or the platform refuses. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Late, within } from '../../core/deadline.ts'
+import { Late, within } from '../../core/util/deadline.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Connection } from './adapter.ts'
 import type { Adapter } from './adapters.ts'
@@ -23,15 +23,15 @@ export interface Supervisor {
 
 export interface SupervisorOptions extends Pick<
 	LinkOptions,
-	'channel' | 'token' | 'config' | 'log' | 'dialogue' | 'lane'
+	'channel' | 'token' | 'config' | 'log' | 'dialogue' | 'queue'
 > {
 	adapter: Adapter
 	retry_max_s: number
 	/** What must be closed before this one connects. */
 	after: Promise<unknown>
-	/** Hears each new standing. */
+	/** Receives each new state. */
 	changed(standing: Standing): void
-	/** Hears that it is connected, now or again. */
+	/** Called when it is connected or reconnected. */
 	connected(): void
 }
 
@@ -85,7 +85,9 @@ export function supervise(options: SupervisorOptions): Supervisor {
 				set({ last_error: `the adapter gave a message that is none: ${why}`.slice(0, 500) })
 			},
 		})
-		const opening = Promise.try(() => adapter.adapter.connect(link)).then(checkConnection)
+		const opening = Promise.try(() => adapter.run(() => adapter.adapter.connect(link))).then((connection) =>
+			entered(checkConnection(connection), adapter.run),
+		)
 		try {
 			const opened = await Promise.race([within(CONNECT_MS, 'the platform', opening), over.promise])
 			isOpen = true
@@ -158,6 +160,23 @@ function checkConnection(connection: unknown): Connection {
 	const { send, close } = Object(connection) as Partial<Connection>
 	if (typeof send === 'function' && typeof close === 'function') return connection as Connection
 	throw new Error('the adapter gave no connection: it needs send() and close()')
+}
+
+/** The same connection, with every call made on behalf of its plugin. */
+function entered(connection: Connection, run: Adapter['run']): Connection {
+	const { edit, draft, typing, mark, find } = connection
+	return {
+		get name() {
+			return connection.name as string
+		},
+		send: (message) => run(() => connection.send(message)),
+		...(edit && { edit: (id, message) => run(() => edit.call(connection, id, message)) }),
+		...(draft && { draft: (message) => run(() => draft.call(connection, message)) }),
+		...(typing && { typing: (chat) => run(() => typing.call(connection, chat)) }),
+		...(mark && { mark: (chat) => run(() => mark.call(connection, chat)) }),
+		...(find && { find: (message, mark) => run(() => find.call(connection, message, mark)) }),
+		close: () => run(() => connection.close()),
+	}
 }
 
 async function closeOne(connection: Connection): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a channel should have by now: its adapter, its checked config and its token, or the reason why it cannot connect. */
+/** What a channel needs to connect: its adapter, its checked config and its token, or the reason why it cannot connect. */
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Secret } from '../vault/contract.ts'
@@ -21,14 +21,14 @@ export interface Made {
 	settings: string
 }
 
-type Parts = Pick<Context<ChannelSettings>, 'use' | 'config'>
+type WantedContext = Pick<Context<ChannelSettings>, 'use' | 'config'>
 
-/** What only a change can mend, and of that an event tells. */
+/** Problems that only a change can fix, which an event reports. */
 const lasting = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as const
 
-/** For one look at all channels; secrets are listed once. Answers undefined where no running plugin knows the type. */
+/** For one check of all channels; secrets are listed once. Returns undefined if no running plugin has the type. */
 export function wantedIn(
-	{ use, config }: Parts,
+	{ use, config }: WantedContext,
 	adapters: Adapters,
 	madeOf: (channel_id: string) => Made | undefined,
 ): (record: ChannelRecord) => Promise<Wanted | undefined> {
@@ -48,7 +48,7 @@ export function wantedIn(
 			return { ...about, token: await vault.open(record.bot_token_ref) }
 		} catch (error) {
 			const made = madeOf(record.id)
-			// A vault that is away for a while is no reason to end what works.
+			// A temporarily unavailable vault is no reason to close a working connection.
 			if (made?.adapter === adapter && isFault(error, 'vault_locked', 'unavailable'))
 				return { ...about, token: made.token }
 			return { ...about, blocked: messageOf(error), passing: !isFault(error, ...lasting) }

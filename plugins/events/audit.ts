@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EventBus } from '../../core/events.ts'
+import type { EventBus } from '../../core/events/event-bus.ts'
 import type { AuditPage, AuditRequest } from './contract.ts'
 
-/** Pages of the log that one answer may take: a filter that lets almost nothing through must not hold a request for ever. */
+/** Pages of the log that one response may need: a filter that matches almost nothing must not hold a request forever. */
 const READ_LIMIT = 20
 /** Characters of one answer; behind them the page ends, however many events it has. */
 const CHARACTER_LIMIT = 8 * 1024 * 1024
 
-/** Reads backwards from the cursor (null: from the newest event) until the page is full or enough was looked at. */
+/** Reads backwards from the cursor (null: from the newest event) until the page is full or the limit of pages is reached. */
 export async function readAudit(events: EventBus, { filter, cursor, limit }: AuditRequest): Promise<AuditPage> {
 	const page: AuditPage = { events: [], next_cursor: cursor }
 	let characters = 0

@@ -1,9 +1,9 @@
-import type { Delivery, EventBus, LiveFilter } from '../../core/events.ts'
-import { chunk } from '../../core/sse.ts'
-import type { Connection } from '../../core/sse.ts'
-import type { Cursor } from '../../core/store/ports.ts'
+import type { Delivery, EventBus, LiveFilter } from '../../core/events/event-bus.ts'
+import { chunk } from '../../core/http/sse.ts'
+import type { Connection } from '../../core/http/sse.ts'
+import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
-/** Above this many bytes that wait for a live client, it hears no more and reads the log once it is ready again. */
+/** Above this many bytes waiting for a live client, it gets no more live events, and reads the log once it is ready again. */
 const BACKLOG_LIMIT = 256 * 1024
 /** What one turn of the event loop brings goes out as one block, of about this many characters at most. */
 const BLOCK_LIMIT = 256 * 1024
@@ -17,7 +17,7 @@ export interface Reader {
 	cursor: Cursor
 }
 
-/** What happened while a reader's page was on its way. */
+/** Events that arrived while a reader's page was being read. */
 export interface Heard {
 	frames: { event_id: string; text: string }[]
 	/** There was more than fits. */
@@ -25,21 +25,28 @@ export interface Heard {
 }
 
 export interface ChannelOptions {
+	/** Identifies it among the others. */
+	key: string
 	filter: LiveFilter
 	events: EventBus
+	/** The frame of an event, for readers of this channel. */
 	textOf: (delivery: Delivery) => string
-	/** `flush` shall be called at the end of this turn of the event loop. */
+	/** The JSON of an event that comes from the log. */
+	jsonOf: (event: EventEnvelope) => string
+	/** `flush` must be called at the end of this turn of the event loop. */
 	dirty: (channel: Channel) => void
 	/** A reader is no longer live; it must catch up from its cursor. */
 	behind: (reader: Reader) => void
 }
 
 /**
- * One filter with all its readers. It listens once for all of them, and what it hears goes to those that are live;
- * the others read the log until they have caught up.
+ * One filter with all its readers. It listens once for all of them, and passes events to those that are live; the others
+ * read the log until they have caught up.
  */
 export class Channel {
+	readonly key: string
 	readonly filter: LiveFilter
+	readonly jsonOf: ChannelOptions['jsonOf']
 	readonly readers = new Set<Reader>()
 	readonly #options: ChannelOptions
 	readonly #live = new Set<Reader>()
@@ -51,7 +58,9 @@ export class Channel {
 
 	constructor(options: ChannelOptions) {
 		this.#options = options
+		this.key = options.key
 		this.filter = options.filter
+		this.jsonOf = options.jsonOf
 		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#hear(delivery))
 	}
 
@@ -69,7 +78,7 @@ export class Channel {
 		return this.#live.has(reader)
 	}
 
-	/** Keeps what is heard from now on for this reader, until `heard` asks for it. */
+	/** Stores events that arrive from now on for this reader, until `heard` is called. */
 	listen(reader: Reader): void {
 		this.#joining.set(reader, { frames: [], overflowed: false })
 	}
@@ -89,7 +98,7 @@ export class Channel {
 		this.#live.add(reader)
 	}
 
-	/** Writes what was heard in this turn to every live reader that can take it. */
+	/** Writes the events of this turn to every live reader that can accept them. */
 	flush(): void {
 		if (this.#length === 0) return
 		const block = chunk(this.#waiting.join(''))

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
-import type { LiveFilter } from '../../core/events.ts'
+import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Cursor, EventEnvelope, LogFilter } from '../../core/store/ports.ts'
 import type { Credentials } from '../auth/contract.ts'
 
 export interface EventSettings {
-	/** Events older than this are forgotten, but those of runs that have not ended. */
+	/** Events older than this are deleted, except those of runs that have not ended. */
 	retention_days: number
-	/** Streams open at the same time; the next one is answered with 503. */
+	/** Streams open at the same time; the next one gets 503. */
 	max_streams: number
 	/** Seconds after which a stream without traffic gets a comment, for the proxies on its way. */
 	heartbeat_s: number
@@ -20,8 +20,11 @@ export interface StreamRequest {
 	/** Looked at again and again while the stream is open. */
 	credentials: Credentials
 	filter: LiveFilter
-	/** Go on behind this position; null: begin with what happens next. */
-	after: Cursor | null
+	/**
+	 * Resume after this position, a cursor or the id of an event; null: begin with the next event, as for a position that the
+	 * log does not know.
+	 */
+	after: string | null
 }
 
 export interface AuditRequest {
@@ -40,19 +43,25 @@ export interface AuditPage {
 export interface Events {
 	/**
 	 * Turns a response into an event stream. Settles once it is open; it ends with its client, its caller's authority or
-	 * this plugin. Throws `invalid_request` for a position that is none, `unavailable` where too many streams are open.
+	 * this plugin. Throws `unavailable` where too many streams are open.
 	 */
 	stream(request: StreamRequest): Promise<void>
 	/** How many streams are open. */
 	streams(): number
-	/** Throws `invalid_request` for a cursor that is none. */
+	/** Throws `invalid_request` for an invalid cursor. */
 	audit(request: AuditRequest): Promise<AuditPage>
-	/** Forgets what is older than the retention allows. Answers how many events went. */
+	/** Deletes events older than the retention. Returns how many were deleted. */
 	prune(): Promise<number>
 }
 
 declare module '../../core/plugin.ts' {
 	interface Services {
 		events: Events
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		events: EventSettings
 	}
 }

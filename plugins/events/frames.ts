@@ -1,7 +1,11 @@
-import type { Delivery } from '../../core/events.ts'
-import type { Cursor } from '../../core/store/ports.ts'
+import type { Delivery } from '../../core/events/event-bus.ts'
+import type { Clearance } from '../../core/redactor/redactor.ts'
+import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
-/** Sent first: how many milliseconds a browser waits before it connects again. */
+/** An event whose payload names the secret. */
+const REDACTED = 'security.redacted'
+
+/** How many milliseconds a browser waits before it connects again. */
 const RETRY_MS = 3000
 
 /** One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. */
@@ -13,24 +17,31 @@ export function frame(cursor: Cursor, json: string): string {
  * The same for an event that several filters let through: they hear it one right after another, so remembering the
  * latest makes its text once for all of them.
  */
-export function frameMaker(): (delivery: Delivery) => string {
+export function frameMaker(clearance: Clearance): (delivery: Delivery) => string {
 	let latest: Delivery | undefined
 	let text = ''
 	return (delivery) => {
 		if (delivery !== latest) {
 			latest = delivery
-			text = frame(delivery.cursor, delivery.json())
+			text = frame(delivery.cursor, jsonFor(clearance, delivery.event, delivery.json))
 		}
 		return text
 	}
 }
 
-/** A block with an id and no data is no event, but a client takes the id as its Last-Event-ID: it misses nothing from here on. */
-export function greeting(at: Cursor): string {
-	return `retry: ${RETRY_MS}\nid: ${at}\n\n`
+/** `json`: the event's JSON, if it has already been made. */
+export function jsonFor(clearance: Clearance, event: EventEnvelope, json = () => JSON.stringify(event)): string {
+	return event.event_type === REDACTED ? JSON.stringify(clearance.event(event)) : clearance.text(json())
 }
 
-/** A comment, with the position that a client has reached although no event of its filter has told it so. */
-export function heartbeat(at: Cursor): string {
-	return `: still here\nid: ${at}\n\n`
+/**
+ * What a stream begins with. No empty line ends it, so it becomes part of the first event's block: some clients take a block
+ * without data, and a comment with an empty line behind it, for a message. The same holds for `comment`.
+ */
+export function greeting(isKnown: boolean): string {
+	return `${comment(isKnown ? 'connected' : 'unknown position')}retry: ${RETRY_MS}\n`
+}
+
+export function comment(text: string): string {
+	return `: ${text}\n`
 }

@@ -1,4 +1,5 @@
 import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../metrics/contract.ts'
 import { readAudit } from './audit.ts'
 import type { Events, EventSettings } from './contract.ts'
 import { keepPruned, prune } from './retention.ts'
@@ -6,38 +7,20 @@ import { routes } from './routes.ts'
 import { Streams } from './streams.ts'
 
 /** Events: the live stream, the audit log, and how long events are kept. */
-export default definePlugin<EventSettings>({
+export default definePlugin<EventSettings, Events>({
 	name: 'events',
 	needs: ['auth'],
-	config: (joi) =>
-		joi.object<EventSettings>({
-			retention_days: joi.number().integer().min(1).max(3650).default(30),
-			max_streams: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(20_000)
-				.default(10_000)
-				.description('Event streams that may be open at the same time; the next one gets 503. Default 10000.'),
-			heartbeat_s: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(60)
-				.default(15)
-				.description('Seconds without an event after which a stream gets a comment. Default 15.'),
-			stall_timeout_s: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(300)
-				.default(30)
-				.description('Seconds for which a client may take nothing before its stream is cut. Default 30.'),
-		}),
+	scopes: {
+		'events:read': 'Stream events, read the audit log and the metrics',
+	},
 	start(ctx): Events {
 		const streams = new Streams(ctx)
 		ctx.defer(() => streams.close(), 'event streams')
 		keepPruned(ctx)
+		ctx.extend('metrics', {
+			metrics: { svc_sse_clients: { help: 'Open event streams.', type: 'gauge' } },
+			read: () => ({ svc_sse_clients: streams.size }),
+		})
 		return {
 			stream: (request) => streams.open(request),
 			streams: () => streams.size,
@@ -45,5 +28,5 @@ export default definePlugin<EventSettings>({
 			prune: () => prune(ctx),
 		}
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

@@ -1,7 +1,7 @@
 /** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
 import Joi from 'joi'
 import type { Schema } from 'joi'
-import type { LiveFilter } from '../../core/events.ts'
+import type { LiveFilter } from '../../core/events/event-bus.ts'
 
 export interface FilterQuery {
 	agent_id?: string
@@ -40,7 +40,7 @@ const shownEvent = {
 	payload: { content: 'Three books are due today.' },
 }
 /** What a client of the stream reads. */
-export const frame = `retry: 3000\n\nid: 1042\ndata: ${JSON.stringify(shownEvent)}\n\n`
+export const frame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stringify(shownEvent)}\n\n`
 
 export const event: Joi.ObjectSchema = Joi.object({
 	event_id: Joi.string().guid().required(),

@@ -1,5 +1,5 @@
-import type { EventBus } from '../../core/events.ts'
-import { chunk } from '../../core/sse.ts'
+import type { EventBus } from '../../core/events/event-bus.ts'
+import { chunk } from '../../core/http/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
 import type { Channel, Heard, Reader } from './channel.ts'
 import { frame } from './frames.ts'
@@ -91,13 +91,14 @@ export class Replay {
 		channel.goLive(reader, missing(heard, page))
 	}
 
-	/** True where the whole page was written and it was the last one. */
+	/** True if the whole page was written and it was the last one. */
 	#write(reader: Reader, page: LogPage, catching: Catching): boolean {
+		const { channel } = catching
 		let text = ''
 		let count = 0
 		for (const { cursor, event } of page.entries) {
 			if (text.length >= WRITE_LIMIT) break
-			text += frame(cursor, JSON.stringify(event))
+			text += frame(cursor, channel.jsonOf(event))
 			reader.cursor = cursor
 			count++
 		}

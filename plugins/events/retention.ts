@@ -24,8 +24,8 @@ export function keepPruned(ctx: Context<EventSettings>): void {
 }
 
 /**
- * Forgets events older than the retention. Those of a run that has not ended stay, however old: they are its journal.
- * Where no runs plugin can tell, every run counts as going on.
+ * Deletes events older than the retention. Events of a run that has not ended stay, however old: they are its journal.
+ * Without a runs plugin, every run counts as running.
  */
 export async function prune(ctx: Context<EventSettings>): Promise<number> {
 	const before = new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString()

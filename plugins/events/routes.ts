@@ -1,17 +1,12 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
-import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import type { Context, GenerationView } from '../../core/plugin.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../auth/contract.ts'
-import { catalogue } from './catalogue.ts'
-import type { EventSettings } from './contract.ts'
+import type { EventSettings, Events } from './contract.ts'
 import { cursor, event, filterKeys, frame, toFilter } from './query.ts'
 import type { FilterQuery } from './query.ts'
-
-const typeList = Object.entries(catalogue)
-	.map(([type, { tells }]) => `- \`${type}\`: ${tells}`)
-	.join('\n')
 
 const page = Joi.object({
 	events: Joi.array().items(event).required().description('Newest first.'),
@@ -33,7 +28,13 @@ interface AuditQuery extends FilterQuery {
 	cursor?: string
 }
 
-export function routes(server: Server, ctx: Context<EventSettings>): void {
+export function routes(
+	server: Server,
+	ctx: Context<EventSettings>,
+	events: Events,
+	{ events: types }: GenerationView,
+): void {
+	const typeList = [...types].map(([type, { description }]) => `- \`${type}\`: ${description}`).join('\n')
 	server.route<{ Query: StreamQuery }>({
 		method: 'GET',
 		path: '/v1/events/stream',
@@ -41,7 +42,7 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 			id: 'streamEvents',
 			description: 'Follow events as they happen',
 			notes: [
-				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position behind it. With the header `Last-Event-ID` (or `last_event_id`) everything since that position comes first. `model.stream` is live only. A slow client is served from the log; one that takes nothing for too long is cut off and goes on by its `Last-Event-ID`.',
+				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position behind it. With the header `Last-Event-ID` (or `last_event_id`), which takes such a position or an `event_id`, everything since then comes first; with one that the log does not know, the stream begins with the next event, after the comment `: unknown position`. The header `X-Last-Event-ID` of the response has the position at which the stream begins. The last event of a run is `run.completed`, `run.failed` or `run.stopped`: a stopped run neither completes nor fails. `model.stream` is live only. A slow client is served from the log; one that reads nothing for too long is cut off and can resume by its `Last-Event-ID`.',
 				`Types:\n${typeList}`,
 			],
 			tags: ['api', 'events'],
@@ -51,24 +52,27 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 			},
 			validate: {
 				headers: Joi.object({
-					'last-event-id': cursor.allow('').description('Go on behind this position, as a browser asks by itself.'),
+					'last-event-id': cursor
+						.allow('')
+						.description('Resume after this position or `event_id`; browsers send it automatically.'),
 				}).unknown(),
 				query: Joi.object({
 					...filterKeys,
-					last_event_id: cursor.description('Go on behind this position. The header Last-Event-ID goes before it.'),
+					last_event_id: cursor.description(
+						'Resume after this position or `event_id`. The header Last-Event-ID takes precedence.',
+					),
 				}),
 			},
 		},
 		handler: async (request, h) => {
 			if (request.method === 'head') return h.response('').code(200).type('text/event-stream')
 			const { last_event_id, ...filter } = request.query
-			const opened = ctx.use('events').stream({
+			await events.stream({
 				response: request.raw.res,
 				credentials: request.auth.credentials,
 				filter: toFilter(filter),
 				after: headerOf(request.raw.req.headers['last-event-id']) ?? last_event_id ?? null,
 			})
-			await opened.catch(badPosition('last_event_id', 'leave it out to begin with what happens next'))
 			return h.abandon
 		},
 	})
@@ -93,18 +97,20 @@ export function routes(server: Server, ctx: Context<EventSettings>): void {
 			},
 			response: { status: { 200: page } },
 		},
-		handler: (request) => {
+		handler: async (request) => {
 			const { since, until, limit, cursor: from = null, ...filter } = request.query
 			if (since !== undefined && until !== undefined && since >= until)
 				throw new Fault('invalid_request', 'until must be later than since', {
 					errors: [{ path: 'until', message: 'must be later than since' }],
 				})
-			const read = ctx.use('events').audit({
+			const read = events.audit({
 				filter: { ...toFilter(filter), ...(since !== undefined && { since }), ...(until !== undefined && { until }) },
 				cursor: from,
 				limit,
 			})
-			return read.catch(badPosition('cursor', 'leave it out to begin with the newest events'))
+			const page = await read.catch(badPosition('cursor', 'leave it out to begin with the newest events'))
+			const clearance = ctx.redactor.clearanceOf(request.auth.credentials.scope)
+			return { ...page, events: page.events.map((event) => clearance.event(event)) }
 		},
 	})
 }

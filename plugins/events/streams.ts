@@ -1,20 +1,20 @@
 /** The table of open streams: who may open one, what each of them does when, and how all of them end. */
-import { Callers } from '../../core/callers.ts'
+import { Callers } from '../../core/http/callers.ts'
 import { Fault } from '../../core/errors.ts'
-import type { LiveFilter } from '../../core/events.ts'
+import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Context } from '../../core/plugin.ts'
-import { chunk, Connection, turnOf } from '../../core/sse.ts'
-import type { Cursor } from '../../core/store/ports.ts'
+import type { Clearance } from '../../core/redactor/redactor.ts'
+import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { Channel } from './channel.ts'
 import type { Reader } from './channel.ts'
 import type { EventSettings, StreamRequest } from './contract.ts'
-import { frameMaker, greeting, heartbeat } from './frames.ts'
+import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
 
 /** Twice in the second within which the streams of a caller that is no longer good must end. */
 const BEAT_MS = 500
-/** For whoever finds no room. */
+/** The delay for a client that is refused. */
 const RETRY_AFTER_S = 5
 
 interface Stream extends Reader {
@@ -30,7 +30,7 @@ export class Streams {
 	readonly #callers = new Callers<Credentials, Stream>()
 	readonly #replay: Replay
 	readonly #slots: Set<Stream>[]
-	readonly #textOf = frameMaker()
+	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
 	readonly #beat: NodeJS.Timeout
 	#dirty: Channel[] = []
 	#flushing: NodeJS.Immediate | undefined
@@ -65,15 +65,17 @@ export class Streams {
 		}
 		this.#size++
 		try {
-			if (after !== null) await events.read({}, after, 1) // throws for a position that is none
+			const known = after === null ? null : await events.locate(after)
 			const socket = await turnOf(response)
 			if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
 			if (!socket) {
 				this.#size--
 				return
 			}
-			const at = after ?? events.head()
-			const connection = new Connection(response, socket, greeting(at), {
+			const at = known ?? events.head()
+			// A client that is cut off before its first event resumes from here.
+			response.setHeader('x-last-event-id', at)
+			const connection = new Connection(response, socket, greeting(after === null || known !== null), {
 				stallMs: config.stall_timeout_s * 1000,
 				closed: () => this.#remove(stream),
 			})
@@ -81,10 +83,10 @@ export class Streams {
 				connection,
 				credentials,
 				cursor: at,
-				channel: this.#channelOf(filter),
+				channel: this.#channelOf(filter, this.#ctx.redactor.clearanceOf(credentials.scope)),
 				slot: this.#emptiestSlot(),
 			}
-			this.#add(stream, after)
+			this.#add(stream, known !== null)
 		} catch (error) {
 			this.#size--
 			throw error
@@ -100,12 +102,12 @@ export class Streams {
 		this.#replay.close()
 	}
 
-	#add(stream: Stream, after: Cursor | null): void {
+	#add(stream: Stream, isBehind: boolean): void {
 		stream.channel.readers.add(stream)
 		stream.slot.add(stream)
 		this.#callers.add(stream.credentials, stream)
-		if (after === null) stream.channel.goLive(stream, '')
-		else this.#replay.add(stream, stream.channel)
+		if (isBehind) this.#replay.add(stream, stream.channel)
+		else stream.channel.goLive(stream, '')
 	}
 
 	/** False where it had been removed before. */
@@ -118,24 +120,28 @@ export class Streams {
 		channel.remove(stream)
 		if (channel.readers.size === 0) {
 			channel.close()
-			this.#channels.delete(keyOf(channel.filter))
+			this.#channels.delete(channel.key)
 		}
 		return true
 	}
 
 	#end(stream: Stream, why: string): void {
-		// First of all it hears no more: nothing may be written behind the end.
-		if (this.#remove(stream)) stream.connection.end(`: ${why}\n\n`)
+		// Removed from the readers first: nothing may be written after the end.
+		if (this.#remove(stream)) stream.connection.end(comment(why))
 	}
 
-	#channelOf(filter: LiveFilter): Channel {
-		const key = keyOf(filter)
+	#channelOf(filter: LiveFilter, clearance: Clearance): Channel {
+		const key = keyOf(filter, clearance)
 		const known = this.#channels.get(key)
 		if (known) return known
+		const textOf = this.#framesFor.get(clearance) ?? frameMaker(clearance)
+		this.#framesFor.set(clearance, textOf)
 		const channel = new Channel({
+			key,
 			filter,
 			events: this.#ctx.events,
-			textOf: this.#textOf,
+			textOf,
+			jsonOf: (event) => jsonFor(clearance, event),
 			dirty: (one) => this.#flushSoon(one),
 			behind: (reader) => this.#replay.add(reader, channel),
 		})
@@ -169,17 +175,11 @@ export class Streams {
 		)
 		const slot = this.#slots[this.#beats++ % this.#slots.length]
 		if (!slot || slot.size === 0) return
-		this.#flush() // behind it, every live stream stands at the head
-		const head = this.#ctx.events.head()
-		const ofLive = chunk(heartbeat(head))
-		for (const stream of slot) {
-			if (stream.connection.full) continue
-			if (stream.channel.isLive(stream)) stream.connection.write(ofLive)
-			else stream.connection.write(chunk(heartbeat(stream.cursor)))
-		}
+		const heartbeat = chunk(comment('still here'))
+		for (const stream of slot) if (!stream.connection.full) stream.connection.write(heartbeat)
 	}
 }
 
-function keyOf({ agent_id, run_id, types }: LiveFilter): string {
-	return JSON.stringify([agent_id, run_id, types && [...types].toSorted()])
+function keyOf({ agent_id, run_id, types }: LiveFilter, { seesNames }: Clearance): string {
+	return JSON.stringify([agent_id, run_id, types && [...types].toSorted(), seesNames])
 }

@@ -1,31 +1,32 @@
 /** One beat: starts its run, or is skipped. */
 import { isFault } from '../../core/errors.ts'
-import { now as isoNow } from '../../core/ids.ts'
+import { now as isoNow } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { HeartbeatSettings } from './contract.ts'
-import { keys } from './records.ts'
+import { conversationOf, keys } from './records.ts'
 import type { Begun, HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
 import type {} from '../agents/contract.ts'
-import type {} from '../runs/contract.ts'
+import type { RunRecord } from '../runs/contract.ts'
 
-/** A timer is never on the dot; whoever is this late was still awake. */
+/** A timer is never exact: a beat that is this late was not missed. */
 const PUNCTUAL_MS = 5_000
-/** The runs know an idempotency key for a day. Behind that nobody can tell whether the run was started. */
+/** Runs remember an idempotency key for a day. After that, it is unknown whether the run was started. */
 const KEY_LIFE_MS = 23 * 3_600_000
 
 /**
- * Does the beat that is due, if one is, and answers with the time of the next; undefined where the heartbeat is gone.
+ * Does the beat that is due, if any, and returns the time of the next one; undefined if the heartbeat was deleted.
  *
- * What becomes of a beat is written down first, then done and told of, then the record moves on to the next one. So each
- * beat starts one run or none, and is told of once, wherever the gateway dies in between.
+ * The decision is written first, then carried out and reported, then the record moves to the next beat. So each beat starts
+ * at most one run and is reported once, wherever a crash comes in between. This is not one `change`: the run is started
+ * between two commits.
  */
 export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id: string): Promise<number | undefined> {
 	const { store } = ctx
 	const key = keys.heartbeat(agent.uid, id)
 	const entry = await store.get<HeartbeatRecord>(key)
-	if (!entry || (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) return undefined
+	if (!entry) return undefined
 	const record = entry.value
 	const now = Date.now()
 	const due = Date.parse(record.next_at)
@@ -37,7 +38,7 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
 		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
 		const event = eventOf(record, run, next)
-		if (!record.begun || !(await wasTold(ctx, agent, record, begun))) {
+		if (event && (!record.begun || !(await wasTold(ctx, agent, record, begun)))) {
 			await ctx.emit(event, agent.name)
 			if (typeof run === 'string') ctx.log.info({ agent_id: agent.name, ...event.payload }, 'a heartbeat was skipped')
 		}
@@ -45,8 +46,8 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 		await store.update(key, { ...record, begun: null, last_at, next_at: new Date(next).toISOString() }, rev)
 		return next
 	} catch (error) {
-		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // deleted meanwhile, or another gateway was faster
-		if (isFault(error, 'not_found')) return undefined // the agent was deleted meanwhile
+		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // it was deleted, or another gateway has moved it on
+		if (isFault(error, 'not_found')) return undefined // the agent was deleted
 		throw error
 	}
 }
@@ -64,19 +65,20 @@ async function decide(
 	return { at: isoNow(), skip }
 }
 
-/** The run of this beat, the same one when asked again; or why there is none after all. */
+/** The run of this beat, the same one when called again; or why there is none. */
 async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
 	{ id, prompt, next_at }: HeartbeatRecord,
 	begun: Begun,
-): Promise<{ run_id: string; created_at: string } | Skip> {
+): Promise<RunRecord | Skip> {
 	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
 	try {
 		return await use('runs').start(agent, {
 			prompt,
 			trigger: 'heartbeat',
-			conversation: `heartbeat:${id}`,
+			conversation: conversationOf(id),
+			origin: { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: next_at } },
 			idempotency_key: `heartbeat:${id}:${next_at}`,
 		})
 	} catch (error) {
@@ -85,16 +87,21 @@ async function startRun(
 	}
 }
 
-function eventOf({ id, next_at: due_at }: HeartbeatRecord, run: { run_id: string } | Skip, next: number): NewEvent {
+/** Null if it is in the log of the run. */
+function eventOf({ id, next_at: due_at }: HeartbeatRecord, run: RunRecord | Skip, next: number): NewEvent | null {
 	const about = { heartbeat_id: id, due_at }
-	if (typeof run !== 'string') return { event_type: 'heartbeat.fired', payload: { ...about, run_id: run.run_id } }
+	if (typeof run !== 'string') {
+		// Begun by version 0.1.0, which wrote the event outside the log of the run.
+		const isOld = run.origin === undefined
+		return isOld ? { event_type: 'heartbeat.fired', payload: { ...about, run_id: run.run_id } } : null
+	}
 	return {
 		event_type: 'heartbeat.skipped',
 		payload: { ...about, reason: run, next_at: new Date(next).toISOString() },
 	}
 }
 
-/** Did the gateway die only after it had told of this beat? */
+/** Was this beat reported before a crash? */
 async function wasTold(
 	{ events }: Context<HeartbeatSettings>,
 	agent: AgentRef,

@@ -38,9 +38,9 @@ export interface Repeatable {
 export interface Heartbeats {
 	/** Oldest first. */
 	list(agent: AgentRef): Promise<Heartbeat[]>
-	/** Throws `invalid_request` for a schedule that is none, `conflict` where the agent has as many as it may. */
+	/** Throws `invalid_request` for an invalid schedule, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
-	/** Runs that it started go on. Throws `not_found`, also for one of another agent. */
+	/** Runs that it started continue. Throws `not_found`, also for a heartbeat of another agent. */
 	remove(agent: AgentRef, id: string, call?: Repeatable): Promise<void>
 }
 
@@ -53,5 +53,11 @@ export interface HeartbeatSettings {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		heartbeats: Heartbeats
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		heartbeats: HeartbeatSettings
 	}
 }

@@ -1,16 +1,16 @@
-/** The service: setting heartbeats up, listing them, taking them away. */
-import { Fault } from '../../core/errors.ts'
-import { newId } from '../../core/ids.ts'
+/** The service: adds, lists and deletes heartbeats. */
+import { unguarded } from '../../core/events/families.ts'
+import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Heartbeat, Heartbeats, HeartbeatSettings } from './contract.ts'
-import { addRecord, idOf, keys, removeRecord } from './records.ts'
+import { addRecord, conversationOf, idOf, keys, removeRecord } from './records.ts'
 import type { HeartbeatRecord } from './records.ts'
 import { nextBeat, scheduleOf } from './schedule.ts'
 import type {} from '../agents/contract.ts'
 
-type Parts = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'emit' | 'use'>
+type HeartbeatContext = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'emit' | 'use'>
 
-export function heartbeatsOf({ store, config, emit, use }: Parts): Heartbeats {
+export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): Heartbeats {
 	return {
 		async list(agent) {
 			const found: Heartbeat[] = []
@@ -34,21 +34,16 @@ export function heartbeatsOf({ store, config, emit, use }: Parts): Heartbeats {
 				},
 				config.max_per_agent,
 			)
-			// The agent's record lies in another scope. One that is marked by now may have been swept already.
-			if ((await use('agents').find(agent.name))?.uid !== agent.uid) {
-				await store.delete(keys.heartbeat(agent.uid, record.id))
-				await store.delete(keys.ledger(agent.uid))
-				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
-			}
 			const { id: heartbeat_id, cron, timezone, every, next_at } = record
 			const event = { event_type: 'heartbeat.created', payload: { heartbeat_id, cron, timezone, every, next_at } }
-			await (call ? call.emit(event) : emit(event, agent.name))
+			await (call ? unguarded(call.emit)(event) : emit(event, agent.name))
 			return view(record)
 		},
 		async remove(agent, id, call) {
 			if (!(await removeRecord(store, agent, id, call?.key))) return
+			await use('runs').forgetNotes(agent, conversationOf(id))
 			const event = { event_type: 'heartbeat.deleted', payload: { heartbeat_id: id } }
-			await (call ? call.emit(event) : emit(event, agent.name))
+			await (call ? unguarded(call.emit)(event) : emit(event, agent.name))
 		},
 	}
 }

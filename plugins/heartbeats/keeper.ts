@@ -13,13 +13,13 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 	const { store, log, signal } = ctx
 	const timetable = ctx.own(
 		openTimetable<{ agent: AgentRef; id: string }>({
-			laneOf: ({ agent }) => agent.uid,
+			queueOf: ({ agent }) => agent.uid,
 			due: ({ agent, id }) => beat(ctx, agent, id),
 			failed: (error, { agent, id }) =>
-				log.error({ err: error, agent_id: agent.name, heartbeat_id: id }, 'a heartbeat failed; it is tried again'),
+				log.error({ err: error, agent_id: agent.name, heartbeat_id: id }, 'a heartbeat failed; it will be retried'),
 			setBack: () => loadAll(),
 		}),
-		'beats that are under way',
+		'beats in progress',
 	)
 	const enter = async ({ name, uid }: AgentRef, id: string): Promise<void> => {
 		const at = await punctual(ctx, uid, id)

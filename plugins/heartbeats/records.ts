@@ -1,11 +1,13 @@
-/** What is kept of heartbeats, in the scope of their agent. */
+/** The records of heartbeats, in the scope of their agent. */
 import { createHash } from 'node:crypto'
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
 import type { Heartbeat } from './contract.ts'
 
-/** What was decided of a beat; after a crash that is gone on with, whatever happened since. */
+/** The decision on a beat. After a crash it is carried out, whatever has changed since. */
 export interface Begun {
 	at: string
 	/** Null where it starts a run. */
@@ -13,27 +15,26 @@ export interface Begun {
 }
 
 export interface HeartbeatRecord extends Heartbeat {
-	/** Of the beat of `next_at`, while it is under way. */
+	/** Of the beat of `next_at`, while it is in progress. */
 	begun: Begun | null
 }
 
-/** One for each agent; it changes with every heartbeat that comes or goes, so that the limit holds. */
+/** One for each agent. It changes with every heartbeat that is added or deleted, so that the limit holds. */
 interface Ledger {
 	count: number
-	/** The last deletions by the agent itself: a call that is made again finds that it was made. */
+	/** The latest deletions by the agent itself, so that a repeated call deletes nothing else. */
 	deletions: string[]
 }
 
-const ATTEMPTS = 100
 const DELETIONS = 64
 
 export const keys = {
-	heartbeat: (uid: string, id: string): Key => [`agent:${uid}`, 'heartbeat', id],
-	heartbeats: (uid: string): Key => [`agent:${uid}`, 'heartbeat'],
-	ledger: (uid: string): Key => [`agent:${uid}`, 'heartbeats'],
+	heartbeat: (uid: string, id: string): Key => [agentScope(uid), 'heartbeat', id],
+	heartbeats: (uid: string): Key => [agentScope(uid), 'heartbeat'],
+	ledger: (uid: string): Key => [agentScope(uid), 'heartbeats'],
 }
 
-/** Answers with the record, and whether this call made it: one with the same id is left as it is. */
+/** Returns the record, and whether this call added it: an existing record with the same id stays as it is. */
 export function addRecord(
 	store: Store,
 	{ uid, name }: AgentRef,
@@ -54,7 +55,7 @@ export function addRecord(
 	})
 }
 
-/** False where a call with the same `callKey` has done it already. Throws `not_found`. */
+/** Returns false if a call with the same `callKey` has deleted it before. Throws `not_found`. */
 export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, callKey?: string): Promise<boolean> {
 	const mark = callKey === undefined ? null : hash(callKey)
 	return changeLedger(store, uid, async (ledger) => {
@@ -72,7 +73,7 @@ export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, 
 	})
 }
 
-/** An id that a call made again comes to as well. */
+/** The id that belongs to a call, also when the call is repeated. */
 export function idOf(callKey: string): string {
 	const hex = hash(callKey)
 	return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join(
@@ -80,25 +81,24 @@ export function idOf(callKey: string): string {
 	)
 }
 
-async function changeLedger<T>(
+function changeLedger<T>(
 	store: Store,
 	uid: string,
-	build: (ledger: Ledger) => Promise<{ result: T; op?: Op; ledger?: Ledger }>,
+	decide: (ledger: Ledger) => Promise<{ result: T; op?: Op; ledger?: Ledger }>,
 ): Promise<T> {
 	const key = keys.ledger(uid)
-	for (let attempt = 1; ; attempt++) {
+	return change(store, key[0], async () => {
 		const entry = await store.get<Ledger>(key)
-		const { result, op, ledger } = await build(entry?.value ?? { count: 0, deletions: [] })
-		if (!op) return result
-		try {
-			await store.commit(`agent:${uid}`, [op, { key, value: ledger, expect: entry?.rev ?? null }])
-			return result
-		} catch (error) {
-			if (!isFault(error, 'conflict') || attempt === ATTEMPTS) throw error
-		}
-	}
+		const { result, op, ledger } = await decide(entry?.value ?? { count: 0, deletions: [] })
+		return op ? { ops: [op, { key, value: ledger, expect: entry?.rev ?? null }], result } : { result }
+	})
 }
 
 function hash(text: string): string {
 	return createHash('sha256').update(text).digest('hex')
+}
+
+/** The runs of a heartbeat share a conversation. */
+export function conversationOf(id: string): string {
+	return `heartbeat:${id}`
 }

@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { requestKeys } from './request.ts'
 import type {} from '../agents/contract.ts'
@@ -35,9 +35,7 @@ const heartbeat = Joi.object({
 		last_at: null,
 	})
 
-export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
-	const heartbeats = (): Heartbeats => ctx.use('heartbeats')
-
+export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/heartbeats',
@@ -49,7 +47,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 			validate: { params: Joi.object({ name }) },
 			response: { status: { 200: Joi.array().items(heartbeat) } },
 		},
-		handler: async (request) => heartbeats().list(await ctx.use('agents').get(request.params.name)),
+		handler: async (request) => heartbeats.list(await ctx.use('agents').get(request.params.name)),
 	})
 	server.route<{ Params: { name: string }; Payload: HeartbeatRequest }>({
 		method: 'POST',
@@ -76,7 +74,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 		},
 		handler: async (request) => {
 			const agent = await ctx.use('agents').get(request.params.name)
-			return heartbeats().create(agent, request.payload)
+			return heartbeats.create(agent, request.payload)
 		},
 	})
 	server.route<{ Params: { name: string; id: string } }>({
@@ -92,7 +90,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>): void {
 			response: { status: { 200: Joi.object({ id, status: Joi.valid('deleted').required() }) } },
 		},
 		handler: async (request) => {
-			await heartbeats().remove(await ctx.use('agents').get(request.params.name), request.params.id)
+			await heartbeats.remove(await ctx.use('agents').get(request.params.name), request.params.id)
 			return { id: request.params.id, status: 'deleted' }
 		},
 	})

@@ -38,7 +38,7 @@ function checkEvery(every: string): void {
 	if (distance > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
 }
 
-/** NaN for what is no distance. */
+/** NaN for an invalid distance. */
 function millisecondsOf(every: string): number {
 	const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(every) ?? []
 	return Number(count) * units[unit as keyof typeof units]

@@ -1,5 +1,7 @@
 /** What is due when, with one timer for all of it. */
-import { Heap } from '../../core/store/heap.ts'
+import { Heap } from '../../core/util/heap.ts'
+import { openSemaphore } from '../../core/util/semaphore.ts'
+import { SerialQueues } from '../../core/util/serial-queue.ts'
 
 export interface Timetable<T> extends AsyncDisposable {
 	/** `at` in milliseconds since 1970. What is there under that key goes. */
@@ -10,9 +12,9 @@ export interface Timetable<T> extends AsyncDisposable {
 }
 
 export interface TimetableOptions<T> {
-	/** Items of one lane are done one after another. */
-	laneOf(item: T): string
-	/** Does what is due, and answers when that is due again. After a throw it is tried again a minute later. */
+	/** Items of one queue are done one after another. */
+	queueOf(item: T): string
+	/** Does what is due, and returns when that is due again. After an error it is retried a minute later. */
 	due(item: T): Promise<number | undefined>
 	failed(error: unknown, item: T): void
 	/** The clock was set back: times computed from it may be wrong. */
@@ -38,9 +40,8 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 	const { clock = systemClock } = options
 	const entries = new Map<string, Entry<T>>()
 	let heap = new Heap<Entry<T>>(({ at }) => at)
-	const lanes = new Map<string, Promise<void>>()
-	const waiting: (() => void)[] = []
-	let active = 0
+	const queues = new SerialQueues()
+	const places = openSemaphore(SIDE_BY_SIDE)
 	let timer: NodeJS.Timeout | undefined
 	let stopped = false
 	let offset = clock.now() - clock.monotonic()
@@ -54,8 +55,7 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 	}
 
 	const work = async (entry: Entry<T>): Promise<void> => {
-		while (active >= SIDE_BY_SIDE) await new Promise<void>((resolve) => waiting.push(resolve))
-		active++
+		const release = await places.take()
 		try {
 			if (stopped || entries.get(entry.key) !== entry) return
 			let again: number | undefined
@@ -69,29 +69,18 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 			if (again === undefined) entries.delete(entry.key)
 			else add({ ...entry, at: again })
 		} finally {
-			active--
-			waiting.shift()?.()
+			release()
 			plan()
 		}
 	}
 
-	const begin = (entry: Entry<T>): void => {
-		const lane = options.laneOf(entry.item)
-		const done = (lanes.get(lane) ?? Promise.resolve())
-			.then(() => work(entry))
-			.finally(() => {
-				if (lanes.get(lane) === done) lanes.delete(lane)
-			})
-		lanes.set(lane, done)
-	}
-
-	const look = (): void => {
+	const check = (): void => {
 		const before = offset
 		offset = clock.now() - clock.monotonic()
 		if (offset < before - SET_BACK_MS) options.setBack()
 		for (let next = heap.peek(); next && next.at <= clock.now(); next = heap.peek()) {
 			heap.pop()
-			if (entries.get(next.key) === next) begin(next)
+			if (entries.get(next.key) === next) void queues.run(options.queueOf(next.item), () => work(next))
 		}
 		plan()
 	}
@@ -100,7 +89,7 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 		clearTimeout(timer)
 		const next = heap.peek()
 		if (stopped || !next) return
-		timer = setTimeout(look, Math.min(Math.max(next.at - clock.now(), 0), LONGEST_SLEEP_MS)).unref()
+		timer = setTimeout(check, Math.min(Math.max(next.at - clock.now(), 0), LONGEST_SLEEP_MS)).unref()
 	}
 
 	return {
@@ -115,7 +104,7 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 		async [Symbol.asyncDispose]() {
 			stopped = true
 			clearTimeout(timer)
-			await Promise.all(lanes.values())
+			await queues.idle()
 		},
 	}
 }

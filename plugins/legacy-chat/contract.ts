@@ -1,9 +1,9 @@
-import type { OpenRequest, OpenRequests } from '../../core/open-requests.ts'
+import type { OpenRequest, OpenRequests } from '../../core/http/open-requests.ts'
+import type { AgentRef } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
-import type { ChatSocket } from './socket.ts'
 
 export interface ChatSettings {
-	/** Requests that may wait for their replies at the same time, streams included; the next one is answered with 503. */
+	/** Requests that may wait for their replies at the same time, streams included; the next one gets 503. */
 	max_waiting: number
 	max_sockets: number
 	/** Seconds after which a stream without a word gets a comment, for the proxies on its way. */
@@ -15,7 +15,11 @@ export interface ChatSettings {
 }
 
 export type Waiting = OpenRequests<Credentials, OpenRequest<Credentials>>
-export type Sockets = OpenRequests<Credentials, ChatSocket>
+/** An open WebSocket. */
+interface OpenSocket extends OpenRequest<Credentials> {
+	readonly agent: AgentRef
+}
+export type Sockets = OpenRequests<Credentials, OpenSocket>
 
 export interface LegacyChat {
 	/** Requests that wait for a reply, streams included. */
@@ -26,5 +30,11 @@ export interface LegacyChat {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		'legacy-chat': LegacyChat
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		'legacy-chat': ChatSettings
 	}
 }

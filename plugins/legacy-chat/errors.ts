@@ -1,7 +1,6 @@
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import type { Request, Server } from '@hapi/hapi'
-import { shownPath } from '../../core/http.ts'
 
 export interface ErrorBody {
 	success: false
@@ -10,7 +9,7 @@ export interface ErrorBody {
 
 const methods = ['get', 'post', 'delete'] as const
 
-/** Gives the errors of a server the shape of this surface, whoever's they are: `{success: false, error}`. */
+/** Gives all errors of a server the shape of this surface: `{success: false, error}`. */
 export function shapeErrors(server: Server): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response } = request
@@ -30,11 +29,12 @@ function reshape({ method, path, route, server }: Request, { message, output }: 
 	if (!isRouted && message === 'Not Found') {
 		const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())
 		const word = method.toUpperCase()
-		output.payload.message = `there is no ${word} ${shownPath(path)} here; docs/chat-api.md describes what there is`
+		// The request is not authenticated, so the path is not repeated.
+		output.payload.message = `there is no ${word} at this path; docs/chat-api.md lists all routes`
 		if (allowed.length > 0) {
 			output.statusCode = 405
 			output.headers.allow = allowed.join(', ')
-			output.payload.message = `${shownPath(path)} takes ${allowed.join(' or ')}, not ${word}`
+			output.payload.message = `this path accepts ${allowed.join(' or ')}, not ${word}`
 		}
 	}
 	Object.assign(output, { payload: errorBody(output.payload.message) })

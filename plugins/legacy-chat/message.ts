@@ -1,4 +1,4 @@
-/** What a client says, whichever way it comes: a message, and data about it. */
+/** What a client sends, on any route: a message, and data about it. */
 import Joi from 'joi'
 
 export interface ChatMessage {

@@ -1,17 +1,19 @@
-import type { Server } from '@hapi/hapi'
+import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { answerWhole } from '../../core/http/open-answer.ts'
+import type { WaitingRequest } from '../../core/http/open-answer.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import type { Credentials } from '../auth/contract.ts'
 import type {} from '../runs/contract.ts'
-import type { ChatSettings, Waiting } from './contract.ts'
-import { answer } from './answer.ts'
+import type { ChatSettings, LegacyChat } from './contract.ts'
 import { errorBody } from './errors.ts'
+import { begin } from './exchange.ts'
 import { context, contextText, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
 import { stream } from './stream.ts'
-import type { ChatRequest } from './stream.ts'
 
 const HISTORY_DEFAULT = 50
 const HISTORY_LIMIT = 1_000
@@ -40,8 +42,8 @@ const answered = Joi.object({
 		skills_invoked: Joi.array()
 			.items(Joi.string())
 			.required()
-			.description('Tools that were called, each once.')
-			.example(['memory.recall']),
+			.description('Skills that were called, each once; other tools are not among them.')
+			.example(['business-days']),
 		question_id: Joi.string().description('The response is a question; the next message of the session answers it.'),
 	}).required(),
 }).id('ChatAnswer')
@@ -68,8 +70,12 @@ const plain = { openapi: { failure } }
 
 type Name = { name: string }
 
-export function routes(server: Server, ctx: Context<ChatSettings>): void {
-	const waiting = (): Waiting => ctx.use('legacy-chat').waiting
+export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyChat): void {
+	const clientOf = ({ auth, raw }: Pick<Request, 'auth' | 'raw'>): WaitingRequest<Credentials> => ({
+		open: chat.waiting,
+		credentials: auth.credentials,
+		response: raw.res,
+	})
 	const agentOf = (name: string): Promise<AgentRecord> => ctx.use('agents').get(name)
 
 	server.route<{ Params: Name; Payload: ChatMessage & { stream: boolean } }>({
@@ -99,14 +105,14 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		handler: async (request, h) => {
 			const { stream: wantsStream, ...said } = request.payload
 			const agent = await agentOf(request.params.name)
-			const chat: ChatRequest = { agent, said, credentials: request.auth.credentials, response: request.raw.res }
+			const client = clientOf(request)
 			if (wantsStream) {
-				await stream(ctx, waiting(), chat)
+				await stream(ctx, client, agent, said)
 				return h.abandon
 			}
-			const reply = await answer(ctx, waiting(), chat)
+			const reply = await answerWhole(client, async (signal) => (await begin(ctx, agent, said, signal)).reply)
 			if (reply.status === 'answered') return { success: true, response: reply.content, metadata: reply.metadata }
-			return h.response(errorBody(reply.message)).code(statusOf[reply.code])
+			return h.response(errorBody(reply.message)).code(statusOf(reply.code))
 		},
 	})
 	server.route<{ Params: Name; Query: ChatMessage }>({
@@ -126,8 +132,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 			// Neither says anything: a look at the headers, and an EventSource that connects again by itself.
 			if (request.method === 'head') return h.response('').code(200).type('text/event-stream')
 			if (request.headers['last-event-id']) return h.response().code(204)
-			const { credentials } = request.auth
-			await stream(ctx, waiting(), { agent, said: request.query, credentials, response: request.raw.res })
+			await stream(ctx, clientOf(request), agent, request.query)
 			return h.abandon
 		},
 	})
@@ -160,7 +165,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		options: {
 			id: 'newChatSession',
 			description: 'Begin a new session',
-			notes: 'The same sessions as POST /v1/agents/{name}/reset of the main API.',
+			notes: 'The same sessions as those of the main API. The earlier one stays readable by its id.',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:write'),
 			plugins: plain,
@@ -176,7 +181,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 			},
 		},
 		handler: async (request) => {
-			const session_id = await ctx.use('runs').reset(await agentOf(request.params.name))
+			const session_id = await ctx.use('runs').newSession(await agentOf(request.params.name))
 			return { success: true, session_id, message: 'a new session has begun' }
 		},
 	})
@@ -224,9 +229,9 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 		path: '/api/agents/{name}/conversation',
 		options: {
 			id: 'clearConversation',
-			description: 'Clear the conversation',
+			description: 'Delete the conversation',
 			notes:
-				'A new session begins, and its history is empty. The old one stays readable by its id for as long as its runs are kept.',
+				'A new session begins. The messages of the old one can no longer be read by any route: its runs that have not ended are stopped, and all are deleted with their questions, notes and sub-agents. Events stay in the audit log for as long as it is kept.',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:write'),
 			plugins: plain,
@@ -241,7 +246,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>): void {
 			},
 		},
 		handler: async (request) => {
-			await ctx.use('runs').reset(await agentOf(request.params.name))
+			await ctx.use('runs').clear(await agentOf(request.params.name))
 			return { success: true, message: 'the conversation is empty; a new session has begun' }
 		},
 	})

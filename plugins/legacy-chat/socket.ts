@@ -2,8 +2,8 @@
 import Joi from 'joi'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
-import { revoked } from '../../core/open-requests.ts'
-import type { OpenRequest } from '../../core/open-requests.ts'
+import { revoked } from '../../core/http/open-requests.ts'
+import type { OpenRequest } from '../../core/http/open-requests.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
@@ -19,7 +19,7 @@ type Frame =
 	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id?: string }
 	| { type: 'error'; content: string }
 
-type Place = Pick<Context<ChatSettings>, 'events' | 'use' | 'log' | 'gateway' | 'config'>
+type SocketContext = Pick<Context<ChatSettings>, 'use' | 'log' | 'gateway' | 'config' | 'redactor'>
 
 export interface ChatSocketOptions {
 	agent: AgentRef
@@ -47,7 +47,7 @@ const schema = Joi.object<ChatMessage>({ message, context })
 export class ChatSocket implements OpenRequest<Credentials> {
 	readonly agent: AgentRef
 	readonly credentials: Credentials
-	readonly #ctx: Place
+	readonly #ctx: SocketContext
 	readonly #socket: WebSocket
 	readonly #left = new AbortController()
 	readonly #waiting: ChatMessage[] = []
@@ -56,7 +56,7 @@ export class ChatSocket implements OpenRequest<Credentials> {
 	#pinged = performance.now()
 	#answered = true
 
-	constructor(ctx: Place, socket: WebSocket, { agent, credentials, closed }: ChatSocketOptions) {
+	constructor(ctx: SocketContext, socket: WebSocket, { agent, credentials, closed }: ChatSocketOptions) {
 		this.#ctx = ctx
 		this.#socket = socket
 		this.agent = agent
@@ -138,7 +138,8 @@ export class ChatSocket implements OpenRequest<Credentials> {
 	#send(frame: Frame, last = false): void {
 		if (this.#left.signal.aborted) return
 		if (!last && !this.#mustKeepUp()) return
-		this.#socket.send(JSON.stringify(frame), () => {}) // a client that has left is noticed by `close`
+		const text = this.#ctx.redactor.clearanceOf(this.credentials.scope).text(JSON.stringify(frame))
+		this.#socket.send(text, () => {}) // `close` notices a client that has left
 	}
 
 	/** False where the client takes too little of what is sent, and was cut off. */
@@ -149,7 +150,7 @@ export class ChatSocket implements OpenRequest<Credentials> {
 	}
 }
 
-/** Answers with what is wrong, where something is. */
+/** Returns what is wrong with a frame, if anything. */
 function parse(data: RawData): ChatMessage | string {
 	let value: unknown
 	try {

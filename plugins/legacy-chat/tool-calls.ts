@@ -1,16 +1,16 @@
-/** From the events of a run to what a client of the chat is told of its calls of tools. */
+/** Derives the messages about tool calls for a client of the chat from the events of a run. */
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
 /** Must not throw. */
 export interface ToolListener {
 	/** The agent calls a tool: a skill, a primitive, a tool of an MCP server. `args` is text where the model wrote no JSON. */
 	invokeStart(skill: string, args: unknown): void
-	/** What the model is told of the outcome of the latest call that was started, as text. */
+	/** The outcome of the latest call that was started, as the model gets it, as text. */
 	invokeEnd(result: string): void
 }
 
 export class ToolCalls {
-	/** Tools that were called, each once, in the order of their first calls. */
+	/** Skills that were called, each once, in the order of their first calls. */
 	readonly skills = new Set<string>()
 	readonly #listener: ToolListener
 	readonly #open = new Set<string>()
@@ -24,10 +24,10 @@ export class ToolCalls {
 		const { call_id } = payload
 		if (typeof call_id !== 'string') return
 		if (typeof payload.arguments === 'string') {
-			const skill = nameOf(event_type, payload)
-			this.skills.add(skill)
+			const name = nameOf(event_type, payload)
+			if (event_type === 'skill.invoked') this.skills.add(name)
 			this.#open.add(call_id)
-			this.#listener.invokeStart(skill, parsed(payload.arguments))
+			this.#listener.invokeStart(name, parsed(payload.arguments))
 			return
 		}
 		const { result, code, message } = payload

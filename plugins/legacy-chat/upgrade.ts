@@ -1,10 +1,12 @@
-/** From an HTTP upgrade to an open WebSocket, or to an answer that says why not. */
+/** Turns an HTTP upgrade into an open WebSocket, or returns an error response. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Fault, isFault, toBoom } from '../../core/errors.ts'
-import { http } from '../../core/node-http.ts'
-import { once } from '../../core/once.ts'
-import { unavailable } from '../../core/open-requests.ts'
+import { Fault, isFault } from '../../core/errors.ts'
+import { toBoom } from '../../core/http/boom.ts'
+import { ownOriginOnly } from '../../core/http/listeners.ts'
+import { http } from '../../core/http/node-http.ts'
+import { once } from '../../core/util/once.ts'
+import { unavailable } from '../../core/http/open-requests.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { ChatSettings, Sockets } from './contract.ts'
@@ -45,7 +47,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 	}
 }
 
-/** With the first client that wants one: an idle gateway does not have it in memory. */
+/** Loaded with the first WebSocket: an idle gateway does not have it in memory. */
 // oxlint-disable-next-line typescript/explicit-function-return-type -- names a class of a module that is not loaded yet
 async function loadServer() {
 	const [{ WebSocketServer }, { ChatSocket }] = await Promise.all([import('ws'), import('./socket.ts')])
@@ -57,6 +59,9 @@ async function loadServer() {
 		maxFragments: FRAGMENT_LIMIT,
 		// One frame in a turn of the event loop, however many have come at once.
 		allowSynchronousEvents: false,
+	})
+	wss.on('headers', (lines) => {
+		for (const [header, value] of Object.entries(ownOriginOnly)) lines.push(`${header}: ${value}`)
 	})
 	wss.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
 	return { wss, ChatSocket }
@@ -78,6 +83,7 @@ function refuse(socket: Duplex, fault: Fault): void {
 	const body = JSON.stringify(errorBody(fault.message))
 	const lines = Object.entries({
 		...headers,
+		...ownOriginOnly,
 		'content-type': 'application/json; charset=utf-8',
 		'content-length': Buffer.byteLength(body),
 		connection: 'close',

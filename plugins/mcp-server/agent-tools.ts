@@ -1,4 +1,4 @@
-/** Tools that look at agents, and into their memory. */
+/** Tools that list agents, and search their memory. */
 import Joi from 'joi'
 import type { McpTool } from './call.ts'
 import { page } from './pages.ts'

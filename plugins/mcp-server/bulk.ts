@@ -1,13 +1,13 @@
 import { Fault } from '../../core/errors.ts'
 
-/** Values in a message. No message needs many, and the SDK checks each several times over and tells of all that are wrong. */
+/** Limit of values in a message. No message needs many, and the SDK checks each several times and reports every error. */
 const VALUE_LIMIT = 1_000
-/** Of `initialize`: what a client says of itself stays for as long as its session. */
+/** Limit for `initialize`: a client's description of itself is kept as long as its session. */
 const INITIALIZE_CHARACTERS = 64 * 1024
-/** It goes out again with every step of progress. */
+/** It is sent back with every progress notification. */
 const TOKEN_CHARACTERS = 256
 
-/** Throws `invalid_request` or `payload_too_large` for a message that would cost far more than it weighs. */
+/** Throws `invalid_request` or `payload_too_large` for a message whose processing would cost far more than its size suggests. */
 export function refuseBulk(body: unknown): void {
 	if (!isObject(body)) return
 	if (hasMoreValues(body, VALUE_LIMIT))
@@ -21,12 +21,12 @@ export function refuseBulk(body: unknown): void {
 		throw new Fault('payload_too_large', `initialize has more than ${INITIALIZE_CHARACTERS} characters`)
 }
 
-/** The SDK looks closer; it is not loaded for anything else. */
+/** The SDK checks it further; it is not loaded for anything else. */
 export function isInitialize(body: unknown): boolean {
 	return isObject(body) && body.method === 'initialize' && 'id' in body
 }
 
-/** The depth of a body has its bound. */
+/** The depth of a body is bounded. */
 function hasMoreValues(root: object, limit: number): boolean {
 	const left: object[] = [root]
 	let values = 0

@@ -1,4 +1,4 @@
-/** What the tools of this server are made of. */
+/** The types of this server's tools. */
 import type Joi from 'joi'
 import type { Context, QuestionText, Services } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'
@@ -11,9 +11,9 @@ export interface McpTool {
 	title: string
 	/** For the model. */
 	description: string
-	/** What a token needs for it. */
+	/** The scope that a token needs for it. */
 	scope: string
-	/** A plugin without which it is not offered. */
+	/** A plugin that it requires: without it the tool is not offered. */
 	service?: keyof Services
 	/** Its arguments, checked before `run`. */
 	input: Joi.ObjectSchema
@@ -22,12 +22,12 @@ export interface McpTool {
 	annotations: {
 		readOnlyHint: boolean
 		destructiveHint: boolean
-		/** A second call with the same arguments changes nothing more. */
+		/** A repeated call with the same arguments changes nothing more. */
 		idempotentHint: boolean
-		/** What it does may reach beyond the gateway. */
+		/** Its effects may reach beyond the gateway. */
 		openWorldHint: boolean
 	}
-	/** Throws a Fault, which the model is told. */
+	/** Throws a Fault, which the model receives. */
 	run(ctx: McpContext, args: never, call: McpCall): Promise<Outcome>
 }
 
@@ -35,23 +35,23 @@ export interface Outcome {
 	data: Record<string, unknown>
 	/** For clients that show text only. Default: the data as JSON. */
 	text?: string
-	/** What was asked for did not come about. */
+	/** The requested action failed. */
 	failed?: boolean
 }
 
-/** One call of a tool that is under way. */
+/** One running call of a tool. */
 export interface McpCall {
-	/** Aborts when nobody waits for the result any more, and when the session is about to end. */
+	/** Aborts when the result is no longer needed, and when the session is about to end. */
 	signal: AbortSignal
-	/** The client has taken the call back: what it began shall stop. */
+	/** The client has cancelled the call: stop what it began. */
 	readonly cancelled: boolean
 	/** The full name of a conversation of this caller; without a name, the session's own. */
 	conversation(name?: string): string
-	/** Tells the client how far it is, where it wants to know. */
+	/** Reports progress to the client, if it requested that. */
 	progress(message: string): void
 	/**
-	 * Asks the person at the client. Null where they do not want to say, or no answer came before `signal` aborted or
-	 * `limitMs` were over. Absent where the client cannot ask.
+	 * Asks the person at the client. Null if they decline, or if no answer came before `signal` aborted or
+	 * `limitMs` passed. Absent if the client cannot ask.
 	 */
 	ask?(question: QuestionText, limitMs: number, signal: AbortSignal): Promise<string | null>
 }

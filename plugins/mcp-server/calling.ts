@@ -1,16 +1,42 @@
-/** The call of a tool as the SDK hands it over, made into what tools see of it. */
-import type { ClientCapabilities } from '@modelcontextprotocol/sdk/types.js'
+/** Converts a tool call from the SDK to the form that tools receive. */
+import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
+import type {
+	ClientCapabilities,
+	RequestId,
+	ServerNotification,
+	ServerRequest,
+} from '@modelcontextprotocol/sdk/types.js'
 import { ElicitResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { QuestionText } from '../../core/plugin.ts'
-import type { McpCall } from './call.ts'
-import type { Extra, Site } from './requests.ts'
+import type { Clearance } from '../../core/redactor/redactor.ts'
+import type { McpCall, McpContext } from './call.ts'
+
+/** The part of a session that its requests use. */
+export interface Site {
+	ctx: McpContext
+	isAllowed(scope: string): boolean
+	/** For messages to the client: the gateway's own redaction of responses does not cover them. */
+	clearance: Clearance
+	/** Aborts when the session is about to end: calls stop waiting for runs, which continue. */
+	leaving: AbortSignal
+	/** The session ends or has ended. */
+	isOver(): boolean
+	/** The full name of a conversation of this caller; without a name, the session's own. */
+	conversation(name?: string): string
+	/** Counts a call until the returned function is called. Throws `rate_limited`. */
+	beginCall(): () => void
+	/** A request was cancelled, and has no response. */
+	forget(id: RequestId): void
+}
+
+export type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>
 
 const ANSWER_BYTES = 100 * 1024
 const PROGRESS_CHARACTERS = 300
 
 /** `release` is called when the call has ended. */
 export function callOf(
-	{ ctx: { redactor }, leaving, isOver, conversation }: Site,
+	{ clearance, leaving, isOver, conversation }: Site,
 	extra: Extra,
 	client: ClientCapabilities | undefined,
 ): { call: McpCall; release: () => void } {
@@ -30,14 +56,14 @@ export function callOf(
 	if (leaving.aborted) abort()
 
 	const ask = async (question: QuestionText, limitMs: number, signal: AbortSignal): Promise<string | null> => {
-		const params = redactor.data(formOf(question), 'response')
+		const params = clearance.data(formOf(question))
 		const request = { method: 'elicitation/create' as const, params }
 		try {
 			const { action, content } = await extra.sendRequest(request, ElicitResultSchema, { timeout: limitMs, signal })
 			const answer = action === 'accept' ? content?.answer : undefined
 			return typeof answer === 'string' && Buffer.byteLength(answer) <= ANSWER_BYTES ? answer : null
 		} catch {
-			return null // it cannot ask after all, or nobody answered in time
+			return null // it cannot ask after all, or no answer came in time
 		}
 	}
 	const call: McpCall = {
@@ -48,7 +74,7 @@ export function callOf(
 		conversation,
 		progress(text) {
 			if (token === undefined || stop.signal.aborted) return
-			const message = redactor.text(text.slice(0, PROGRESS_CHARACTERS).toWellFormed(), 'response')
+			const message = clearance.text(text).slice(0, PROGRESS_CHARACTERS).toWellFormed()
 			const params = { progressToken: token, progress: ++progress, message }
 			extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {}) // the client has left
 		},
@@ -63,7 +89,7 @@ export function callOf(
 	}
 }
 
-/** By a form; a client from before there were other ways says nothing of it. */
+/** By a form; older clients do not declare the mode, since there was no other. */
 function canAsk(client: ClientCapabilities | undefined): boolean {
 	const ways = client?.elicitation
 	return ways !== undefined && (ways.form !== undefined || ways.url === undefined)

@@ -1,78 +1,75 @@
-import { questionBelow } from '../../core/answer-stream.ts'
-import { isFault } from '../../core/errors.ts'
-import type { AgentRef } from '../../core/plugin.ts'
-import type { Asked, Runs } from '../runs/contract.ts'
+/** Waits for the run of a tool call. */
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { questionBelow } from '../../core/runs/question-text.ts'
+import type { Exchange, RunListener, Runs } from '../runs/contract.ts'
 import type { McpCall, McpContext } from './call.ts'
-import { isEnded } from './views.ts'
 import type { RunState } from './views.ts'
-import { Watch } from './watch.ts'
 
-/** Events tell when there is something new; should one get lost, it is seen so much later. */
-const LOOK_MS = 10_000
+/** A client that receives nothing for a minute gives up by default. */
+const STILL_THERE_MS = 10_000
 
 /**
- * Waits for a run: until it has ended, asks something that nobody at the client answers, or `max_wait_s` are over; or until
- * nobody waits for the call any more. Answers with the run as it is then. Throws `not_found` where it was deleted meanwhile.
+ * Waits for a run that `begin` starts or follows: until it has ended, asks a question that the client does not answer, or
+ * `max_wait_s` has passed; or until the call's result is no longer needed. Returns the run's current state. Throws what `begin`
+ * throws, and `not_found` if the run was deleted meanwhile.
  */
-export async function follow(ctx: McpContext, run_id: string, call: McpCall): Promise<RunState> {
-	const runs = ctx.use('runs')
-	const deadline = performance.now() + ctx.config.max_wait_s * 1000
-	const left = (): number => Math.max(0, deadline - performance.now())
-	using watch = new Watch(ctx, run_id, call)
-	for (;;) {
-		const state = await look(runs, run_id)
-		const { run, asked } = state
-		if (isEnded(run) || call.signal.aborted || left() === 0) return state
-		if (asked) {
-			const agent = { name: run.agent, uid: run.agent_uid }
-			if (!call.ask || (await ask({ runs, agent, run_id, asked }, call, watch, left)) === 'unanswered') return state
-		} else await watch.next(Math.min(LOOK_MS, left()))
+export async function follow(
+	ctx: McpContext,
+	call: McpCall,
+	begin: (listener: RunListener) => Promise<Exchange>,
+): Promise<RunState> {
+	const began = performance.now()
+	const passed = (): number => performance.now() - began
+	const limit = ctx.config.max_wait_s * 1000
+	const signal = AbortSignal.any([call.signal, AbortSignal.timeout(limit)])
+	const beat = setInterval(() => call.progress(`at work for ${Math.round(passed() / 1000)} s`), STILL_THERE_MS)
+	try {
+		const { run_id, result } = await begin({
+			signal,
+			event(event) {
+				const text = inWords(event)
+				if (text !== undefined) call.progress(text)
+			},
+			async ask({ question, options }, withdrawn, isBelow) {
+				if (isBelow) call.progress('a sub-agent asks a question')
+				const text = { question: isBelow ? questionBelow(question) : question, ...(options && { options }) }
+				return (await call.ask?.(text, Math.max(0, limit - passed()), withdrawn)) ?? null
+			},
+		})
+		await result.catch((error: unknown) => {
+			if (!signal.aborted) throw error
+		})
+		return await stateOf(ctx.use('runs'), run_id)
+	} finally {
+		clearInterval(beat)
 	}
 }
 
-/** The run, and what it or a sub-agent of it asks. */
-export async function look(runs: Runs, run_id: string): Promise<RunState> {
+/** The run, and the question that it or a sub-agent of it asks. */
+export async function stateOf(runs: Runs, run_id: string): Promise<RunState> {
 	const run = await runs.get(run_id)
 	return { run, asked: await runs.asked(run) }
 }
 
-interface Asking {
-	runs: Runs
-	agent: AgentRef
-	/** The run that waits for the answer. */
-	run_id: string
-	asked: Asked
+/** The progress message for an event; undefined if there is none. */
+function inWords({ event_type, payload }: EventEnvelope): string | undefined {
+	switch (event_type) {
+		case 'run.queued':
+			return 'waits for an earlier run of the conversation'
+		case 'model.request':
+			return 'thinks'
+		case 'model.retry':
+		case 'model.fallback':
+			return 'the model did not answer; asks again'
+		case 'question.asked':
+			return 'asks a question'
+		default:
+			return typeof payload.arguments === 'string' ? `calls ${toolIn(payload) ?? event_type}` : undefined
+	}
 }
 
-/** `moved`: there is something new to look at, such as the answer. */
-async function ask(
-	{ runs, agent, run_id, asked }: Asking,
-	call: McpCall,
-	watch: Watch,
-	left: () => number,
-): Promise<'moved' | 'unanswered'> {
-	if (!call.ask) return 'unanswered'
-	const { question_id, options } = asked
-	const question = asked.run_id === run_id ? asked.question : questionBelow(asked.question)
-	const stop = new AbortController()
-	let answer: string | null | undefined
-	const said = call.ask({ question, ...(options && { options }) }, left(), stop.signal).then((text) => (answer = text))
-	try {
-		// Somebody else may answer it meanwhile, or stop the run.
-		while (answer === undefined) {
-			await Promise.race([said, watch.next(Math.min(LOOK_MS, left()))])
-			if (answer !== undefined) break
-			if (call.signal.aborted || left() === 0) return 'moved'
-			if ((await look(runs, run_id)).asked?.question_id !== question_id) return 'moved'
-		}
-	} finally {
-		if (answer === undefined) stop.abort() // the SDK would also take back what has been answered
-	}
-	if (answer === null) return 'unanswered'
-	try {
-		await runs.answer(agent, question_id, answer)
-	} catch (error) {
-		if (!isFault(error, 'already_answered', 'conflict', 'not_found')) throw error
-	}
-	return 'moved'
+/** Events of tool calls have the same fields, whatever their types. */
+function toolIn({ skill, primitive, server, tool }: Record<string, unknown>): string | undefined {
+	if (typeof server === 'string' && typeof tool === 'string') return `${tool} of ${server}`
+	return [skill, primitive, tool].find((name) => typeof name === 'string')
 }

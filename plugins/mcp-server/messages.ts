@@ -1,13 +1,13 @@
-/** What of requests and answers is not left to the SDK. */
+/** The parts of requests and responses that are not left to the SDK. */
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import type { JSONRPCErrorResponse, RequestId } from '@modelcontextprotocol/sdk/types.js'
 import type { McpRequest } from './contract.ts'
 
 const COMPLAINT_CHARACTERS = 500
-/** What the transport looks at; the rest, such as the token, stays out of it. */
+/** What the transport reads; the rest, such as the token, is not passed on. */
 const passedOn = ['accept', 'content-type', 'last-event-id', 'mcp-protocol-version', 'mcp-session-id']
 
-/** Of a request; a notification has none, and a response has that of ours. */
+/** Of a request; a notification has none, and a response has the id of our request. */
 export function requestIdIn(body: unknown): RequestId | undefined {
 	const { id, method } = Object(body) as { id?: RequestId; method?: unknown }
 	return method === undefined ? undefined : id
@@ -22,7 +22,7 @@ export function forTransport(headers: McpRequest['headers']): Headers {
 	return passed
 }
 
-/** Of params that do not fit, the SDK says that this is an internal error, and all that its checker has to say of them. */
+/** For invalid params, the SDK reports an internal error, with the complete output of its validator. */
 export function plainer(error: JSONRPCErrorResponse['error']): JSONRPCErrorResponse['error'] {
 	if (error.code !== ErrorCode.InternalError || error.data !== undefined) return error
 	return {
@@ -31,7 +31,7 @@ export function plainer(error: JSONRPCErrorResponse['error']): JSONRPCErrorRespo
 	}
 }
 
-/** For the log. The SDK's complaints may end with the message that they are about, as JSON: somebody's answer, for one. */
+/** For the log. The SDK's errors may end with the message that they are about, as JSON, which may be a user's answer. */
 export function withoutContent(complaint: string): string {
 	return complaint.replace(/[[{].*$/s, '…').slice(0, COMPLAINT_CHARACTERS)
 }

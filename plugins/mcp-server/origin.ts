@@ -1,8 +1,8 @@
 import { Fault } from '../../core/errors.ts'
 
 /**
- * A request that a web page sends names the page's origin, which must be the gateway's own: the protocol asks for that
- * whoever the caller is (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
+ * A request from a web page names the page's origin, which must be the gateway's own: the protocol requires that
+ * for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
  * stricter rule of the auth plugin before.
  *
  * Throws `forbidden`.
@@ -21,6 +21,6 @@ export function refuseForeignOrigin({
 function isSameHost(origin: string, host: string): boolean {
 	const url = URL.parse(origin)
 	if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return false
-	// What stands before the gateway may speak https, with its own default port.
+	// A proxy before the gateway may use https, with its own default port.
 	return URL.parse(`${url.protocol}//${host}`)?.host === url.host
 }

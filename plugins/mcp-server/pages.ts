@@ -1,4 +1,4 @@
-/** The next `limit` of a list that is sorted by name, those behind `after` where that is given. `next`: for the page behind. */
+/** The next `limit` entries of a list sorted by name, after `after` if given. `next`: for the page after it. */
 export async function page<T extends { name: string }>(
 	list: AsyncIterable<T>,
 	limit: number,

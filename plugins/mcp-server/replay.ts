@@ -1,4 +1,4 @@
-/** What a session has sent last, so that a client whose stream broke can take it up again: the SDK's event store, bounded. */
+/** A session's latest messages, so that a client whose stream broke can resume it: the SDK's event store, bounded. */
 import type { EventStore } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 
@@ -18,7 +18,7 @@ export class Replay implements EventStore {
 	#characters = 0
 	#last = 0
 
-	/** Whoever comes back for an event that went out of here is told that it cannot go on. */
+	/** A client that returns for an event deleted from here gets the error that it cannot resume. */
 	async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
 		const id = String(++this.#last)
 		const size = JSON.stringify(message).length
@@ -33,7 +33,7 @@ export class Replay implements EventStore {
 		return this.#sent.find((one) => one.id === id)?.stream
 	}
 
-	/** The stream of this event where nothing more comes on it, since its request has been answered. */
+	/** The stream of this event if it has ended, since its request has been answered. */
 	endedStreamOf(id: string): string | undefined {
 		const stream = this.#sent.find((one) => one.id === id)?.stream
 		const last = this.#sent.findLast((one) => one.stream === stream)?.message

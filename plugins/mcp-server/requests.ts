@@ -1,6 +1,5 @@
-/** What the client of a session may ask for, and who answers. */
+/** The requests that the client of a session may send, and their handlers. */
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import {
 	CallToolRequestSchema,
 	ListResourcesRequestSchema,
@@ -8,33 +7,15 @@ import {
 	ListToolsRequestSchema,
 	ReadResourceRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { RequestId, Result, ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
+import type { Result } from '@modelcontextprotocol/sdk/types.js'
 import { isFault } from '../../core/errors.ts'
-import type { McpContext } from './call.ts'
 import { callOf } from './calling.ts'
+import type { Extra, Site } from './calling.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
 import { toRpcError } from './rpc-error.ts'
 import { callTool, listTools } from './tools.ts'
 
-/** As much of a session as its requests need. */
-export interface Site {
-	ctx: McpContext
-	isAllowed(scope: string): boolean
-	/** Aborts when the session is about to end: what goes on by itself is waited for no longer. */
-	leaving: AbortSignal
-	/** The session ends or has ended. */
-	isOver(): boolean
-	/** The full name of a conversation of this caller; without a name, the session's own. */
-	conversation(name?: string): string
-	/** Counts a call until what it answers with is called. Throws `rate_limited`. */
-	beginCall(): () => void
-	/** A request was cancelled, and has no response. */
-	forget(id: RequestId): void
-}
-
-export type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>
-
-/** What resources need. */
+/** The scope that resources need. */
 export const READS = 'agents:read'
 
 export function answerRequests(server: Server, site: Site): void {
@@ -66,15 +47,18 @@ export function answerRequests(server: Server, site: Site): void {
 	)
 }
 
-/** What leaves here does not pass by the gateway's own answers, so the redactor is asked here. */
-async function answer({ ctx, isOver, forget }: Site, extra: Extra, work: () => Promise<Result>): Promise<Result> {
-	const { redactor, log } = ctx
+async function answer(
+	{ ctx, clearance, isOver, forget }: Site,
+	extra: Extra,
+	work: () => Promise<Result>,
+): Promise<Result> {
+	const { log } = ctx
 	try {
-		return redactor.data(await work(), 'response')
+		return clearance.data(await work())
 	} catch (error) {
 		if (!isFault(error)) log.error({ err: error }, 'a request of an MCP client failed')
 		const told = toRpcError(error)
-		told.message = redactor.text(told.message, 'response')
+		told.message = clearance.text(told.message)
 		throw told
 	} finally {
 		if (extra.signal.aborted && !isOver()) forget(extra.requestId)

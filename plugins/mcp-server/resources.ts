@@ -1,12 +1,12 @@
 /** What clients may read without a tool: histories of agents, and runs. */
 import { Fault } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
-import { look } from './follow.ts'
+import { stateOf } from './follow.ts'
 import { page } from './pages.ts'
 import { viewRun } from './views.ts'
 
 const PAGE = 100
-/** The newest turns of a history. */
+/** Limit of turns of a history; the newest ones. */
 const TURNS = 200
 const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 const JSON_TYPE = 'application/json'
@@ -28,7 +28,7 @@ export const resourceTemplates = [
 	},
 ]
 
-/** One for each agent. `cursor`: the `nextCursor` of the page before. */
+/** One for each agent. `cursor`: the `nextCursor` of the previous page. */
 export async function listResources(ctx: McpContext, cursor?: string) {
 	const { items, next } = await page(ctx.use('agents').list(), PAGE, cursor)
 	const resources = items.map(({ name }) => ({
@@ -40,7 +40,7 @@ export async function listResources(ctx: McpContext, cursor?: string) {
 	return { resources, ...(next !== null && { nextCursor: next }) }
 }
 
-/** Throws `not_found`, or `invalid_request` for an address of another kind. */
+/** Throws `not_found`, or `invalid_request` for an invalid address. */
 export async function readResource(ctx: McpContext, uri: string) {
 	const found = await find(ctx, uri)
 	return { contents: [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(found) }] }
@@ -51,7 +51,7 @@ async function find(ctx: McpContext, uri: string): Promise<unknown> {
 	const [name = '', what, ...rest] = (pathname ?? '').slice(1).split('/')
 	if (protocol === 'svc:' && rest.length === 0) {
 		const runs = ctx.use('runs')
-		if (host === 'runs' && what === undefined) return viewRun(await look(runs, name))
+		if (host === 'runs' && what === undefined) return viewRun(await stateOf(runs, name))
 		if (host === 'agents' && what === 'history') {
 			const agent = await ctx.use('agents').get(name)
 			const conversation = searchParams?.get('conversation') ?? undefined

@@ -3,12 +3,12 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../auth/contract.ts'
-import type { McpAnswer, McpServerSettings } from './contract.ts'
+import type { McpAnswer, McpServer, McpServerSettings } from './contract.ts'
 import { refuseForeignOrigin } from './origin.ts'
 import { stream } from './stream.ts'
 
 const MCP_PATH = '/mcp'
-/** What a session may do follows from its token; who may do nothing at all here is told so at the door. */
+/** The token's scopes determine what a session may do; a caller with none of them is rejected here. */
 const auth = { access: { scope: ['agents:read', 'runs:write', '*'] } }
 const session = Joi.string().max(128).description('Id of the session, as the answer to `initialize` had it.')
 const version = Joi.string().max(32).description('The revision of the protocol that was agreed on, such as 2025-11-25.')
@@ -20,12 +20,12 @@ const events = Joi.string().example(
 	'id: 1\nevent: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[]"}]}}\n\n',
 )
 
-export function routes(server: Server, ctx: Context<McpServerSettings>): void {
+export function routes(server: Server, ctx: Context<McpServerSettings>, service: McpServer): void {
 	const handle = (request: Request, method: 'GET' | 'POST' | 'DELETE'): Promise<McpAnswer> => {
 		const { headers: sent } = request.raw.req
 		refuseForeignOrigin(sent)
 		const { credentials } = request.auth
-		return ctx.use('mcp-server').handle({ method, headers: sent, body: request.payload, credentials })
+		return service.handle({ method, headers: sent, body: request.payload, credentials })
 	}
 	const answer = async ({ response, closed }: McpAnswer, request: Request, h: ResponseToolkit) => {
 		const id = response.headers.get('mcp-session-id')
@@ -98,7 +98,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>): void {
 			...common,
 			id: 'endMcpSession',
 			description: 'End a session of the Model Context Protocol',
-			notes: 'Runs that it started go on.',
+			notes: 'Runs that it started continue.',
 			validate: { headers: Joi.object(headers).unknown() },
 			response: { emptyStatusCode: 204 },
 			plugins: { openapi: { errors: [404] } },

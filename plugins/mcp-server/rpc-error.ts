@@ -1,7 +1,7 @@
 import type { FaultCode } from '../../core/errors.ts'
 import { Fault } from '../../core/errors.ts'
 
-/** What a client of the protocol sees of an error that is not the result of a tool. */
+/** Converts an error that is not the result of a tool to a protocol error. */
 export class RpcError extends Error {
 	readonly code: number
 	readonly data: { code: FaultCode }
@@ -14,13 +14,13 @@ export class RpcError extends Error {
 	}
 }
 
-/** JSON-RPC's own codes, and the protocol's for a resource that is not there. */
+/** JSON-RPC's own codes, and the protocol's for an unknown resource. */
 const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
 const RESOURCE_NOT_FOUND = -32002
 const SERVER_ERROR = -32000
 
-/** A bug shows as nothing but that; its text may hold internals. */
+/** A bug is reported without details; its text may contain internals. */
 export function toRpcError(error: unknown): RpcError {
 	if (!(error instanceof Fault)) return new RpcError(INTERNAL_ERROR, 'internal error', { code: 'internal' })
 	const { code, message } = error

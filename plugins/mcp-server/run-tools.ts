@@ -1,12 +1,11 @@
-/** Tools that start runs, look at them and end them. */
+/** Tools that start, read and end runs. */
 import Joi from 'joi'
-import { Fault, isFault } from '../../core/errors.ts'
-import type { AgentRef } from '../../core/plugin.ts'
-import type { Asked, RunRecord, RunStatus, Runs } from '../runs/contract.ts'
+import { Fault } from '../../core/errors.ts'
+import type { OpenQuestion, NewMessage, RunRecord, RunStatus } from '../runs/contract.ts'
 import type { McpTool, Outcome } from './call.ts'
 import { agentName } from './agent-tools.ts'
-import { follow, look } from './follow.ts'
-import { isEnded, run as runSchema, status, viewBriefly, viewRun } from './views.ts'
+import { follow, stateOf } from './follow.ts'
+import { run as runSchema, status, viewBriefly, viewRun } from './views.ts'
 import type { RunState } from './views.ts'
 
 const PROMPT_BYTES = 100 * 1024
@@ -39,11 +38,10 @@ const runAgent: McpTool = {
 		const runs = ctx.use('runs')
 		const agent = await ctx.use('agents').get(args.agent)
 		const conversation = call.conversation(args.conversation)
-		await refuseWhereAsked(runs, agent, conversation)
-		const { run_id } = await runs.start(agent, { prompt: args.prompt, conversation, trigger: 'mcp' })
-		if (!args.wait) return outcomeOf(await look(runs, run_id))
-		const state = await follow(ctx, run_id, call)
-		if (call.cancelled && !isEnded(state.run)) await stop(runs, run_id)
+		const message: NewMessage = { prompt: args.prompt, conversation, trigger: 'mcp', answerTo: refuse }
+		if (!args.wait) return outcomeOf(await stateOf(runs, (await runs.converse(agent, message)).run_id))
+		const state = await follow(ctx, call, (listener) => runs.converse(agent, message, listener))
+		if (call.cancelled) await runs.stop(state.run.run_id)
 		return outcomeOf(state)
 	},
 }
@@ -64,13 +62,14 @@ const answerQuestion: McpTool = {
 	async run(ctx, args: { run_id: string; question_id: string; answer: string; wait: boolean }, call) {
 		const runs = ctx.use('runs')
 		const { run_id, question_id, answer } = args
-		const { run, asked } = await look(runs, run_id)
+		const { run, asked } = await stateOf(runs, run_id)
 		const agent = { name: run.agent, uid: run.agent_uid }
 		const open = (await runs.questions(agent)).find((one) => one.question_id === question_id)
 		if (open && open.run_id !== run_id && open.run_id !== asked?.run_id)
 			throw new Fault('conflict', `run ${run_id} does not ask that: the question is one of run ${open.run_id}`)
 		await runs.answer(agent, question_id, answer)
-		return outcomeOf(args.wait ? await follow(ctx, run_id, call) : await look(runs, run_id))
+		if (!args.wait) return outcomeOf(await stateOf(runs, run_id))
+		return outcomeOf(await follow(ctx, call, (listener) => runs.follow(run_id, listener)))
 	},
 }
 
@@ -83,7 +82,7 @@ const getRun: McpTool = {
 	output: runSchema,
 	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 	run: async (ctx, { run_id }: { run_id: string }) => {
-		const { failed: _, ...outcome } = outcomeOf(await look(ctx.use('runs'), run_id))
+		const { failed: _, ...outcome } = outcomeOf(await stateOf(ctx.use('runs'), run_id))
 		return outcome
 	},
 }
@@ -120,8 +119,8 @@ const stopRun: McpTool = {
 	annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
 	async run(ctx, { run_id }: { run_id: string }) {
 		const runs = ctx.use('runs')
-		await stop(runs, run_id)
-		const { failed: _, ...outcome } = outcomeOf(await look(runs, run_id))
+		await runs.stop(run_id)
+		const { failed: _, ...outcome } = outcomeOf(await stateOf(runs, run_id))
 		return outcome
 	},
 }
@@ -143,25 +142,12 @@ const stopAgent: McpTool = {
 
 export const runTools: readonly McpTool[] = [runAgent, answerQuestion, getRun, listRuns, stopRun, stopAgent]
 
-/** Another run would wait behind the question, and whoever waits for it with it. */
-async function refuseWhereAsked(runs: Runs, agent: AgentRef, conversation: string): Promise<void> {
-	const active = await runs.active(agent, conversation)
-	if (!active) return
-	const asked = await runs.asked(active)
-	if (!asked) return
-	const { run_id, question_id } = asked
+/** Another run would wait behind the question, and its caller too. */
+function refuse(_: RunRecord, { run_id, question_id }: OpenQuestion): never {
 	throw new Fault(
 		'conflict',
 		`this conversation waits for an answer first: answer_question with run_id ${run_id} and question_id ${question_id}; or use another conversation, or stop_run`,
 	)
-}
-
-async function stop(runs: Runs, run_id: string): Promise<void> {
-	try {
-		await runs.cancel(run_id)
-	} catch (error) {
-		if (!isFault(error, 'conflict')) throw error // it has ended already
-	}
 }
 
 function outcomeOf(state: RunState): Outcome {
@@ -179,7 +165,7 @@ function outcomeOf(state: RunState): Outcome {
 	}
 }
 
-function questionText(run: RunRecord, { run_id, question_id, question, options = [] }: Asked): string {
+function questionText(run: RunRecord, { run_id, question_id, question, options = [] }: OpenQuestion): string {
 	const who = run_id === run.run_id ? `The agent ${run.agent}` : `A sub-agent of ${run.agent}`
 	const lines = [`${who} asks: ${question}`, ...options.map((option) => `- ${option}`)]
 	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')

@@ -3,7 +3,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
-import { newId, randomText } from '../../core/ids.ts'
+import { newId, randomText } from '../../core/util/ids.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import type { McpAnswer, McpRequest } from './contract.ts'
@@ -12,17 +12,17 @@ import { Replay } from './replay.ts'
 import { READS, answerRequests } from './requests.ts'
 
 export interface SessionHooks {
-	/** The client has been let in. */
+	/** The client is initialized. */
 	begun(): void
-	/** Called once, where it had begun. */
+	/** Called once, if the session had begun. */
 	over(): void
 }
 
 const SESSION_ID_BYTES = 24
-/** Streams and calls of one session at the same time. */
+/** Limit of streams and calls of one session at the same time. */
 const STREAM_LIMIT = 64
 const CALL_LIMIT = 32
-/** For calls to be answered before the session ends. */
+/** Time for calls to be answered before the session ends. */
 const LEAVE_LIMIT_MS = 2_000
 const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run go on. For long work call run_agent with wait: false, and get_run later.`
 
@@ -37,7 +37,7 @@ export class McpSession {
 	readonly #transport: WebStandardStreamableHTTPServerTransport
 	/** Requests of the client that have no response yet. */
 	readonly #open = new Set<RequestId>()
-	/** Aborts when the session is about to end: what goes on by itself is waited for no longer. */
+	/** Aborts when the session is about to end: calls stop waiting for runs, which continue. */
 	readonly #leaving = new AbortController()
 	#streams = 0
 	#calls = 0
@@ -64,18 +64,19 @@ export class McpSession {
 			{
 				capabilities: { tools: {}, ...(this.#isAllowed(READS) && { resources: {} }) },
 				instructions,
-				// The SDK would compile schemas into code, and keep it.
+				// The SDK would compile schemas to code, and cache it.
 				jsonSchemaValidator: {
 					getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 				},
 			},
 		)
-		// Its first request would have the id 0, which the SDK's clients cannot take back.
+		// Its first request would have the id 0, which the SDK's clients cannot cancel.
 		Reflect.set(this.#server, '_requestMessageId', 1)
 		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client did something odd: ${withoutContent(message)}`)
 		answerRequests(this.#server, {
 			ctx,
 			isAllowed: (scope) => this.#isAllowed(scope),
+			clearance: ctx.redactor.clearanceOf(credentials.scope),
 			leaving: this.#leaving.signal,
 			isOver: () => this.#over,
 			conversation: (name = this.#conversation) => `mcp:${owner}:${name}`,
@@ -84,12 +85,12 @@ export class McpSession {
 		})
 	}
 
-	/** Since when nothing is under way, by `performance.now`; null while something is. */
+	/** Since when the session is idle, by `performance.now`; null while it is not. */
 	get idle_since(): number | null {
 		return this.#streams === 0 && this.#calls === 0 ? this.#idleSince : null
 	}
 
-	/** Throws `invalid_request`, `rate_limited`, and `not_found` once it is over. */
+	/** Throws `invalid_request`, `rate_limited`, and `not_found` if the session is over. */
 	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
 		if (this.#over) throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
 		if (this.#streams >= STREAM_LIMIT)
@@ -105,7 +106,7 @@ export class McpSession {
 		const closed = (): void => {
 			if (isOpen) this.#streams--
 			isOpen = false
-			// What is refused keeps no session alive.
+			// A refused request does not keep a session alive.
 			if (!isRefused) this.#idleSince = performance.now()
 		}
 		try {
@@ -124,7 +125,7 @@ export class McpSession {
 		}
 	}
 
-	/** Answers the calls that are under way as far as they are, then ends. */
+	/** Answers the running calls with their current state, then ends. */
 	async leave(): Promise<void> {
 		this.#over = true
 		this.#leaving.abort()
@@ -137,7 +138,7 @@ export class McpSession {
 		this.end()
 	}
 
-	/** At once; its streams end. What calls began goes on. */
+	/** At once; its streams end. Runs that calls began continue. */
 	end(): void {
 		void this.#transport.close()
 	}
@@ -146,7 +147,7 @@ export class McpSession {
 		return this.#credentials.scope.includes(scope) || this.#credentials.scope.includes('*')
 	}
 
-	/** Counts a call; what it answers with is called at its end. */
+	/** Counts a call until the returned function is called. */
 	#beginCall(): () => void {
 		if (this.#calls >= CALL_LIMIT)
 			throw new Fault('rate_limited', `${CALL_LIMIT} calls of this session are under way; wait for one to end`)
@@ -154,12 +155,12 @@ export class McpSession {
 		return () => {
 			this.#calls--
 			this.#idleSince = performance.now()
-			// In a turn of its own: the result is on its way to the stream first.
+			// In the next turn of the event loop: the result is sent to the stream first.
 			if (this.#calls === 0) setImmediate(() => this.#quiet?.resolve())
 		}
 	}
 
-	/** Before the SDK aborts what is under way, which then counts as left, not as taken back. */
+	/** Before the SDK aborts running calls, which then count as abandoned, not as cancelled. */
 	#onClose(): void {
 		this.#over = true
 		this.#leaving.abort()
@@ -176,7 +177,7 @@ export class McpSession {
 		}
 	}
 
-	/** A stream that is taken up after its request was answered has nothing to wait for; the SDK would keep it open. */
+	/** A stream that is resumed after its request was answered gets no more data; the SDK would keep it open. */
 	#endAnswered(lastEventId: unknown): void {
 		const stream = typeof lastEventId === 'string' ? this.#replay.endedStreamOf(lastEventId) : undefined
 		if (stream === undefined) return
@@ -186,7 +187,7 @@ export class McpSession {
 
 	/**
 	 * A request that was cancelled gets no response, so the SDK would keep its stream open, and its id, for as long as the
-	 * session lives. The stream is closed; then a response that goes nowhere makes it forget the id.
+	 * session lives. The stream is closed; then a response that is not delivered makes it forget the id.
 	 */
 	#forget(id: RequestId): void {
 		this.#transport.closeSSEStream(id)

@@ -1,16 +1,16 @@
-/** The table of sessions: who may open one, whose each is, and how they end. */
-import { Callers } from '../../core/callers.ts'
+/** The table of sessions: who may open one, the owner of each, and how they end. */
+import { Callers } from '../../core/http/callers.ts'
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/once.ts'
+import { once } from '../../core/util/once.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import type { McpSession } from './session.ts'
 
-/** With the first session, since the official SDK takes about 150 ms and 20 MB. */
+/** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
-/** Twice in the second within which the sessions of a caller that is no longer good must end. */
+/** Two checks per second: within a second the sessions of a caller whose access ended must end. */
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
@@ -19,7 +19,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #sessions = new Map<string, McpSession>()
 	readonly #callers = new Callers<Credentials, McpSession>()
 	readonly #beat: NodeJS.Timeout
-	/** Owners of those that are on their way into the table. */
+	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
 
 	constructor(ctx: Context<McpServerSettings>) {
@@ -40,13 +40,13 @@ export class Sessions implements McpServer, AsyncDisposable {
 		throw new Fault('invalid_request', 'send `initialize` first, and then the header Mcp-Session-Id of its answer')
 	}
 
-	/** Calls that wait for their runs are answered; the runs go on. */
+	/** Calls that wait for their runs are answered; the runs continue. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		clearInterval(this.#beat)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
 	}
 
-	/** To others than its owner it is not there. */
+	/** For others than its owner it does not exist. */
 	#find(id: string, credentials: Credentials): McpSession {
 		const session = this.#sessions.get(id)
 		if (session && session.owner === ownerOf(credentials)) return session
@@ -62,7 +62,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 			const { McpSession } = await loadSession()
 			const session = new McpSession(this.#ctx, credentials, owner, {
 				begun: () => {
-					if (this.#ctx.signal.aborted) return session.end() // nobody would end it later
+					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
 					this.#sessions.set(session.id, session)
 					this.#callers.add(credentials, session)
 				},
@@ -77,7 +77,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		}
 	}
 
-	/** Many clients never say that they leave. So the caller's own session that was idle for longest makes room, nobody else's. */
+	/** Many clients never end their session. So the caller's own longest-idle session makes room, but never another caller's. */
 	#makeRoom(owner: string): void {
 		const { max_sessions } = this.#ctx.config
 		const own = [...this.#sessions.values()].filter((session) => session.owner === owner)
@@ -108,7 +108,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 }
 
-/** Who a session belongs to, and the first part of the names of its conversations. */
+/** The owner of a session, and the first part of the names of its conversations. */
 function ownerOf({ token_id }: Credentials): string {
 	return token_id ?? 'local'
 }

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { chunk, Connection, turnOf } from '../../core/sse.ts'
+import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
 
 /**
- * Sends the events of one answer. Settles once all of them are on their way, or the client has left; then `body` is
- * cancelled. A client that takes nothing for `stallMs` is cut off.
+ * Sends the events of one response. Settles when all of them are sent, or the client has left; then `body` is
+ * cancelled. A client that reads nothing for `stallMs` is disconnected.
  */
 export async function stream(
 	body: ReadableStream<Uint8Array>,
@@ -14,7 +14,7 @@ export async function stream(
 	const socket = await turnOf(response)
 	if (!socket) return reader.cancel()
 	const left = Promise.withResolvers<void>()
-	const connection = new Connection(response, socket, ': open\n\n', {
+	const connection = new Connection(response, socket, ': open\n', {
 		stallMs,
 		closed() {
 			left.resolve()
@@ -24,7 +24,7 @@ export async function stream(
 	const decoder = new TextDecoder()
 	try {
 		for (;;) {
-			const { done, value } = await reader.read() // done as well once it is cancelled
+			const { done, value } = await reader.read() // also done when it is cancelled
 			if (done) return
 			connection.write(chunk(decoder.decode(value, { stream: true })))
 			await Promise.race([left.promise, new Promise<void>((resolve) => connection.whenReady(resolve))])

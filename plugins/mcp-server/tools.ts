@@ -1,4 +1,4 @@
-/** The list of tools: who is offered which, and how one is called. */
+/** The list of tools: which ones a session gets, and how one is called. */
 import type Joi from 'joi'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
@@ -32,8 +32,8 @@ export function listTools(ctx: McpContext, isAllowed: (scope: string) => boolean
 }
 
 /**
- * Calls one. What goes wrong is a result that the model can read. Throws `tool_unknown` for a tool that there is not, and
- * what is no Fault.
+ * Calls a tool. Errors are results that the model can read. Throws `tool_unknown` for an unknown tool, and
+ * errors that are not Faults.
  */
 export async function callTool(
 	ctx: McpContext,
@@ -73,7 +73,7 @@ function isThere(ctx: McpContext, { service }: McpTool): boolean {
 
 const schemas = new WeakMap<Joi.ObjectSchema, { type: 'object'; [key: string]: unknown }>()
 
-/** Made once for each. */
+/** Created once for each tool. */
 function jsonSchemaOf(schema: Joi.ObjectSchema): { type: 'object'; [key: string]: unknown } {
 	let made = schemas.get(schema)
 	if (!made) {

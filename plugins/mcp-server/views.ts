@@ -1,11 +1,11 @@
-/** What clients see of runs. */
+/** Runs as clients see them. */
 import Joi from 'joi'
-import type { Asked, RunRecord } from '../runs/contract.ts'
+import type { OpenQuestion, RunRecord } from '../runs/contract.ts'
 
 const iso = Joi.string().isoDate()
 const text = Joi.string().allow('')
 const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
-/** Characters of a prompt, and of an answer in a list. */
+/** Limit of characters of a prompt, and of an answer in a list. */
 const EXCERPT = 500
 
 export const status = Joi.valid(...statuses)
@@ -34,10 +34,10 @@ export const run = Joi.object({
 	ended_at: iso.allow(null).required(),
 })
 
-/** A run, and the question that it waits for: its own, or that of a sub-agent. */
+/** A run, and the question that it waits for: its own, or a sub-agent's. */
 export interface RunState {
 	run: RunRecord
-	asked: Asked | null
+	asked: OpenQuestion | null
 }
 
 export function viewRun({ run: record, asked: question }: RunState): Record<string, unknown> {
@@ -62,10 +62,6 @@ export function viewRun({ run: record, asked: question }: RunState): Record<stri
 export function viewBriefly(state: RunState): Record<string, unknown> {
 	const { answer } = state.run
 	return { ...viewRun(state), answer: answer === null ? null : excerpt(answer) }
-}
-
-export function isEnded({ status: at }: Pick<RunRecord, 'status'>): boolean {
-	return at === 'completed' || at === 'failed' || at === 'stopped'
 }
 
 export function excerpt(whole: string, limit = EXCERPT): string {

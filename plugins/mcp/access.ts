@@ -1,7 +1,7 @@
-/** Who may add what: a program on this machine, and an address in its network, take more than the right to change an agent. */
+/** Which callers may add which servers: programs on this machine and addresses in its network need more than the right to change an agent. */
 import { Fault, isFault } from '../../core/errors.ts'
-import type { Reach } from '../../core/guarded-fetch.ts'
-import type { McpSettings } from './contract.ts'
+import type { FetchPolicy } from '../../core/fetch/guarded-fetch.ts'
+import type { McpSettings, NewMcpServer } from './contract.ts'
 
 const LOOKUP_LIMIT_MS = 5_000
 
@@ -24,8 +24,24 @@ export function checkCommand(wanted: Command, { allowed_commands }: Pick<McpSett
 	)
 }
 
+/**
+ * Throws `forbidden`, naming the scope, if the server would be sent values of secrets: whoever chooses a server and a
+ * secret for it can read the secret there. `named`: the names in the handles of plain data.
+ */
+export function checkReferences({ env, headers, url }: NewMcpServer, named: (data: unknown) => string[]): void {
+	const places = { url, ...prefixed('env', env), ...prefixed('headers', headers) }
+	for (const [place, value] of Object.entries(places)) {
+		if (typeof value !== 'object' && named(value).length === 0) continue
+		throw new Fault('forbidden', `${place} refers to a secret, which requires the scope vault:write or *`)
+	}
+}
+
+function prefixed(field: string, values: object = {}): Record<string, unknown> {
+	return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${field}.${name}`, value]))
+}
+
 /** What a server's connections may reach. */
-export function reachOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, 'allowed_hosts'>): Reach {
+export function policyOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, 'allowed_hosts'>): FetchPolicy {
 	return {
 		protocols: ['http:', 'https:'],
 		private_first: trusted,
@@ -35,15 +51,15 @@ export function reachOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, '
 }
 
 /**
- * Throws `address_refused` for an address that nobody may name, and `forbidden` for one that takes more than this caller
- * has. For people, since each connection is checked again; a name that does not resolve now is let through.
+ * Throws `address_refused` for an address that no caller may name, and `forbidden` for one that this caller may not name. An
+ * early check for a clear error, since each connection is checked again; a name that does not resolve now is accepted.
  */
 export async function checkAddress(url: string, trusted: boolean, settings: McpSettings): Promise<void> {
-	const { checkReach } = await import('../../core/guarded-fetch.ts') // heavy, and not needed by who has no server
-	await checkReach(url, { reach: reachOf(true, settings), timeout_ms: LOOKUP_LIMIT_MS })
+	const { checkAddress } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and not needed by who has no server
+	await checkAddress(url, { policy: policyOf(true, settings), timeout_ms: LOOKUP_LIMIT_MS })
 	if (trusted) return
 	try {
-		await checkReach(url, { reach: reachOf(false, settings), timeout_ms: LOOKUP_LIMIT_MS })
+		await checkAddress(url, { policy: policyOf(false, settings), timeout_ms: LOOKUP_LIMIT_MS })
 	} catch (error) {
 		if (!isFault(error, 'address_refused')) throw error
 		throw new Fault('forbidden', error.message, { cause: error })

@@ -1,4 +1,4 @@
-/** The calls that one server has under way: their deadlines, and the questions that come up in the middle of them. */
+/** The running calls of one server: their deadlines, and the questions that come up during them. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
@@ -17,14 +17,14 @@ export interface CallsOptions {
 	ready(signal: AbortSignal): Promise<Link>
 	/** Why the connection was lost, as far as it is known. */
 	whyLost(): string
-	/** Takes out what must not show. */
+	/** Redacts text. */
 	scrub(text: string): string
 }
 
 export interface Calls {
 	readonly size: number
 	/**
-	 * Makes a call and answers with text for a model. Throws `mcp_unavailable` (not connected, or too many calls),
+	 * Makes a call and returns text for a model. Throws `mcp_unavailable` (not connected, or too many calls),
 	 * `mcp_timeout`, `mcp_failed` (the tool or the server says so, or was lost), `stopped`.
 	 */
 	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string>
@@ -45,7 +45,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 	const underWay = new Set<Call>()
 
 	const ask = (request: FormRequest | UrlRequest, { site, patience }: Call): Promise<Elicited> =>
-		elicit(request, server, async (question) => {
+		elicit(request, server, scrub, async (question) => {
 			const goOn = patience.hold()
 			try {
 				return await site.ask(question)
@@ -77,7 +77,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 					if (await visit(visits, call)) continue
 				}
 				if (engine.statusOfError(error) === 404 && !isRenewed) {
-					// The server has forgotten the session and not looked at the call: the protocol asks for a new one.
+					// The server has forgotten the session and has not executed the call: the protocol requires a new session.
 					isRenewed = true
 					link.lose('it has forgotten the session')
 					await link.over
@@ -108,7 +108,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 			underWay.add(call)
 			try {
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
-				const text = textOfResult(result)
+				const text = textOfResult(result, scrub)
 				if (result.isError !== true) return text
 				throw new Fault('mcp_failed', text === '' ? `${about} failed and does not say why` : text)
 			} catch (error) {

@@ -6,8 +6,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
+import { mapStrings } from '../../core/redactor/walk.ts'
+import type { Semaphore } from '../../core/util/semaphore.ts'
 import { openCalls } from './calls.ts'
 import type { Calls } from './calls.ts'
 import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
@@ -21,13 +23,13 @@ import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
 import { openRefresher } from './refresher.ts'
 import { loadEngine } from './sdk.ts'
-import type { Slots } from './slots.ts'
 import { openTail } from './tail.ts'
 import type { Opened, TargetServices } from './target.ts'
 
-export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal'> {
+export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
 	records: Records
-	slots: Slots
+	/** Limits how many connections are made at the same time: a thousand servers must not start at once. */
+	starting: Semaphore
 }
 
 export type ConnectionState = Pick<
@@ -53,10 +55,13 @@ const STABLE_MS = 30_000
 /** How long a call waits for a connection that is being made. */
 const READY_LIMIT_MS = 10_000
 const REFRESH_EVERY_MS = 500
-/** Tools that are told of, since they cannot be offered. */
+/** Tools that are reported, since they cannot be offered. */
 const REFUSED = 50
 const STDERR_LIMIT = 64 * 1024
 const MESSAGE_LIMIT = 1_000
+const INSTRUCTIONS_LIMIT = 16 * 1024
+/** Characters of the name, the version and the title that a server gives itself. */
+const NAME_LIMIT = 200
 /** Shorter values are words like any other. */
 const SCRUBBED_LENGTH = 8
 
@@ -79,9 +84,9 @@ export class Connection {
 	#life: AbortController | null = null
 	#living: Promise<void> = Promise.resolve()
 	#isGone = false
-	/** It rested in error, and nothing but the hope of a run has woken it up. */
+	/** It rested in error, and was woken up only by a run. */
 	#isDoubtful = false
-	/** What the log was last told of, so that it is not told again at every attempt. */
+	/** What was logged last, so that it is not logged again at every attempt. */
 	#logged = ''
 
 	/** `pins`: what was accepted before, so that its tools are known before it is connected. */
@@ -117,17 +122,17 @@ export class Connection {
 			status_detail: this.#detail(),
 			last_error: this.#lastError,
 			failures: this.#failures,
-			server: this.#told?.server ?? null,
+			server: this.#told ? this.#shownServer(this.#told) : null,
 			protocol_version: this.#told?.protocol_version ?? null,
-			instructions: this.#told?.instructions ?? null,
+			instructions: this.#told?.instructions ? this.#scrub(this.#told.instructions).slice(0, INSTRUCTIONS_LIMIT) : null,
 			connected_at: this.#connectedAt,
 			pid: this.#opened?.process?.pid ?? null,
-			stderr: this.#scrub(this.#said.text()),
+			stderr: this.#said.text((text) => this.#scrub(text)),
 			not_offered: this.#refused,
 		}
 	}
 
-	/** Begins to connect. `hurry`: somebody waits for it. */
+	/** Begins to connect. `hurry`: a caller waits for it. */
 	start(hurry = false): void {
 		if (this.#isGone || this.#life || !this.record.enabled || this.#services.signal.aborted) return
 		this.#failures = 0
@@ -144,20 +149,20 @@ export class Connection {
 			})
 	}
 
-	/** Its process or session is gone when this settles. `atOnce`: without good manners. */
+	/** Its process or session has ended when this settles. `atOnce`: without a clean shutdown. */
 	async stop(atOnce = false): Promise<void> {
 		this.#life?.abort(atOnce ? AT_ONCE : 'it is stopped')
 		await this.#living
 		if (!this.#life) this.#turn('disabled')
 	}
 
-	/** Ends the connection, where there is one, and connects anew. */
+	/** Ends the connection, if there is one, and reconnects. */
 	async restart(hurry = false): Promise<void> {
 		await this.stop()
 		this.start(hurry)
 	}
 
-	/** Stops it for ever: a later start does nothing. */
+	/** Stops it forever: a later start has no effect. */
 	dispose(atOnce = false): Promise<void> {
 		this.#isGone = true
 		return this.stop(atOnce)
@@ -207,7 +212,7 @@ export class Connection {
 	}
 
 	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
-		const giveBack = await this.#services.slots.take(signal, hurry)
+		const giveBack = await this.#services.starting.take(signal, hurry)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
 				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // asked again later
@@ -247,7 +252,7 @@ export class Connection {
 	}
 
 	async #readTools({ session }: Link, signal: AbortSignal): Promise<void> {
-		const { definitions, refused } = readDefinitions(await session.listTools(signal))
+		const { definitions, refused } = readDefinitions(this.#scrubTools(await session.listTools(signal)))
 		let held: string[] = []
 		const pins = await this.#services.records.changePins(this.agent, this.record.id, (before) => {
 			const next = compare(before, definitions)
@@ -298,7 +303,7 @@ export class Connection {
 		const why = this.#lastError?.message ?? ''
 		switch (this.#status) {
 			case 'connecting':
-				return 'it is being connected'
+				return 'the gateway is still connecting to it; its tools are not known yet'
 			case 'connected':
 				return `connected by ${this.#told?.via}`
 			case 'reconnecting':
@@ -317,38 +322,50 @@ export class Connection {
 			.catch((error: unknown) => this.#services.log.warn({ err: error, event_type }, 'an event could not be written'))
 	}
 
-	/** Values that the server was given do not show in what it says. */
+	/** Redacts values that the server was given, and the agent's secrets, in its output. Call it before any cut. */
 	#scrub(text: string): string {
 		let scrubbed = text
 		for (const [name, value] of Object.entries(this.#opened?.values ?? {})) {
 			if (value.length >= SCRUBBED_LENGTH) scrubbed = scrubbed.replaceAll(value, `[${name}]`)
 		}
-		return scrubbed
+		return this.#services.redactor.of([this.agent]).text(scrubbed, 'record')
 	}
 
 	#turn(status: McpStatus): void {
 		this.#status = status
-		for (const look of this.#waiting) look()
+		for (const recheck of this.#waiting) recheck()
+	}
+
+	#shownServer({ server }: Session): Session['server'] {
+		return mapStrings(server, (text) => this.#scrub(text).slice(0, NAME_LIMIT))
+	}
+
+	/** A tool whose name has a secret in it cannot be called by its redacted name; it is refused, as one without a name. */
+	#scrubTools(tools: unknown[]): unknown[] {
+		return tools.map((tool) => {
+			const scrubbed = mapStrings(tool, (text) => this.#scrub(text)) as { name?: unknown } | null
+			return scrubbed?.name === (tool as typeof scrubbed)?.name ? scrubbed : { ...scrubbed, name: '' }
+		})
 	}
 
 	async #until(condition: () => boolean, limitMs: number, signal?: AbortSignal): Promise<void> {
 		if (condition() || signal?.aborted) return
 		const { promise, resolve } = Promise.withResolvers<void>()
-		const look = (): void => {
+		const recheck = (): void => {
 			if (condition()) resolve()
 		}
 		const give = (): void => resolve()
 		const timer = setTimeout(give, limitMs)
 		signal?.addEventListener('abort', give, { once: true })
-		this.#waiting.add(look)
+		this.#waiting.add(recheck)
 		await promise
-		this.#waiting.delete(look)
+		this.#waiting.delete(recheck)
 		signal?.removeEventListener('abort', give)
 		clearTimeout(timer)
 	}
 }
 
-/** Does it stay as it is, however often it is tried? */
+/** Is the error permanent, so that a retry cannot succeed? */
 async function isLasting(error: unknown): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started
@@ -357,5 +374,5 @@ async function isLasting(error: unknown): Promise<boolean> {
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
-	return sleep(ms, undefined, { signal }).catch(() => {}) // the loop looks at the signal
+	return sleep(ms, undefined, { signal }).catch(() => {}) // the loop checks the signal
 }

@@ -5,7 +5,7 @@ export type McpTransport = 'stdio' | 'sse' | 'http'
 /**
  * - `connecting`: for the first time since it was added, switched on or restarted, or since the gateway started
  * - `reconnecting`: the connection was lost or failed, and is tried again after a delay that grows
- * - `error`: it failed too often in a row, or in a way that trying again does not mend; `last_error` says what to change
+ * - `error`: it failed too often in a row, or in a way that a retry cannot fix; `last_error` names what to change
  * - `disabled`: switched off
  */
 export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
@@ -37,6 +37,14 @@ export interface NewMcpServer {
 	headers?: Record<string, McpValue>
 }
 
+/** What the caller who adds a server may do beyond changing agents. */
+export interface McpPowers {
+	/** Start any program and reach any address: the scope `*`. */
+	trusted: boolean
+	/** Have the values of secrets sent to the server: the scope `vault:write` or `*`. */
+	secrets: boolean
+}
+
 /** A tool as its server describes it, and whether agents get it. */
 export interface McpTool {
 	/** As the server names it. */
@@ -59,7 +67,7 @@ export interface McpServerDetails extends McpServer {
 	command?: string
 	args?: string[]
 	url?: string
-	/** Names, with the secret that they come from or null; values are never shown. */
+	/** Names, each with the secret that it comes from, or null; values are never shown. */
 	env?: Record<string, { secret: string } | null>
 	headers?: Record<string, { secret: string } | null>
 	/** One sentence on the connection as it is. */
@@ -103,16 +111,15 @@ export interface McpServers {
 	/** Throws `not_found`. */
 	get(agent: AgentRef, id: string): Promise<McpServerDetails>
 	/**
-	 * Adds a server and waits a few seconds for its first connection. `trusted`: by a caller who may start any program and
-	 * reach any address. Throws `forbidden` (naming the setting) where that is needed, `already_exists`, `conflict` (too
-	 * many), `invalid_request`.
+	 * Adds a server and waits a few seconds for its first connection. Throws `forbidden` (naming the scope or setting) for
+	 * what takes more than the given powers, `already_exists`, `conflict` (too many), `invalid_request`.
 	 */
-	add(agent: AgentRef, wanted: NewMcpServer, trusted: boolean): Promise<AddedMcpServer>
-	/** Its process or session is gone when this settles. Throws `not_found`. */
+	add(agent: AgentRef, wanted: NewMcpServer, powers: McpPowers): Promise<AddedMcpServer>
+	/** Its process or session has ended when this settles. Throws `not_found`. */
 	remove(agent: AgentRef, id: string): Promise<void>
 	/** Switches it on or off. Throws `not_found`. */
 	enable(agent: AgentRef, id: string, enabled: boolean): Promise<McpServer>
-	/** Connects anew. Throws `not_found`, and `conflict` where it is switched off. */
+	/** Reconnects. Throws `not_found`, and `conflict` if it is switched off. */
 	restart(agent: AgentRef, id: string): Promise<McpServer>
 	/**
 	 * Accepts changed definitions of tools: all that are held, or those with the given digests. Throws `not_found`, and
@@ -124,5 +131,17 @@ export interface McpServers {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		mcp: McpServers
+	}
+}
+
+export type McpCode = 'mcp_unavailable' | 'mcp_failed' | 'mcp_timeout'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<McpCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		mcp: McpSettings
 	}
 }

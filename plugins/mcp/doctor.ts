@@ -2,9 +2,10 @@
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { error, ok, warning } from '../../core/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { McpServerDetails } from './contract.ts'
 import type { McpRecord } from './records.ts'
@@ -21,6 +22,7 @@ interface Seen extends Pick<McpRecord, 'name' | 'transport' | 'command' | 'url'>
 }
 
 export default {
+	variables: { SVC_MCP_PROCESS: 'plain' },
 	checks: [
 		{
 			id: 'mcp.command',
@@ -93,7 +95,7 @@ async function recorded(patient: Patient): Promise<Seen[]> {
 	const servers: Seen[] = []
 	if (!store) return servers
 	for await (const agent of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
-		for await (const { value } of store.list<McpRecord>([`agent:${agent.value.uid}`, 'mcp', 'server'])) {
+		for await (const { value } of store.list<McpRecord>([agentScope(agent.value.uid), 'mcp', 'server'])) {
 			if (value.enabled) servers.push({ ...value, agent: agent.value.name })
 		}
 	}

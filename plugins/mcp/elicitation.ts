@@ -34,10 +34,16 @@ const ADDRESS_LIMIT = 2_000
 const DECLINE = 'decline'
 const SKIP = 'skip'
 
-export async function elicit(request: FormRequest | UrlRequest, server: string, ask: Ask): Promise<Elicited> {
-	const message = `The MCP server "${server}" asks: ${request.message.slice(0, MESSAGE_LIMIT)}`
+/** `scrub` redacts the server's texts. */
+export async function elicit(
+	request: FormRequest | UrlRequest,
+	server: string,
+	scrub: (text: string) => string,
+	ask: Ask,
+): Promise<Elicited> {
+	const message = `The MCP server "${server}" asks: ${scrub(request.message).slice(0, MESSAGE_LIMIT)}`
 	try {
-		return request.mode === 'url' ? await visit(request.url, message, ask) : await form(request, message, ask)
+		return request.mode === 'url' ? await visit(request.url, message, ask) : await form(request, message, scrub, ask)
 	} catch (error) {
 		// The run was stopped, or nobody answered in time.
 		if (isFault(error)) return { action: 'cancel' }
@@ -55,12 +61,18 @@ async function visit(address: string, message: string, ask: Ask): Promise<Elicit
 	return { action: isWord(answer, DECLINE) ? 'decline' : 'accept' }
 }
 
-async function form({ requestedSchema }: FormRequest, message: string, ask: Ask): Promise<Elicited> {
+async function form(
+	{ requestedSchema }: FormRequest,
+	message: string,
+	scrub: Field['scrub'],
+	ask: Ask,
+): Promise<Elicited> {
 	const required = new Set(requestedSchema.required)
 	const fields = Object.entries(requestedSchema.properties).map(([name, schema]): Field => ({
 		name,
 		schema: (schema ?? {}) as Field['schema'],
 		required: required.has(name),
+		scrub,
 	}))
 	if (fields.length > FIELDS) return { action: 'decline' }
 	if (fields.length === 0) {
@@ -76,9 +88,9 @@ async function form({ requestedSchema }: FormRequest, message: string, ask: Ask)
 		for (const [name, value] of outcome.values) content.set(name, value)
 		if (outcome.whole) break
 	}
-	for (const { name, schema } of fields) {
-		const fallback =
-			schema.default === undefined ? undefined : readValue({ name, schema, required: false }, schema.default)
+	for (const field of fields) {
+		const { name, schema } = field
+		const fallback = schema.default === undefined ? undefined : readValue(field, schema.default)
 		if (!content.has(name) && fallback && 'value' in fallback) content.set(name, fallback.value)
 	}
 	return { action: 'accept', content: Object.fromEntries(content) }

@@ -60,7 +60,10 @@ const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }
 const LIST_LIMIT_MS = 20_000
 const PING_LIMIT_MS = 10_000
 const END_SESSION_LIMIT_MS = 1_000
-const MESSAGE_LIMIT = 1_000
+/** Far more than is shown, which is redacted before it is cut. */
+const MESSAGE_LIMIT = 8_192
+const NAME_LIMIT = 8_192
+const INSTRUCTIONS_LIMIT = 64 * 1024
 /** The longest that a timer of the SDK may take; calls bring deadlines of their own. */
 const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
@@ -163,7 +166,7 @@ async function connect(
 	return {
 		server: { name: short(name), version: short(serverVersion), ...(title !== undefined && { title: short(title) }) },
 		protocol_version: version,
-		instructions: client.getInstructions()?.slice(0, 16 * 1024) ?? null,
+		instructions: client.getInstructions()?.slice(0, INSTRUCTIONS_LIMIT) ?? null,
 		via,
 		async listTools(stop) {
 			if (!client.getServerCapabilities()?.tools) return []
@@ -251,5 +254,5 @@ function idOfRequest(body: unknown): string | number | undefined {
 }
 
 function short(text: string): string {
-	return text.slice(0, 200)
+	return text.slice(0, NAME_LIMIT)
 }

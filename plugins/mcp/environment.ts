@@ -36,7 +36,7 @@ export function baseEnvironment(own: Readonly<NodeJS.ProcessEnv>): Record<string
 	return base
 }
 
-/** Throws `invalid_request` for a variable that nobody may set. */
+/** Throws `invalid_request` for a variable that no caller may set. */
 export function checkVariable(name: string): void {
 	const lower = name.toLowerCase()
 	if (!codeRunning.some((pattern) => pattern.test(lower))) return

@@ -4,6 +4,8 @@ export interface Field {
 	/** A primitive JSON Schema; written by the server, so that anything may be in it. */
 	schema: Record<string, unknown>
 	required: boolean
+	/** Redacts what the server wrote, before it is shortened. */
+	scrub(text: string): string
 }
 
 export type Value = string | number | boolean | string[]
@@ -15,14 +17,14 @@ const OPTION_LIMIT = 200
 const TEXT_LIMIT = 500
 
 /** Words for a question; `options` where there are few answers. */
-export function hintOf({ name, schema }: Field): { text: string; options?: string[] } {
+export function hintOf({ name, schema, scrub }: Field): { text: string; options?: string[] } {
 	const { title, description, type } = schema
 	const about = [title, description].filter((one) => typeof one === 'string' && one !== '').join(': ')
 	const said = about === '' ? name : `${name}: ${about}`
 	const values = choicesOf(schema)
-	const kind = values ? chooseFrom(values, type === 'array') : kindOf(schema)
+	const kind = values ? chooseFrom(values, type === 'array', scrub) : kindOf(schema, scrub)
 	const fallback = schema.default === undefined ? '' : `; by default ${JSON.stringify(schema.default)}`
-	const text = `${said.slice(0, TEXT_LIMIT)} [${kind}${fallback.slice(0, TEXT_LIMIT)}]`
+	const text = `${scrub(said).slice(0, TEXT_LIMIT)} [${kind}${scrub(fallback).slice(0, TEXT_LIMIT)}]`
 	if (type === 'boolean') return { text, options: ['yes', 'no'] }
 	const labels = values?.map((one) => one.label)
 	const few =
@@ -49,7 +51,7 @@ export function readAnswer(field: Field, answer: string): Read {
 }
 
 /** Plain data, as it stands in a JSON answer or as a default. */
-export function readValue({ schema }: Field, value: unknown): Read {
+export function readValue({ schema, scrub }: Field, value: unknown): Read {
 	const values = choicesOf(schema)
 	switch (schema.type) {
 		case 'boolean':
@@ -63,7 +65,7 @@ export function readValue({ schema }: Field, value: unknown): Read {
 			}
 			const chosen = value.map((one: string) => (values ? valueOf(values, one) : one))
 			if (!chosen.every((one) => one !== undefined))
-				return { problem: `each must be ${chooseFrom(values ?? [], false)}` }
+				return { problem: `each must be ${chooseFrom(values ?? [], false, scrub)}` }
 			const problem = outside(chosen.length, schema.minItems, schema.maxItems, 'entries')
 			return problem === undefined ? { value: chosen } : { problem }
 		}
@@ -71,7 +73,7 @@ export function readValue({ schema }: Field, value: unknown): Read {
 			if (typeof value !== 'string') return { problem: 'text is wanted' }
 			if (values) {
 				const chosen = valueOf(values, value)
-				return chosen === undefined ? { problem: `it must be ${chooseFrom(values, false)}` } : { value: chosen }
+				return chosen === undefined ? { problem: `it must be ${chooseFrom(values, false, scrub)}` } : { value: chosen }
 			}
 			const problem = outside(value.length, schema.minLength, schema.maxLength, 'characters')
 			return problem === undefined ? { value } : { problem }
@@ -116,17 +118,17 @@ function valueOf(values: readonly Choice[], text: string): string | undefined {
 	return (found ?? values.find((one) => one.value.toLowerCase() === wanted))?.value
 }
 
-function chooseFrom(values: readonly Choice[], several: boolean): string {
-	const list = values.map((one) => one.label).join(', ')
+function chooseFrom(values: readonly Choice[], several: boolean, scrub: Field['scrub']): string {
+	const list = scrub(values.map((one) => one.label).join(', '))
 	return `${several ? 'some of' : 'one of'} ${list.slice(0, TEXT_LIMIT)}${several ? ', with commas between' : ''}`
 }
 
-function kindOf({ type, format }: Record<string, unknown>): string {
+function kindOf({ type, format }: Record<string, unknown>, scrub: Field['scrub']): string {
 	if (type === 'boolean') return 'yes or no'
 	if (type === 'integer') return 'a whole number'
 	if (type === 'number') return 'a number'
 	if (type === 'array') return 'a list, with commas between'
-	return typeof format === 'string' ? `text: ${format.slice(0, 50)}` : 'text'
+	return typeof format === 'string' ? `text: ${scrub(format).slice(0, 50)}` : 'text'
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,11 +1,11 @@
 /** The requests of an http or sse server's transport: bounded in size, in rate and in number. */
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Fault, isFault } from '../../core/errors.ts'
-import type { GuardedFetcher, GuardedInit } from '../../core/guarded-fetch.ts'
+import type { GuardedFetcher, GuardedInit } from '../../core/fetch/guarded-fetch.ts'
 import { FRAME_LIMIT_BYTES } from './stdio.ts'
 import { openThrottle } from './throttle.ts'
 
-/** Requests of one connection that are under way, streams of events included. */
+/** Concurrent requests of one connection, event streams included. */
 const OPEN_LIMIT = 64
 /** Of a list of messages, which may be of two bytes each: the SDK takes all of them at once, on the main thread. */
 const LIST_LIMIT_BYTES = 64 * 1024
@@ -63,7 +63,7 @@ export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, st
 }
 
 /**
- * A stream may go on for ever, but none of its events; anything else is bounded as a whole. `ended` is called once, with the
+ * A stream may be endless, but each of its events is bounded; anything else is bounded as a whole. `ended` is called once, with the
  * error where it broke for good: events with ids can be asked for again, unless they are what breaks it.
  */
 function bound(

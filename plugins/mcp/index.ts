@@ -1,33 +1,40 @@
 import { join } from 'node:path'
 import { definePlugin } from '../../core/plugin.ts'
-import type { AgentRef } from '../../core/plugin.ts'
-import type { McpSettings } from './contract.ts'
+import type {} from '../metrics/contract.ts'
+import type { AgentRef, ErrorCode } from '../../core/plugin.ts'
+import events from './events.ts'
+import type { McpCode, McpServers, McpSettings } from './contract.ts'
 import { openProcesses } from './processes.ts'
 import { routes } from './routes.ts'
 import { serversOf } from './servers.ts'
 import { toolsOf } from './tools.ts'
 
 /** MCP servers: what agents get by the Model Context Protocol. */
-export default definePlugin<McpSettings>({
+export default definePlugin<McpSettings, McpServers>({
 	name: 'mcp',
 	needs: ['auth', 'agents'],
+	events,
+	errors: {
+		mcp_unavailable: { status: 503, description: 'The MCP server is not connected.' },
+		mcp_failed: { status: 502, description: 'The MCP server returned an error.' },
+		mcp_timeout: { status: 504, description: 'The MCP server did not answer in time.' },
+	} satisfies Record<McpCode, ErrorCode>,
 	// Two processes of one server at the same time would share its files.
 	exclusive: true,
-	config: (joi) => joi.object<McpSettings>().unknown(),
 	async start(ctx) {
 		const processes = openProcesses(join(ctx.gateway.home, 'run', 'mcp'), ctx.log)
 		await processes
 			.reap()
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftovers could not be cleared away'))
 		const servers = serversOf(ctx, processes)
-		const { herd } = servers
+		const { registry } = servers
 		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
-		ctx.defer(() => herd.close(), 'connections to MCP servers')
-		ctx.tools(async (agent) => toolsOf(agent, (await herd.of(agent)).values(), ctx))
+		ctx.defer(() => registry.close(), 'connections to MCP servers')
+		ctx.tools(async (agent) => toolsOf((await registry.of(agent)).values(), ctx))
 
-		ctx.on('agent.deleted', ({ payload }) => herd.forget(String(payload.uid)))
+		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))
 		const reconnect = (uses: (one: { agent: AgentRef; secrets: readonly string[] }) => boolean): void => {
-			for (const connection of herd.all()) {
+			for (const connection of registry.all()) {
 				const { record, agent, status } = connection
 				if (status !== 'disabled' && uses({ agent, secrets: record.secrets })) void connection.restart()
 			}
@@ -45,11 +52,17 @@ export default definePlugin<McpSettings>({
 			)
 			for await (const agent of ctx.use('agents').list()) {
 				if (ctx.signal.aborted) return
-				await herd.of(agent)
+				await registry.of(agent)
 			}
 		}
 		connectAll().catch((error: unknown) => ctx.log.error({ err: error }, 'MCP servers could not be connected'))
+		ctx.extend('metrics', {
+			metrics: { svc_mcp_servers: { help: 'MCP servers of all agents, by status.', type: 'gauge' } },
+			read: () => ({
+				svc_mcp_servers: [...servers.statuses()].map(([status, value]) => ({ labels: { status }, value })),
+			}),
+		})
 		return servers
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

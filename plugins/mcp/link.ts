@@ -12,11 +12,11 @@ export interface Link {
 	readonly session: Session
 	/** Settles when the connection is over, with words for why. */
 	readonly over: Promise<string>
-	/** Looks whether the server is still there, and ends the connection where it is not. */
+	/** Checks whether the server still responds, and ends the connection if not. */
 	check(): Promise<void>
 	/** Ends it for that reason. */
 	lose(why: string): void
-	/** Gives everything back. May be called while it opens, too. */
+	/** Releases everything. May be called while it opens, too. */
 	close(): Promise<void>
 }
 
@@ -27,21 +27,21 @@ export interface LinkOptions {
 	said: Tail
 	elicit: Hooks['elicit']
 	toolsChanged: Hooks['toolsChanged']
-	/** Calls under way: a server at work may be too busy to answer a ping. */
+	/** Running calls: a working server may be too busy to answer a ping. */
 	busy(): boolean
-	/** Hears of the process or the requests as soon as there are some. */
+	/** Receives the process or the requests as soon as they exist. */
 	opened(opened: Opened): void
 	/** Aborts the opening, or ends the connection; with the reason `AT_ONCE` a process is killed without further words. */
 	signal: AbortSignal
 }
 
-/** The reason of an abort that leaves no time for good manners. */
+/** The reason of an abort without a clean shutdown. */
 export const AT_ONCE = 'at once'
 
 const PING_EVERY_MS = 30_000
 const MISSED_PINGS = 2
-const LAST_WORDS_LIMIT = 500
-const TROUBLE_LIMIT = 1_000
+/** Far more than is shown, which is redacted before it is cut. */
+const TROUBLE_LIMIT = 8_192
 
 /** Throws whatever the program, the network or the server says; then everything was given back. */
 export async function openLink(options: LinkOptions): Promise<Link> {
@@ -118,11 +118,18 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 /** What a program says before it ends is mostly why. */
 function lastWords({ record, said }: LinkOptions): string {
 	if (record.transport !== 'stdio') return ''
-	const line = said.text().trimEnd().split('\n').at(-1)?.trim() ?? ''
-	return line === '' ? '' : `; the last that it wrote: ${line.slice(-LAST_WORDS_LIMIT)}`
+	// Redacted by whoever shows it.
+	const line =
+		said
+			.text((text) => text)
+			.trimEnd()
+			.split('\n')
+			.at(-1)
+			?.trim() ?? ''
+	return line === '' ? '' : `; its last output: ${line}`
 }
 
-/** "Connection closed" says less than what came before it. */
+/** "Connection closed" is less specific than the error before it. */
 function withTrouble(error: unknown, trouble: string): unknown {
 	if (trouble === '' || !/connection closed/i.test(messageOf(error))) return error
 	return new Error(trouble, { cause: error })

@@ -40,13 +40,13 @@ export function isRunning(mark: ProcessMark): boolean {
 export async function findMarked(variable: string): Promise<Found[]> {
 	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
 	const found: Found[] = []
-	const look = async (): Promise<void> => {
+	const readNext = async (): Promise<void> => {
 		for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-			const one = await readMarked(pid, variable).catch(() => undefined) // gone meanwhile, or somebody else's
+			const one = await readMarked(pid, variable).catch(() => undefined) // it has ended, or belongs to another user
 			if (one) found.push(one)
 		}
 	}
-	await Promise.all(Array.from({ length: PARALLEL }, look))
+	await Promise.all(Array.from({ length: PARALLEL }, readNext))
 	return found
 }
 

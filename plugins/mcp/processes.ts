@@ -12,7 +12,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../core/log/log.ts'
 import { markOf } from './process-table.ts'
 import { reap } from './reap.ts'
 import { signalGroup } from './signals.ts'
@@ -39,7 +39,7 @@ export interface ServerProcess {
 export interface Processes {
 	/** Throws `mcp_failed` where the program cannot be started. */
 	start(order: ProcessOrder): Promise<ServerProcess>
-	/** Ends what an earlier gateway of this home has left. */
+	/** Ends processes left over from an earlier gateway of this home. */
 	reap(): Promise<void>
 	/** How many have not gone completely yet. */
 	readonly size: number

@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../core/log/log.ts'
 import { findMarked, isRunning } from './process-table.ts'
 import type { Found, ProcessMark } from './process-table.ts'
 import { signal, signalGroup } from './signals.ts'

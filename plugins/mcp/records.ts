@@ -1,6 +1,8 @@
-/** What is kept of servers, in the scope of their agent, so that all of it goes with the agent. */
-import { Fault, isFault } from '../../core/errors.ts'
+/** The records of servers, in the scope of their agent, so that they are deleted with it. */
+import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op } from '../../core/store/ports.ts'
 import type { McpTransport } from './contract.ts'
 import type { Pins } from './pins.ts'
@@ -16,9 +18,11 @@ export interface McpRecord {
 	names: Record<string, { secret: string } | null>
 	/** The values, as JSON sealed by the vault; null where there are none. */
 	values: Uint8Array | null
-	/** The secrets in them. */
+	/** The secrets in them, and in `url`. */
 	secrets: string[]
-	/** Added by somebody who may start any program and reach any address. */
+	/** Added by a caller who may have values of secrets sent to it. Absent in records of version 0.1.0: then `trusted` applies. */
+	secrets_allowed?: boolean
+	/** Added by a caller who may start any program and reach any address. */
 	trusted: boolean
 	enabled: boolean
 	created_at: string
@@ -27,42 +31,29 @@ export interface McpRecord {
 /** Names to ids, in the order in which servers were added: one record, so that two of a name or one too many cannot be. */
 type Index = Record<string, string>
 
+/** May values of secrets be sent to this server, in its settings or in the arguments of calls? */
+export function maySendSecrets({ secrets_allowed, trusted }: McpRecord): boolean {
+	return secrets_allowed ?? trusted
+}
+
 export interface Records {
 	list(agent: AgentRef): Promise<McpRecord[]>
 	/** Throws `already_exists`, or `conflict` where the agent has `limit` servers already. */
 	add(agent: AgentRef, record: McpRecord, limit: number): Promise<void>
-	/** Does nothing where it is gone already. */
+	/** Does nothing if it was removed before. */
 	remove(agent: AgentRef, record: Pick<McpRecord, 'id' | 'name'>): Promise<void>
 	/** Throws `not_found`. */
 	enable(agent: AgentRef, id: string, enabled: boolean): Promise<McpRecord>
 	pins(agent: AgentRef, id: string): Promise<Pins | undefined>
-	/** Changes the pins of a server that is still there. `change` answers undefined for: leave them. */
-	changePins(
-		agent: AgentRef,
-		id: string,
-		change: (pins: Pins | undefined) => Pins | undefined,
-	): Promise<Pins | undefined>
+	/** Changes the pins of a server, unless it was removed. `next` returns undefined to leave them unchanged. */
+	changePins(agent: AgentRef, id: string, next: (pins: Pins | undefined) => Pins | undefined): Promise<Pins | undefined>
 }
 
 export function recordsOf(store: Context['store']): Records {
-	const scopeOf = (agent: AgentRef): string => `agent:${agent.uid}`
-	const indexKey = (agent: AgentRef): Key => [scopeOf(agent), 'mcp', 'index']
-	const serverKey = (agent: AgentRef, id: string): Key => [scopeOf(agent), 'mcp', 'server', id]
-	const pinsKey = (agent: AgentRef, id: string): Key => [scopeOf(agent), 'mcp', 'pins', id]
+	const indexKey = (agent: AgentRef): Key => [agentScope(agent.uid), 'mcp', 'index']
+	const serverKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'server', id]
+	const pinsKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'pins', id]
 
-	/** Reads, decides and writes, again where somebody else was faster. */
-	const decide = async <T>(agent: AgentRef, decision: () => Promise<{ ops: Op[]; result: T }>): Promise<T> => {
-		for (;;) {
-			const { ops, result } = await decision()
-			if (ops.length === 0) return result
-			try {
-				await store.commit(scopeOf(agent), ops)
-				return result
-			} catch (error) {
-				if (!isFault(error, 'conflict')) throw error
-			}
-		}
-	}
 	const indexOf = async (agent: AgentRef): Promise<{ index: Index; rev: Entry<Index>['rev'] | null }> => {
 		const entry = await store.get<Index>(indexKey(agent))
 		return { index: entry?.value ?? {}, rev: entry?.rev ?? null }
@@ -71,11 +62,11 @@ export function recordsOf(store: Context['store']): Records {
 	return {
 		async list(agent) {
 			const records: McpRecord[] = []
-			for await (const { value } of store.list<McpRecord>([scopeOf(agent), 'mcp', 'server'])) records.push(value)
+			for await (const { value } of store.list<McpRecord>([agentScope(agent.uid), 'mcp', 'server'])) records.push(value)
 			return records // by id, which sorts by time
 		},
 		add: (agent, record, limit) =>
-			decide(agent, async () => {
+			change(store, agentScope(agent.uid), async () => {
 				const { index, rev } = await indexOf(agent)
 				if (Object.hasOwn(index, record.name)) {
 					throw new Fault(
@@ -96,7 +87,7 @@ export function recordsOf(store: Context['store']): Records {
 				}
 			}),
 		remove: (agent, { id, name }) =>
-			decide(agent, async () => {
+			change(store, agentScope(agent.uid), async () => {
 				const { index, rev } = await indexOf(agent)
 				const { [name]: listed, ...others } = index
 				const ops: Op[] = [
@@ -107,33 +98,33 @@ export function recordsOf(store: Context['store']): Records {
 				return { ops, result: undefined }
 			}),
 		enable: (agent, id, enabled) =>
-			decide(agent, async () => {
+			change(store, agentScope(agent.uid), async () => {
 				const entry = await store.get<McpRecord>(serverKey(agent, id))
 				if (!entry) throw noServer(agent, id)
 				const value = { ...entry.value, enabled }
 				return { ops: [{ key: entry.key, value, expect: entry.rev }], result: value }
 			}),
 		pins: async (agent, id) => (await store.get<Pins>(pinsKey(agent, id)))?.value,
-		changePins: (agent, id, change) =>
-			decide(agent, async () => {
+		changePins: (agent, id, next) =>
+			change(store, agentScope(agent.uid), async () => {
 				const [server, entry] = await Promise.all([
 					store.get<McpRecord>(serverKey(agent, id)),
 					store.get<Pins>(pinsKey(agent, id)),
 				])
-				const next = server && change(entry?.value)
-				if (!server || !next) return { ops: [], result: entry?.value }
+				const value = server && next(entry?.value)
+				if (!server || !value) return { result: entry?.value }
 				return {
 					ops: [
-						{ key: pinsKey(agent, id), value: next, expect: entry?.rev ?? null },
-						// A removal meanwhile must not leave pins behind.
-						{ key: server.key, value: server.value, expect: server.rev },
+						{ key: pinsKey(agent, id), value, expect: entry?.rev ?? null },
+						{ key: server.key, check: true }, // pins must not outlive their server
 					],
-					result: next,
+					result: value,
 				}
 			}),
 	}
 }
 
 export function noServer(agent: AgentRef, id: string): Fault {
-	return new Fault('not_found', `${agent.name} has no MCP server "${id}"; GET /v1/agents/${agent.name}/mcp lists them`)
+	const hint = { route: 'GET /v1/agents/{id}/mcp', params: { id: agent.name }, does: 'lists them' }
+	return new Fault('not_found', `${agent.name} has no MCP server "${id}"`, { hint })
 }

@@ -1,19 +1,28 @@
 /** What a model gets to read of a tool's result: text. The result comes from outside and may hold anything. */
 import { isDeepStrictEqual } from 'node:util'
 
-const LIMIT = 64 * 1024
+/** How many characters of a text are compared with structured content. */
+const COMPARED = 64 * 1024
+/** Characters of a name, an address or a type that are shown. */
+const CUT = 500
 
-export function textOfResult(result: Record<string, unknown>): string {
+type Scrub = (text: string) => string
+
+/** `scrub` redacts what is shortened, before it is. All else comes whole. */
+export function textOfResult(result: Record<string, unknown>, scrub: Scrub): string {
 	const { content, structuredContent } = result
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
-	const texts = blocks.map(textOfBlock)
+	const texts = blocks.map((block) => textOfBlock(block, scrub))
 	if (structuredContent !== undefined && !blocks.some((block) => repeats(block, structuredContent))) {
 		texts.push(jsonOf(structuredContent))
 	}
-	return cut(texts.filter((text) => text !== '').join('\n'))
+	return texts.filter((text) => text !== '').join('\n')
 }
 
-function textOfBlock(block: unknown): string {
+function textOfBlock(block: unknown, scrub: Scrub): string {
+	const cutShort = (value: unknown): string =>
+		typeof value !== 'string' ? 'unnamed' : value.length > CUT ? scrub(value).slice(0, CUT) : value
+	const mimeOf = (kind: unknown): string => (kind === undefined ? 'of unknown type' : cutShort(kind))
 	const { type, text, data, mimeType, resource, uri, name, description } = fieldsOf(block)
 	switch (type) {
 		case 'text':
@@ -39,7 +48,7 @@ function textOfBlock(block: unknown): string {
 /** Servers are asked to say structured content as text too, for clients that do not know it. */
 function repeats(block: unknown, structured: unknown): boolean {
 	const { type, text } = fieldsOf(block)
-	if (type !== 'text' || typeof text !== 'string' || text.length > LIMIT) return false
+	if (type !== 'text' || typeof text !== 'string' || text.length > COMPARED) return false
 	try {
 		return isDeepStrictEqual(JSON.parse(text), structured)
 	} catch {
@@ -59,18 +68,6 @@ function fieldsOf(value: unknown): Record<string, unknown> {
 	return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-function mimeOf(type: unknown): string {
-	return type === undefined ? 'of unknown type' : cutShort(type)
-}
-
 function bytesOf(base64: unknown): string {
 	return typeof base64 === 'string' ? `${Math.floor((base64.length * 3) / 4)} bytes` : 'without data'
-}
-
-function cutShort(value: unknown): string {
-	return typeof value === 'string' ? value.slice(0, 500) : 'unnamed'
-}
-
-function cut(text: string): string {
-	return text.length <= LIMIT ? text : `${text.slice(0, LIMIT)}… [cut: ${text.length - LIMIT} more characters]`
 }

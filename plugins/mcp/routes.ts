@@ -2,9 +2,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { isFault } from '../../core/errors.ts'
-import { scoped } from '../../core/routes.ts'
+import { holds, scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
-import type { Credentials } from '../auth/contract.ts'
 import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
 import { added, details, newServer, params, paramsOfServer, shownNewServer, view } from './schemas.ts'
 
@@ -15,8 +14,7 @@ interface Named {
 
 const tags = ['api', 'mcp']
 
-export function routes(server: Server, ctx: Context<McpSettings>): void {
-	const servers = (): McpServers => ctx.use('mcp')
+export function routes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
 	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
 
 	server.route<{ Params: Named }>({
@@ -30,7 +28,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			validate: { params },
 			response: { status: { 200: Joi.array().items(view) } },
 		},
-		handler: async (request) => servers().list(await agentOf(request.params)),
+		handler: async (request) => servers.list(await agentOf(request.params)),
 	})
 	server.route<{ Params: Named; Payload: NewMcpServer }>({
 		method: 'POST',
@@ -41,6 +39,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			notes: [
 				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on. Where it is not `connected`, `status_detail` says why.',
 				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
+				'A secret in `env`, `headers` or `url` requires the scope `vault:write` or `*`, in addition to the grant of the agent: whoever chooses a server and a secret for it can read the secret there. A server added without this scope is sent no secret in the arguments of calls either.',
 			],
 			tags,
 			auth: scoped('agents:write'),
@@ -50,9 +49,10 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params)
-			const trusted = isTrusted(request.auth.credentials)
+			const { scope } = request.auth.credentials
+			const powers = { trusted: scope.includes('*'), secrets: holds(scope, 'vault:write') }
 			try {
-				return h.response(await servers().add(agent, request.payload, trusted)).code(201)
+				return h.response(await servers.add(agent, request.payload, powers)).code(201)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'address_refused'))
 					await tellOfAttempt(ctx, agent, request.payload, error.message)
@@ -72,7 +72,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			validate: { params: paramsOfServer },
 			response: { status: { 200: details } },
 		},
-		handler: async (request) => servers().get(await agentOf(request.params), request.params.mcp_id),
+		handler: async (request) => servers.get(await agentOf(request.params), request.params.mcp_id),
 	})
 	server.route<{ Params: Named; Payload: { enabled: boolean } }>({
 		method: 'PATCH',
@@ -92,7 +92,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			response: { status: { 200: view } },
 		},
 		handler: async (request) =>
-			servers().enable(await agentOf(request.params), request.params.mcp_id, request.payload.enabled),
+			servers.enable(await agentOf(request.params), request.params.mcp_id, request.payload.enabled),
 	})
 	server.route<{ Params: Named }>({
 		method: 'POST',
@@ -110,7 +110,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			validate: { params: paramsOfServer },
 			response: { status: { 200: view } },
 		},
-		handler: async (request) => servers().restart(await agentOf(request.params), request.params.mcp_id),
+		handler: async (request) => servers.restart(await agentOf(request.params), request.params.mcp_id),
 	})
 	server.route<{ Params: Named; Payload: { digests?: string[] } | null }>({
 		method: 'POST',
@@ -138,7 +138,7 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			response: { status: { 200: details } },
 		},
 		handler: async (request) =>
-			servers().accept(await agentOf(request.params), request.params.mcp_id, request.payload?.digests),
+			servers.accept(await agentOf(request.params), request.params.mcp_id, request.payload?.digests),
 	})
 	server.route<{ Params: Named }>({
 		method: 'DELETE',
@@ -153,14 +153,10 @@ export function routes(server: Server, ctx: Context<McpSettings>): void {
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await servers().remove(await agentOf(request.params), request.params.mcp_id)
+			await servers.remove(await agentOf(request.params), request.params.mcp_id)
 			return h.response().code(204)
 		},
 	})
-}
-
-function isTrusted({ scope }: Credentials): boolean {
-	return scope.includes('*')
 }
 
 async function tellOfAttempt(

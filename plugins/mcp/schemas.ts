@@ -65,7 +65,9 @@ const url = Joi.string()
 		if (parsed.hash !== '') return helpers.message({ custom: '{#label} must not hold a "#"' })
 		return text
 	})
-	.description('Address of the server.')
+	.description(
+		'Address of the server; `{{secret:NAME}}` in its path or query stands for a secret, which is inserted URL-encoded.',
+	)
 	.example('https://example.com/mcp')
 
 /** Those that the transport and HTTP itself set. */

@@ -1,33 +1,38 @@
 /** The servers of all agents: their records, and a connection for each. */
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { openSemaphore } from '../../core/util/semaphore.ts'
 import type {} from '../agents/contract.ts'
-import { checkAddress, checkCommand } from './access.ts'
+import { checkAddress, checkCommand, checkReferences } from './access.ts'
 import type { Connection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
-import { openHerd } from './herd.ts'
-import type { Herd } from './herd.ts'
+import { openConnectionRegistry } from './connection-registry.ts'
+import type { ConnectionRegistry } from './connection-registry.ts'
 import { toolName } from './names.ts'
 import { acceptHeld } from './pins.ts'
 import type { Pin } from './pins.ts'
 import type { Processes } from './processes.ts'
 import { noServer, recordsOf } from './records.ts'
 import type { McpRecord } from './records.ts'
-import { openSlots } from './slots.ts'
 import { sealValues } from './values.ts'
 
 /** How long an answer waits for a first connection. */
 const FIRST_CONNECTION_MS = 5_000
 
+/** Connections that are made at the same time. */
+const STARTING_LIMIT = 6
+/** One that hangs keeps its place no longer than this. */
+const STARTING_MS = 5_000
+
 export interface ServersOfAll extends McpServers {
-	readonly herd: Herd
+	readonly registry: ConnectionRegistry
 }
 
 export function serversOf(ctx: Context<McpSettings>, processes: Processes): ServersOfAll {
 	const records = recordsOf(ctx.store)
-	const slots = openSlots()
+	const starting = openSemaphore(STARTING_LIMIT, { hold_ms: STARTING_MS })
 	const services: ConnectionServices = {
 		env: ctx.env,
 		emit: ctx.emit,
@@ -36,39 +41,41 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		config: ctx.config,
 		log: ctx.log,
 		signal: ctx.signal,
+		redactor: ctx.redactor,
 		processes,
 		records,
-		slots,
+		starting,
 	}
 	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> => {
 		// With the first server: an idle gateway does not have in memory what speaks the protocol.
 		const connection = await import('./connection.ts')
 		return new connection.Connection(record, agent, await records.pins(agent, record.id), services)
 	}
-	const herd = openHerd(records, connectionTo)
+	const registry = openConnectionRegistry(records, connectionTo)
 
 	const find = async (agent: AgentRef, id: string): Promise<Connection> => {
-		const connection = (await herd.of(agent)).get(id)
+		const connection = (await registry.of(agent)).get(id)
 		if (!connection) throw noServer(agent, id)
 		return connection
 	}
 
 	return {
-		herd,
+		registry,
 		async list(agent) {
-			return [...(await herd.of(agent)).values()].map(view)
+			return [...(await registry.of(agent)).values()].map(view)
 		},
 		statuses() {
 			const counts = new Map<McpStatus, number>()
-			for (const { status } of herd.all()) counts.set(status, (counts.get(status) ?? 0) + 1)
+			for (const { status } of registry.all()) counts.set(status, (counts.get(status) ?? 0) + 1)
 			return counts
 		},
 		async get(agent, id) {
 			return details(await find(agent, id))
 		},
-		async add(agent, wanted, trusted) {
+		async add(agent, wanted, powers) {
 			if (ctx.signal.aborted) throw new Fault('unavailable', 'the settings are being changed; try again')
-			await check(wanted, trusted, ctx.config)
+			if (!powers.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
+			await check(wanted, powers.trusted, ctx.config)
 			const { name, transport, command, args, url, env, headers } = wanted
 			const id = newId()
 			const record: McpRecord = {
@@ -76,23 +83,16 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				name,
 				transport,
 				...(transport === 'stdio' ? { command: command ?? '', args: args ?? [] } : { url: url ?? '' }),
-				...(await sealValues(env ?? headers ?? {}, id, ctx)),
-				trusted,
+				...(await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)),
+				trusted: powers.trusted,
+				secrets_allowed: powers.secrets,
 				enabled: true,
 				created_at: now(),
 			}
 			const connection = await connectionTo(agent, record)
-			const connections = await herd.of(agent)
+			const connections = await registry.of(agent)
 			await records.add(agent, record, ctx.config.max_per_agent)
 			connections.set(id, connection)
-			// An agent that was deleted meanwhile has been swept, perhaps before this record was there.
-			const still = await ctx.use('agents').find(agent.name)
-			if (still?.uid !== agent.uid) {
-				connections.delete(id)
-				await connection.dispose(true)
-				await records.remove(agent, record)
-				throw new Fault('not_found', `there is no agent "${agent.name}" any more`)
-			}
 			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)
 			connection.start(true)
 			await connection.settled(FIRST_CONNECTION_MS)
@@ -102,7 +102,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		async remove(agent, id) {
 			const connection = await find(agent, id)
 			await records.remove(agent, connection.record)
-			;(await herd.of(agent)).delete(id)
+			;(await registry.of(agent)).delete(id)
 			await connection.dispose()
 			await ctx.emit({ event_type: 'mcp.removed', payload: aboutRecord(connection.record) }, agent.name)
 		},

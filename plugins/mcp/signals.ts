@@ -5,7 +5,7 @@ export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
 	return signal(process.platform === 'win32' ? group : -group, name)
 }
 
-/** False where there is nobody to signal. */
+/** False if there is no process to signal. */
 export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 	try {
 		process.kill(pid, name)

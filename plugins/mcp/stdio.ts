@@ -11,6 +11,7 @@ export const FRAME_LIMIT_BYTES = 4 * 1024 * 1024
 /** Messages of one list: a message may be of two bytes, and each takes time on the gateway's main thread. */
 const LIST_LIMIT = 100
 const UNREAD_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
+const LINE_LIMIT = 2_000
 const LAST_WORDS_MS = 250
 const NEWLINE = 0x0a
 
@@ -23,7 +24,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		async start() {
 			listen()
 			const read = readAll()
-			// What it said last may still be on its way; a child of it may keep the output open for ever.
+			// Its last output may still be pending; a child of it may keep the output open forever.
 			void process.ended.then(async (how) => {
 				await Promise.race([read, pause(LAST_WORDS_MS)])
 				fail(new Error(`its process ended (${how})`))
@@ -86,14 +87,16 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		}
 	}
 
-	/** Answers how many messages there were, at least one. */
+	/** Returns how many messages there were, at least one. */
 	function take(line: string): number {
 		if (line.trim() === '') return 1
 		let parsed: unknown
 		try {
 			parsed = JSON.parse(line)
 		} catch {
-			said.push(`[on its output, where only messages belong] ${line.slice(0, 2_000)}\n`)
+			// A cut line could end in a part of a secret.
+			const text = line.length > LINE_LIMIT ? `a line of ${line.length} characters` : line
+			said.push(`[on standard output, where only messages belong] ${text}\n`)
 			return 1
 		}
 		// Revision 2025-03-26 knows lists of messages.

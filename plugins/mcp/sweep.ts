@@ -10,8 +10,8 @@ export const SWEEPS = 3
 export const PAUSE_MS = 20
 
 /**
- * Ends every process that has one of the marks asked for. A look at all processes of the machine serves everybody who
- * asked before it began.
+ * Ends every process that has one of the requested marks. One scan of all processes of the machine serves every request
+ * made before it began.
  */
 export function sharedSweep(): (mark: string) => Promise<void> {
 	let waiting = new Set<string>()

@@ -1,8 +1,11 @@
 /** The end of a text that comes in pieces. */
 export interface Tail {
 	push(piece: string): void
-	/** At most the limit, in characters, and then from the beginning of a line. */
-	text(): string
+	/**
+	 * At most the limit, in characters, and then from the beginning of a line. `scrub` gets the text before it is cut, and at
+	 * least a limit's length before the cut.
+	 */
+	text(scrub: (text: string) => string): string
 }
 
 export function openTail(limit: number): Tail {
@@ -11,13 +14,14 @@ export function openTail(limit: number): Tail {
 	return {
 		push(piece) {
 			kept += piece
-			if (kept.length <= 2 * limit) return // cut rarely: cutting copies
-			kept = kept.slice(-limit)
+			if (kept.length <= 4 * limit) return // cut rarely: cutting copies
+			kept = kept.slice(-2 * limit)
 			cut = true
 		},
-		text() {
-			if (kept.length <= limit && !cut) return kept
-			const end = kept.slice(-limit)
+		text(scrub) {
+			const scrubbed = scrub(kept)
+			if (scrubbed.length <= limit && !cut) return scrubbed
+			const end = scrubbed.slice(-limit)
 			return end.slice(end.indexOf('\n') + 1)
 		},
 	}

@@ -1,7 +1,7 @@
 /** What a connection is made to: a process that is started for it, or an address with its headers. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { checkCommand, reachOf } from './access.ts'
+import { checkCommand, policyOf } from './access.ts'
 import type { McpSettings } from './contract.ts'
 import type { Target } from './engine.ts'
 import { baseEnvironment } from './environment.ts'
@@ -19,7 +19,7 @@ export interface Opened {
 	target: Target
 	/** Of a stdio server. */
 	process: ServerProcess | null
-	/** The values of `env` or `headers`, by name, as the server gets them. */
+	/** The values of `env` or `headers`, by name, as the server gets them; and `url`, where a secret is in it. */
 	values: Record<string, string>
 	/** Gives back what is left when the session is closed. */
 	release(): Promise<void>
@@ -33,31 +33,30 @@ export async function openTarget(
 	said: Tail,
 	signal: AbortSignal,
 ): Promise<Opened> {
-	const { command, args = [], url, transport, trusted } = record
+	const { command, args = [], transport, trusted } = record
 	if (transport === 'stdio' && !trusted) {
 		checkCommand({ command: command ?? '', args, variables: Object.keys(record.names) }, services.config)
 	}
-	const values = await openValues(record, agent, services)
+	const { values, url } = await openValues(record, agent, services)
 	signal.throwIfAborted()
 	if (transport === 'stdio') {
 		const env = { ...baseEnvironment(services.env), ...values }
 		const process = await services.processes.start({ command: command ?? '', args, env })
 		return { target: { kind: 'stdio', process, said }, process, values, release: () => process.stop() }
 	}
-	const address = URL.parse(url ?? '')
-	if (!address) throw new Fault('invalid_request', 'the address of the server is no URL')
-	const { fetcherFor } = await import('../../core/guarded-fetch.ts') // heavy, and not needed by who has no server
-	const fetcher = fetcherFor(address, {
-		reach: reachOf(trusted, services.config),
+	if (!url) throw new Fault('invalid_request', 'the address of the server is not a URL')
+	const { fetcherFor } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and not needed by who has no server
+	const fetcher = fetcherFor(url, {
+		policy: policyOf(trusted, services.config),
 		// Streams of events have no end; each message and each call has a limit of its own.
 		max_bytes: Infinity,
 		timeout_ms: Infinity,
 	})
 	const fetch = boundedFetch(fetcher, values)
 	return {
-		target: { kind: transport, url: address, fetch },
+		target: { kind: transport, url, fetch },
 		process: null,
-		values,
+		values: { ...values, ...(url.href !== URL.parse(record.url ?? '')?.href && { url: url.href }) },
 		release: async () => fetcher[Symbol.asyncDispose](),
 	}
 }

@@ -1,28 +1,23 @@
-/** The tools of an agent's servers, as the gateway's toolbox wants them. */
-import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
-import type {} from '../vault/contract.ts'
+/** The tools of an agent's servers, in the form of the gateway's toolbox. */
+import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Connection } from './connection.ts'
 import type { Definition } from './definitions.ts'
 import { toolNames } from './names.ts'
+import { fillArguments } from './values.ts'
 
-/** Asks no server: what is known is answered, since every run waits for this. */
-export function toolsOf(
-	agent: AgentRef,
-	connections: Iterable<Connection>,
-	ctx: Pick<Context, 'find'>,
-): ToolDefinition[] {
+/** Returns the known tools without asking a server, since every run waits for this. */
+export function toolsOf(connections: Iterable<Connection>, ctx: Pick<Context, 'find'>): ToolDefinition[] {
 	const all = [...connections].flatMap((connection) =>
 		connection.offered().map((definition) => ({ connection, definition })),
 	)
 	const names = toolNames(
 		all.map(({ connection, definition }) => ({ server: connection.record.name, tool: definition.name })),
 	)
-	return all.map(({ connection, definition }, at) => toolOf(names[at] ?? '', agent, connection, definition, ctx))
+	return all.map(({ connection, definition }, at) => toolOf(names[at] ?? '', connection, definition, ctx))
 }
 
 function toolOf(
 	name: string,
-	agent: AgentRef,
 	connection: Connection,
 	{ name: tool, description, input_schema, annotations }: Definition,
 	ctx: Pick<Context, 'find'>,
@@ -36,8 +31,7 @@ function toolOf(
 		repeatable: annotations.idempotentHint === true || annotations.readOnlyHint === true,
 		events: { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed', payload: { server, tool } },
 		async run(args, call) {
-			const reading = { agent, via: `mcp:${server}`, emit: call.emit }
-			const filled = (await ctx.find('vault')?.fill(args, reading)) ?? args
+			const filled = await fillArguments(args, connection.record, call, ctx)
 			return connection.call(tool, filled, call)
 		},
 	}

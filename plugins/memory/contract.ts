@@ -29,7 +29,7 @@ export interface MemorySettings {
 }
 
 /**
- * `completed`: what it made stands in place of the originals, which are kept aside; `failed`: nothing was changed;
+ * `completed`: the merged memories replace the originals, which are archived; `failed`: nothing was changed;
  * `undone`: the originals are back.
  */
 export type CompactionStatus = 'running' | 'completed' | 'failed' | 'undone'
@@ -42,34 +42,46 @@ export interface Compaction {
 	memories_before: number
 	/** Null until it has ended. */
 	memories_after: number | null
-	/** How many groups of memories became one each. */
+	/** Number of groups of memories that were merged into one each. */
 	merged: number
 	error: string | null
 }
 
 export interface LongTermMemory {
 	/**
-	 * Durable and findable when it settles; an embedding that a server makes may come a little later. `key`: the same again
-	 * means the same memory. Throws `conflict` at `memory.max_per_agent`.
+	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key
+	 * returns the same memory. Throws `conflict` at `memory.max_per_agent`.
 	 */
 	store(agent: AgentRef, memory: { content: string; tags?: string[]; key?: string }): Promise<Memory>
-	/** Best first, at most `limit` (1–100); with `tags` only those that have all of them. */
+	/** Best first, at most `limit` (1–100); with `tags` only memories that have all of them. */
 	search(agent: AgentRef, query: string, limit: number, tags?: string[]): Promise<SearchResult[]>
-	/** False where there is none of this id. What it was made of by compaction is gone as well. */
+	/** False if there is none with this id. Also deletes the originals from which a compaction made it. */
 	forget(agent: AgentRef, id: string): Promise<boolean>
 	count(agent: AgentRef): Promise<number>
-	/** Newest first, those behind `cursor` where that is given; fewer than `limit` where they are large. */
+	/** Newest first, those after `cursor` if given; fewer than `limit` if they are large. */
 	list(agent: AgentRef, options: { limit: number; cursor?: string }): Promise<MemoryPage>
-	/** Begins in the background. Throws `conflict` while one is under way. */
+	/** Begins in the background. Throws `conflict` while one is running. */
 	compact(agent: AgentRef): Promise<Compaction>
 	/** Newest first. */
 	compactions(agent: AgentRef): Promise<Compaction[]>
-	/** Throws `not_found`, and `conflict` unless it is the latest one that stands. */
+	/** Throws `not_found`, and `conflict` unless it is the latest completed one. */
 	undo(agent: AgentRef, compaction_id: string): Promise<Compaction>
 }
 
 declare module '../../core/plugin.ts' {
 	interface Services {
 		memory: LongTermMemory
+	}
+}
+
+export type MemoryCode = 'embedding_failed'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<MemoryCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		memory: MemorySettings
 	}
 }

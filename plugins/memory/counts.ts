@@ -1,34 +1,34 @@
-/** How many memories an agent has, counted once and kept in step, so that the limit costs nothing to check. */
+/** The number of memories of an agent, counted once and then kept up to date, so that checking the limit is cheap. */
 import { Fault } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { keys } from './records.ts'
 
 export interface Counts {
-	/** Settles when no counting is under way: what is removed only then is counted right. */
+	/** Settles when no counting is running: removals after that are counted correctly. */
 	settled(uid: string): Promise<unknown>
-	/** Counts one more, before it is written. Throws `conflict` where there are `most` already. */
+	/** Reserves one more, before it is written. Throws `conflict` if there are already `most`. */
 	reserve(uid: string, most: number): Promise<void>
-	/** What was reserved and not written, forgotten, merged or restored. */
+	/** Adjusts for memories that were reserved but not written, deleted, merged or restored. */
 	add(uid: string, difference: number): void
-	/** Counted anew the next time. */
+	/** Counts again the next time. */
 	forget(uid: string): void
 }
 
 const KEPT = 10_000
 
 interface Count {
-	/** Of the store, when it was counted. */
+	/** The number in the store, when it was counted. */
 	counted: Promise<number>
 	since: number
 }
 
 export function countsOf(store: Pick<Store, 'list'>): Counts {
-	const counts = new Map<string, Count>()
+	const counts = new BoundedMap<string, Count>(KEPT)
 
 	const of = (uid: string): Count => {
 		let known = counts.get(uid)
 		if (!known) {
-			if (counts.size >= KEPT) counts.delete(counts.keys().next().value ?? '')
 			counts.set(uid, (known = { counted: countAll(store, uid), since: 0 }))
 			known.counted.catch(() => counts.delete(uid))
 		}
@@ -56,7 +56,7 @@ export function countsOf(store: Pick<Store, 'list'>): Counts {
 	}
 }
 
-/** Looks at every one of them. */
+/** Reads every memory. */
 export async function countAll(store: Pick<Store, 'list'>, uid: string): Promise<number> {
 	let found = 0
 	for await (const _ of store.list(keys.memories(uid))) found++

@@ -1,8 +1,8 @@
-/** What `svc doctor` looks at: whether an embedding server still makes vectors of the size that is kept. */
+/** The check of `svc doctor`: whether an embedding server still makes vectors of the stored size. */
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { error, ok, warning } from '../../core/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/doctor/contract.ts'
+import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Provider } from '../models/contract.ts'
@@ -10,11 +10,12 @@ import { keys } from './records.ts'
 import type { VectorRecord } from './records.ts'
 import type { Manifest } from './search/files.ts'
 
-/** Agents whose vectors are looked at. */
+/** Limit of agents whose vectors are checked. */
 const AGENTS = 1_000
 const FLOAT16_BYTES = 2
 
 export default {
+	packages: { usearch: 'searches memories' },
 	checks: [
 		{
 			id: 'memory.dimensions',
@@ -33,14 +34,14 @@ export default {
 } satisfies Expert
 
 interface Kept {
-	/** Whose vectors they are: the agent's name or uid. */
+	/** The owner of the vectors: the agent's name or uid. */
 	agent: string
 	dimensions: number
 }
 
 async function compare(patient: Patient, name: string, provider: Provider, kept: Kept[]): Promise<Finding[]> {
 	const key = await keyOf(patient, provider)
-	// While a gateway runs, nobody else gets the key.
+	// While a gateway runs, only the gateway can read the key.
 	if (key === null) return []
 	const { base_url, embedding_model } = provider
 	const made = await dimensionsOf(patient, provider, key)
@@ -58,7 +59,7 @@ async function compare(patient: Patient, name: string, provider: Provider, kept:
 	return [
 		error(
 			`${embedding_model} of provider ${name} makes ${made} dimensions, and other sizes are kept for ${whose.join(', ')}: those memories are not found by meaning`,
-			`bring the earlier model back, or load the new one under another name and set providers.${name}.embedding_model to that, which makes all embeddings anew`,
+			`bring the earlier model back, or load the new one under another name and set providers.${name}.embedding_model to that, which makes all embeddings again`,
 		),
 	]
 }
@@ -80,13 +81,13 @@ async function dimensionsOf(patient: Patient, provider: Provider, key: string | 
 	}
 }
 
-/** Null where it is not to be had. */
+/** Null if it is not available. */
 async function keyOf(patient: Patient, { api_key }: Provider): Promise<string | null | undefined> {
 	if (typeof api_key !== 'object') return api_key
 	return (await (await patient.secrets()).find(api_key.secret))?.value ?? null
 }
 
-/** By the manifests of kept graphs, and where no gateway runs by a vector of each agent in the store. */
+/** From the manifests of stored graphs, and without a running gateway from one vector of each agent in the store. */
 async function keptBy(patient: Patient, embedder: string): Promise<Kept[]> {
 	const folder = join(patient.home, 'data', 'index')
 	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
@@ -109,7 +110,7 @@ async function keptBy(patient: Patient, embedder: string): Promise<Kept[]> {
 	return [...kept.values()]
 }
 
-/** A checksum, a line end, and what it is of. What cannot be read is made anew by the gateway. */
+/** A checksum, a line end, and a manifest. The gateway rebuilds unreadable files. */
 async function manifestIn(file: string): Promise<Pick<Manifest, 'embedder' | 'dimensions'> | undefined> {
 	try {
 		const text = await readFile(file, 'utf8')

@@ -1,4 +1,4 @@
-/** Which embedder an agent has, and the one that is a server: asking it, within bounds. */
+/** Selects an agent's embedder, and calls an embedding server within limits. */
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { EmbeddingOrder } from '../models/contract.ts'
@@ -12,13 +12,13 @@ export interface Embedder {
 	order?: EmbeddingOrder
 }
 
-/** Texts of one request, and what of each text is sent: more than models take would fail the whole request. */
+/** Texts per request, and characters sent of each text: more than models accept would fail the whole request. */
 export const BATCH = 64
 const TEXT_CHARACTERS = 8_000
 const MOST_DIMENSIONS = 8_192
 const MOST_TIMEOUT_MS = 60_000
 
-/** The built-in one where the agent's provider has none, or is not set up right. */
+/** The built-in one if the agent's provider has none, or is not configured correctly. */
 export async function embedderOf(ctx: Pick<Context, 'use' | 'find' | 'log'>, agent: AgentRef): Promise<Embedder> {
 	try {
 		const record = await ctx.use('agents').find(agent.name)
@@ -38,8 +38,8 @@ export async function embed(
 ): Promise<Float32Array[]> {
 	const { base_url, api_key, model, timeout_ms } = order
 	const timeout = Math.min(timeout_ms, MOST_TIMEOUT_MS)
-	const { OpenAI } = await import('openai') // heavy, and not needed by who has no such provider
-	// The client insists on a key; servers that need none do not look at it.
+	const { OpenAI } = await import('openai') // heavy, and not needed without such a provider
+	// The client requires a key; servers that need none ignore it.
 	const client = new OpenAI({ baseURL: base_url, apiKey: api_key ?? 'none', timeout, maxRetries: 0 })
 	try {
 		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS))

@@ -1,36 +1,38 @@
 /**
- * Embeddings that a server makes, made up for whatever lacks one: what was just stored, what a failing server left behind,
- * everything after the embedder was changed. The memories are in the store already; nothing is lost where this fails.
+ * Makes missing embeddings with a server: for new memories, after failures of the server, and for
+ * all memories after a change of the embedder. The memories are already stored; a failure loses nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op } from '../../core/store/ports.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { BATCH, embed } from './embedder.ts'
 import type { Embedder } from './embedder.ts'
 import type { MemoryIndex } from './memory-index.ts'
-import { bytesOf, keys, scopeOf } from './records.ts'
+import { bytesOf, keys } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
 
 export interface Embeddings {
-	/** Settles once they are made, or when the first attempt failed, or after two seconds; never throws. */
+	/** Settles when they are made, when the first attempt has failed, or after two seconds; never throws. */
 	make(agent: AgentRef, embedder: Embedder, ids: readonly string[]): Promise<void>
-	/** Of a question; undefined where the server fails. */
+	/** Embedding of a query; undefined if the server fails. */
 	ofQuestion(embedder: Embedder, text: string): Promise<Float32Array | undefined>
 	forget(uid: string): void
 }
 
-/** After so many failures in a row it waits until the agent's index is filled the next time, such as after a restart. */
+/** After this many failures in a row it waits until the agent's index is filled again, such as after a restart. */
 const DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const PATIENCE_MS = 2_000
 const QUESTION_MS = 5_000
 const QUESTIONS_KEPT = 256
 
-interface Lane {
+interface Backlog {
 	agent: AgentRef
 	embedder: Embedder
 	lacking: Set<string>
-	/** Settles with the present attempt. */
+	/** Settles with the current attempt. */
 	attempt: Promise<void>
 	abort: AbortController
 }
@@ -40,11 +42,11 @@ export function embeddingsOf(
 	index: () => Pick<MemoryIndex, 'embedded'>,
 ): Embeddings {
 	const { store, log, signal } = ctx
-	/** By agent; there is one only while something is lacking. */
-	const lanes = new Map<string, Lane>()
-	const questions = new Map<string, Float32Array>()
+	/** By agent; an entry exists only while embeddings are missing. */
+	const backlogs = new Map<string, Backlog>()
+	const questions = new BoundedMap<string, Float32Array>(QUESTIONS_KEPT)
 
-	const makeBatch = async ({ agent: { uid }, embedder, lacking, abort }: Lane): Promise<void> => {
+	const makeBatch = async ({ agent: { uid }, embedder, lacking, abort }: Backlog): Promise<void> => {
 		if (!embedder.order) return lacking.clear()
 		const ids = [...lacking].slice(0, BATCH)
 		const found = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(uid, id))))
@@ -61,25 +63,25 @@ export function embeddingsOf(
 				key: keys.vector(uid, id),
 				value: { embedder: embedder.id, bytes: bytesOf(vector) } satisfies VectorRecord,
 			}))
-			await store.commit(scopeOf(uid), ops)
+			await store.commit(agentScope(uid), ops)
 			await forgetOrphans(uid, records)
 			await index().embedded({ name: '', uid }, embedder.id, vectors)
 		}
 		for (const id of ids) lacking.delete(id)
 	}
 
-	/** A memory that was forgotten while its embedding was made must leave nothing behind. */
+	/** A memory that was deleted while its embedding was made must leave nothing behind. */
 	const forgetOrphans = async (uid: string, records: readonly MemoryRecord[]): Promise<void> => {
 		for (const { id } of records) {
 			if (!(await store.get(keys.memory(uid, id)))) await store.delete(keys.vector(uid, id))
 		}
 	}
 
-	const work = async (lane: Lane): Promise<void> => {
-		const { agent, embedder, lacking, abort } = lane
+	const work = async (backlog: Backlog): Promise<void> => {
+		const { agent, embedder, lacking, abort } = backlog
 		for (let failures = 0; lacking.size > 0 && !abort.signal.aborted && !signal.aborted;) {
-			const attempt = makeBatch(lane)
-			lane.attempt = attempt.catch(() => {})
+			const attempt = makeBatch(backlog)
+			backlog.attempt = attempt.catch(() => {})
 			try {
 				await attempt
 				failures = 0
@@ -93,33 +95,33 @@ export function embeddingsOf(
 		}
 	}
 
-	const laneOf = (agent: AgentRef, embedder: Embedder, ids: readonly string[]): Lane => {
-		const known = lanes.get(agent.uid)
+	const backlogOf = (agent: AgentRef, embedder: Embedder, ids: readonly string[]): Backlog => {
+		const known = backlogs.get(agent.uid)
 		if (known?.embedder.id === embedder.id) {
-			// The key of the provider may be another one by now.
+			// The key of the provider may have changed.
 			known.embedder = embedder
 			for (const id of ids) known.lacking.add(id)
 			return known
 		}
 		known?.abort.abort()
 		const abort = new AbortController()
-		const lane: Lane = { agent, embedder, lacking: new Set(ids), attempt: Promise.resolve(), abort }
-		lanes.set(agent.uid, lane)
-		void work(lane).finally(() => {
-			if (lanes.get(agent.uid) === lane) lanes.delete(agent.uid)
+		const backlog: Backlog = { agent, embedder, lacking: new Set(ids), attempt: Promise.resolve(), abort }
+		backlogs.set(agent.uid, backlog)
+		void work(backlog).finally(() => {
+			if (backlogs.get(agent.uid) === backlog) backlogs.delete(agent.uid)
 		})
-		return lane
+		return backlog
 	}
 
 	return {
 		async make(agent, embedder, ids) {
 			if (!embedder.order || ids.length === 0 || signal.aborted) return
-			const lane = laneOf(agent, embedder, ids)
-			const isDone = (): boolean => ids.every((id) => !lane.lacking.has(id))
+			const backlog = backlogOf(agent, embedder, ids)
+			const isDone = (): boolean => ids.every((id) => !backlog.lacking.has(id))
 			const timer = sleep(PATIENCE_MS, 'late', { ref: false })
-			// The attempt under way may not have these in it; the one after it has.
+			// The current attempt may not include these; the next one does.
 			for (let attempts = 0; attempts < 2 && !isDone(); attempts++) {
-				if ((await Promise.race([lane.attempt, timer])) === 'late') return
+				if ((await Promise.race([backlog.attempt, timer])) === 'late') return
 			}
 		},
 		async ofQuestion({ id, order }, text) {
@@ -130,7 +132,6 @@ export function embeddingsOf(
 			try {
 				const patience = AbortSignal.any([signal, AbortSignal.timeout(QUESTION_MS)])
 				const [vector] = await embed(order, [text], patience)
-				if (questions.size >= QUESTIONS_KEPT) questions.delete(questions.keys().next().value ?? '')
 				if (vector) questions.set(key, vector)
 				return vector
 			} catch (error) {
@@ -139,8 +140,8 @@ export function embeddingsOf(
 			}
 		},
 		forget(uid) {
-			lanes.get(uid)?.abort.abort()
-			lanes.delete(uid)
+			backlogs.get(uid)?.abort.abort()
+			backlogs.delete(uid)
 		},
 	}
 }

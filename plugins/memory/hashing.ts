@@ -1,13 +1,13 @@
 /**
- * The built-in embedder: no model, no network, the same vector for the same terms for ever. Each term and each three
- * letters of it fall on one of the dimensions, with a sign. It finds related wording and misspelt words, but no meaning.
+ * The built-in embedder: no model, no network, always the same vector for the same terms. Each term and each trigram
+ * of it map to one of the dimensions, with a sign. It finds related wording and misspelt words, but no meaning.
  */
 
-/** Changes with whatever changes the vectors: kept indexes of another one are made anew. */
+/** Changes whenever the vectors change: stored indexes with another id are rebuilt. */
 export const HASHING = 'hashing-1'
 export const HASHING_DIMENSIONS = 256
 
-/** A unit vector, or all zeros where there are no terms. `weigh` says how much a term counts. */
+/** A unit vector, or all zeros if there are no terms. `weigh` returns the weight of a term. */
 export function hashTerms(terms: readonly string[], weigh: (term: string) => number = () => 1): Float32Array {
 	const vector = new Float32Array(HASHING_DIMENSIONS)
 	const counts = new Map<string, number>()
@@ -27,9 +27,9 @@ export function normalise(vector: Float32Array): Float32Array {
 }
 
 const SEED = 0x811c9dc5
-/** Between these stand the three letters of a term's beginning and end. */
+/** Markers around a term for the trigrams of its beginning and end. */
 const EDGE = 0x5e
-/** Keeps three letters apart from a term of three letters. */
+/** Distinguishes a trigram from a term of three letters. */
 const LETTERS = 0x9e3779b9
 
 function addTerm(vector: Float32Array, term: string, weight: number): void {

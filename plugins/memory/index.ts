@@ -1,9 +1,10 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { definePlugin } from '../../core/plugin.ts'
-import type { Context } from '../../core/plugin.ts'
+import type { Context, ErrorCode } from '../../core/plugin.ts'
+import events from './events.ts'
 import { compactionsOf } from './compaction/compactions.ts'
-import type { LongTermMemory, MemorySettings } from './contract.ts'
+import type { LongTermMemory, MemoryCode, MemorySettings } from './contract.ts'
 import { countsOf } from './counts.ts'
 import { embeddingsOf } from './embeddings.ts'
 import { indexThread } from './search/thread.ts'
@@ -13,12 +14,14 @@ import type { MemoryIndex } from './memory-index.ts'
 import { addPrimitives } from './primitives.ts'
 import { routes } from './routes.ts'
 
-/** Long-term memory: facts that an agent keeps, found again by meaning and by keywords. */
-export default definePlugin<MemorySettings>({
+/** Long-term memory: facts that an agent stores, and finds by meaning and by keywords. */
+export default definePlugin<MemorySettings, LongTermMemory>({
 	name: 'memory',
 	needs: ['auth', 'agents'],
-	config: (joi) =>
-		joi.object<MemorySettings>({ max_per_agent: joi.number().required(), index_mib: joi.number().required() }),
+	events,
+	errors: {
+		embedding_failed: { status: 502, description: 'The embedding model did not return an embedding.' },
+	} satisfies Record<MemoryCode, ErrorCode>,
 	start(ctx): LongTermMemory {
 		const folder = join(ctx.gateway.home, 'data', 'index')
 		const failed = (error: unknown): void => ctx.log.error({ err: error }, 'the search index failed; it is made anew')
@@ -44,7 +47,6 @@ export default definePlugin<MemorySettings>({
 			embeddings.forget(uid)
 			counts.forget(uid)
 			await index.drop(uid, true)
-			await compactions.forget(uid)
 		})
 		const afterwards = async (): Promise<void> => {
 			await ctx.serving
@@ -54,10 +56,10 @@ export default definePlugin<MemorySettings>({
 		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'long-term memory was not tidied up'))
 		return memories
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })
 
-/** Those of agents that were deleted while this was not running. */
+/** Memories of agents that were deleted while this was not running. */
 async function removeLeftFiles(ctx: Context, folder: string): Promise<void> {
 	const files = await readdir(folder).catch(() => [])
 	if (files.length === 0) return

@@ -1,4 +1,4 @@
-/** The words of a language that carry no meaning of their own, and the ends that its words take. */
+/** The function words of languages, and their word endings. */
 import { stemmer as dutch } from '@orama/stemmers/dutch'
 import { stemmer as english } from '@orama/stemmers/english'
 import { stemmer as french } from '@orama/stemmers/french'
@@ -12,7 +12,7 @@ import { stemmer as swedish } from '@orama/stemmers/swedish'
 export interface Language {
 	code: string
 	stem(word: string): string
-	/** Function words and the words of questions. They tell which language a text is in, and say nothing else. */
+	/** Function words and question words. They show the language of a text, and carry no other meaning. */
 	function_words: ReadonlySet<string>
 }
 
@@ -23,7 +23,7 @@ function language(code: string, stem: (word: string) => string, words: string): 
 /** The stemmer makes "allergi" of allergy and "allerg" of allergic, "photographi" and "photograph" the same way. */
 const longI = /(?<=.{4})i$/
 
-/** The first one is meant where nothing tells. "may", "will" and "mark" are left out of English: they are names, too. */
+/** The first one is the default. "may", "will" and "mark" are left out of English: they are names, too. */
 export const languages: readonly Language[] = [
 	language(
 		'en',

@@ -1,8 +1,10 @@
-/** The service: storing, finding and forgetting memories. */
+/** The service: storing, searching and deleting memories. */
 import { createHash } from 'node:crypto'
-import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { isFault } from '../../core/errors.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { LongTermMemory, Memory, MemorySettings, SearchResult } from './contract.ts'
 import { countAll } from './counts.ts'
@@ -10,7 +12,7 @@ import type { Counts } from './counts.ts'
 import { embedderOf } from './embedder.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
-import { keys, scopeOf, shown } from './records.ts'
+import { keys, shown } from './records.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | 'list'>
@@ -24,22 +26,16 @@ export function memoriesOf(
 	{ counts, index, embeddings }: { counts: Counts; index: MemoryIndex; embeddings: Embeddings },
 ): Memories {
 	const { store, config, redactor } = ctx
+	const redacted = ({ uid }: AgentRef, text: string): string => redactor.of([{ uid }]).text(text, 'record')
 
 	const known = async (uid: string, call: string): Promise<CallRecord | undefined> =>
 		(await store.get<CallRecord>(keys.call(uid, call)))?.value
 
-	/** The agent's record lies in another scope: it may have been deleted, and swept, while this was written. */
-	const checkAgent = async (agent: AgentRef, record: MemoryRecord): Promise<void> => {
-		if ((await ctx.use('agents').find(agent.name))?.uid === agent.uid) return
-		await store.commit(scopeOf(agent.uid), removal(agent.uid, record))
-		throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
-	}
-
 	return {
 		async store(agent, { content, tags = [], key }) {
 			const { uid } = agent
-			const text = redactor.text(content, 'record')
-			const labels = [...new Set(tags.map((tag) => redactor.text(tag, 'record')))]
+			const text = redacted(agent, content)
+			const labels = [...new Set(tags.map((tag) => redacted(agent, tag)))]
 			const call = key === undefined ? undefined : hashOf(key)
 			const earlier = call === undefined ? undefined : await known(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
@@ -58,14 +54,13 @@ export function memoriesOf(
 			}
 			await counts.reserve(uid, config.max_per_agent)
 			try {
-				await store.commit(scopeOf(uid), ops)
+				await store.commit(agentScope(uid), ops)
 			} catch (error) {
 				counts.add(uid, -1)
 				const other = call !== undefined && isFault(error, 'conflict') ? await known(uid, call) : undefined
 				if (other) return { ...other, content: text, tags: labels }
 				throw error
 			}
-			await checkAgent(agent, record)
 			const embedder = await embedderOf(ctx, agent)
 			await index.added(agent, [record])
 			await embeddings.make(agent, embedder, [id])
@@ -74,13 +69,13 @@ export function memoriesOf(
 
 		async search(agent, query, limit, tags = []) {
 			if (!index.isOpen(agent) && (await isEmpty(agent.uid))) return []
-			const text = redactor.text(query, 'record')
+			const text = redacted(agent, query)
 			const embedder = await embedderOf(ctx, agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
 			const entries = await Promise.all(hits.map(({ id }) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
 			const found = hits.flatMap(({ similarity }, at) => {
-				const entry = entries[at] // what was forgotten meanwhile is not shown
+				const entry = entries[at] // deleted meanwhile: not shown
 				return entry ? [{ ...shown(entry.value), similarity }] : []
 			})
 			const without = found.filter(({ similarity }) => similarity === null)
@@ -101,25 +96,21 @@ export function memoriesOf(
 		async forget(agent, id) {
 			const { uid } = agent
 			await counts.settled(uid)
-			for (;;) {
+			const forgotten = await change(store, agentScope(uid), async () => {
 				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
-				if (!entry) return false
-				// Originals first: whatever is cut off half way can be asked for again as long as the memory is there.
+				if (!entry) return { result: false }
+				// Originals first: an interrupted deletion can be requested again as long as the memory exists.
 				const originals = await archivedOf(uid, entry.value)
 				for (let from = 0; from < originals.length; from += COMMIT_LIMIT) {
-					await store.commit(scopeOf(uid), originals.slice(from, from + COMMIT_LIMIT))
+					await store.commit(agentScope(uid), originals.slice(from, from + COMMIT_LIMIT))
 				}
 				const [memory, ...rest] = removal(uid, entry.value)
-				try {
-					await store.commit(scopeOf(uid), [{ ...(memory as Op), expect: entry.rev }, ...rest])
-				} catch (error) {
-					if (isFault(error, 'conflict')) continue
-					throw error
-				}
-				counts.add(uid, -1)
-				await index.removed(agent, [id])
-				return true
-			}
+				return { ops: [{ ...(memory as Op), expect: entry.rev }, ...rest], result: true }
+			})
+			if (!forgotten) return false
+			counts.add(uid, -1)
+			await index.removed(agent, [id])
+			return true
 		},
 
 		count: ({ uid }) => countAll(store, uid),
@@ -138,13 +129,13 @@ export function memoriesOf(
 		},
 	}
 
-	/** Most agents remember nothing: for them no thread is started, and no question is embedded. */
+	/** Most agents have no memories: for them no thread is started, and no query is embedded. */
 	async function isEmpty(uid: string): Promise<boolean> {
 		for await (const _ of store.list(keys.memories(uid), { limit: 1 })) return false
 		return true
 	}
 
-	/** What a compaction made it of, and what an earlier one made that of. */
+	/** The originals from which a compaction made it, and their originals. */
 	async function archivedOf(uid: string, record: MemoryRecord): Promise<Op[]> {
 		if (!record.made_by) return []
 		const { compaction, group } = record.made_by
@@ -157,7 +148,7 @@ export function memoriesOf(
 	}
 }
 
-/** Takes a memory away, with all that hangs on it; the memory itself comes first. */
+/** Deletes a memory and everything that depends on it; the memory itself first. */
 function removal(uid: string, { id, call }: MemoryRecord): Op[] {
 	const ops: Op[] = [
 		{ key: keys.memory(uid, id), value: undefined },

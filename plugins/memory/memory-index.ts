@@ -1,6 +1,6 @@
 /**
- * The search indexes of agents, seen from the main thread: filled from the store when they are first needed, kept in step
- * with every write, filled again when the index thread has let go of them.
+ * The search indexes of agents, seen from the main thread: filled from the store when first needed, updated
+ * with every write, filled again when the index thread has evicted them.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -13,7 +13,7 @@ import type { MemoryRecord, VectorRecord } from './records.ts'
 import { HASHING } from './hashing.ts'
 
 export interface MemoryIndex {
-	/** False where the agent's index would have to be filled first. */
+	/** False if the agent's index would have to be filled first. */
 	isOpen(agent: AgentRef): boolean
 	/** After the write is durable. */
 	added(agent: AgentRef, records: MemoryRecord[]): Promise<void>
@@ -21,10 +21,10 @@ export interface MemoryIndex {
 	embedded(agent: AgentRef, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void>
 	search(agent: AgentRef, embedder: Embedder, question: Question): Promise<Hit[]>
 	groups(agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]>
-	/** By the built-in embedder: for what has no vector yet. */
+	/** With the built-in embedder: for memories that have no vector yet. */
 	similarity(text: string, contents: string[]): Promise<number[]>
 	status(agent: AgentRef): Promise<IndexStatus | null>
-	/** Filled again when it is needed next; `gone`: its file goes as well. */
+	/** Filled again when next needed; `gone`: deletes its file as well. */
 	drop(uid: string, gone: boolean): Promise<void>
 }
 
@@ -35,13 +35,13 @@ const ATTEMPTS = 3
 
 interface State {
 	embedder: string
-	/** Written meanwhile; what is filled from the store may lack it, or have it still. */
+	/** Changed meanwhile; the fill from the store may lack these, or still have them. */
 	late: ({ add: Row } | { remove: string })[]
 	isReady: boolean
 	ready: Promise<void>
 }
 
-/** `lacking`: hears which memories of an agent have no vector by its embedder. */
+/** `lacking`: called with the memories of an agent that have no vector of its embedder. */
 export function memoryIndex(
 	{ store, signal }: Pick<Context, 'store' | 'signal'>,
 	thread: IndexThread,
@@ -85,7 +85,7 @@ export function memoryIndex(
 		}
 		await flush()
 		if (states.get(uid) !== state) throw replaced()
-		// From here on writes go to the thread by themselves, behind these in its queue.
+		// From here on writes go to the thread directly, after these in its queue.
 		state.isReady = true
 		const late = state.late.map(async (one) =>
 			'add' in one ? thread.ask('add', { uid, rows: [one.add] }) : thread.ask('remove', { uid, ids: [one.remove] }),
@@ -102,7 +102,7 @@ export function memoryIndex(
 		return entry?.value.embedder === embedder.id ? { ...row, vector: vectorOf(entry.value.bytes) } : row
 	}
 
-	/** Asks the thread for something of an index that must be there; fills it where it is not. */
+	/** Queries an index that must exist; fills it if it does not. */
 	const withIndex = async <R>(agent: AgentRef, embedder: Embedder, ask: () => Promise<R | null>): Promise<R> => {
 		for (let attempt = 1; ; attempt++) {
 			try {
@@ -119,7 +119,7 @@ export function memoryIndex(
 		}
 	}
 
-	/** The write is in the store already: an index that fails to hear of it is filled again before it is searched. */
+	/** The write is already in the store: an index that misses it is filled again before it is searched. */
 	const tell = async (uid: string, asked: Promise<unknown>): Promise<void> => {
 		await asked.catch(() => states.delete(uid))
 	}

@@ -1,41 +1,40 @@
-/** Where memories stand in the store, all in the scope of their agent, and what the records hold. */
+/** The stored records of memories, all in the scope of their agent. */
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { Compaction, Memory } from './contract.ts'
 
 type Uid = AgentRef['uid']
 
-export const scopeOf = (uid: Uid): string => `agent:${uid}`
-
 export const keys = {
-	memory: (uid: Uid, id: string): Key => [scopeOf(uid), 'memory', id],
+	memory: (uid: Uid, id: string): Key => [agentScope(uid), 'memory', id],
 	/** Ids sort by time. */
-	memories: (uid: Uid): Key => [scopeOf(uid), 'memory'],
-	/** From the key of a call to the memory that it made, so that a call made again makes no second one. */
-	call: (uid: Uid, hash: string): Key => [scopeOf(uid), 'memory-call', hash],
-	/** What an embedding server made. */
-	vector: (uid: Uid, id: string): Key => [scopeOf(uid), 'memory-vector', id],
-	vectors: (uid: Uid): Key => [scopeOf(uid), 'memory-vector'],
-	compaction: (uid: Uid, compaction: string): Key => [scopeOf(uid), 'memory-compaction', compaction],
-	compactions: (uid: Uid): Key => [scopeOf(uid), 'memory-compaction'],
+	memories: (uid: Uid): Key => [agentScope(uid), 'memory'],
+	/** From the key of a call to its memory, so that a repeated call creates no second one. */
+	call: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-call', hash],
+	/** An embedding made by a server. */
+	vector: (uid: Uid, id: string): Key => [agentScope(uid), 'memory-vector', id],
+	vectors: (uid: Uid): Key => [agentScope(uid), 'memory-vector'],
+	compaction: (uid: Uid, compaction: string): Key => [agentScope(uid), 'memory-compaction', compaction],
+	compactions: (uid: Uid): Key => [agentScope(uid), 'memory-compaction'],
 	/** A group that a compaction merges. */
-	group: (uid: Uid, compaction: string, group: string): Key => [scopeOf(uid), 'memory-group', compaction, group],
-	groups: (uid: Uid, compaction: string): Key => [scopeOf(uid), 'memory-group', compaction],
-	/** An original, kept aside. */
+	group: (uid: Uid, compaction: string, group: string): Key => [agentScope(uid), 'memory-group', compaction, group],
+	groups: (uid: Uid, compaction: string): Key => [agentScope(uid), 'memory-group', compaction],
+	/** An archived original. */
 	archived: (uid: Uid, compaction: string, group: string, id: string): Key => [
-		scopeOf(uid),
+		agentScope(uid),
 		'memory-archive',
 		compaction,
 		group,
 		id,
 	],
-	archive: (uid: Uid, compaction: string, group: string): Key => [scopeOf(uid), 'memory-archive', compaction, group],
+	archive: (uid: Uid, compaction: string, group: string): Key => [agentScope(uid), 'memory-archive', compaction, group],
 }
 
 export interface MemoryRecord extends Memory {
 	/** Hash of the key of the call that stored it. */
 	call?: string
-	/** Set where a compaction made it: where its originals are. */
+	/** Set if a compaction made it: the location of its originals. */
 	made_by?: { compaction: string; group: string }
 }
 
@@ -51,8 +50,8 @@ export interface VectorRecord {
 }
 
 /**
- * `planning`: nothing is changed yet. `applying`, `undoing`: from now on it is brought to its end, whatever happens. The
- * others are the wire's.
+ * `planning`: nothing is changed yet. `applying`, `undoing`: from now on it is always completed. The
+ * others are the API's.
  */
 export interface CompactionRecord extends Omit<Compaction, 'status'> {
 	status: 'planning' | 'applying' | 'completed' | 'failed' | 'undoing' | 'undone'
@@ -74,7 +73,7 @@ export function bytesOf(vector: Float32Array): Uint8Array {
 	return new Uint8Array(Float16Array.from(vector).buffer)
 }
 
-/** `bytes` may stand at an odd place of a larger buffer. */
+/** `bytes` may start at an unaligned offset of a larger buffer. */
 export function vectorOf(bytes: Uint8Array): Float32Array {
 	return Float32Array.from(new Float16Array(bytes.slice().buffer))
 }

@@ -2,7 +2,7 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { LongTermMemory, MemorySettings } from './contract.ts'
 import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, tags } from './primitives.ts'
@@ -53,8 +53,7 @@ interface Params {
 	id: string
 }
 
-export function routes(server: Server, ctx: Context<MemorySettings>): void {
-	const memories = (): LongTermMemory => ctx.use('memory')
+export function routes(server: Server, ctx: Context<MemorySettings>, memories: LongTermMemory): void {
 	const agentOf = (name: string): Promise<AgentRef> => ctx.use('agents').get(name)
 
 	server.route<{ Params: Params; Query: { q: string; limit?: number } }>({
@@ -83,7 +82,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			response: { status: { 200: Joi.array().items(found) } },
 		},
 		handler: async ({ params, query }) => {
-			const results = await memories().search(await agentOf(params.id), query.q, query.limit ?? DEFAULT_RESULTS)
+			const results = await memories.search(await agentOf(params.id), query.q, query.limit ?? DEFAULT_RESULTS)
 			return results.map(({ id, content, similarity, created_at }) => ({ id, content, similarity, created_at }))
 		},
 	})
@@ -106,7 +105,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		},
 		handler: async ({ params, query }) => {
 			const { limit: most = 50, cursor } = query
-			return memories().list(await agentOf(params.id), { limit: most, ...(cursor !== undefined && { cursor }) })
+			return memories.list(await agentOf(params.id), { limit: most, ...(cursor !== undefined && { cursor }) })
 		},
 	})
 	server.route<{ Params: Params; Payload: { content: string; tags?: string[] } }>({
@@ -129,7 +128,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			plugins: contested,
 		},
 		handler: async ({ params, payload }, h) => {
-			const stored = await memories().store(await agentOf(params.id), payload)
+			const stored = await memories.store(await agentOf(params.id), payload)
 			await ctx.emit({ event_type: 'memory.stored', payload: { memory_id: stored.id, tags: stored.tags } }, params.id)
 			return h.response(stored).code(201)
 		},
@@ -148,11 +147,10 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 		},
 		handler: async ({ params }, h) => {
 			const { memory_id } = params
-			if (!(await memories().forget(await agentOf(params.id), memory_id)))
-				throw new Fault(
-					'not_found',
-					`agent "${params.id}" has no memory "${memory_id}"; GET /v1/agents/${params.id}/memory lists them`,
-				)
+			if (!(await memories.forget(await agentOf(params.id), memory_id)))
+				throw new Fault('not_found', `agent "${params.id}" has no memory "${memory_id}"`, {
+					hint: { route: 'GET /v1/agents/{id}/memory', params: { id: params.id }, does: 'lists them' },
+				})
 			await ctx.emit({ event_type: 'memory.forgotten', payload: { memory_id } }, params.id)
 			return h.response().code(204)
 		},
@@ -172,7 +170,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			plugins: contested,
 		},
 		handler: async ({ params }) => {
-			const { compaction_id, memories_before } = await memories().compact(await agentOf(params.id))
+			const { compaction_id, memories_before } = await memories.compact(await agentOf(params.id))
 			return { agent_id: params.id, status: 'compaction_started' as const, memories_before, compaction_id }
 		},
 	})
@@ -187,7 +185,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			validate: { params: agentOnly },
 			response: { status: { 200: Joi.array().items(compaction).max(MOST_RESULTS) } },
 		},
-		handler: async ({ params }) => memories().compactions(await agentOf(params.id)),
+		handler: async ({ params }) => memories.compactions(await agentOf(params.id)),
 	})
 	server.route<{ Params: Params & { compaction_id: string } }>({
 		method: 'POST',
@@ -202,6 +200,6 @@ export function routes(server: Server, ctx: Context<MemorySettings>): void {
 			response: { status: { 200: compaction } },
 			plugins: contested,
 		},
-		handler: async ({ params }) => memories().undo(await agentOf(params.id), params.compaction_id),
+		handler: async ({ params }) => memories.undo(await agentOf(params.id), params.compaction_id),
 	})
 }

@@ -1,17 +1,17 @@
 /**
- * From text to the terms that searching compares: lower case, no function words, no endings, no accents. Languages that
- * write no spaces give pairs of characters instead of words.
+ * From text to search terms: lower case, no function words, no endings, no accents. Languages
+ * without spaces yield pairs of characters instead of words.
  */
 import { languageOf, languages } from './languages.ts'
 import type { Language } from './languages.ts'
 
 export interface Terms {
-	/** In the order of the text, repeated as often as they stand there. */
+	/** In the order of the text, repetitions included. */
 	terms: string[]
 	language: Language
 }
 
-/** Longer ones are no words but keys, addresses or pictures in base64; their beginning tells them apart. */
+/** Longer ones are not words but keys, addresses or base64 images; their beginning distinguishes them. */
 const WORD_CHARACTERS = 48
 const STEMS_KEPT = 20_000
 
@@ -25,7 +25,7 @@ const marks = /\p{M}+/gu
 const ordinal = /^(\d+)(?:st|nd|rd|th)$/
 const leadingZeros = /^0+(?=\d)/
 
-/** `usual`: the language that is meant where the text does not tell, such as a name alone. */
+/** `usual`: the language to assume if the text does not show it, such as a name alone. */
 export function termsOf(text: string, usual: Language | undefined = languages[0]): Terms {
 	const words = wordsOf(text)
 	const language = languageOf(words, usual) ?? (languages[0] as Language)
@@ -35,8 +35,8 @@ export function termsOf(text: string, usual: Language | undefined = languages[0]
 }
 
 /**
- * Of a question: for each of its terms, the forms that the term has in the languages of what is searched, without
- * repetition. Its function words are kept where there is nothing else.
+ * For a query: for each of its terms, the forms of the term in the languages of the searched memories, without
+ * repetition. Its function words are kept only if there is nothing else.
  */
 export function questionOf(text: string, among: readonly Language[], usual?: Language): string[][] {
 	const words = [...new Set(wordsOf(text))]
@@ -53,7 +53,7 @@ export function questionOf(text: string, among: readonly Language[], usual?: Lan
 	return [...forms.values()]
 }
 
-/** Lower-case words as they are written. */
+/** Lower-case words as written. */
 export function wordsOf(text: string): string[] {
 	let lower = text.toLowerCase()
 	if (!ascii.test(lower)) lower = lower.normalize('NFKC').replaceAll(/[’ʼ＇]/g, "'")
@@ -68,7 +68,7 @@ function spellings(word: string, language: Language): string[] {
 
 const caches = new Map<Language, Map<string, string>>()
 
-/** Stemming takes longer than all the rest, and the same words come again and again. */
+/** Stemming takes longer than everything else, and the same words recur. */
 function formOf(word: string, language: Language): string {
 	let cache = caches.get(language)
 	if (!cache) caches.set(language, (cache = new Map()))
@@ -87,7 +87,7 @@ function makeForm(word: string, language: Language): string {
 	return ascii.test(stem) ? stem : stem.normalize('NFD').replaceAll(marks, '').normalize('NFC')
 }
 
-/** Of each stretch without spaces every pair of neighbours, and each Chinese character by itself: it may be a word. */
+/** Every pair of neighbours in each stretch without spaces, and each Chinese character by itself: it may be a word. */
 function pairsOf(word: string, language: Language): string[] {
 	const terms: string[] = []
 	let stretch: string[] = []

@@ -10,15 +10,15 @@ export interface Exposition {
 }
 
 /**
- * Metrics as Prometheus reads them, or as OpenMetrics where `accept` says so. The registry lives as long as the scrape: it
- * renames its counters for OpenMetrics, and another scrape may ask for the other format.
+ * Metrics in Prometheus' format, or in OpenMetrics if `accept` prefers it. The registry lives as long as the scrape: it
+ * renames its counters for OpenMetrics, and another scrape may request the other format.
  */
 export async function expose(metrics: readonly Metric[], accept: string): Promise<Exposition> {
 	const { Registry } = (await import('prom-client')).default
 	const type = prefersOpenMetrics(accept) ? OPEN_METRICS : PLAIN
 	const registry = new Registry()
 	registry.setContentType(type as typeof registry.contentType)
-	// It asks no more of a metric than this, whatever its types say.
+	// The registry needs nothing more of a metric, whatever its types require.
 	for (const metric of metrics) registry.registerMetric(written(metric) as never)
 	return { type, text: await registry.metrics() }
 }
@@ -33,14 +33,14 @@ function written({ name, help, type, samples }: Metric): object {
 				value,
 				...(suffix !== undefined && { metricName: name + suffix }),
 			}))
-			// Under the name that the registry gave it meanwhile.
+			// Under the name that the registry has given it meanwhile.
 			return { name: metric.name, help, type, values, aggregator: 'sum' }
 		},
 	}
 	return metric
 }
 
-/** By the weights of the header Accept; Prometheus names both formats and means the one that weighs more. */
+/** By the weights of the header Accept; Prometheus lists both formats and prefers the one with the higher weight. */
 function prefersOpenMetrics(accept: string): boolean {
 	const weights = new Map<string, number>()
 	for (const range of accept.split(',')) {

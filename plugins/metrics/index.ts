@@ -1,17 +1,17 @@
 import { Fault } from '../../core/errors.ts'
-import { answered } from '../../core/http.ts'
-import { once } from '../../core/once.ts'
+import { answered } from '../../core/http/server.ts'
+import { once } from '../../core/util/once.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type {} from '../runs/contract.ts'
 import type { Metrics } from './contract.ts'
-import { countEvents } from './events.ts'
+import { countEvents } from './counts.ts'
 import { expose } from './exposition.ts'
-import { openReadings } from './readings.ts'
+import { contributed } from './contributed.ts'
+import { gatewayMetrics } from './readings.ts'
 import { countRequests } from './requests.ts'
 import { routes } from './routes.ts'
 
-/** What the gateway does, in numbers, for Prometheus. What takes time or memory begins with the first scrape. */
-export default definePlugin({
+/** The gateway's activity as metrics for Prometheus. Expensive collection begins with the first scrape. */
+export default definePlugin<unknown, Metrics>({
 	name: 'metrics',
 	needs: ['auth'],
 	start(ctx): Metrics {
@@ -21,7 +21,7 @@ export default definePlugin({
 			ctx.events.subscribe({}, ({ event }) => events.heard(event)),
 			'listener of events',
 		)
-		const readings = openReadings(ctx)
+		const ofPlugins = contributed(ctx)
 		const watching = once(async () => {
 			const { watchProcess } = await import('./process.ts')
 			if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; ask again')
@@ -31,7 +31,9 @@ export default definePlugin({
 			count: requests.count,
 			async scrape(accept) {
 				const process = await watching()
-				const metrics = [...(await readings()), ...events.metrics, ...requests.metrics, ...process.metrics()]
+				const own = [...gatewayMetrics(ctx), ...events.metrics, ...requests.metrics, ...process.metrics()]
+				const names = new Set(own.map(({ name }) => name))
+				const metrics = [...own, ...(await ofPlugins()).filter(({ name }) => !names.has(name))]
 				return expose(metrics, accept)
 			},
 		}
@@ -39,5 +41,5 @@ export default definePlugin({
 	guard(server, ctx) {
 		server.events.on('response', (request) => ctx.find('metrics')?.count(answered(request)))
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: (server, _ctx, metrics) => routes(server, metrics),
 })

@@ -3,11 +3,11 @@ export type Labels = Readonly<Record<string, string>>
 export interface Sample {
 	labels: Labels
 	value: number
-	/** Behind the metric's name, such as `_bucket`. */
+	/** Suffix of the metric's name, such as `_bucket`. */
 	suffix?: string
 }
 
-/** A metric as it is written down: what it means, and its numbers at this moment. */
+/** A metric as exported: its description, and its current values. */
 export interface Metric {
 	/** A counter's ends in `_total`. */
 	name: string
@@ -16,7 +16,7 @@ export interface Metric {
 	samples(): Sample[]
 }
 
-/** A number, or several with a label each, as they are at this moment. */
+/** A number, or several with a label each, as they are now. */
 export function gauge(name: string, help: string, samples: number | Sample[], type: Metric['type'] = 'gauge'): Metric {
 	return { name, help, type, samples: () => (typeof samples === 'number' ? [{ labels: {}, value: samples }] : samples) }
 }

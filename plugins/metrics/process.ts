@@ -1,4 +1,4 @@
-/** The process and its Node, under the names that dashboards know from other programs. */
+/** Metrics of the process and of Node, under the names that dashboards use for other programs. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import type { NodeGCPerformanceDetail, PerformanceEntry } from 'node:perf_hooks'
@@ -7,7 +7,7 @@ import { by, gauge } from './metric.ts'
 import type { Metric } from './metric.ts'
 import { histogram } from './series.ts'
 
-/** Milliseconds between two looks at the event loop. */
+/** Milliseconds between two samples of the event loop. */
 const RESOLUTION_MS = 20
 const GC_BOUNDS = [0.001, 0.01, 0.1, 1, 2, 5]
 const gcKinds: Record<number, string> = {
@@ -17,15 +17,15 @@ const gcKinds: Record<number, string> = {
 	[constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb',
 }
 
-/** Node's types of entries leave out what it tells of a collection. */
+/** Node's types lack the details of a collection. */
 type GcEntry = PerformanceEntry & { detail: NodeGCPerformanceDetail }
 
 export interface ProcessWatch extends Disposable {
-	/** The event loop's are of the time since the last call. */
+	/** The event loop's values are of the time since the last call. */
 	metrics(): Metric[]
 }
 
-/** Looks at the event loop and at garbage collections from now on. */
+/** Samples the event loop and garbage collections from now on. */
 export function watchProcess(): ProcessWatch {
 	const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 	delays.enable()
@@ -44,7 +44,7 @@ export function watchProcess(): ProcessWatch {
 	observer.observe({ entryTypes: ['gc'] })
 
 	const lags = (): Metric[] => {
-		// Without a single look there is no number.
+		// Without a sample there is no value.
 		const { count } = delays
 		const seconds = (nanoseconds: number): number => (count === 0 ? 0 : nanoseconds / 1e9)
 		const of = (what: string, help: string, nanoseconds: number): Metric =>
@@ -112,7 +112,7 @@ function heapMetrics(): Metric[] {
 	]
 }
 
-/** Null where the system does not say it like Linux. */
+/** Null on systems other than Linux. */
 function openFiles(): { open: number; limit: number } | null {
 	try {
 		const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

@@ -1,24 +1,9 @@
 import type { Context } from '../../core/plugin.ts'
-import type {} from '../backups/contract.ts'
-import type {} from '../channels/contract.ts'
-import type {} from '../events/contract.ts'
-import type {} from '../mcp/contract.ts'
-import type { RunCensus } from '../runs/contract.ts'
-import type {} from '../tracing/contract.ts'
 import { by, gauge } from './metric.ts'
-import type { Metric, Sample } from './metric.ts'
+import type { Metric } from './metric.ts'
 
-/** What the gateway and its plugins are like at this moment; what belongs to a plugin that does not run is left out. */
-export function openReadings(ctx: Context): () => Promise<Metric[]> {
-	const census = rarely(async () => ctx.find('runs')?.census())
-	const backups = rarely(() => newestBackup(ctx))
-	return async () => {
-		const runs = await census()
-		return [...ofGateway(ctx), ...(runs ? ofRuns(runs) : []), ...(await backups()), ...(await ofPlugins(ctx))]
-	}
-}
-
-function ofGateway({ gateway, pool, queue }: Context): Metric[] {
+/** The current state of the gateway itself. */
+export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 	const { threads, active, waiting, capacity, lost_threads } = pool.stats()
 	const space = gateway.storeSpace()
 	return [
@@ -63,72 +48,6 @@ function ofGateway({ gateway, pool, queue }: Context): Metric[] {
 	]
 }
 
-function ofRuns({ active, waiting, paused, questions }: RunCensus): Metric[] {
-	return [
-		gauge('svc_runs_active', 'Runs at work, or about to be.', active),
-		gauge('svc_runs_waiting', 'Runs that wait behind another one of their conversation.', waiting),
-		gauge('svc_runs_paused', 'Runs that wait for an answer, or for the end of a sub-agent.', paused),
-		gauge('svc_questions_open', 'Questions that wait for an answer.', questions),
-	]
-}
-
-async function ofPlugins(ctx: Context): Promise<Metric[]> {
-	const events = ctx.find('events')
-	const mcp = ctx.find('mcp')
-	const spans = ctx.find('tracing')?.stats()
-	return [
-		...(events ? [gauge('svc_sse_clients', 'Open event streams.', events.streams())] : []),
-		...(mcp ? [gauge('svc_mcp_servers', 'MCP servers of all agents, by status.', by('status', mcp.statuses()))] : []),
-		gauge('svc_channel_up', 'Channels that are connected to their platform, by type.', await channels(ctx)),
-		...(spans
-			? [
-					gauge(
-						'svc_trace_spans_total',
-						'Spans that were sent, or dropped for want of a collector.',
-						by('outcome', [
-							['sent', spans.sent],
-							['dropped', spans.dropped],
-						]),
-						'counter',
-					),
-				]
-			: []),
-	]
-}
-
-async function newestBackup(ctx: Context): Promise<Metric[]> {
-	// A folder that cannot be read is told of where backups are asked for.
-	const listed = await ctx
-		.find('backups')
-		?.list()
-		.catch(() => undefined)
-	const newest = listed?.backups.at(-1)
-	if (!newest) return []
-	const made = Date.parse(newest.created_at) / 1000
-	return [gauge('svc_backup_newest_timestamp_seconds', 'When the newest backup was taken, since 1970.', made)]
-}
-
-async function channels(ctx: Context): Promise<Sample[]> {
-	const up = new Map<string, number>()
-	for (const { type, connection } of (await ctx.find('channels')?.connections()) ?? [])
-		up.set(type, (up.get(type) ?? 0) + (connection === 'connected' ? 1 : 0))
-	return by('type', up)
-}
-
 function flag(trouble: string | null): number {
 	return trouble === null ? 0 : 1
-}
-
-/** `look` takes at most a twentieth of the time, however often it is asked for: between two looks the last answer stands. */
-function rarely<T>(look: () => Promise<T>): () => Promise<T> {
-	const SHARE = 20
-	let answer: Promise<T> | undefined
-	let until = Infinity
-	return () => {
-		if (answer && performance.now() < until) return answer
-		const began = performance.now()
-		until = Infinity
-		answer = look().finally(() => (until = performance.now() + (performance.now() - began) * SHARE))
-		return answer
-	}
 }

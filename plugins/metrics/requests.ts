@@ -1,4 +1,4 @@
-import type { Answered } from '../../core/http.ts'
+import type { Answered } from '../../core/http/server.ts'
 import type { Metric } from './metric.ts'
 import { counter, histogram } from './series.ts'
 
@@ -10,7 +10,7 @@ export interface RequestCounts {
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const METHODS = new Set(['get', 'head', 'post', 'put', 'patch', 'delete', 'options'])
 
-/** Counts HTTP requests. What a caller chooses freely, such as a path, is no label; a route's template is. */
+/** Counts HTTP requests. Labels never contain values that a caller chooses freely, such as a path; a route's template is used. */
 export function countRequests(): RequestCounts {
 	const requests = counter('svc_http_requests_total', 'HTTP requests by method, route and status.', [
 		'method',

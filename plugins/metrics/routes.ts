@@ -1,11 +1,10 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../auth/contract.ts'
-import type {} from './contract.ts'
+import type { Metrics } from './contract.ts'
 
-export function routes(server: Server, ctx: Context): void {
+export function routes(server: Server, metrics: Metrics): void {
 	server.route({
 		method: 'GET',
 		path: '/metrics',
@@ -22,7 +21,7 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: async (request, h) => {
 			const { accept = '' } = request.raw.req.headers
-			const { type, text } = await ctx.use('metrics').scrape(accept)
+			const { type, text } = await metrics.scrape(accept)
 			return h.response(text).type(type)
 		},
 	})

@@ -1,7 +1,7 @@
-/** Numbers that only grow, kept as plain numbers: whoever counts pays for an addition, whoever scrapes for the rest. */
+/** Counters and histograms as plain numbers: counting costs an addition, the rest is done at the scrape. */
 import type { Labels, Metric, Sample } from './metric.ts'
 
-/** Series of one metric. The labels of what comes beyond read `other`. */
+/** Limit of series of one metric. Further ones have the labels `other`. */
 export const SERIES_LIMIT = 1_000
 
 export interface Counter extends Metric {
@@ -24,7 +24,7 @@ export interface Histogram extends Metric {
 	observe(values: readonly string[], seconds: number): void
 }
 
-/** `bounds`: upper ends of the buckets, in seconds, rising. */
+/** `bounds`: upper bounds of the buckets, in seconds, ascending. */
 export function histogram(
 	name: string,
 	help: string,
@@ -77,7 +77,7 @@ function openTable<Value>(names: readonly string[], make: () => Value): Table<Va
 		rows.set(key, { labels: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])), value })
 		return value
 	}
-	// Without labels there is one series, which is there from the start: a rate needs its zero.
+	// Without labels there is one series, which exists from the start: a rate needs its zero.
 	if (names.length === 0) rowOf([])
 	return { at: rowOf, all: () => [...rows.values()] }
 }

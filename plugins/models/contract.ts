@@ -1,11 +1,11 @@
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 
-/** A provider as gateway.yaml has it. */
+/** A provider as in gateway.yaml. */
 export interface Provider {
 	kind: 'openai' | 'offline'
 	base_url?: string
-	/** As it is, or where the vault has it. */
+	/** The key itself, or its name in the vault. */
 	api_key?: string | { secret: string }
 	model?: string
 	/** For long-term memory. */
@@ -13,11 +13,19 @@ export interface Provider {
 	timeout_s?: number
 }
 
-/** Where embeddings of an agent's memories are made. */
+export interface ModelSettings {
+	/** By name. Contains the built-in `offline` if the operator configured none. */
+	providers: Readonly<Record<string, Provider>>
+	default_provider: string
+	/** Tried in this order after a failed one, for agents without fallbacks of their own. */
+	fallback: readonly string[]
+}
+
+/** Where an agent's embeddings are made. */
 export interface EmbeddingOrder {
 	provider: string
 	base_url: string
-	/** Lives in memory only. */
+	/** Kept in memory only. */
 	api_key?: string
 	model: string
 	timeout_ms: number
@@ -26,14 +34,14 @@ export interface EmbeddingOrder {
 export interface ModelChoice {
 	/** The agent's own model first, then its fallbacks; never empty. */
 	orders: ModelOrder[]
-	/** Set where the agent names a provider and none at all is set up, so that the offline one answers in its place. */
+	/** Set if the agent names a provider and none is configured, so that the offline one answers instead. */
 	instead_of?: string
 }
 
 export interface Models {
-	/** Throws `provider_unknown`, saying what to set, where a named provider or a model's name is missing. */
+	/** Throws `provider_unknown`, with the setting to change, if a named provider or a model's name is missing. */
 	choose(config: AgentConfig): Promise<ModelChoice>
-	/** Undefined where the agent's provider has no `embedding_model`: then the built-in embedder is meant. */
+	/** Undefined if the agent's provider has no `embedding_model`: then the built-in embedder is used. */
 	embedder(config: AgentConfig): Promise<EmbeddingOrder | undefined>
 }
 
@@ -41,4 +49,9 @@ declare module '../../core/plugin.ts' {
 	interface Services {
 		models: Models
 	}
+}
+
+declare module '../../config/types.ts' {
+	// oxlint-disable-next-line typescript/no-empty-object-type -- its settings lie at the top of the file
+	interface Config extends ModelSettings {}
 }

@@ -1,24 +1,25 @@
-/** What `svc doctor` looks at: each model server is asked once for its models, and most is learnt from how it answers. */
-import { error, note, ok, warning } from '../../core/doctor/contract.ts'
-import type { Check, Expert, Finding, Patient, Reply } from '../../core/doctor/contract.ts'
+/** The checks of `svc doctor`: each model server is asked once for its models; the response answers most checks. */
+import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Check, Expert, Finding, Patient, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Provider } from './contract.ts'
+import { placeChecks } from './place-checks.ts'
 
-/** Names of models that are told. */
+/** Limit of model names that are shown. */
 const SHOWN = 10
 const FAR_OFF_MS = 120_000
 
-interface Asked {
+interface ProbedProvider {
 	name: string
 	provider: Provider & { base_url: string }
-	/** Agents that name none go there. */
+	/** The provider for agents that name none. */
 	isDefault: boolean
 	/**
-	 * `kept`: the vault has one, which it does not give out while a gateway runs; `gone`: it has none of that name;
+	 * `kept`: it is in the vault, which does not return it while a gateway runs; `gone`: the vault has no such secret;
 	 * `malformed`: it cannot be a key.
 	 */
 	key: 'none' | 'sent' | 'kept' | 'gone' | 'malformed'
-	/** Absent where it did not answer, for the reason of `problem`. */
+	/** Absent if it did not answer, for the reason of `problem`. */
 	reply?: Reply
 	problem?: string
 	/** When it answered. */
@@ -26,6 +27,16 @@ interface Asked {
 }
 
 export default {
+	place: placeChecks,
+	variables: { OPENAI_API_KEY: 'secret' },
+	secretsIn: ({ providers }) =>
+		Object.fromEntries(
+			Object.entries(providers).flatMap(([name, provider]) =>
+				provider.kind === 'openai' && typeof provider.api_key === 'string'
+					? [[`providers.${name}`, provider.api_key]]
+					: [],
+			),
+		),
 	checks: [
 		ofEach(
 			'provider.reachable',
@@ -94,21 +105,26 @@ export default {
 	],
 } satisfies Expert
 
-function ofEach(id: string, about: string, look: (asked: Asked) => Finding | Finding[]): Check {
-	return { id, about, run: async (patient) => (await askAll(patient)).flatMap(look) }
+function ofEach(id: string, about: string, check: (asked: ProbedProvider) => Finding | Finding[]): Check {
+	return { id, about, run: async (patient) => (await askAll(patient)).flatMap(check) }
 }
 
-function askAll(patient: Patient): Promise<Asked[]> {
+function askAll(patient: Patient): Promise<ProbedProvider[]> {
 	return patient.once('providers', async () => {
 		const { providers, default_provider } = await patient.config()
 		const servers = Object.entries(providers as Record<string, Provider>).filter(
-			(entry): entry is [string, Asked['provider']] => entry[1].base_url !== undefined,
+			(entry): entry is [string, ProbedProvider['provider']] => entry[1].base_url !== undefined,
 		)
 		return Promise.all(servers.map(([name, provider]) => ask(patient, name, provider, name === default_provider)))
 	})
 }
 
-async function ask(patient: Patient, name: string, provider: Asked['provider'], isDefault: boolean): Promise<Asked> {
+async function ask(
+	patient: Patient,
+	name: string,
+	provider: ProbedProvider['provider'],
+	isDefault: boolean,
+): Promise<ProbedProvider> {
 	const { key, value } = await keyOf(patient, provider)
 	const about = { name, provider, isDefault, key }
 	try {
@@ -121,7 +137,7 @@ async function ask(patient: Patient, name: string, provider: Asked['provider'], 
 	}
 }
 
-async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: Asked['key']; value?: string }> {
+async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: ProbedProvider['key']; value?: string }> {
 	if (api_key === undefined) return { key: 'none' }
 	if (typeof api_key === 'string') return { key: 'sent', value: api_key }
 	const secret = await (await patient.secrets()).find(api_key.secret)
@@ -130,12 +146,12 @@ async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: As
 	return /^[\x21-\x7e]+$/.test(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
 }
 
-/** Runs go to another provider only where an agent names it, or as a fallback. */
+/** Runs use another provider only if an agent names it, or as a fallback. */
 function levelFor(isDefault: boolean): typeof error {
 	return isDefault ? error : warning
 }
 
-/** Undefined where it does not say. */
+/** Undefined if the response does not contain it. */
 function modelsIn(reply: Reply | undefined): string[] | undefined {
 	const { data } = (reply?.body ?? {}) as { data?: unknown }
 	if (reply?.status !== 200 || !Array.isArray(data)) return undefined

@@ -1,16 +1,11 @@
 import { definePlugin } from '../../core/plugin.ts'
+import events from './events.ts'
 import { modelsOf } from './models.ts'
-import type { ModelSettings } from './models.ts'
+import type { ModelSettings } from './contract.ts'
 
-/** Which model answers for which agent. Its settings are the sections `providers`, `default_provider` and `fallback`. */
+/** Selects the models of an agent. Its settings are the sections `providers`, `default_provider` and `fallback`. */
 export default definePlugin<ModelSettings>({
 	name: 'models',
-	config: (joi) =>
-		joi.object<ModelSettings>({
-			// The configuration has checked what stands in them.
-			providers: joi.object().pattern(joi.string(), joi.object()).required(),
-			default_provider: joi.string().required(),
-			fallback: joi.array().items(joi.string()).required(),
-		}),
+	events,
 	start: (ctx) => modelsOf(ctx),
 })

@@ -3,15 +3,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
-import type { Models, Provider } from './contract.ts'
-
-export interface ModelSettings {
-	/** Holds the built-in `offline` where the operator set up none. */
-	providers: Readonly<Record<string, Provider>>
-	default_provider: string
-	/** Tried in this order after the one that failed, for agents that name none of their own. */
-	fallback: readonly string[]
-}
+import type { Models, ModelSettings, Provider } from './contract.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
@@ -20,7 +12,8 @@ export function modelsOf({
 	config: settings,
 	find,
 	log,
-}: Pick<Context<ModelSettings>, 'config' | 'find' | 'log'>): Models {
+	redactor,
+}: Pick<Context<ModelSettings>, 'config' | 'find' | 'log' | 'redactor'>): Models {
 	const { providers, default_provider, fallback } = settings
 	const known = new Map(Object.entries(providers))
 	const nothingSetUp = [...known.values()].every((provider) => provider.kind === 'offline')
@@ -57,7 +50,7 @@ export function modelsOf({
 		)
 	}
 
-	/** A fallback whose key is not there is left out: the first one may well answer. */
+	/** A fallback without its key is left out: the first provider may well answer. */
 	async function withKey(order: ModelOrder, mayMiss: boolean): Promise<ModelOrder | undefined> {
 		try {
 			const api_key = await keyOf(order.provider, known.get(order.provider)?.api_key)
@@ -69,8 +62,18 @@ export function modelsOf({
 		}
 	}
 
-	/** No message repeats the secret's name: somebody may have put the key itself in its place. */
-	async function keyOf(name: string, key: Provider['api_key']): Promise<string | undefined> {
+	/** Redacts the key from now on, in runs that use the provider and in the log. */
+	async function keyOf(name: string, setting: Provider['api_key']): Promise<string | undefined> {
+		const value = await valueOf(name, setting)
+		if (value === undefined) return undefined
+		const secret = { id: `provider:${name}`, name: `provider:${name}`, value }
+		redactor.add({ provider: name }, secret)
+		redactor.add('gateway', secret)
+		return value
+	}
+
+	/** No message repeats the secret's name: the key itself may have been entered in its place. */
+	async function valueOf(name: string, key: Provider['api_key']): Promise<string | undefined> {
 		if (key === undefined || typeof key === 'string') return key
 		const setting = `providers.${name}.api_key`
 		const vault = find('vault')
@@ -82,18 +85,18 @@ export function modelsOf({
 		}
 		const value = await vault.open(key.secret).catch((error: unknown) => {
 			if (!isFault(error, 'not_found')) throw error
-			const message = `the vault has no secret with the name in ${setting}; store it with POST /v1/vault/secrets, or change the setting in gateway.yaml`
+			const message = `the vault has no secret with the name in ${setting}; store it with svc vault set or POST /v1/vault/secrets, or change the setting in gateway.yaml`
 			throw new Fault('provider_unknown', message, { cause: error })
 		})
 		if (/^[\x21-\x7e]+$/.test(value)) return value
 		throw new Fault(
 			'provider_unknown',
-			`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks; give it another value with PUT /v1/vault/secrets/{id}`,
+			`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks; give it another value with svc vault set, or PUT /v1/vault/secrets/{id}`,
 		)
 	}
 }
 
-/** Without its key. An agent's model is meant for its own provider; a fallback answers with the model that is its own. */
+/** Without its key. An agent's model applies to its own provider only; a fallback uses its own model. */
 function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst: boolean): ModelOrder {
 	const { kind } = provider
 	const model = (isFirst ? config.model : undefined) ?? provider.model ?? (kind === 'offline' ? OFFLINE : undefined)

@@ -1,11 +1,10 @@
 /** Agents by the names that clients give to models. */
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import { shownPath } from '../../core/http.ts'
 import { wrong } from './errors.ts'
 
 const PREFIX = 'svc/'
-/** Nothing else can be looked up. */
+/** No other name can be looked up. */
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
 /** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */
@@ -13,7 +12,7 @@ export async function agentOf({ use }: Pick<Context, 'use'>, model: string): Pro
 	const name = model.startsWith(PREFIX) ? model.slice(PREFIX.length) : model
 	const agent = NAME.test(name) ? await use('agents').find(name) : undefined
 	if (agent) return agent
-	const message = `there is no model "${shownPath(model)}"; each agent is one, GET /v1/models lists them`
+	const message = `there is no model "${model}"; each agent is a model, and GET /v1/models lists them`
 	throw wrong('model', message, 'not_found')
 }
 

@@ -1,14 +1,14 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import { agentOf } from './agents.ts'
 import { chunks, chunksOf, completion, completionOf } from './chat.ts'
-import type { OpenAiSettings } from './contract.ts'
-import { headers, namedConversation, newConversation } from './conversations.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
+import { headers, nameIn, namedConversation, newConversation, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
-import type { Asked } from './exchange.ts'
+import type { AgentRequest } from './exchange.ts'
 import { effort, modelSettings, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import type { Sampling } from './fields.ts'
 import { messages, messagesOf } from './messages.ts'
@@ -83,7 +83,7 @@ in the header \`x-svc-run-id\`; a client that leaves stops it. Without \`user\` 
 messages are all that the run knows; with one of them the gateway keeps the conversation, and only the latest message of the
 user counts. With \`stream: true\` the answer is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
 
-export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
+export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	server.route<{ Payload: ChatRequest }>({
 		method: 'POST',
 		path: '/v1/chat/completions',
@@ -105,8 +105,9 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
-			const client = { credentials: auth.credentials, response: raw.res }
-			const asked = await askedBy(ctx, body, namedConversation(ctx.config, request, body.user))
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
+			const caller = { owner: ownerOf(auth.credentials), name: nameIn(ctx.config, request, body.user) }
+			const asked = await askedBy(ctx, body, caller)
 			if (body.stream === true) {
 				await stream(ctx, client, asked, chunksOf(body.model, body.stream_options?.include_usage ?? false))
 				return h.abandon
@@ -117,8 +118,13 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
 	})
 }
 
-async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, named: string | undefined): Promise<Asked> {
+async function askedBy(
+	ctx: Context<OpenAiSettings>,
+	body: ChatRequest,
+	{ owner, name }: { owner: string; name: string | undefined },
+): Promise<AgentRequest> {
 	const agent = await agentOf(ctx, body.model)
+	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
 	const turn = turnOf(messagesOf(body.messages), 'messages')
 	const {
 		temperature,
@@ -137,14 +143,14 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, named: s
 			agent,
 			offered.map((tool) => tool.function),
 		),
-		progressOf(ctx.use('runs'), agent, turn),
+		progressOf(ctx, agent, owner, turn),
 	])
 	return {
 		agent,
 		stays: named !== undefined,
 		start: {
 			prompt: turn.prompt,
-			conversation: named ?? newConversation('once'),
+			conversation: named ?? newConversation('once', owner),
 			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
 			given: {
 				...(named === undefined && { history: turn.history }),

@@ -5,11 +5,11 @@ import type { Answer } from './exchange.ts'
 import { hexOf } from './ids.ts'
 import type { Script } from './serve.ts'
 
-/** What is the same in all parts of one answer. */
+/** The fields shared by all chunks of one answer. */
 interface Head {
 	id: string
 	created: number
-	/** As the client named it. */
+	/** As the client wrote it. */
 	model: string
 }
 
@@ -67,7 +67,7 @@ export const completion = Joi.object({
 		],
 		usage: { prompt_tokens: 212, completion_tokens: 8, total_tokens: 220 },
 	})
-/** A stream in short. */
+/** A short stream, as an example. */
 export const chunks = Joi.string().example(
 	'data: {"id":"chatcmpl-0197a4c25d1e7c3a9b6f2f1d8e4a7c05","object":"chat.completion.chunk","created":1795000000,"model":"svc/ada","choices":[{"index":0,"delta":{"content":"I can"},"logprobs":null,"finish_reason":null}]}\n\ndata: [DONE]\n\n',
 )

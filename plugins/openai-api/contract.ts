@@ -1,15 +1,15 @@
-import type { OpenRequest, OpenRequests } from '../../core/open-requests.ts'
+import type { OpenRequest, OpenRequests } from '../../core/http/open-requests.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Credentials } from '../auth/contract.ts'
 
 export interface OpenAiSettings {
-	/** The field `user` of a request names a conversation that the gateway keeps. Otherwise it means nothing. */
+	/** Whether the field `user` of a request names a stored conversation. Otherwise it is ignored. */
 	user_is_conversation: boolean
-	/** Requests that may be under way at the same time, streams included; the next one is answered with 503. */
+	/** Limit of concurrent requests, streams included; further ones get 503. */
 	max_open: number
-	/** Seconds after which a stream without a word gets a comment, for the proxies on its way. */
+	/** Seconds without data after which a stream gets a comment, for the proxies between. */
 	heartbeat_s: number
-	/** Seconds for which the client of a stream may take nothing of what waits for it. */
+	/** Seconds for which the client of a stream may read nothing while data waits for it. */
 	stall_timeout_s: number
 }
 
@@ -17,11 +17,17 @@ export interface OpenAiApi {
 	readonly open: OpenRequests<Credentials, OpenRequest<Credentials>>
 }
 
-/** A message as a request has it: system messages may stand anywhere. */
+/** A message as in a request: system messages may be anywhere. */
 export type RequestMessage = ChatMessage | { role: 'system'; content: string }
 
 declare module '../../core/plugin.ts' {
 	interface Services {
 		'openai-api': OpenAiApi
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		'openai-api': OpenAiSettings
 	}
 }

@@ -1,34 +1,104 @@
-/** The conversations in which runs of this surface go. Conversations of channels and others cannot be named from here. */
+/**
+ * The conversations of runs on this API. A name belongs to its owner: a token, or the local callers without one.
+ * Conversations of channels and others cannot be named here.
+ */
 import { createHash } from 'node:crypto'
 import type { Request } from '@hapi/hapi'
 import Joi from 'joi'
-import { newId } from '../../core/ids.ts'
+import { isFault } from '../../core/errors.ts'
+import { newId } from '../../core/util/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Key } from '../../core/store/ports.ts'
+import type { Credentials } from '../auth/contract.ts'
+import type {} from '../runs/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
 
 const HEADER = 'x-svc-conversation'
-/** Fit for a path or a query as they are. */
+/** Characters valid in a path or a query as they are. */
 const PLAIN = /^[\x21-\x7e]{1,200}$/
+const LOCAL = 'local'
+/** The prefix of names in version 0.1.0, which all callers shared. */
+const SHARED = 'openai:user:'
+const CLAIM = 'openai-conversation'
+
+type ApiDeps = Pick<Context, 'store' | 'use'>
 
 export const headers = Joi.object({
 	[HEADER]: Joi.string()
 		.max(512)
 		.allow('')
-		.description('Names a conversation that the gateway keeps; before the field `user`.')
+		.description('Names a conversation of this token that the gateway keeps; takes precedence over the field `user`.')
 		.example('holiday-plans'),
 }).unknown()
 
-/** Of this request alone, or of responses that go on from each other. */
-export function newConversation(kind: 'once' | 'responses'): string {
-	return `openai:${kind}:${newId()}`
+/** The owner of conversations and responses: the id of the token, or `local` for all local callers without one. */
+export function ownerOf({ token_id }: Pick<Credentials, 'token_id'>): string {
+	return token_id ?? LOCAL
 }
 
-/** The one that the request names, where it does. */
-export function namedConversation(
+/** Of this request alone, or of responses that continue each other. */
+export function newConversation(kind: 'once' | 'responses', owner: string): string {
+	return `openai:${kind}:${owner}:${newId()}`
+}
+
+/** The name of a conversation in the request, as encoded in the conversation's id. */
+export function nameIn(
 	{ user_is_conversation }: Pick<OpenAiSettings, 'user_is_conversation'>,
 	request: Pick<Request, 'headers'>,
 	user: string | null | undefined,
 ): string | undefined {
 	const name = (request.headers[HEADER] as string | undefined) || (user_is_conversation && user) || undefined
 	if (name === undefined) return undefined
-	return `openai:user:${PLAIN.test(name) ? name : createHash('sha256').update(name).digest('hex')}`
+	return PLAIN.test(name) ? name : createHash('sha256').update(name).digest('hex')
+}
+
+/**
+ * The owner's conversation of this name with an agent. One that 0.1.0 stored under the name, for all callers, goes to
+ * the first caller that uses the name again; a token newer than its messages is excluded.
+ */
+export async function namedConversation(ctx: ApiDeps, agent: AgentRef, owner: string, name: string): Promise<string> {
+	const own = `openai:${owner}:${name}`
+	const shared = SHARED + name
+	const claim = await claimOf(ctx, agent, name)
+	if (claim !== undefined) return claim === owner ? shared : own
+	const newest = (await ctx.use('runs').history(agent, shared, 1)).at(-1)
+	if (!newest || !(await existedAt(ctx, owner, newest.timestamp))) return own
+	try {
+		await ctx.store.create(claimKey(agent, name), { owner })
+		return shared
+	} catch (error) {
+		if (!isFault(error, 'conflict')) throw error
+		return namedConversation(ctx, agent, owner, name) // another caller was first
+	}
+}
+
+/** False for a conversation of this API that belongs to another owner; 0.1.0 stored no owners of single requests and responses. */
+export async function mayKnow(ctx: ApiDeps, agent: AgentRef, owner: string, conversation: string): Promise<boolean> {
+	const [surface, kind = '', whose, ...rest] = conversation.split(':')
+	if (surface !== 'openai') return true
+	if (kind === 'once' || kind === 'responses') return rest.length === 0 || whose === owner
+	const name = sharedName(conversation)
+	return name === undefined ? kind === owner : ((await claimOf(ctx, agent, name)) ?? owner) === owner
+}
+
+/** The name of a conversation that 0.1.0 shared among all callers; undefined for any other. */
+export function sharedName(conversation: string): string | undefined {
+	return conversation.startsWith(SHARED) ? conversation.slice(SHARED.length) : undefined
+}
+
+/** Whether this owner can have existed at that time (ISO 8601). */
+export async function existedAt({ use }: Pick<Context, 'use'>, owner: string, time: string): Promise<boolean> {
+	if (owner === LOCAL) return true
+	const token = await use('auth').tokens.get(owner)
+	return token !== undefined && Date.parse(token.created_at) <= Date.parse(time)
+}
+
+/** The owner of the conversation that 0.1.0 stored under this name; undefined until it is used again. */
+async function claimOf({ store }: Pick<Context, 'store'>, agent: AgentRef, name: string): Promise<string | undefined> {
+	return (await store.get<{ owner: string }>(claimKey(agent, name)))?.value.owner
+}
+
+function claimKey({ uid }: AgentRef, name: string): Key {
+	return [agentScope(uid), CLAIM, name]
 }

@@ -5,7 +5,6 @@ import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../core/errors.ts'
-import { shownPath } from '../../core/http.ts'
 
 export interface ErrorBody {
 	error: { message: string; type: string; param: string | null; code: string }
@@ -35,17 +34,17 @@ export const failure = Joi.object({
 		},
 	})
 
-/** What OpenAI has at these paths and this gateway has not: its clients shall be able to read that. */
+/** OpenAI's paths that this gateway does not have: clients should get an error that they can parse. */
 const roots =
 	/^\/v1\/(assistants|audio|batches|chat|completions|containers|conversations|embeddings|engines|evals|files|fine_tuning|images|models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(\/|$)/
 const methods = ['get', 'post', 'delete'] as const
 
-/** Gives the errors of this plugin's routes, and of paths of OpenAI's that nobody has, their shape; in place. */
+/** Converts the errors of this plugin's routes, and of unknown OpenAI paths; in place. */
 export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
 		if (!isBoom(response)) return h.continue
-		// hapi's own name for a request that no route fits
+		// hapi's own name for a request that matches no route
 		const isRouted = (route.method as string) !== '_special'
 		if (!isRouted && roots.test(request.path)) explain(request, response)
 		else if (route.realm.plugin !== plugin) return h.continue
@@ -54,7 +53,7 @@ export function shapeErrors(server: Server, plugin: string): void {
 	})
 }
 
-/** A field that is wrong. `param` as OpenAI writes it, such as `messages[0].content`. */
+/** An error about a field. `param` as OpenAI writes it, such as `messages[0].content`. */
 export function wrong(param: string, message: string, code: FaultCode = 'invalid_request'): Fault {
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
@@ -65,10 +64,10 @@ function errorBody(code: string, message: string, status: number, param: string 
 
 /** The same for a stream that has begun. */
 export function bodyOf({ code, message }: Pick<Fault, 'code' | 'message'>): ErrorBody {
-	return errorBody(code, message, statusOf[code])
+	return errorBody(code, message, statusOf(code))
 }
 
-/** Where OpenAI has a code of its own. */
+/** Where OpenAI has its own code. */
 const codes: Record<string, string> = {
 	unauthorized: 'invalid_api_key',
 	rate_limited: 'rate_limit_exceeded',
@@ -85,14 +84,14 @@ function typeOf(status: number): string {
 
 function explain({ method, path, server }: Request, { message, output }: Boom): void {
 	if (message !== 'Not Found') return
-	const shown = shownPath(path)
 	const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())
 	const word = method.toUpperCase()
-	output.payload.message = `there is no ${word} ${shown} here; docs/openai-api.md describes what there is`
+	// The caller is not authenticated here, so the path is not repeated.
+	output.payload.message = `there is no ${word} at this path; docs/openai-api.md lists all routes`
 	if (allowed.length === 0) return
 	output.statusCode = 405
 	output.headers.allow = allowed.join(', ')
-	Object.assign(output.payload, { message: `${shown} takes ${allowed.join(' or ')}, not ${word}` })
+	Object.assign(output.payload, { message: `this path accepts ${allowed.join(' or ')}, not ${word}` })
 	Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
 }
 

@@ -1,6 +1,6 @@
-/** Fields that both ways of asking have, and what becomes of those that an agent cannot follow. */
+/** Fields that both endpoints share, and the handling of those that an agent does not support. */
 import Joi from 'joi'
-import type { Given } from '../runs/contract.ts'
+import type { RunInputs } from '../runs/contract.ts'
 
 export interface Sampling {
 	temperature?: number | null | undefined
@@ -34,7 +34,7 @@ export const toolFields = {
 		.description('No effect: the model provider decides how closely it follows the schema.'),
 }
 
-/** Without effect on what the agent says. */
+/** Without effect on the agent's answer. */
 const noted = 'Taken, without effect.'
 export const shared = {
 	temperature: Joi.number().min(0).max(2).allow(null).description("In place of the agent's own."),
@@ -62,11 +62,11 @@ export const shared = {
 	top_logprobs: refused('is not supported: an agent tells no probabilities', [0]),
 }
 
-/** What a run gives to the models that it calls. */
+/** The settings of a run for its model calls. */
 export function modelSettings(
 	{ temperature, ...rest }: Sampling,
 	...limits: (number | null | undefined)[]
-): NonNullable<Given['model']> {
+): NonNullable<RunInputs['model']> {
 	const sampling = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null && value !== undefined))
 	const max_tokens = Math.min(...limits.map((limit) => limit ?? Infinity))
 	return {
@@ -76,7 +76,7 @@ export function modelSettings(
 	}
 }
 
-/** A field that changes the answer in a way that an agent cannot follow; null and `harmless` values change nothing. */
+/** A field that would change the answer in an unsupported way; null and `harmless` values are accepted. */
 export function refused(why: string, harmless: readonly unknown[] = []): Joi.Schema {
 	return Joi.any()
 		.custom(only([null, ...harmless], why))

@@ -1,17 +1,17 @@
-/** The ids that clients see. What they belong to can be read from them, so that nothing has to be kept to find it. */
+/** The ids that clients see. They contain the ids of what they refer to, so no mapping has to be stored. */
 
 /** A call of a client's tool: the run that ended with it, and its place among that run's calls. At most 40 characters, as OpenAI has it. */
 export function callId(run_id: string, at: number): string {
 	return `call_${hexOf(run_id)}${at.toString(36)}`
 }
 
-/** Undefined where it is an id of somebody else's. */
+/** Undefined if it is not one of ours. */
 export function callIn(id: string): { run_id: string; at: number } | undefined {
 	const [, hex, at] = /^call_([0-9a-f]{32})([0-9a-z]{1,2})$/.exec(id) ?? []
 	return hex === undefined || at === undefined ? undefined : { run_id: uuidOf(hex), at: Number.parseInt(at, 36) }
 }
 
-/** A response that is kept, and the uid of its agent. */
+/** A stored response, and the uid of its agent. */
 export function responseId(uid: string, id: string): string {
 	return `resp_${hexOf(uid)}${hexOf(id)}`
 }

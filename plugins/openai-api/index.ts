@@ -1,4 +1,4 @@
-import { OpenRequests } from '../../core/open-requests.ts'
+import { OpenRequests } from '../../core/http/open-requests.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { chatRoutes } from './chat-routes.ts'
@@ -11,37 +11,9 @@ import { sweep } from './stored.ts'
 const HOUR_MS = 3_600_000
 
 /** Agents as models of an OpenAI-compatible API. Each request is an ordinary run. */
-export default definePlugin<OpenAiSettings>({
+export default definePlugin<OpenAiSettings, OpenAiApi>({
 	name: 'openai-api',
 	needs: ['auth', 'agents', 'runs'],
-	config: (joi) =>
-		joi.object<OpenAiSettings>({
-			user_is_conversation: joi
-				.boolean()
-				.default(true)
-				.description('Whether the field user names a conversation that is kept. Default true.'),
-			max_open: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(20_000)
-				.default(1_000)
-				.description('Requests at the same time; the next one gets 503. Default 1000.'),
-			heartbeat_s: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(60)
-				.default(15)
-				.description('Seconds without a word after which a stream gets a comment. Default 15.'),
-			stall_timeout_s: joi
-				.number()
-				.integer()
-				.min(1)
-				.max(300)
-				.default(30)
-				.description('Seconds for which a client may take nothing before its stream is cut. Default 30.'),
-		}),
 	start(ctx): OpenAiApi {
 		const open: OpenAiApi['open'] = new OpenRequests({
 			limit: ctx.config.max_open,
@@ -55,13 +27,13 @@ export default definePlugin<OpenAiSettings>({
 		const tidy = (): void =>
 			void sweep(ctx).catch((error: unknown) => ctx.log.error({ err: error }, 'old responses could not be tidied away'))
 		const timer = setInterval(tidy, HOUR_MS).unref()
-		ctx.defer(() => clearInterval(timer), 'housekeeping timer')
+		ctx.defer(() => clearInterval(timer), 'maintenance timer')
 		return { open }
 	},
-	http(server, ctx) {
+	http(server, ctx, service) {
 		shapeErrors(server, ctx.name)
 		modelRoutes(server, ctx)
-		chatRoutes(server, ctx)
-		responseRoutes(server, ctx)
+		chatRoutes(server, ctx, service)
+		responseRoutes(server, ctx, service)
 	},
 })

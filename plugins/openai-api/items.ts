@@ -46,7 +46,7 @@ export function messagesOf(said: string | readonly InputItem[]): RequestMessage[
 	for (const [at, item] of said.entries()) {
 		const param = `input[${at}]`
 		const { type = 'message' } = item
-		if (type === 'reasoning') continue // the thoughts of a model, which no other takes
+		if (type === 'reasoning') continue // a model's reasoning, which no other model accepts
 		const message = type === 'function_call' ? withCall(messages, item, param) : messageOf(item, type, param)
 		if (message) messages.push(message)
 	}
@@ -68,7 +68,7 @@ function messageOf(item: InputItem, type: string, param: string): RequestMessage
 	throw wrong(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
 }
 
-/** What an answer says and what it calls are items here, and one message to a model. Undefined where it was added to the last one. */
+/** Text and calls of one answer are separate items here, and one message to a model. Undefined if it was added to the last one. */
 function withCall(messages: RequestMessage[], item: InputItem, param: string): ChatMessage | undefined {
 	const { call_id: id, name, arguments: args } = item
 	if (id === undefined || name === undefined || args === undefined)

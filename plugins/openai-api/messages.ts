@@ -24,7 +24,7 @@ const call = Joi.object({
 	index: Joi.number().integer(),
 }).id('OpenAiToolCall')
 
-/** What clients send back of an answer, and what nobody needs. */
+/** Fields of an answer that clients send back, and that are ignored. */
 const leftovers = {
 	id: Joi.any(),
 	refusal: Joi.string().allow('', null),

@@ -1,23 +1,27 @@
-/** Going on after calls of the client's tools. */
-import { isFault } from '../../core/errors.ts'
-import type { AgentRef } from '../../core/plugin.ts'
+/** Continuing after calls of the client's tools. */
+import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import type { RunRecord, Runs } from '../runs/contract.ts'
+import type {} from '../runs/contract.ts'
+import { mayKnow } from './conversations.ts'
 import { callId, callIn } from './ids.ts'
 import type { Turn } from './turn.ts'
 
 /**
- * The messages since the prompt. Where the results are of calls with which a run of this agent ended, all that this run
- * did stands in place of what the client knows of it: its own tools are not called again for the same.
+ * The messages since the prompt. If the results belong to calls with which a run of this agent and owner ended, that run's own
+ * messages replace the client's copy of them: its own tools are not called again for the same.
  */
 export async function progressOf(
-	runs: Pick<Runs, 'get' | 'progress'>,
+	ctx: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
+	owner: string,
 	{ prompt, since }: Turn,
 ): Promise<ChatMessage[]> {
+	const runs = ctx.use('runs')
 	const asked = since.findLastIndex(({ role }) => role === 'assistant')
 	const results = since.slice(asked + 1).flatMap((message) => (message.role === 'tool' ? message : []))
-	const run = await runOf(runs, results[0]?.call_id ?? '')
+	const call = callIn(results[0]?.call_id ?? '')
+	const run = call && (await runs.find(call.run_id))
+	if (run && !(await mayKnow(ctx, agent, owner, run.conversation))) return since
 	if (run?.agent_uid !== agent.uid || run.prompt !== prompt || run.tool_calls?.length !== results.length) return since
 	const own = run.tool_calls.flatMap((call, at): ChatMessage[] => {
 		const result = results.find(({ call_id }) => call_id === callId(run.run_id, at))
@@ -25,15 +29,4 @@ export async function progressOf(
 	})
 	const done = own.length === results.length ? await runs.progress(run.run_id) : []
 	return done.length > 0 ? [...done, ...own] : since
-}
-
-async function runOf(runs: Pick<Runs, 'get'>, call_id: string): Promise<RunRecord | undefined> {
-	const call = callIn(call_id)
-	if (!call) return undefined
-	try {
-		return await runs.get(call.run_id)
-	} catch (error) {
-		if (isFault(error, 'not_found')) return undefined
-		throw error
-	}
 }

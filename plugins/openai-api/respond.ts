@@ -1,13 +1,13 @@
-/** From the body of POST /v1/responses to what is asked of the agent, and to the response's record. */
+/** Converts the body of POST /v1/responses to a request to the agent, and to the response's record. */
 import { Fault } from '../../core/errors.ts'
-import { newId } from '../../core/ids.ts'
+import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type {} from '../runs/contract.ts'
 import { agentOf } from './agents.ts'
 import type { RequestMessage } from './contract.ts'
-import { newConversation } from './conversations.ts'
-import type { Asked } from './exchange.ts'
+import { namedConversation, newConversation, sharedName } from './conversations.ts'
+import type { AgentRequest } from './exchange.ts'
 import { modelSettings } from './fields.ts'
 import type { Sampling } from './fields.ts'
 import { messagesOf } from './items.ts'
@@ -40,31 +40,42 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 }
 
 export interface Respond {
-	asked: Asked
-	/** Its `run_id` is filled in when the run begins. */
+	asked: AgentRequest
+	/** Its `run_id` is set when the run begins. */
 	record: StoredResponse
-	/** Where it is kept; absent where it is not. */
+	/** Its key in the store; absent if it is not stored. */
 	key?: Key
 }
 
-/** `named`: the conversation that the request names. Throws `not_found`, `invalid_request`, or `conflict` where the response before this one is under way still. */
-export async function respond(ctx: Context, body: ResponseRequest, named: string | undefined): Promise<Respond> {
+export interface Caller {
+	/** See `ownerOf`. */
+	owner: string
+	/** The name of a conversation, if the request gives one. */
+	name: string | undefined
+}
+
+/** Throws `not_found`, `invalid_request`, or `conflict` while the previous response is still in progress. */
+export async function respond(ctx: Context, body: ResponseRequest, { owner, name }: Caller): Promise<Respond> {
 	const agent = await agentOf(ctx, body.model)
-	const previous = body.previous_response_id ? await previousOf(ctx, agent, body.previous_response_id) : undefined
-	const input = messagesOf(await resolved(ctx, agent, body.input))
+	const previous = body.previous_response_id
+		? await previousOf(ctx, agent, owner, body.previous_response_id)
+		: undefined
+	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
+	const input = messagesOf(await resolved(ctx, agent, owner, body.input))
 	const instructions: RequestMessage = { role: 'system', content: body.instructions ?? '' }
-	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous) : []), ...input], 'input')
+	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
 	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : (body.tools ?? []))
-	const since = await progressOf(ctx.use('runs'), agent, turn)
+	const since = await progressOf(ctx, agent, owner, turn)
 	const isKept = body.store !== false
 	const isNamed = previous?.named ?? named !== undefined
 	const conversation = previous
-		? await conversationAfter(ctx, agent, previous)
-		: (named ?? newConversation(isKept ? 'responses' : 'once'))
+		? await conversationAfter(ctx, agent, owner, previous)
+		: (named ?? newConversation(isKept ? 'responses' : 'once', owner))
 	const { id, key } = newPlace(agent, newId())
 	const record: StoredResponse = {
 		id,
 		agent: { name: agent.name, uid: agent.uid },
+		owner,
 		run_id: '',
 		conversation,
 		named: isNamed,
@@ -73,7 +84,7 @@ export async function respond(ctx: Context, body: ResponseRequest, named: string
 		echo: echoOf(body),
 		input: input.filter((message) => message.role !== 'system'),
 	}
-	const asked: Asked = {
+	const asked: AgentRequest = {
 		agent,
 		stays: isKept || isNamed,
 		start: {
@@ -104,23 +115,30 @@ export async function respond(ctx: Context, body: ResponseRequest, named: string
 	return { asked, record, ...(isKept && { key }) }
 }
 
-async function previousOf(ctx: Context, agent: AgentRef, id: string): Promise<StoredResponse> {
-	const previous = await readResponse(ctx, id)
+async function previousOf(ctx: Context, agent: AgentRef, owner: string, id: string): Promise<StoredResponse> {
+	const previous = await readResponse(ctx, id, owner)
 	if (previous?.agent.uid !== agent.uid) throw missing(id, 'previous_response_id')
 	return previous
 }
 
-/** Where the one before is the latest of its conversation, that one goes on; otherwise another begins at that point. */
-async function conversationAfter(ctx: Context, agent: AgentRef, previous: StoredResponse): Promise<string> {
+/** If the previous response is the latest of its conversation, that conversation continues; otherwise a new one branches off. */
+async function conversationAfter(
+	ctx: Context,
+	agent: AgentRef,
+	owner: string,
+	previous: StoredResponse,
+): Promise<string> {
 	const { conversation, run_id, named } = previous
+	const shared = named ? sharedName(conversation) : undefined
+	if (shared !== undefined) return namedConversation(ctx, agent, owner, shared)
 	const active = named ? undefined : await ctx.use('runs').active(agent, conversation)
 	if (!active) return conversation
-	if (active.run_id !== run_id) return newConversation('responses')
+	if (active.run_id !== run_id) return newConversation('responses', owner)
 	if (await ctx.use('runs').asked(active)) return conversation
 	throw new Fault('conflict', `the response "${previous.id}" is under way still; wait for its end`)
 }
 
-/** What answers repeat of the request, with what holds where it says nothing. */
+/** The fields of the request that responses repeat, with their defaults. */
 function echoOf(body: ResponseRequest): Record<string, unknown> {
 	const { temperature = null, top_p = null, max_output_tokens = null, instructions = null } = body
 	return {

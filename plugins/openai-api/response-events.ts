@@ -4,7 +4,7 @@ import { messageItem, outputOf, textPart, viewOf } from './response.ts'
 import type { Script } from './serve.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
-/** `record` belongs to the caller, who fills it in when the run begins; `ended` settles once the end may be told. */
+/** `record` belongs to the caller, who completes it when the run begins; `ended` settles when the end may be sent. */
 export function eventsOf(record: StoredResponse, ended: (end: ResponseEnd) => Promise<void>): Script {
 	let sequence_number = 0
 	let hasWords = false

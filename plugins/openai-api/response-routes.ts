@@ -1,11 +1,11 @@
-import type { Server } from '@hapi/hapi'
+import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
-import type { OpenAiSettings } from './contract.ts'
-import { headers, namedConversation } from './conversations.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
+import { headers, nameIn, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
 import { input } from './items.ts'
 import { effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
@@ -72,9 +72,9 @@ const kept = Joi.string().required().example('resp_0197a4c25d1e7c3a9b6f2f1d8e4a7
 const params = Joi.object({ id: kept.max(128).description('Id of a response that is kept.') })
 type Id = { Params: { id: string } }
 
-export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): void {
-	const read = async (id: string): Promise<StoredResponse> => {
-		const record = await readResponse(ctx, id)
+export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
+	const read = async ({ params: { id }, auth }: Pick<Request<Id>, 'params' | 'auth'>): Promise<StoredResponse> => {
+		const record = await readResponse(ctx, id, ownerOf(auth.credentials))
 		if (!record) throw missing(id, 'response_id')
 		return record
 	}
@@ -100,8 +100,11 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): vo
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
-			const client = { credentials: auth.credentials, response: raw.res }
-			const { asked, record, key } = await respond(ctx, body, namedConversation(ctx.config, request, body.user))
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
+			const { asked, record, key } = await respond(ctx, body, {
+				owner: ownerOf(auth.credentials),
+				name: nameIn(ctx.config, request, body.user),
+			})
 			const ended = async (end: ResponseEnd): Promise<void> => {
 				if (key) await writeEnd(ctx, key, end)
 			}
@@ -126,7 +129,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): vo
 		options: {
 			id: 'getResponse',
 			description: 'Read a response that is kept',
-			notes: 'It is kept for as long as its run (`runs.retention_days`).',
+			notes: 'It is kept for as long as its run (`runs.retention_days`), and only for the token that made it.',
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
 			plugins: { openapi: { failure } },
@@ -136,7 +139,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): vo
 			},
 			response: { status: { 200: response } },
 		},
-		handler: async (request) => viewOf(await read(request.params.id)),
+		handler: async (request) => viewOf(await read(request)),
 	})
 	server.route<Id>({
 		method: 'DELETE',
@@ -160,7 +163,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>): vo
 			},
 		},
 		handler: async (request) => {
-			const record = await read(request.params.id)
+			const record = await read(request)
 			await deleteResponse(ctx, record)
 			return { id: record.id, object: 'response', deleted: true }
 		},

@@ -80,12 +80,12 @@ export const response = Joi.object({
 			total_tokens: 220,
 		},
 	})
-/** A stream in short. */
+/** A short stream, as an example. */
 export const responseEvents = Joi.string().example(
 	'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"msg_0197a4c25d1e7c3a9b6f2f1d8e4a7c05","output_index":0,"content_index":0,"delta":"I can","sequence_number":4}\n\n',
 )
 
-/** The response as it stands. */
+/** The response in its current state. */
 export function viewOf({ id, created_at, previous_response_id, echo, end }: StoredResponse): Record<string, unknown> {
 	const answer = end && 'answer' in end ? end.answer : undefined
 	const error = end && 'error' in end ? end.error : null
@@ -134,7 +134,7 @@ const incomplete: Partial<Record<Answer['finish_reason'], string>> = {
 	content_filter: 'content_filter',
 }
 
-/** Without what its agent is known by. */
+/** Without the id that identifies its agent. */
 function ownPart(id: string): string {
 	return id.slice(-32)
 }

@@ -1,4 +1,4 @@
-/** The text of a message's content, which is all that an agent takes. */
+/** The text of a message's content; agents accept nothing else. */
 import Joi from 'joi'
 import { wrong } from './errors.ts'
 
@@ -15,7 +15,7 @@ export const content = Joi.alternatives(
 	),
 ).description('Text, or parts that are text.')
 
-/** `param`: where the content stands, for errors. Throws `invalid_request` for parts that are no text. */
+/** `param`: the location of the content, for errors. Throws `invalid_request` for parts that are not text. */
 export function textOf(value: Content, param: string): string {
 	if (typeof value === 'string') return value
 	const texts = (value ?? []).map(({ type, text, refusal }, at) => {

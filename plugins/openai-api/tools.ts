@@ -1,4 +1,4 @@
-/** Tools that the client has: the agent's model may call them, and the run ends with the call. */
+/** Tools of the client: the agent's model may call them, and the run ends with the call. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
@@ -10,7 +10,7 @@ export interface ClientTool {
 	parameters?: Record<string, unknown> | null
 }
 
-/** Throws `invalid_request` where two have one name, or one has the name of a tool of the agent. */
+/** Throws `invalid_request` if two have the same name, or one has the name of a tool of the agent. */
 export async function specsOf(
 	{ toolbox }: Pick<Context, 'toolbox'>,
 	agent: AgentRef,

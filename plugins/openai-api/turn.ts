@@ -1,14 +1,14 @@
-/** From the messages of a request to what a run is given. */
+/** Converts the messages of a request to the inputs of a run. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
 export interface Turn {
-	/** All system messages, wherever they stood; null where there are none. */
+	/** All system messages, wherever they were; null if there are none. */
 	system: string | null
-	/** What was said before the prompt. */
+	/** The messages before the prompt. */
 	history: ChatMessage[]
-	/** The latest words of the user: of several messages in a row all of them. */
+	/** The user's latest messages: of several in a row all of them. */
 	prompt: string
 	/** Answers that called tools since then, and the results of all those calls. */
 	since: ChatMessage[]
@@ -17,7 +17,7 @@ export interface Turn {
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
-/** `field`: the request's name for its messages. Throws `invalid_request` where they do not lead to an answer. */
+/** `field`: the request's name for its messages. Throws `invalid_request` if they do not form a valid request. */
 export function turnOf(messages: readonly RequestMessage[], field: string): Turn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
 	const said = paired(
@@ -40,12 +40,12 @@ export function turnOf(messages: readonly RequestMessage[], field: string): Turn
 	return { system: whole === '' ? null : whole, history: said.slice(0, begin), prompt, since: said.slice(end) }
 }
 
-/** Text that is of no use when it is empty, with blank lines between. */
+/** Joins texts with blank lines; empty ones are left out. */
 export function joined(parts: readonly (string | null | undefined)[]): string {
 	return parts.filter((part) => part !== null && part !== undefined && part !== '').join('\n\n')
 }
 
-/** Every call with its result behind it, as models insist on; results get the names of the tools. */
+/** Every call followed by its result, as models require; results get the names of the tools. */
 function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] {
 	const open = new Map<string, string>()
 	const said: ChatMessage[] = []
@@ -68,7 +68,7 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 			if (open.has(id)) throw wrong(field, `two calls have the id "${id}"`)
 			open.set(id, name)
 		}
-		// What is empty says nothing, and some models refuse it.
+		// Empty messages are left out; some models refuse them.
 		if (message.content !== '' || calls.length > 0) said.push(message)
 	}
 	close()

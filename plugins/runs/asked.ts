@@ -1,30 +1,32 @@
 /**
- * The question that a run waits for: its own, or that of a sub-agent for whose end it waits, or of one below that. The
- * records say so; events only tell when to look at them again. So nothing of it can get lost with a crash.
+ * The question that a run waits for: its own, or that of a sub-agent it waits for, at any depth. The records are the
+ * source; events only trigger reading them again. So a crash loses nothing.
  */
-import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
-import type { Asked, RunRecord } from './contract.ts'
+import type { OpenQuestion, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { getRun, isEnded } from './records.ts'
-import { settled } from './turns.ts'
+import { getRun, isEnded, orUndefined } from './records.ts'
 
-/** Runs that wait one for the next; far more than may stand below one another. */
+/** Limit of runs that wait for one another in a chain; far above the allowed depth. */
 const LINE_LIMIT = 16
 
 /** As `Runs.asked`. */
-export async function askedOf(store: Store, run: RunRecord): Promise<Asked | null> {
+export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestion | null> {
 	return questionAt(await lineFrom(store, run))
 }
 
-/** As `Runs.watchAsked`. */
+/**
+ * Calls `heard` with the questions of sub-agents that the run waits for: the one open now, each further one, and null
+ * when it is no longer open, wherever it was answered. The run's own questions are in its events.
+ * Stops when the returned function is called. May be called before the run exists. `heard` must not throw.
+ */
 export function watchAsked(
 	{ store, events, log }: Pick<Context, 'store' | 'events' | 'log'>,
 	run_id: string,
-	heard: (asked: Asked | null) => void,
+	heard: (asked: OpenQuestion | null) => void,
 ): () => void {
-	/** Runs of the line below, each with what ends listening to it. */
+	/** The runs below, each with the function that ends its subscription. */
 	const below = new Map<string, () => void>()
 	let told: string | null = null
 	let isLooking = false
@@ -40,10 +42,10 @@ export function watchAsked(
 		try {
 			while (isStale && !isOver) {
 				isStale = false
-				const run = await find(store, run_id)
+				const run = await orUndefined(getRun(store, run_id))
 				const line = run ? await lineFrom(store, run) : []
 				if (isOver) return
-				// What came before somebody was listened to is seen by another look, as is what has come since.
+				// Events before the subscription, or since, are covered by another check.
 				if (listen(line.slice(1)) || isStale) isStale = true
 				else tell(questionAt(line))
 			}
@@ -53,7 +55,7 @@ export function watchAsked(
 			isLooking = false
 		}
 	}
-	/** True where there is somebody new. */
+	/** True if the chain has a new run. */
 	const listen = (line: RunRecord[]): boolean => {
 		const wanted = new Set(line.map((run) => run.run_id))
 		const gone = [...below.keys()].filter((id) => !wanted.has(id))
@@ -66,7 +68,7 @@ export function watchAsked(
 		below.get(id)?.()
 		below.delete(id)
 	}
-	const tell = (asked: Asked | null): void => {
+	const tell = (asked: OpenQuestion | null): void => {
 		const next = asked && asked.run_id !== run_id ? asked : null
 		if ((next?.question_id ?? null) === told) return
 		told = next?.question_id ?? null
@@ -83,15 +85,14 @@ export function watchAsked(
 	}
 }
 
-/** Each comes once the record of its run says the same; see `settled`. */
+/** When such an event arrives, the run's record already has the change. */
 const CHANGES = ['run.paused', 'run.resumed', 'run.completed', 'run.failed', 'run.stopped']
 
-/** The run and, one after the other, the sub-agents that are waited for. Not other runs: they have somebody of their own to ask. */
+/** The run and the chain of sub-agents it waits for. Other runs are left out: their own callers answer them. */
 async function lineFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
 	const line = [run]
 	let { run_id, waits_for } = run
 	while (waits_for !== undefined && line.length < LINE_LIMIT) {
-		await settled(waits_for)
 		const next = (await store.get<RunRecord>(keys.run(run.agent_uid, waits_for)))?.value
 		if (!next || isEnded(next.status) || next.parent?.run_id !== run_id) break
 		line.push(next)
@@ -100,17 +101,7 @@ async function lineFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
 	return line
 }
 
-function questionAt(line: RunRecord[]): Asked | null {
+function questionAt(line: RunRecord[]): OpenQuestion | null {
 	const last = line.at(-1)
 	return last?.question ? { ...last.question, run_id: last.run_id } : null
-}
-
-async function find(store: Store, run_id: string): Promise<RunRecord | undefined> {
-	try {
-		await settled(run_id)
-		return await getRun(store, run_id)
-	} catch (error) {
-		if (isFault(error, 'not_found')) return undefined
-		throw error
-	}
 }

@@ -1,35 +1,37 @@
-/** Questions in the middle of a call that stays in flight, such as one that an MCP server has under way. */
+/** Questions in the middle of a call that stays in flight, such as a call to an MCP server. */
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { QuestionText } from '../../core/plugin.ts'
 import type { NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { change, isEnded } from './records.ts'
-import type { Work } from './waits.ts'
+import { isEnded } from './records.ts'
+import type { Work } from './work.ts'
 
 export interface Asks {
 	/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
 	ask(text: QuestionText): Promise<string>
-	/** Takes back what is open, and refuses what comes later. */
+	/** Withdraws the open question, and refuses later ones. */
 	close(): Promise<void>
-	/** Time for which somebody was waited for. */
+	/** Time spent waiting for answers. */
 	readonly waited_ms: number
 }
 
-/** Questions of one call that wait for their turn. */
+/** Limit of questions of one call that wait for their turn. */
 const WAITING_LIMIT = 16
-/** Characters of a question, or an option, that are shown. */
+/** Characters shown of a question or an option. */
 const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
-/** `signal` aborts where the run is over; `hold` stops the clock of its wall time until what it answers is called. */
+/** `signal` aborts when the run is over; `hold` stops its wall clock until the returned function is called. */
 export function openAsks(work: Work, call: ToolCallRequest, signal: AbortSignal, hold: () => () => void): Asks {
 	const withdrawn = new AbortController()
 	const over = AbortSignal.any([signal, withdrawn.signal])
-	let last: Promise<unknown> = Promise.resolve()
-	let waiting = 0
+	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
 	let waited_ms = 0
 
 	const askNow = async (text: QuestionText): Promise<string> => {
@@ -43,20 +45,10 @@ export function openAsks(work: Work, call: ToolCallRequest, signal: AbortSignal,
 		}
 	}
 	return {
-		async ask(text) {
-			if (waiting >= WAITING_LIMIT)
-				throw new Fault('queue_full', `${WAITING_LIMIT} questions of this call wait already; ask one after another`)
-			waiting++
-			const answered = last.then(() => askNow(text))
-			last = answered.then(
-				() => waiting--,
-				() => waiting--,
-			)
-			return answered
-		},
+		ask: (text) => queue.run(() => askNow(text)),
 		async close() {
 			withdrawn.abort()
-			await last
+			await queue.idle()
 		},
 		get waited_ms() {
 			return waited_ms
@@ -64,11 +56,15 @@ export function openAsks(work: Work, call: ToolCallRequest, signal: AbortSignal,
 	}
 }
 
+function tooMany(): Fault {
+	return new Fault('queue_full', `${WAITING_LIMIT} questions of this call wait already; ask one after another`)
+}
+
 async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, over: AbortSignal): Promise<string> {
 	const { ctx, run, log } = work
 	const { store } = ctx
 	if (over.aborted) throw gone()
-	const question = questionOf(run, call, text)
+	const question = questionOf(work, call, text)
 	const { question_id } = question
 	const answered = Promise.withResolvers<string>()
 	const stopWatching = store.watch<Question>(keys.question(run.agent_uid, question_id), ({ value }) => {
@@ -83,7 +79,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 		await open(store, run, question)
 		if (over.aborted) stopped()
 		await log.append([
-			{ event_type: 'question.asked', payload: { ...shown(question) } },
+			{ event_type: 'question.asked', payload: { ...textOf(question) } },
 			{ event_type: 'run.paused', payload: { question_id } },
 		])
 		const answer = await answered.promise
@@ -91,7 +87,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 		return answer
 	} catch (error) {
 		const closed = await close(store, run.agent_uid, question_id, 'withdrawn')
-		// Of a run that was stopped nothing more is told.
+		// A stopped run emits no further events.
 		if (closed && !log.closed && !work.turn.signal.aborted) await log.append([resumed(closed)]).catch(() => {})
 		throw error
 	} finally {
@@ -104,12 +100,12 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 	}
 }
 
-/** The question, and that the run is paused by it, in one write; before anybody is told, so that who hears of it finds it. */
+/** Writes the question and the pause of the run together, before the event, so that its readers find the question. */
 async function open(store: Store, run: RunRecord, question: Question): Promise<void> {
-	await change(store, run.agent_uid, async () => {
+	await change(store, agentScope(run.agent_uid), async () => {
 		const entry = await store.get<RunRecord>(keys.run(run.agent_uid, run.run_id))
 		if (!entry || isEnded(entry.value.status)) throw gone()
-		const value: RunRecord = { ...entry.value, status: 'paused', question: shown(question) }
+		const value: RunRecord = { ...entry.value, status: 'paused', question: textOf(question) }
 		const ops: Op[] = [
 			{ key: keys.question(run.agent_uid, question.question_id), value: question, expect: null },
 			{ key: entry.key, value, expect: entry.rev },
@@ -119,8 +115,8 @@ async function open(store: Store, run: RunRecord, question: Question): Promise<v
 }
 
 /**
- * Takes an open question back, and the pause that it made. Answers with why it is closed: somebody else may have been
- * faster. Null where it was answered, or never asked.
+ * Withdraws an open question and the pause that it caused. Returns why it is closed: it may have been answered or
+ * withdrawn meanwhile. Null if it was answered, or never asked.
  */
 export function close(
 	store: Store,
@@ -128,10 +124,10 @@ export function close(
 	question_id: string,
 	why: NonNullable<Question['closed']>,
 ): Promise<Question['closed'] | null> {
-	return change<Question['closed'] | null>(store, uid, async () => {
+	return change<Question['closed'] | null>(store, agentScope(uid), async () => {
 		const question = await store.get<Question>(keys.question(uid, question_id))
-		if (!question || question.value.answer !== null) return { ops: null, result: null }
-		if (question.value.closed) return { ops: null, result: question.value.closed }
+		if (!question || question.value.answer !== null) return { result: null }
+		if (question.value.closed) return { result: question.value.closed }
 		const ops: Op[] = [{ key: question.key, value: { ...question.value, closed: why }, expect: question.rev }]
 		const run = await store.get<RunRecord>(keys.run(uid, question.value.run_id))
 		if (run?.value.question?.question_id === question_id) {
@@ -142,12 +138,16 @@ export function close(
 	})
 }
 
-function questionOf(run: RunRecord, call: ToolCallRequest, { question, options }: QuestionText): Question {
+function questionOf(
+	{ run, log }: Pick<Work, 'run' | 'log'>,
+	call: ToolCallRequest,
+	{ question, options }: QuestionText,
+): Question {
 	if (options && options.length > OPTIONS_LIMIT)
 		throw new Fault('invalid_arguments', `a question may have at most ${OPTIONS_LIMIT} options, not ${options.length}`)
 	return {
-		question: cut(question),
-		...(options && { options: options.map(cut) }),
+		question: cut(question, log),
+		...(options && { options: options.map((option) => cut(option, log)) }),
 		question_id: newId(),
 		run_id: run.run_id,
 		call_id: call.id,
@@ -158,12 +158,13 @@ function questionOf(run: RunRecord, call: ToolCallRequest, { question, options }
 	}
 }
 
-function shown({ question_id, question, options }: Question): QuestionText & { question_id: string } {
+export function textOf({ question_id, question, options }: Question): QuestionText & { question_id: string } {
 	return { question_id, question, ...(options && { options }) }
 }
 
-function cut(text: string): string {
-	return text.length <= TEXT_LIMIT ? text : `${text.slice(0, TEXT_LIMIT)}…`
+function cut(text: string, { redactor }: Work['log']): string {
+	const { text: shown, dropped } = redactor.cut(text, TEXT_LIMIT, 'event')
+	return dropped === 0 ? shown : `${shown}…`
 }
 
 function gone(): Fault {

@@ -3,17 +3,17 @@ import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { RunCensus, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import type { Lane } from './keys.ts'
+import type { ConversationQueue } from './keys.ts'
 
-/** For how long it looks before others have their turn. */
+/** Milliseconds of counting before it yields to other work. */
 const SLICE_MS = 5
 
-/** Counts by the lanes: one is there for as long as its conversation has a run that has not ended. */
+/** Counts by the conversation queues: one exists as long as its conversation has a run that has not ended. */
 export async function censusOf({ store, use }: Pick<Context, 'store' | 'use'>): Promise<RunCensus> {
 	const census: RunCensus = { active: 0, waiting: 0, paused: 0, questions: 0 }
 	let since = performance.now()
 	for await (const { uid } of use('agents').list()) {
-		for await (const { value } of store.list<Lane>(keys.lanes(uid))) {
+		for await (const { value } of store.list<ConversationQueue>(keys.queues(uid))) {
 			const [first, ...behind] = value.runs
 			const run = first === undefined ? undefined : (await store.get<RunRecord>(keys.run(uid, first)))?.value
 			if (!run) continue

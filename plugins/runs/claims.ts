@@ -6,11 +6,11 @@ import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
 import { aboutJob } from './records.ts'
 
-/** Before a run is tried again whose log or record could not be written. */
+/** Delay before a run is retried whose log or record could not be written. */
 const RETRY_MS = 5_000
 
 /**
- * Takes jobs as long as threads are free, until the instance is released. Runs under way then go on: what they need is
+ * Claims jobs while threads are free, until the instance is released. Active runs then continue: they use resources of
  * the gateway's, not the instance's.
  */
 export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
@@ -29,7 +29,7 @@ async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
 		await execute(ctx, uid, run_id)
 		await lease.ack()
 	} catch (error) {
-		if (ctx.gateway.state() === 'draining') return // goes on after the next start
+		if (ctx.gateway.state() === 'draining') return // continues after the next start
 		ctx.log.error(
 			{ err: error, run_id, agent },
 			`a run could not be carried on, it is tried again: ${messageOf(error)}`,

@@ -9,7 +9,7 @@ import type {
 	ToolSpec,
 	Usage,
 } from '../../core/protocol.ts'
-import type { Op } from '../../core/store/ports.ts'
+import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -18,45 +18,47 @@ export interface RunRecord {
 	/** The agent's name. */
 	agent: string
 	agent_uid: string
-	/** Runs of one conversation go one after another. */
+	/** Runs of one conversation execute one after another. */
 	conversation: string
 	status: RunStatus
 	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
 	trigger: string
-	/** The HTTP request in whose course it was started, where there was one. */
+	/** The HTTP request that started it, if any. */
 	request_id?: string
 	/** The caller's own span, as W3C Trace Context writes it. */
 	traceparent?: string
 	prompt: string
-	/** In place of the agent's own, where the run has one. */
+	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
+	origin?: NewEvent
+	/** Overrides the agent's own, if the run has one. */
 	persona?: string
-	/** The run that started this one, and how deep below a run of a person's it stands: 1 for a sub-agent. */
+	/** The run that started this one, and its depth below a run that a person started: 1 for a sub-agent. */
 	parent?: { run_id: string; depth: number }
-	/** The run at the top, where runs were started below it: they share its limit of tokens. Its own id there. */
+	/** The top run of the family, if there are runs below it: they share its token limit. In the top run, its own id. */
 	family?: string
-	/** Runs that this one started. They do not outlive it where it is stopped or fails. */
+	/** Runs that this one started. They are stopped if it is stopped or fails. */
 	children?: string[]
 	/** Paused runs that wait for the end of this one. */
 	waited_by?: string[]
-	/** `none`: the model is offered no tools. */
+	/** `none`: the model gets no tools. */
 	tools?: 'none'
-	/** It was given something for itself; see `Given`. */
+	/** The run has inputs of its own; see `RunInputs`. */
 	given?: true
-	/** It began behind answers and results since its prompt, mostly those of an earlier run that ended with `tool_calls`. */
+	/** It began with answers and results since its prompt, mostly those of an earlier run that ended with `tool_calls`. */
 	goes_on?: true
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
 	answer: string | null
-	/** What a completed run ended with, where that were calls of tools of `Given`: whoever started it makes them. */
+	/** Set if a completed run ended with calls of tools from `RunInputs`: the caller that started it executes them. */
 	tool_calls?: ToolCallRequest[]
 	usage: Usage
 	error: WireError | null
 	/** Open while the run is paused, unless it waits for another run. */
 	question: (QuestionText & { question_id: string }) | null
-	/** The run for whose end it is paused. */
+	/** The run that it waits for while paused. */
 	waits_for?: string
-	/** Time for which it was active before it was paused last. */
+	/** Milliseconds it was active before its latest pause. */
 	active_ms: number
 }
 
@@ -70,12 +72,12 @@ export interface Question extends QuestionText {
 	answered_at: string | null
 	/** Asked in the middle of a call that stays in flight. */
 	live?: true
-	/** Why nobody waits for the answer any more, though none was given. */
+	/** Why the question was closed without an answer. */
 	closed?: 'expired' | 'withdrawn'
 }
 
 /** An open question, and the run that asks it. */
-export interface Asked extends QuestionText {
+export interface OpenQuestion extends QuestionText {
 	question_id: string
 	run_id: string
 }
@@ -86,20 +88,20 @@ export interface Message {
 	timestamp: string
 }
 
-/** What a run is given for itself alone, beside what its agent and its conversation have. Kept until it ends. */
-export interface Given {
-	/** Earlier messages, in place of those of the conversation's earlier runs. */
+/** Inputs of one run, besides those of its agent and its conversation. Kept until it ends. */
+export interface RunInputs {
+	/** Earlier messages; they replace those of the conversation's earlier runs. */
 	history?: ChatMessage[]
-	/** What was said since the prompt: answers that called tools, and the results of all those calls. */
+	/** The messages since the prompt: answers that called tools, and the results of all those calls. */
 	since?: ChatMessage[]
 	/**
-	 * Tools of whoever starts the run. A call of one ends the run, which is then completed and has `tool_calls`. Names are
-	 * 1-64 of `a-z A-Z 0-9 _ -`, and no other tool of the agent may have them.
+	 * Tools of the caller that starts the run. A call of one completes the run, which then has `tool_calls`. Names are
+	 * 1-64 of `a-z A-Z 0-9 _ -` and must differ from those of the agent's other tools.
 	 */
 	tools?: ToolSpec[]
-	/** At most one call of those in an answer. */
+	/** At most one call of these tools in an answer. */
 	one_call?: boolean
-	/** For every model that it calls; of two `max_tokens` the smaller one counts. */
+	/** For every model that it calls; the smaller `max_tokens` applies. */
 	model?: Pick<ModelOrder, 'temperature' | 'max_tokens' | 'sampling'>
 }
 
@@ -108,93 +110,190 @@ export interface StartRequest {
 	trigger: string
 	/** Default: the agent's current session. */
 	conversation?: string
-	/** Within 24 h the same key means the same run; with another request it throws `idempotency_mismatch`. */
+	/** Within 24 h the same key returns the same run; a different request throws `idempotency_mismatch`. */
 	idempotency_key?: string
-	/** In place of the agent's own. */
+	/** Overrides the agent's own. */
 	persona?: string
 	/**
-	 * The run that starts this one. Throws `stopped` where it was stopped or has failed. A run with a parent is taken in
-	 * however many wait in its conversation.
+	 * The run that starts this one. Throws `stopped` if it was stopped or has failed. A run with a parent is accepted
+	 * however many runs wait in its conversation.
 	 */
 	parent?: { run_id: string; depth: number }
-	/** `none`: the model is offered no tools. */
+	/** `none`: the model gets no tools. */
 	tools?: 'none'
-	given?: Given
+	given?: RunInputs
+	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
+	origin?: NewEvent
 	/**
-	 * Writes that become durable together with the run, or not at all: at most 90, in the agent's scope. Asked again where
-	 * somebody was faster. What it throws refuses the run.
+	 * Writes that become durable together with the run, or not at all: at most 90, in the agent's scope. Called again after
+	 * a conflict. An error that it throws refuses the run.
 	 */
 	also?(run_id: string): Promise<Op[]>
 }
 
-/** How many runs of all agents have not ended, by what they do, and for how many answers they wait. */
+/** A message to an agent: a prompt for a new run, or the answer to a question. */
+export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also'> {
+	/**
+	 * Called if the conversation waits for an answer to a question of `run`, its active run, or of a sub-agent below. Returns
+	 * the text that answers it; null: the message starts a run, which is queued behind that one. An error that it throws
+	 * refuses the message. Default: null.
+	 */
+	answerTo?(run: RunRecord, asked: OpenQuestion): string | null | Promise<string | null>
+	/**
+	 * Writes that become durable together with the run, or with the answer to its question, or not at all: at most 90, in the
+	 * agent's scope. Called again after a conflict. `isNew`: the message starts the run. Its errors refuse the message.
+	 */
+	also?(run_id: string, isNew: boolean): Promise<Op[]>
+}
+
+/** How a caller follows a run. Callbacks must not throw; only `ask` may reject. */
+export interface RunListener {
+	/** Aborts when the caller leaves: no callback is called after that, and the result rejects with the signal's reason. */
+	signal?: AbortSignal
+	/** Whether to stop the run when `signal` aborts. Default: it continues. */
+	stopsRun?: boolean
+	/** A piece of the answer's text while the model streams it, never empty. */
+	text?(piece: string): void
+	/** Each event of the run, before the piece of text that it contains. */
+	event?(event: EventEnvelope): void
+	/**
+	 * Called when the run, or a sub-agent that it waits for (`isBelow`), asks a question. Resolves to the answer, and the
+	 * run continues; null: the result is `asks`. `signal` aborts if the question is closed or the run is no longer
+	 * followed; then the answer is ignored. Absent: each question is a result.
+	 */
+	ask?(asked: OpenQuestion, signal: AbortSignal, isBelow: boolean): Promise<string | null>
+	/**
+	 * Additional results. `broken`: pieces of text were sent that are not part of the answer, because a model call broke off
+	 * and its retry returned other text. `blocked`: the run waits in its conversation queue, behind one that asks a question.
+	 */
+	until?: readonly ('broken' | 'blocked')[]
+}
+
+export interface RunResult {
+	/** A stopped run counts as `failed`. */
+	status: 'completed' | 'asks' | 'failed' | 'broken' | 'blocked'
+	/** Text between tool calls and at the end, separated by blank lines; if the run asks, the question last. */
+	text: string
+	/** Whether the pieces that `text` of the listener received add up to the text. */
+	isWhole: boolean
+	/** The model that answered last; null before the first answer. */
+	model: string | null
+	/** Sum of the model calls that were followed. */
+	usage: Usage
+	/** Why the model's last answer ended, in the provider's words. */
+	finish_reason: string
+	/** With `asks`. */
+	question?: OpenQuestion
+	/** With `failed`; null otherwise. */
+	error: WireError | null
+}
+
+/** A followed run. */
+export interface Exchange {
+	readonly run_id: string
+	/** Rejects with the reason of the listener's `signal` if that aborts first, or with what `ask` rejected with. */
+	readonly result: Promise<RunResult>
+}
+
+/** Numbers of unfinished runs of all agents, by activity, and of open questions. */
 export interface RunCensus {
-	/** At work, or about to be. */
+	/** Active or about to be. */
 	active: number
-	/** Behind another run of their conversation. */
+	/** Queued behind another run of their conversation. */
 	waiting: number
-	/** Until a question is answered or another run has ended. */
+	/** Paused until a question is answered or another run has ended. */
 	paused: number
 	questions: number
 }
 
 export interface Runs {
-	/** Durable when it settles. Throws `queue_full` where too many runs of the conversation wait. */
+	/** Durable when it settles. Throws `queue_full` if too many runs of the conversation wait. */
 	start(agent: AgentRef, request: StartRequest): Promise<RunRecord>
+	/**
+	 * Sends a message in a conversation, by default the agent's current session, and follows its run: an answer to the open
+	 * question if `answerTo` returns one, a new run otherwise. Settles when the message is durable; callbacks may be called
+	 * before. Throws `queue_full`, and the errors of the callbacks of `message`.
+	 */
+	converse(agent: AgentRef, message: NewMessage, listener?: RunListener): Promise<Exchange>
+	/** Follows a run from its current state. The text contains only later output. Throws `not_found`. */
+	follow(run_id: string, listener?: RunListener): Promise<Exchange>
+	/** How a run ended, or what it asks, by its record; undefined while it is active or queued. */
+	result(run: RunRecord): Promise<RunResult | undefined>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
+	/** The same; undefined for a run that does not exist. */
+	find(run_id: string): Promise<RunRecord | undefined>
 	/**
-	 * What a run that has ended did after its prompt, and what came before it in `since`: for a run that goes on with it.
-	 * Empty where it has not ended, where that is forgotten, or would be more than 1 Mi characters. Throws `not_found`.
+	 * The messages of an ended run after its prompt, preceded by its own `since`: for a run that continues it.
+	 * Empty if it has not ended, was deleted, or has more than 1 Mi characters. Throws `not_found`.
 	 */
 	progress(run_id: string): Promise<ChatMessage[]>
-	/** Newest first, those behind `before` where that is given. Fewer than `limit` where they are large: 8 Mi characters together. */
+	/** Newest first, those after `before` if given. Fewer than `limit` if they are large: 8 Mi characters together. */
 	list(agent: AgentRef, options: { limit: number; before?: string; status?: RunStatus }): Promise<RunRecord[]>
-	/** Throws `conflict` where the run has ended already. True when it settles: nothing of it, or of what it started, goes on. */
+	/**
+	 * Runs of all agents, newest first, from `cursor` on if it is given. `id`: only runs whose id begins or ends
+	 * with it. One page reads a bounded number of runs, so it may hold fewer than `limit`, even none, and still have a
+	 * `next_cursor`.
+	 */
+	listAll(options: {
+		limit: number
+		cursor?: string
+		status?: RunStatus
+		id?: string
+	}): Promise<{ runs: RunRecord[]; next_cursor: string | null }>
+	/** Throws `conflict` if the run has already ended. When it settles, the run and all runs that it started have ended. */
 	cancel(run_id: string): Promise<RunRecord>
-	/** Cancels every run of the agent that has not ended. */
+	/** The same; false if the run does not exist or has already ended. */
+	stop(run_id: string): Promise<boolean>
+	/** Cancels every unfinished run of the agent. */
 	stopAgent(agent: AgentRef): Promise<void>
-	/** The same, and forgets what is kept of them outside the agent's own records. */
-	forgetAgent(agent: AgentRef): Promise<void>
-	/** The run that is at work in a conversation, or paused: others wait for its end. Its record has the question that is open. */
+	/** The active or paused run of a conversation: others wait for its end. Its record has the open question. */
 	active(agent: AgentRef, conversation: string): Promise<RunRecord | undefined>
 	/**
-	 * The question that a run waits for, for whoever talks with it: its own, or that of a sub-agent for whose end it waits, or
-	 * of one below that. Null where it waits for no answer.
+	 * The question that a run waits for: its own, or that of a sub-agent it waits for, at any depth. Null if it waits
+	 * for no answer.
 	 */
-	asked(run: RunRecord): Promise<Asked | null>
-	/**
-	 * Hears of questions that sub-agents ask while the run waits for them: of one that is open now, of each further one, and
-	 * null once it is open no more; by then another way may have answered it. Of the run's own questions its events tell. Until
-	 * the returned function is called. May be called before the run is there. `heard` must not throw.
-	 */
-	watchAsked(run_id: string, heard: (asked: Asked | null) => void): () => void
-	/** All that are open, in all conversations. */
+	asked(run: RunRecord): Promise<OpenQuestion | null>
+	/** All open questions, in all conversations. */
 	questions(agent: AgentRef): Promise<Question[]>
 	/**
-	 * Throws `not_found`, `already_answered`, or `conflict` where nobody waits for the answer any more. `also`: writes in the
+	 * Throws `not_found`, `already_answered`, or `conflict` if the question was closed without an answer. `also`: writes in the
 	 * agent's scope that become durable together with the answer, or not at all; at most 90.
 	 */
 	answer(agent: AgentRef, question_id: string, answer: string, also?: Op[]): Promise<void>
-	/** Appends events to a run, in order with its own. False where it has ended: then nothing is written. */
+	/** Appends events to a run, in order with its own. False if it has ended: then nothing is written. */
 	tell(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
-	/** False also for a run that nobody knows. */
+	/**
+	 * The same for events about a run's answer, also after its end, such as `channel.message_sent`. False if the run no
+	 * longer exists.
+	 */
+	report(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
+	/** False also for an unknown run. */
 	isActive(run_id: string): Promise<boolean>
-	/** Is a run of the agent at work, or waiting for its turn? One that is paused is not. */
+	/** Whether a run of the agent is active or queued. A paused one does not count. */
 	isBusy(agent: AgentRef): Promise<boolean>
-	/** Looks at every conversation that has a run, so it takes a while where there are many: not for each request. */
+	/** Reads every conversation that has a run, so it is slow with many of them: do not call it for each request. */
 	census(): Promise<RunCensus>
-	/** Messages of a conversation, oldest first; of the current session where none is named. `turns`: of the newest so many only. */
+	/** Messages of a conversation, oldest first; by default of the current session. `turns`: only the newest so many. */
 	history(agent: AgentRef, conversation?: string, turns?: number): Promise<Message[]>
 	/** The current session of the API's runs. */
 	session(agent: AgentRef): Promise<string>
-	/** Begins a new session with an empty short-term memory. Answers with its id. */
+	/** Begins a new session with an empty short-term memory. Returns its id. */
+	newSession(agent: AgentRef): Promise<string>
+	/** The same, and deletes the short-term notes of all the agent's conversations. */
 	reset(agent: AgentRef): Promise<string>
+	/**
+	 * Begins a new session, and deletes the old one: stops its unfinished runs, and deletes the runs with their
+	 * messages, notes, questions and sub-agents. Events stay. Returns the new session's id.
+	 */
+	clear(agent: AgentRef): Promise<string>
+	/** Deletes the short-term notes of a conversation that has ended. */
+	forgetNotes(agent: AgentRef, conversation: string): Promise<void>
 }
 
 export interface RunSettings {
 	limits: RunLimits
-	/** Runs that may wait behind the active one of a conversation. */
+	/** Limit of runs that wait behind the active one of a conversation. */
 	max_waiting: number
 	question_ttl_days: number
 	retention_days: number
@@ -203,5 +302,11 @@ export interface RunSettings {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		runs: Runs
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		runs: RunSettings
 	}
 }

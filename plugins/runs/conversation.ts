@@ -1,18 +1,19 @@
-/** What a conversation remembers: its messages, and the notes of its short-term memory. */
+/** The memory of a conversation: its messages, and the notes of its short-term memory. */
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import type { Store } from '../../core/store/ports.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import type { Op, Store } from '../../core/store/ports.ts'
 import type { Message, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { change } from './records.ts'
 
-/** What of earlier turns a model is shown: whichever limit is met first. */
+/** Limits of the earlier turns that a model gets; the first one reached applies. */
 const CONTEXT_TURNS = 50
 const CONTEXT_CHARACTERS = 200_000
 const HISTORY_TURNS = 1_000
-/** Characters of an answer that shows many runs. */
+/** Characters of a response that shows many runs. */
 export const ANSWER_CHARACTERS = 8 * 1024 * 1024
 
 const NOTE_LIMIT = 64
@@ -20,27 +21,35 @@ const NOTE_BYTES = 16 * 1024
 
 export async function currentSession(store: Store, agent: AgentRef): Promise<string> {
 	const entry = await store.get<{ session_id: string }>(keys.session(agent.uid))
-	// The first session needs no record: it goes by the agent's own uid.
+	// The first session needs no record: its id is the agent's own uid.
 	return entry?.value.session_id ?? agent.uid
 }
 
-/** Answers with the id of the new session. */
-export async function newSession(store: Store, agent: AgentRef): Promise<string> {
-	const old = await currentSession(store, agent)
+/**
+ * Begins a new session without the notes of the old one. Returns both ids. `forget`: marks the old one for
+ * deletion, in the same write.
+ */
+export async function newSession(
+	store: Store,
+	agent: AgentRef,
+	forget = false,
+): Promise<{ session_id: string; old: string }> {
 	const session_id = newId()
-	await change(store, agent.uid, async () => ({
-		ops: [
-			{ key: keys.session(agent.uid), value: { session_id, created_at: now() } },
+	return change(store, agentScope(agent.uid), async () => {
+		const session = await store.get<{ session_id: string }>(keys.session(agent.uid))
+		const old = session?.value.session_id ?? agent.uid
+		const ops: Op[] = [
+			{ key: keys.session(agent.uid), value: { session_id, created_at: now() }, expect: session?.rev ?? null },
 			{ key: keys.shortTerm(agent.uid, old), value: undefined },
-		],
-		result: null,
-	}))
-	return session_id
+		]
+		if (forget) ops.push({ key: keys.forgetting(agent.uid, old), value: { at: now() } })
+		return { ops, result: { session_id, old } }
+	})
 }
 
 /**
- * The newest turns, oldest first: 1,000 at most, and no more than fit into 8 Mi characters. A run that has not begun yet
- * is no part of it.
+ * The newest turns, oldest first: at most 1,000, and at most 8 Mi characters. A run that has not begun yet
+ * is not included.
  */
 export async function messagesOf(
 	store: Store,
@@ -60,12 +69,12 @@ export async function messagesOf(
 	return runs.toReversed().flatMap((run, at, all) => messagesOfRun(run, all[at - 1]))
 }
 
-/** Characters that a client gets to see of a run, near enough. */
+/** Approximate number of characters that a client receives for a run. */
 export function sizeOf({ prompt, answer }: RunRecord): number {
 	return prompt.length + (answer?.length ?? 0)
 }
 
-/** Earlier turns as a model gets to see them. Turns without an answer are left out: a model takes roles in turn. */
+/** Earlier turns as a model receives them. Turns without an answer are left out: models require alternating roles. */
 export async function contextFor(store: Store, run: RunRecord): Promise<ChatMessage[]> {
 	const turns: ChatMessage[][] = []
 	let characters = 0
@@ -86,7 +95,7 @@ export async function readNotes(store: Store, uid: string, conversation: string)
 	return (await store.get<Record<string, unknown>>(keys.shortTerm(uid, conversation)))?.value ?? {}
 }
 
-/** `null` takes the note away. Answers with how many there are now. */
+/** `null` deletes the note. Returns the number of notes after the change. */
 export async function writeNote(
 	store: Store,
 	uid: string,
@@ -100,7 +109,7 @@ export async function writeNote(
 			'invalid_arguments',
 			`the value is ${bytes} bytes as JSON; at most ${NOTE_BYTES} are kept in short-term memory`,
 		)
-	return change<number>(store, uid, async () => {
+	return change<number>(store, agentScope(uid), async () => {
 		const place = keys.shortTerm(uid, conversation)
 		const entry = await store.get<Record<string, unknown>>(place)
 		const notes = new Map(Object.entries(entry?.value ?? {}))
@@ -132,7 +141,7 @@ async function* newestFirst(
 /** `before`: the run before it in the conversation. */
 function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[] {
 	const started_at = run.started_at ?? run.created_at
-	// That it goes on is what its client says: only a prompt that stands there already is left out.
+	// The client claims that it continues that run, so only a prompt that is already there is left out.
 	const isSaid = run.goes_on && before?.prompt === run.prompt
 	const messages: Message[] = isSaid ? [] : [{ role: 'user', content: run.prompt, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)

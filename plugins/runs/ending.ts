@@ -1,64 +1,96 @@
-/** How a run ends, by itself or because it is stopped, and what follows from that. */
-import { now } from '../../core/ids.ts'
+/** How a run ends, by itself or because it is stopped, and what follows. */
+import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import type { JournalStep, NewEvent } from '../../core/protocol.ts'
+import type { RunLog } from '../../core/events/run-log.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Job, Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
-import { endIn } from './journal.ts'
+import { endIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
-import { aboutJob, endRun, isEnded } from './records.ts'
+import { aboutJob, appendWith, endOps, isEnded } from './records.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
 
-type Place = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
+type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
 
-/** Ends the record of a run whose log has ended. Then others go on, and what it started is stopped where it did not complete. */
-export async function end(ctx: Place, run: RunRecord, ended: Ended, at: string): Promise<void> {
-	for (const job of await endRun(ctx.store, run.agent_uid, run.run_id, ended, at)) enqueue(ctx, job)
+/**
+ * Ends a run by its last events: its log, which is closed, and its record in one transaction. Then others continue, and
+ * runs that it started are stopped unless it completed.
+ */
+export async function end(
+	ctx: RunDeps,
+	{ run, log }: { run: RunRecord; log: RunLog },
+	ended: Ended,
+	last: { events: NewEvent[]; step?: JournalStep },
+): Promise<void> {
+	const { run_id, agent_uid } = run
+	const at = now()
+	const jobs = appendWith(log, agent_uid, last, () => endOps(ctx.store, agent_uid, run_id, ended, at))
+	// Nothing may follow the end, such as the result of a tool that ignored a stop.
+	log.close()
+	await afterEnd(ctx, run, ended, await jobs)
+}
+
+/**
+ * Takes over the log of a run whose record is unfinished. Null if the log has ended: version 0.1.0 wrote the record after
+ * the log, as an engine without transactions across both does, and a crash came between. Then the record follows.
+ */
+export async function openLog(ctx: RunDeps, run: RunRecord): Promise<RunLog | null> {
+	const { run_id, agent_uid } = run
+	const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
+	const ended = endIn(log)
+	if (!ended) return log
+	log.close()
+	const at = log.journal.lastEvent?.timestamp ?? now()
+	const jobs = await change(ctx.store, agentScope(agent_uid), () => endOps(ctx.store, agent_uid, run_id, ended, at))
+	await afterEnd(ctx, run, ended, jobs)
+	return null
+}
+
+async function afterEnd(ctx: RunDeps, run: RunRecord, ended: Ended, jobs: Job[]): Promise<void> {
+	for (const job of jobs) enqueue(ctx, job)
 	if (ended.status !== 'completed') await stopChildren(ctx, run)
 }
 
-/** Ends a run as stopped, whoever has it, and with it all that it started. Settles when nothing of them goes on. */
-export function stop(ctx: Place, uid: string, run_id: string): Promise<void> {
+/** Stops a run, whatever works on it, and all runs that it started. Settles when all of them have ended. */
+export function stop(ctx: RunDeps, uid: string, run_id: string): Promise<void> {
 	return withRun(
 		run_id,
-		async (turn) => {
+		async () => {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry) return
 			const run = entry.value
-			// What one that has completed started may go on still.
-			if (isEnded(run.status)) return stopChildren(ctx, run)
-			const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
-			turn.settling()
-			// It may have ended in its log just before a crash, and nobody has taken it up since.
-			const ended = endIn(log)
-			if (!ended) await log.append([{ event_type: 'run.stopped', payload: {} }])
-			log.close()
-			await end(ctx, run, ended ?? { status: 'stopped' }, now())
-			if (ended?.status === 'completed') await stopChildren(ctx, run)
+			// Runs that a completed run started may still be active.
+			const log = isEnded(run.status) ? null : await openLog(ctx, run)
+			if (!log) return stopChildren(ctx, run)
+			const events = [...originIn(log, run), { event_type: 'run.stopped', payload: {} }]
+			await end(ctx, { run, log }, { status: 'stopped' }, { events })
 		},
 		'stopped',
 	)
 }
 
-/** From the top down, never the other way, so that no two of them wait for each other. */
-export async function stopChildren(ctx: Place, { agent_uid, run_id }: RunRecord): Promise<void> {
-	// Read anew: it may have started some since it was taken up.
+/** Always from the top down, so that no two of them wait for each other. */
+export async function stopChildren(ctx: RunDeps, { agent_uid, run_id }: RunRecord): Promise<void> {
+	// Read again: it may have started some since its record was read.
 	const entry = await ctx.store.get<RunRecord>(keys.run(agent_uid, run_id))
 	await Promise.all((entry?.value.children ?? []).map((child) => stop(ctx, agent_uid, child)))
 }
 
-/** True for a run that goes on though the one that started it was stopped or failed: a crash came between. */
+/** True for an unfinished run whose parent was stopped or failed: a crash came between. */
 export async function isOrphan(store: Store, { agent_uid, parent }: RunRecord): Promise<boolean> {
 	if (!parent) return false
 	const status = (await store.get<RunRecord>(keys.run(agent_uid, parent.run_id)))?.value.status
 	return status === 'stopped' || status === 'failed'
 }
 
-/** The lane in the store is what counts; a job is only a hint, and the next start makes one that got lost. */
+/** The conversation queue in the store is the source of truth; a job is only a hint, and the next start replaces a lost one. */
 export function enqueue({ queue, log }: Pick<Context, 'queue' | 'log'>, job: Job): void {
 	queue
 		.enqueue(job)
 		.catch((error: unknown) =>
-			log.error({ err: error, ...aboutJob(job) }, 'a run could not be queued; it goes on after the next start'),
+			log.error({ err: error, ...aboutJob(job) }, 'a run could not be queued; it continues after the next start'),
 		)
 }

@@ -1,29 +1,33 @@
 import { definePlugin } from '../../core/plugin.ts'
+import events from './events.ts'
 import { claimRuns } from './claims.ts'
-import type { RunSettings } from './contract.ts'
-import { keepHouse } from './housekeeping.ts'
+import type { RunSettings, Runs } from './contract.ts'
+import { finishForgetting, forgetRuns } from './forget.ts'
+import { maintain } from './maintenance.ts'
 import { addPrimitives } from './primitives.ts'
+import { runMetrics } from './metrics.ts'
 import { routes } from './routes.ts'
 import { requeue } from './requeue.ts'
 import { runsOf } from './runs.ts'
 
 /** Runs: from a prompt to its answer, one conversation after another, and the questions in between. */
-export default definePlugin<RunSettings>({
+export default definePlugin<RunSettings, Runs>({
 	name: 'runs',
 	needs: ['auth', 'agents', 'models'],
-	config: (joi) =>
-		joi.object<RunSettings>({
-			limits: joi.object().required(),
-			max_waiting: joi.number().required(),
-			question_ttl_days: joi.number().required(),
-			retention_days: joi.number().required(),
-		}),
+	events,
+	scopes: {
+		'runs:write': 'Start, stop and cancel runs, answer questions',
+	},
 	async start(ctx) {
 		addPrimitives(ctx)
+		await finishForgetting(ctx)
 		await requeue(ctx)
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))
-		keepHouse(ctx)
-		return runsOf(ctx)
+		maintain(ctx)
+		const runs = runsOf(ctx)
+		ctx.extend('agent', { forget: (agent) => forgetRuns(ctx, runs, agent) })
+		ctx.extend('metrics', runMetrics(runs))
+		return runs
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

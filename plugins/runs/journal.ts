@@ -1,13 +1,13 @@
-/** Reading a run's journal, and telling of what goes into it. */
+/** Reading a run's journal, and creating the events of its entries. */
 import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
-import type { JournalStep, RunLog } from '../../core/run-log.ts'
+import type { Journal, RunLog } from '../../core/events/run-log.ts'
 import type { RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
-/** What clients hear of a model's answer. */
+/** The events of a model's answer. */
 export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
 	const { content, provider, model, finish_reason, usage, tool_calls } = answer
 	const response: NewEvent = {
@@ -17,10 +17,14 @@ export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
 	return content === '' ? [response] : [response, { event_type: 'message.assistant', payload: { content } }]
 }
 
-/** How the run ended, where its log says that it did: the gateway died before the record could follow. */
-export function endIn(log: RunLog): Ended | null {
-	const event = log.journal.lastEvent
-	const steps = log.journal.steps as JournalStep[]
+/** The first event of a run's log. */
+export function originIn({ journal }: RunLog, { origin, run_id }: RunRecord): NewEvent[] {
+	if (!origin || journal.last > 0) return []
+	return [{ event_type: origin.event_type, payload: { ...origin.payload, run_id } }]
+}
+
+/** How the run ended, if its log has the end. */
+export function endIn({ journal: { lastEvent: event, steps } }: RunLog): Ended | null {
 	switch (event?.event_type) {
 		case 'run.completed': {
 			const last = steps.at(-1)
@@ -43,15 +47,15 @@ export function endIn(log: RunLog): Ended | null {
 	}
 }
 
-/** What the record of a completed run says. */
+/** The result fields of a completed run's record. */
 export function completedWith({ content, tool_calls }: ModelAnswer): Pick<RunRecord, 'answer' | 'tool_calls'> {
 	return { answer: content, ...(tool_calls.length > 0 && { tool_calls }) }
 }
 
 /** A journal as messages. */
-export function messagesIn(journal: JournalStep[]): ChatMessage[] {
+export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
-	return journal.flatMap((step): ChatMessage[] => {
+	return steps.flatMap((step): ChatMessage[] => {
 		if (step.kind === 'model') {
 			const { content, tool_calls } = step.answer
 			for (const { id, name } of tool_calls) names.set(id, name)
@@ -63,23 +67,23 @@ export function messagesIn(journal: JournalStep[]): ChatMessage[] {
 	})
 }
 
-/** What a run hears when one that it waited for has ended: nothing, unless that was a sub-agent. */
+/** The events of a waiting run when the run it waited for has ended: empty unless that was a sub-agent. */
 export function eventOfChild({ run_id, trigger, status, error }: RunRecord): NewEvent[] {
 	if (trigger !== 'subagent') return []
 	if (status === 'completed') return [{ event_type: 'subagent.completed', payload: { run_id } }]
 	return [{ event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }]
 }
 
-/** What the call gets that waited for an ended run. */
+/** The result of a call that waited for a run that has now ended. */
 export function resultOfRun({ run_id, status, answer, error }: RunRecord): unknown {
 	if (status === 'completed') return { run_id, status, answer }
 	const why = error ? `failed: ${error.message} (${error.code})` : 'was stopped'
 	return new Fault('subagent_failed', `run ${run_id} ${why}`)
 }
 
-/** The call of that id, where the model asked for it in its latest answer. */
-export function pendingCall(journal: JournalStep[], call_id: string): ToolCallRequest | undefined {
-	for (const step of journal.toReversed()) {
+/** The call with that id, if the model requested it in its latest answer. */
+export function pendingCall({ steps }: Journal, call_id: string): ToolCallRequest | undefined {
+	for (const step of steps.toReversed()) {
 		if (step.kind === 'model') return step.answer.tool_calls.find((call) => call.id === call_id)
 	}
 	return undefined

@@ -1,37 +1,41 @@
-/** Where the records of runs stand. All but the index lie in the agent's own scope, so one commit can change them together. */
+/** Keys of the records of runs. All but the index are in the agent's own scope, so one commit can change them together. */
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 
 type Uid = AgentRef['uid']
 
-export const scopeOf = (uid: Uid): string => `agent:${uid}`
-
 export const keys = {
-	run: (uid: Uid, run: string): Key => [scopeOf(uid), 'run', run],
-	/** What a run was given for itself. */
-	given: (uid: Uid, run: string): Key => [scopeOf(uid), 'given', run],
+	run: (uid: Uid, run: string): Key => [agentScope(uid), 'run', run],
+	/** The run's own inputs. */
+	given: (uid: Uid, run: string): Key => [agentScope(uid), 'given', run],
 	/** Every run of an agent; ids sort by time. */
-	runs: (uid: Uid): Key => [scopeOf(uid), 'run'],
+	runs: (uid: Uid): Key => [agentScope(uid), 'run'],
 	/** The runs of one conversation, in order. */
-	turn: (uid: Uid, conversation: string, run: string): Key => [scopeOf(uid), 'turn', conversation, run],
-	turns: (uid: Uid, conversation: string): Key => [scopeOf(uid), 'turn', conversation],
-	lane: (uid: Uid, conversation: string): Key => [scopeOf(uid), 'lane', conversation],
-	lanes: (uid: Uid): Key => [scopeOf(uid), 'lane'],
-	question: (uid: Uid, question: string): Key => [scopeOf(uid), 'question', question],
-	questions: (uid: Uid): Key => [scopeOf(uid), 'question'],
-	/** The tokens of a family of runs, by the run at its top. */
-	family: (uid: Uid, top: string): Key => [scopeOf(uid), 'family', top],
-	idempotency: (uid: Uid, hash: string): Key => [scopeOf(uid), 'idempotency', hash],
-	idempotencies: (uid: Uid): Key => [scopeOf(uid), 'idempotency'],
-	session: (uid: Uid): Key => [scopeOf(uid), 'session'],
-	shortTerm: (uid: Uid, conversation: string): Key => [scopeOf(uid), 'stm', conversation],
-	/** From a run's id to its agent. An entry that points to nothing means nothing. */
+	turn: (uid: Uid, conversation: string, run: string): Key => [agentScope(uid), 'turn', conversation, run],
+	turns: (uid: Uid, conversation: string): Key => [agentScope(uid), 'turn', conversation],
+	/** The conversation queue. Stored under its name in version 0.1.0. */
+	queue: (uid: Uid, conversation: string): Key => [agentScope(uid), 'lane', conversation],
+	queues: (uid: Uid): Key => [agentScope(uid), 'lane'],
+	question: (uid: Uid, question: string): Key => [agentScope(uid), 'question', question],
+	questions: (uid: Uid): Key => [agentScope(uid), 'question'],
+	/** The tokens of a family of runs, by its top run. */
+	family: (uid: Uid, top: string): Key => [agentScope(uid), 'family', top],
+	idempotency: (uid: Uid, hash: string): Key => [agentScope(uid), 'idempotency', hash],
+	idempotencies: (uid: Uid): Key => [agentScope(uid), 'idempotency'],
+	session: (uid: Uid): Key => [agentScope(uid), 'session'],
+	shortTerm: (uid: Uid, conversation: string): Key => [agentScope(uid), 'stm', conversation],
+	allShortTerm: (uid: Uid): Key => [agentScope(uid), 'stm'],
+	/** Conversations whose deletion has begun. */
+	forgetting: (uid: Uid, conversation: string): Key => [agentScope(uid), 'forgetting', conversation],
+	forgettings: (uid: Uid): Key => [agentScope(uid), 'forgetting'],
+	/** From a run's id to its agent. An entry without a run is ignored. */
 	index: (run: string): Key => ['run', run],
 	indexes: (): Key => ['run'],
 }
 
-/** The runs of a conversation that have not ended, in order; the first is the active one. Gone when there is none. */
-export interface Lane {
+/** The unfinished runs of a conversation, in order; the first is the active one. Deleted with the last. */
+export interface ConversationQueue {
 	runs: string[]
 }
 

@@ -1,22 +1,22 @@
-/** What the gateway finds of runs when it starts: which go on, which wait on, which must not go on. */
+/** Handles unfinished runs when the gateway starts: some continue, some stay paused, some must not continue. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { close } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'
 import { keys } from './keys.ts'
-import type { IndexEntry, Lane } from './keys.ts'
+import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { jobOf } from './records.ts'
 import { withFreeRun } from './turns.ts'
 
 /**
- * Makes a job for every run that is active by its lane, in case one got lost with a crash. Jobs that are there stay as
- * they are. An answered question, or the end of a run that others wait for, has made its runs active in the same write.
+ * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay
+ * as they are. An answered question, or the end of an awaited run, has activated its runs in the same write.
  */
 export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 	const { store, queue } = ctx
 	const counts = { interrupted: 0, paused: 0 }
 	for await (const agent of ctx.use('agents').list()) {
-		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
+		for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) {
 			const active = value.runs[0]
 			const entry = active === undefined ? undefined : await store.get<RunRecord>(keys.run(agent.uid, active))
 			if (!entry) continue
@@ -37,8 +37,8 @@ export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 }
 
 /**
- * A question in the middle of a call went with the process that had the call; where this process has it still, this is no
- * start but a reload.
+ * A question in the middle of a call was lost with the process of that call. If this process still has the call, this is
+ * a reload, not a start.
  */
 async function takenBack({ store }: Context, { uid }: AgentRef, { run_id, question }: RunRecord): Promise<boolean> {
 	if (!question) return false

@@ -1,9 +1,9 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { Asked, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
@@ -68,6 +68,16 @@ const run = Joi.object({
 		parent_run_id: null,
 		request_id: '0197a4c2-5d1b-7a11-8c4d-5e6f7a8b9c0d',
 	})
+const runPage = Joi.object({
+	runs: Joi.array().items(run).required().description('Newest first.'),
+	next_cursor: Joi.string()
+		.allow(null)
+		.required()
+		.description(
+			'For the next page; null if there are no older runs. A page with fewer runs than `limit` may have one.',
+		)
+		.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05'),
+}).id('RunPage')
 const started = Joi.object({
 	run_id: aRun,
 	agent: Joi.string().required().example('ada'),
@@ -80,10 +90,9 @@ const message = Joi.object({
 }).id('Message')
 const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }).id('Question')
 
-export function routes(server: Server, ctx: Context<RunSettings>): void {
-	const runs = (): Runs => ctx.use('runs')
+export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): void {
 	const agentOf = (agent: string): Promise<AgentRecord> => ctx.use('agents').get(agent)
-	const shown = async (record: RunRecord): Promise<Record<string, unknown>> => view(record, await runs().asked(record))
+	const shown = async (record: RunRecord): Promise<Record<string, unknown>> => view(record, await runs.asked(record))
 
 	server.route<{ Params: { name: string }; Payload: { prompt: string } }>({
 		method: 'POST',
@@ -91,7 +100,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		options: {
 			id: 'startRun',
 			description: 'Start a run',
-			notes: 'The run goes on in the background; follow it at GET /v1/events/stream?run_id=…',
+			notes: 'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -119,7 +128,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		handler: async (request) => {
 			const key = request.headers['idempotency-key'] as string | undefined
 			const agent = await agentOf(request.params.name)
-			const { run_id } = await runs().start(agent, {
+			const { run_id } = await runs.start(agent, {
 				prompt: request.payload.prompt,
 				trigger: 'api',
 				...(key !== undefined && { idempotency_key: key }),
@@ -133,21 +142,46 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		options: {
 			id: 'listRuns',
 			description: 'List the runs of an agent, newest first',
-			notes: 'A page may be shorter than its limit where runs are large; go on with `before` until one is empty.',
+			notes: 'A page may be shorter than its limit where runs are large; continue with `before` until one is empty.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
 				params: Joi.object({ name }),
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50).description('Runs of one page.'),
-					before: Joi.string().max(64).description('Go on behind this run_id.'),
-					status: Joi.valid(...statuses).description('Only runs that are in this status.'),
+					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
+					before: Joi.string().max(64).description('Continue after this run_id.'),
+					status: Joi.valid(...statuses).description('Only runs with this status.'),
 				}),
 			},
 			response: { status: { 200: Joi.array().items(run) } },
 		},
 		handler: async (request) =>
-			Promise.all((await runs().list(await agentOf(request.params.name), request.query)).map(shown)),
+			Promise.all((await runs.list(await agentOf(request.params.name), request.query)).map(shown)),
+	})
+	server.route<{ Query: { limit: number; cursor?: string; status?: RunStatus; id?: string } }>({
+		method: 'GET',
+		path: '/v1/runs',
+		options: {
+			id: 'listAllRuns',
+			description: 'List the runs of all agents, newest first',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: {
+				query: Joi.object({
+					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
+					cursor: Joi.string().max(64).description('`next_cursor` of the previous page.'),
+					status: Joi.valid(...statuses).description('Only runs with this status.'),
+					id: Joi.string()
+						.pattern(/^[0-9a-f-]{4,36}$/, 'at least 4 characters of an id')
+						.description('Only runs whose id begins or ends with this.'),
+				}),
+			},
+			response: { status: { 200: runPage } },
+		},
+		handler: async (request) => {
+			const page = await runs.listAll(request.query)
+			return { runs: await Promise.all(page.runs.map(shown)), next_cursor: page.next_cursor }
+		},
 	})
 	server.route<{ Params: { run_id: string } }>({
 		method: 'GET',
@@ -160,7 +194,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: { params: Joi.object({ run_id: runId }) },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => shown(await runs().get(request.params.run_id)),
+		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',
@@ -174,7 +208,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => shown(await runs().cancel(request.params.run_id)),
+		handler: async (request) => shown(await runs.cancel(request.params.run_id)),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'POST',
@@ -182,7 +216,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		options: {
 			id: 'stopAgent',
 			description: 'Cancel every run of the agent',
-			notes: 'When it answers, nothing of them goes on.',
+			notes: 'When it returns, all of them have ended.',
 			tags: ['api', 'agents'],
 			auth: scoped('runs:write'),
 			validate: { params: Joi.object({ name }), payload: emptyBody() },
@@ -194,7 +228,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)
-			await runs().stopAgent(agent)
+			await runs.stopAgent(agent)
 			return { agent: agent.name, status: 'stopped' }
 		},
 	})
@@ -203,7 +237,8 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		path: '/v1/agents/{name}/reset',
 		options: {
 			id: 'resetAgent',
-			description: 'Begin a new session: history and short-term memory are empty again',
+			description: 'Begin a new session, and forget all short-term notes',
+			notes: 'The history is empty again, and the short-term notes of all conversations of the agent are deleted.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name }), payload: emptyBody() },
@@ -215,7 +250,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)
-			await runs().reset(agent)
+			await runs.reset(agent)
 			return { agent: agent.name, status: 'reset' }
 		},
 	})
@@ -239,7 +274,7 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			},
 			response: { status: { 200: Joi.array().items(message) } },
 		},
-		handler: async (request) => runs().history(await agentOf(request.params.name), request.query.conversation),
+		handler: async (request) => runs.history(await agentOf(request.params.name), request.query.conversation),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',
@@ -252,14 +287,14 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 			validate: { params: Joi.object({ name }) },
 			response: { status: { 200: Joi.array().items(question) } },
 		},
-		handler: async (request) => (await runs().questions(await agentOf(request.params.name))).map(viewQuestion),
+		handler: async (request) => (await runs.questions(await agentOf(request.params.name))).map(viewQuestion),
 	})
 	server.route<{ Params: { name: string; question_id: string }; Payload: { answer: string } }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/ask-responses/{question_id}',
 		options: {
 			id: 'answerQuestion',
-			description: 'Answer a question; its run goes on',
+			description: 'Answer a question; its run continues',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -277,18 +312,18 @@ export function routes(server: Server, ctx: Context<RunSettings>): void {
 		},
 		handler: async (request) => {
 			const { question_id } = request.params
-			await runs().answer(await agentOf(request.params.name), question_id, request.payload.answer)
+			await runs.answer(await agentOf(request.params.name), question_id, request.payload.answer)
 			return { question_id, status: 'answered' }
 		},
 	})
 }
 
-/** Actions without parameters take no body, or an empty object. */
+/** Actions without parameters accept no body, or an empty object. */
 function emptyBody(): Joi.Schema {
 	return Joi.object({}).allow(null).example({})
 }
 
-function view(record: RunRecord, open_question: Asked | null): Record<string, unknown> {
+function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
 	const { run_id, agent, status, trigger, conversation, prompt, answer } = record
 	const {
 		created_at,

@@ -1,51 +1,65 @@
-/** The service: taking runs in, looking at them, ending them. */
+/** The service: starts, reads and ends runs. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { JournalStep } from '../../core/run-log.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
-import { askedOf, watchAsked } from './asked.ts'
+import { askedOf } from './asked.ts'
+import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
-import type { Given, Question, RunRecord, Runs, RunSettings } from './contract.ts'
-import { enqueue, stop } from './ending.ts'
-import { endIn, messagesIn } from './journal.ts'
+import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
+import { enqueue, openLog, stop } from './ending.ts'
+import { resultIn } from './follower.ts'
+import { forgetConversation } from './forget.ts'
+import { messagesIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
-import type { Lane } from './keys.ts'
-import { change, getRun, isEnded, jobOf } from './records.ts'
+import type { IndexEntry, ConversationQueue } from './keys.ts'
+import { forgetAllNotes } from './notes.ts'
+import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
 import { takeIn } from './start.ts'
-import { settled, tellHolder, withFreeRun, withRun } from './turns.ts'
+import { tellHolder, withFreeRun, withRun } from './turns.ts'
 
-/** Characters of what a run may go on with. */
+/** Limit of runs read for one page of all runs. */
+const LOOKED_AT = 5_000
+/** Limit of characters that a continued run gets. */
 const PROGRESS_CHARACTERS = 1024 * 1024
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store, config } = ctx
 
-	/** Unless its turn has come already. */
-	const tellQueued = ({ run_id, agent, conversation }: RunRecord): Promise<void> =>
-		withFreeRun(run_id, async () => {
+	/** Unless it has already started. */
+	const tellQueued = (run: RunRecord): Promise<void> =>
+		withFreeRun(run.run_id, async () => {
+			const { run_id, agent, conversation } = run
 			const log = await ctx.events.openRun({ run_id, agent_id: agent })
-			if (log.journal.last === 0) await log.append([{ event_type: 'run.queued', payload: { conversation } }])
+			if (log.journal.last === 0)
+				await log.append([...originIn(log, run), { event_type: 'run.queued', payload: { conversation } }])
 			log.close()
 		})
 
 	const stopAll = async (agent: AgentRef): Promise<void> => {
-		const lanes: string[][] = []
-		for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) lanes.push(value.runs)
-		// Ids sort by time: a run before those that it started, so that none goes on just because another was stopped.
-		for (const runs of lanes.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
+		const queues: string[][] = []
+		for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
+		// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
+		for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
 			// From the back, so that none becomes active just to be stopped.
 			for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
 		}
+		await turn() // as in cancel
 	}
 
-	return {
+	const runs: Runs = {
+		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
+		follow: (run_id, listener) => follow(ctx, runs, run_id, listener),
+		result: async (run) => resultIn(run, await askedOf(store, run)),
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const { run, isNew } = await takeIn(store, agent, { ...request, conversation }, config.max_waiting)
-			// The agent's record lies in another scope. One that is marked by now may have been swept already; one that is
-			// marked later finds this run.
+			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
+			// marked later, the sweep finds this run.
 			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
 				await stop(ctx, agent.uid, run.run_id)
 				await store.delete(keys.index(run.run_id))
@@ -55,18 +69,15 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
 		},
-		async get(run_id) {
-			await settled(run_id)
-			return getRun(store, run_id)
-		},
+		get: (run_id) => getRun(store, run_id),
+		find: (run_id) => orUndefined(runs.get(run_id)),
 		async progress(run_id) {
-			await settled(run_id)
 			const { agent, agent_uid, status } = await getRun(store, run_id)
-			if (!isEnded(status)) return [] // its log is another's to write
-			const given = await store.get<Given>(keys.given(agent_uid, run_id))
+			if (!isEnded(status)) return [] // only its holder may write its log
+			const given = await store.get<RunInputs>(keys.given(agent_uid, run_id))
 			const log = await ctx.events.openRun({ run_id, agent_id: agent })
 			log.close()
-			const done = messagesIn(log.journal.steps as JournalStep[])
+			const done = messagesIn(log.journal)
 			const messages = [...(given?.value.since ?? []), ...done]
 			return done.length > 0 && JSON.stringify(messages).length <= PROGRESS_CHARACTERS ? messages : []
 		},
@@ -74,9 +85,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const found: RunRecord[] = []
 			let characters = 0
 			const after = before === undefined ? {} : { after: keys.run(agent.uid, before) }
-			for await (const { value } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
-				const changed = !isEnded(value.status) && (await settled(value.run_id))
-				const run = changed ? await getRun(store, value.run_id) : value
+			for await (const { value: run } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
 				if (status !== undefined && run.status !== status) continue
 				characters += sizeOf(run)
 				if (characters > ANSWER_CHARACTERS && found.length > 0) break
@@ -85,30 +94,54 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return found
 		},
+		async listAll({ limit, cursor, status, id }) {
+			const runs: RunRecord[] = []
+			let characters = 0
+			let looked = 0
+			let last: string | null = null
+			const after = cursor === undefined ? {} : { after: keys.index(cursor) }
+			for await (const { key, value } of store.list<IndexEntry>(keys.indexes(), { reverse: true, ...after })) {
+				if (runs.length === limit || looked++ === LOOKED_AT) return { runs, next_cursor: last }
+				const run_id = key.at(-1) ?? ''
+				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
+				const run = isWanted ? (await store.get<RunRecord>(keys.run(value.uid, run_id)))?.value : undefined
+				if (run && (status === undefined || run.status === status)) {
+					characters += sizeOf(run)
+					if (characters > ANSWER_CHARACTERS && runs.length > 0) return { runs, next_cursor: last }
+					runs.push(run)
+				}
+				last = run_id
+			}
+			return { runs, next_cursor: null }
+		},
 		async cancel(run_id) {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)
 			await stop(ctx, run.agent_uid, run_id)
+			await turn() // event streams are written in this turn: clients see the end before the response
 			return getRun(store, run_id)
 		},
-		stopAgent: stopAll,
-		async forgetAgent(agent) {
-			await stopAll(agent)
-			for await (const { key } of store.list(keys.runs(agent.uid))) await store.delete(keys.index(key.at(-1) ?? ''))
+		async stop(run_id) {
+			try {
+				await runs.cancel(run_id)
+				return true
+			} catch (error) {
+				if (isFault(error, 'conflict', 'not_found')) return false
+				throw error
+			}
 		},
+		stopAgent: stopAll,
 		async active(agent, conversation) {
 			for (;;) {
-				const lane = await store.get<Lane>(keys.lane(agent.uid, conversation))
-				const run_id = lane?.value.runs[0]
+				const queue = await store.get<ConversationQueue>(keys.queue(agent.uid, conversation))
+				const run_id = queue?.value.runs[0]
 				if (run_id === undefined) return undefined
-				await settled(run_id)
 				const run = (await store.get<RunRecord>(keys.run(agent.uid, run_id)))?.value
-				// It gave up its place when it ended, in one write.
+				// It left the queue when it ended, in the same write.
 				if (!run || !isEnded(run.status)) return run
 			}
 		},
 		asked: (run) => askedOf(store, run),
-		watchAsked: (run_id, heard) => watchAsked(ctx, run_id, heard),
 		async questions(agent) {
 			const open: Question[] = []
 			for await (const { value } of store.list<Question>(keys.questions(agent.uid))) {
@@ -117,13 +150,16 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			return open.toSorted((a, b) => (a.asked_at < b.asked_at ? -1 : 1))
 		},
 		async answer(agent, question_id, answer, also = []) {
-			const job = await change<Job | null>(store, agent.uid, async () => {
+			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)
-					throw new Fault(
-						'not_found',
-						`agent "${agent.name}" has no question "${question_id}"; GET /v1/agents/${agent.name}/questions lists the open ones`,
-					)
+					throw new Fault('not_found', `agent "${agent.name}" has no question "${question_id}"`, {
+						hint: {
+							route: 'GET /v1/agents/{name}/questions',
+							params: { name: agent.name },
+							does: 'lists the open ones',
+						},
+					})
 				if (question.value.answer !== null)
 					throw new Fault('already_answered', `question "${question_id}" was answered at ${question.value.answered_at}`)
 				if (question.value.closed)
@@ -145,7 +181,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 					{ key: entry.key, value: next, expect: entry.rev },
 					...also,
 				]
-				// Whoever asked in the middle of a call is there still, and watches the question.
+				// The call that asked still exists, and watches the question.
 				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
 			})
 			if (job) enqueue(ctx, job)
@@ -155,9 +191,25 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			return withRun(run_id, async () => {
 				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
 				if (!run || isEnded(run.status)) return false
-				const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
+				const log = await openLog(ctx, run)
+				if (!log) return false
 				try {
-					if (endIn(log)) return false
+					await log.append(events)
+					return true
+				} finally {
+					log.close()
+				}
+			})
+		},
+		async report({ run_id, agent_uid }, events) {
+			if (await tellHolder(run_id, events)) return true
+			return withRun(run_id, async () => {
+				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+				if (!run) return false
+				// If only the log has ended, the record must follow before another event: the last event shows the end.
+				const open = isEnded(run.status) ? null : await openLog(ctx, run)
+				const log = open ?? (await ctx.events.openRun({ run_id, agent_id: run.agent }))
+				try {
 					await log.append(events)
 					return true
 				} finally {
@@ -166,17 +218,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			})
 		},
 		async isActive(run_id) {
-			try {
-				return !isEnded((await getRun(store, run_id)).status)
-			} catch (error) {
-				if (isFault(error, 'not_found')) return false
-				throw error
-			}
+			const run = await orUndefined(getRun(store, run_id))
+			return run !== undefined && !isEnded(run.status)
 		},
 		async isBusy(agent) {
-			for await (const { value } of store.list<Lane>(keys.lanes(agent.uid))) {
+			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) {
 				for (const run_id of value.runs) {
-					await settled(run_id)
 					const run = await store.get<RunRecord>(keys.run(agent.uid, run_id))
 					if (run && (run.value.status === 'started' || run.value.status === 'queued')) return true
 				}
@@ -186,16 +233,27 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		census: () => censusOf(ctx),
 		async history(agent, conversation, turns) {
 			const name = conversation ?? (await currentSession(store, agent))
-			const lane = await store.get<Lane>(keys.lane(agent.uid, name))
-			if (lane?.value.runs[0] !== undefined) await settled(lane.value.runs[0])
 			return messagesOf(store, agent, name, turns)
 		},
 		session: (agent) => currentSession(store, agent),
+		newSession: async (agent) => tellSession(agent, (await newSession(store, agent)).session_id),
 		async reset(agent) {
-			const session_id = await newSession(store, agent)
-			await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)
-			return session_id
+			const { session_id } = await newSession(store, agent)
+			await forgetAllNotes(store, agent.uid)
+			return tellSession(agent, session_id)
 		},
+		async clear(agent) {
+			const { session_id, old } = await newSession(store, agent, true)
+			await forgetConversation(ctx, agent.uid, old)
+			return tellSession(agent, session_id)
+		},
+		forgetNotes: ({ uid }, conversation) => store.delete(keys.shortTerm(uid, conversation)),
+	}
+	return runs
+
+	async function tellSession(agent: AgentRef, session_id: string): Promise<string> {
+		await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)
+		return session_id
 	}
 
 	async function isOpen(question: Question, uid: string): Promise<boolean> {
@@ -205,7 +263,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	}
 }
 
-/** Why nobody waits for an answer any more, for people. */
+/** Why the question was closed without an answer, for people. */
 const closings = {
 	expired: 'not answered in time (runs.question_ttl_days)',
 	withdrawn: 'taken back with the call that asked it; where that is made again, so is the question',

@@ -1,16 +1,17 @@
-/** Taking a run in: one commit makes its record, its place in the conversation and its idempotency key. */
+/** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import { requestOrigin } from '../../core/request-id.ts'
-import type { Origin } from '../../core/request-id.ts'
+import { requestOrigin } from '../../core/http/request-id.ts'
+import type { Origin } from '../../core/http/request-id.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
 import { keys } from './keys.ts'
-import type { Lane } from './keys.ts'
-import { change } from './records.ts'
+import type { ConversationQueue } from './keys.ts'
 
 export interface IdempotencyRecord {
 	run_id: string
@@ -20,7 +21,7 @@ export interface IdempotencyRecord {
 
 export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 
-/** `isNew` is false where the idempotency key has brought back an earlier run. */
+/** `isNew` is false if the idempotency key returned an earlier run. */
 export async function takeIn(
 	store: Store,
 	agent: AgentRef,
@@ -32,15 +33,15 @@ export async function takeIn(
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
 
-	// The index lies in a scope of its own. Where only one of the two gets written, nobody was told of the run.
+	// The index is in a scope of its own. If only one of the two is written, no caller received the run's id.
 	let indexed: Promise<unknown> | undefined
 
-	const taken = await change(store, uid, async () => {
+	const taken = await change(store, agentScope(uid), async () => {
 		const earlier = await repeated?.find()
-		if (earlier) return { ops: null, result: { run: earlier, isNew: false } }
-		const lane = await store.get<Lane>(keys.lane(uid, request.conversation))
-		const ahead = lane?.value.runs ?? []
-		// Runs that runs start are bounded by whoever lets them; a result that is due must not get lost.
+		if (earlier) return { result: { run: earlier, isNew: false } }
+		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
+		const ahead = queue?.value.runs ?? []
+		// The limit does not apply: the plugin that starts sub-runs limits them, and a due result must not get lost.
 		if (ahead.length > maxWaiting && !request.parent) {
 			throw new Fault(
 				'queue_full',
@@ -52,7 +53,7 @@ export async function takeIn(
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {
 			...makeRecord(run_id, agent, request, ahead.length > 0),
-			// One that a run started stands for the same request, whoever brings it about.
+			// A run started by another run belongs to the same request.
 			...(parent ? originOf(parent.value) : requestOrigin()),
 			...(adopted && { family: adopted.family }),
 		}
@@ -60,7 +61,7 @@ export async function takeIn(
 			...(adopted?.ops ?? []),
 			{ key: keys.run(uid, run_id), value: run, expect: null },
 			{ key: keys.turn(uid, run.conversation, run_id), value: {}, expect: null },
-			{ key: keys.lane(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: lane?.rev ?? null },
+			{ key: keys.queue(uid, run.conversation), value: { runs: [...ahead, run_id] }, expect: queue?.rev ?? null },
 		]
 		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })
 		if (repeated) ops.push(await repeated.op(run_id))
@@ -73,7 +74,7 @@ export async function takeIn(
 	return taken
 }
 
-/** One that was stopped, or failed, takes all that it started with it: nothing may be added. */
+/** A stopped or failed run takes the runs it started with it: nothing may be added. */
 async function parentOf(store: Store, uid: string, run_id: string): Promise<Entry<RunRecord>> {
 	const entry = await store.get<RunRecord>(keys.run(uid, run_id))
 	if (!entry) throw new Fault('not_found', `there is no run "${run_id}" of this agent`)
@@ -101,6 +102,7 @@ function makeRecord(
 		status: waits ? 'queued' : 'started',
 		trigger: request.trigger,
 		prompt: request.prompt,
+		...(request.origin && { origin: request.origin }),
 		...(request.persona !== undefined && { persona: request.persona }),
 		...(request.parent && { parent: request.parent }),
 		...(request.tools && { tools: request.tools }),

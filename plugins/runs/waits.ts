@@ -1,48 +1,41 @@
 /**
- * Runs that are paused: until a question is answered, or until another run has ended. What a run waits for stands in its
- * journal; its record says the same to readers, and is what the answer, or that end, changes.
+ * Paused runs: each waits until a question is answered, or until another run has ended. The journal has what a run waits
+ * for. Its record shows the same to readers, and is changed by the answer or by that end.
  */
 import { createHash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
-import type { Context, QuestionText, Wait } from '../../core/plugin.ts'
+import { now } from '../../core/util/ids.ts'
+import type { QuestionText, Wait } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
-import type { NewEvent, ToolCallRequest, ToolReply } from '../../core/protocol.ts'
-import type { JournalStep, RunLog, WaitStep } from '../../core/run-log.ts'
-import { answeredCall } from '../../core/toolbox.ts'
-import type { AgentRecord } from '../agents/contract.ts'
+import type { NewEvent, ToolCallRequest, ToolReply, WaitStep } from '../../core/protocol.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Op } from '../../core/store/ports.ts'
+import type { Journal } from '../../core/events/run-log.ts'
+import { answeredCall } from '../../core/runs/toolbox.ts'
+import { change } from '../../core/store/change.ts'
+import type { Decision } from '../../core/store/change.ts'
+import { textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
-import { change, isEnded } from './records.ts'
-import type { Turn } from './turns.ts'
+import { appendWith, isEnded } from './records.ts'
+import type { Work } from './work.ts'
 
-/** A run that somebody works on. */
-export interface Work {
-	ctx: Pick<Context, 'store' | 'toolbox'>
-	run: RunRecord
-	agent: AgentRecord
-	log: RunLog
-	/** Grows with what is appended to the log. */
-	journal: JournalStep[]
-	turn: Turn
-}
-
-/** Runs that may wait for the end of one run. */
+/** Limit of runs that wait for the end of one run. */
 const WAITING_LIMIT = 32
 
-/** Writes that the run waits. Answers with the call's result instead, where there is nothing to wait for. */
+/** Pauses the run. Returns the call's result instead if there is nothing to wait for. */
 export function beginWait(work: Work, call: ToolCallRequest, wait: Wait): Promise<ToolReply> {
 	return 'run_id' in wait ? waitForRun(work, call, wait.run_id) : ask(work, call, wait)
 }
 
-/** What a run waits for, where it is paused by its journal. */
-export function waitIn(journal: JournalStep[]): WaitStep | undefined {
-	const last = journal.at(-1)
+/** What a run waits for, if its journal shows that it is paused. */
+export function waitIn({ steps }: Journal): WaitStep | undefined {
+	const last = steps.at(-1)
 	return last?.kind === 'waits' ? last : undefined
 }
 
-/** Takes a paused run up again. False where what it waits for has not come yet. */
+/** Continues a paused run. False if it must still wait. */
 export async function resume(work: Work, wait: WaitStep): Promise<boolean> {
 	const { store } = work.ctx
 	const { agent_uid } = work.run
@@ -52,7 +45,7 @@ export async function resume(work: Work, wait: WaitStep): Promise<boolean> {
 		if (awaited && !isEnded(awaited.status)) return false
 		const resumed = { event_type: 'run.resumed', payload: { reason: 'subagent', run_id } }
 		const result = awaited ? resultOfRun(awaited) : new Fault('not_found', `there is no run "${run_id}" any more`)
-		await goOn(work, wait.call_id, [resumed, ...(awaited ? eventOfChild(awaited) : [])], result)
+		await giveResult(work, wait.call_id, [resumed, ...(awaited ? eventOfChild(awaited) : [])], result)
 		return true
 	}
 	const { question_id } = wait.for
@@ -63,44 +56,55 @@ export async function resume(work: Work, wait: WaitStep): Promise<boolean> {
 		{ event_type: 'question.answered', payload: { question_id, answer } },
 		{ event_type: 'run.resumed', payload: { reason: 'answer', question_id } },
 	]
-	await goOn(work, wait.call_id, answered, { answer })
+	await giveResult(work, wait.call_id, answered, { answer })
 	return true
 }
 
-/** Makes the record follow. What the run waits for may have come meanwhile: then it counts as started, and its next job is on its way. */
-export async function pause({ ctx: { store }, run, journal }: Work, wait: WaitStep, active_ms: number): Promise<void> {
-	const { agent_uid, run_id } = run
-	await change(store, agent_uid, async () => {
-		const entry = await store.get<RunRecord>(keys.run(agent_uid, run_id))
-		if (!entry || isEnded(entry.value.status)) return { ops: null, result: null }
-		const { waits_for: _earlier, ...before } = entry.value
-		const shown = await openWait(store, agent_uid, wait)
-		const status = shown ? 'paused' : 'started'
-		const value: RunRecord = { ...before, usage: usageOf(journal), active_ms, status, question: null, ...shown }
-		return { ops: [{ key: entry.key, value, expect: entry.rev }], result: null }
-	})
+/** Marks the record as paused, if a crash of version 0.1.0 left it behind the journal. */
+export function showPaused(work: Work, wait: WaitStep): Promise<null> {
+	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work, wait))
 }
 
-/** How a record shows what its run waits for; null where that has come. */
-async function openWait(
-	store: Context['store'],
-	uid: string,
+/**
+ * The writes that pause a run: its record, and the question `asked`, unless that was stored before a crash.
+ * If it is already answered, or the awaited run has ended, the run counts as started, and its next job exists.
+ */
+async function pauseOps(
+	{ ctx: { store }, run, log, active_ms }: Work,
 	wait: WaitStep,
-): Promise<Pick<RunRecord, 'question' | 'waits_for'> | null> {
+	asked?: Question,
+): Promise<Decision<null>> {
+	const { agent_uid, run_id } = run
+	const entry = await store.get<RunRecord>(keys.run(agent_uid, run_id))
+	if (!entry || isEnded(entry.value.status)) return { result: null }
+	const ops: Op[] = []
+	let shown: Pick<RunRecord, 'question' | 'waits_for'> | null = null
 	if ('run_id' in wait.for) {
-		const awaited = await store.get<RunRecord>(keys.run(uid, wait.for.run_id))
-		return awaited && !isEnded(awaited.value.status) ? { question: null, waits_for: wait.for.run_id } : null
+		const awaited = await store.get<RunRecord>(keys.run(agent_uid, wait.for.run_id))
+		if (awaited && !isEnded(awaited.value.status)) shown = { question: null, waits_for: wait.for.run_id }
+	} else {
+		const key = keys.question(agent_uid, wait.for.question_id)
+		const stored = await store.get<Question>(key)
+		if (!stored && asked) ops.push({ key, value: asked, expect: null })
+		const open = stored?.value ?? asked
+		if (open && open.answer === null) shown = { question: textOf(open) }
 	}
-	const entry = await store.get<Question>(keys.question(uid, wait.for.question_id))
-	if (!entry || entry.value.answer !== null) return null
-	const { question_id, question, options } = entry.value
-	return { question: { question_id, question, ...(options && { options }) } }
+	const { waits_for: _earlier, ...before } = entry.value
+	const value: RunRecord = {
+		...before,
+		usage: usageOf(log.journal.steps),
+		active_ms: active_ms(),
+		status: shown ? 'paused' : 'started',
+		question: null,
+		...shown,
+	}
+	ops.push({ key: entry.key, value, expect: entry.rev })
+	return { ops, result: null }
 }
 
-/** May be repeated: the question's id follows from the call. */
+/** May be repeated: the question's id is computed from the call. */
 async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promise<ToolReply> {
-	const { store } = work.ctx
-	const { run_id, agent_uid } = work.run
+	const { run_id } = work.run
 	const question_id = createHash('sha256').update(`${run_id}:${call.id}`).digest('hex').slice(0, 32)
 	const question: Question = {
 		...text,
@@ -111,29 +115,25 @@ async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promi
 		answer: null,
 		answered_at: null,
 	}
-	try {
-		await store.create(keys.question(agent_uid, question_id), question)
-	} catch (error) {
-		if (!isFault(error, 'conflict')) throw error // asked before a crash, and perhaps answered since
-	}
-	await writePaused(
-		work,
-		{ kind: 'waits', call_id: call.id, for: { question_id } },
-		[{ event_type: 'question.asked', payload: { question_id, ...text } }],
-		{ question_id },
-	)
+	const events: NewEvent[] = [
+		{ event_type: 'question.asked', payload: { question_id, ...text } },
+		{ event_type: 'run.paused', payload: { question_id } },
+	]
+	const step: WaitStep = { kind: 'waits', call_id: call.id, for: { question_id } }
+	await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, step, question))
 	return { status: 'paused', waits_for: question_id }
 }
 
-/** May be repeated too: whoever waits already is not added again. */
+/** May also be repeated: a run that already waits is not added again. */
 async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Promise<ToolReply> {
 	let result: unknown
 	let told: NewEvent[] = []
 	try {
 		const ended = await joinWaiting(work, run_id)
 		if (!ended) {
-			const wait: WaitStep = { kind: 'waits', call_id: call.id, for: { run_id } }
-			await writePaused(work, wait, [], { waits_for: run_id })
+			const events: NewEvent[] = [{ event_type: 'run.paused', payload: { waits_for: run_id } }]
+			const step: WaitStep = { kind: 'waits', call_id: call.id, for: { run_id } }
+			await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, step))
 			return { status: 'paused', waits_for: run_id }
 		}
 		told = eventOfChild(ended)
@@ -142,20 +142,20 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 		if (work.log.closed || !isFault(error, 'not_found', 'conflict')) throw error
 		result = error
 	}
-	const { ok, content } = await goOn(work, call.id, told, result)
+	const { ok, content } = await giveResult(work, call.id, told, result)
 	return { status: 'done', ok, content }
 }
 
-/** Adds the run to those that the end of the other one wakes; answers with that one where it has ended already. */
+/** Adds the run to those that the other one's end wakes; returns the other one if it has already ended. */
 function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<RunRecord | null> {
-	return change<RunRecord | null>(store, run.agent_uid, async () => {
+	return change<RunRecord | null>(store, agentScope(run.agent_uid), async () => {
 		const entry = await store.get<RunRecord>(keys.run(run.agent_uid, run_id))
 		if (!entry) throw new Fault('not_found', `agent "${run.agent}" has no run "${run_id}" to wait for`)
 		const { conversation, status, waited_by = [] } = entry.value
-		if (isEnded(status)) return { ops: null, result: entry.value }
+		if (isEnded(status)) return { result: entry.value }
 		if (conversation === run.conversation)
 			throw new Fault('conflict', `run ${run_id} is in the same conversation, so it would wait for this one in turn`)
-		if (waited_by.includes(run.run_id)) return { ops: null, result: null }
+		if (waited_by.includes(run.run_id)) return { result: null }
 		if (waited_by.length >= WAITING_LIMIT)
 			throw new Fault('conflict', `${WAITING_LIMIT} runs wait for run ${run_id} already`)
 		const value: RunRecord = { ...entry.value, waited_by: [...waited_by, run.run_id] }
@@ -163,28 +163,16 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 	})
 }
 
-async function writePaused(
-	{ log, journal, turn }: Work,
-	step: WaitStep,
-	before: NewEvent[],
-	payload: Record<string, unknown>,
-): Promise<void> {
-	turn.settling()
-	await log.append([...before, { event_type: 'run.paused', payload }], step)
-	journal.push(step)
-}
-
-/** Gives the waiting call its result, behind what there is to tell, as one durable whole. */
-async function goOn(
-	{ ctx, agent, log, journal }: Work,
+/** Gives the waiting call its result, after the events `told`, in one durable append. */
+async function giveResult(
+	{ ctx, agent, log }: Work,
 	call_id: string,
 	told: NewEvent[],
 	result: unknown,
 ): Promise<{ ok: boolean; content: string }> {
-	const call = pendingCall(journal, call_id)
+	const call = pendingCall(log.journal, call_id)
 	if (!call) throw new Error(`the journal has no call ${call_id}`)
 	const { event, step } = answeredCall(await ctx.toolbox.list(agent), call, result, log)
 	await log.append([...told, event], step)
-	journal.push(step)
 	return step
 }

@@ -1,32 +1,33 @@
-/** From quarantine to active: what was reviewed is what is approved, in one commit. */
+/** From quarantine to active: the approved document is exactly the reviewed one, in one commit. */
 import { Fault } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { holds } from '../../core/http/routes.ts'
 import type { Op } from '../../core/store/ports.ts'
+import type { Approver } from '../agents/contract.ts'
 import { readDocument } from './document.ts'
+import type { SkillDocument } from './document.ts'
 import { digestOf } from './library.ts'
 import { changeIndex, erasing, findEntry, keys, readSkill } from './records.ts'
-import type { Change, IndexEntry } from './records.ts'
+import type { IndexChange, IndexEntry } from './records.ts'
 
-export interface Approval {
-	/** The token's id; null for a local caller without one. */
-	by: string | null
-	/** What was reviewed. Absent: what was installed. */
+export interface Approval extends Approver {
+	/** The digest of the reviewed document. Absent: the installed one. */
 	digest?: string
 }
 
 interface Approved {
 	entry: IndexEntry
-	/** The active revision that it took the place of. */
+	/** The active revision that it replaced. */
 	replaces: string | null
 }
 
-/** Each may take three writes of a commit of 100. */
+/** Each may need three writes of a commit of 100. */
 const SKILLS_LIMIT = 32
 
 /**
- * Approves all or none; those that are active already stay as they are. Throws `not_found`, `digest_mismatch`,
- * `skill_invalid`, or `invalid_request` for two revisions of one name.
+ * Approves all or none; active ones stay as they are. Throws `not_found`, `digest_mismatch`,
+ * `skill_invalid`, `forbidden` (see `mustGive`), or `invalid_request` for two revisions of one name.
  */
 export async function approve(
 	ctx: Pick<Context, 'store' | 'emit'>,
@@ -38,7 +39,7 @@ export async function approve(
 		throw new Fault('invalid_request', `at most ${SKILLS_LIMIT} skills can be approved at once`)
 	const approved = await changeIndex(ctx.store, agent, (skills) => decide(ctx, agent, skills, ids, approval))
 	for (const { entry, replaces } of approved) {
-		const payload = { skill: entry.name, skill_id: entry.id, digest: entry.digest, replaces, by: approval.by }
+		const payload = { skill: entry.name, skill_id: entry.id, digest: entry.digest, replaces, by: approval.token_id }
 		await ctx.emit({ event_type: 'skill.approved', payload }, agent.name)
 	}
 }
@@ -48,8 +49,9 @@ async function decide(
 	agent: AgentRef,
 	skills: readonly IndexEntry[],
 	ids: readonly string[],
-	{ by, digest: reviewed }: Approval,
-): Promise<Change<Approved[]>> {
+	approval: Approval,
+): Promise<IndexChange<Approved[]>> {
+	const { token_id, digest: reviewed } = approval
 	const wanted = new Map<string, IndexEntry>()
 	const ops: Op[] = []
 	const approved_at = now()
@@ -64,9 +66,9 @@ async function decide(
 		const { record, text } = await readSkill(store, agent, entry)
 		const digest = digestOf(text)
 		if (digest !== (reviewed ?? entry.digest)) throw mismatch(entry)
-		readDocument(text)
+		mustGive(await readDocument(text), approval)
 		wanted.set(entry.name, { ...entry, digest, status: 'active' })
-		ops.push({ key: keys.record(agent, id), value: { ...record, approved_at, approved_by: by } })
+		ops.push({ key: keys.record(agent, id), value: { ...record, approved_at, approved_by: token_id } })
 	}
 	if (wanted.size === 0) return { result: [] }
 	const replaced = skills.filter((one) => one.status === 'active' && wanted.has(one.name))
@@ -81,6 +83,15 @@ async function decide(
 		replaces: replaced.find((one) => one.name === entry.name)?.id ?? null,
 	}))
 	return { skills: next, ops, result }
+}
+
+/** Throws `forbidden`: a caller that chooses a program and its secrets can have them sent to any host that it declares. */
+function mustGive({ name, program, permissions: { secrets } }: SkillDocument, { scope }: Approver): void {
+	if (!program || secrets.length === 0 || holds(scope, 'vault:write')) return
+	throw new Fault(
+		'forbidden',
+		`the program of "${name}" gets secrets (${secrets.join(', ')}), so its approval requires the scope vault:write or *`,
+	)
 }
 
 function mismatch({ id, name }: IndexEntry): Fault {

@@ -1,22 +1,22 @@
 /**
- * What a program visibly uses of what its declaration allows. Reads its text, and proves nothing: what is not declared is
- * denied at the call, whatever this finds.
+ * What a program visibly uses of its declared permissions. Reads its text, and proves nothing: undeclared calls are
+ * denied at run time, whatever this finds.
  */
 import type { Finding } from './contract.ts'
 import type { SkillDocument } from './document.ts'
 
-/** Places where svc is handed on that are told of. */
+/** Limit of reported places where svc is passed on. */
 const PASSED_LIMIT = 10
 
 type Kind = 'primitives' | 'hosts' | 'secrets'
-type Told = [rule: string, severity: Finding['severity'], line: number, excerpt: string, message: string]
+type CapabilityFinding = [rule: string, severity: Finding['severity'], line: number, excerpt: string, message: string]
 
 const methods: Record<string, Kind> = { primitive: 'primitives', fetch: 'hosts', secret: 'secrets' }
 const nouns = { primitives: 'the primitive', hosts: 'the host', secrets: 'the secret' } as const
 
-export function capabilityFindings({ program, permissions, lineOf }: SkillDocument): Told[] {
+export function capabilityFindings({ program, permissions, lineOf }: SkillDocument): CapabilityFinding[] {
 	if (!program) return []
-	const told: Told[] = []
+	const told: CapabilityFinding[] = []
 	const lines = program.code.split('\n')
 	const used: Record<Kind, Set<string>> = { primitives: new Set(), hosts: new Set(), secrets: new Set() }
 	const unclear = new Set<Kind>()
@@ -83,7 +83,7 @@ function first<T>(count: number, items: Iterable<T>): T[] {
 
 interface Use {
 	kind: Kind
-	/** Undefined where it is not written out. */
+	/** Undefined if it is not a literal. */
 	name: string | undefined
 	/** 0 is the first. */
 	line: number
@@ -93,7 +93,7 @@ function* usesIn(lines: readonly string[]): Generator<Use> {
 	for (const [line, text] of lines.entries()) {
 		for (const match of text.matchAll(/\bsvc\s{0,8}\??\.\s{0,8}(primitive|fetch|secret)\b\s{0,8}(\(?)/g)) {
 			const kind = methods[match[1] ?? ''] ?? 'primitives'
-			// The first argument may stand on the next line.
+			// The first argument may be on the next line.
 			const from = match.index + match[0].length
 			const rest = `${text.slice(from, from + 600)}\n${(lines[line + 1] ?? '').slice(0, 600)}`
 			const name = match[2] === '' ? undefined : kind === 'hosts' ? hostIn(rest) : nameIn(rest)
@@ -109,26 +109,26 @@ function nameIn(text: string): string | undefined {
 	return literal?.[1] ?? literal?.[2] ?? literal?.[3]
 }
 
-/** Known where the address is written out up to the end of its host at least, and cannot be continued there. */
+/** Known if the address is a literal at least up to the end of its host, and cannot be continued there. */
 function hostIn(text: string): string | undefined {
 	const start = /^\s{0,200}['"`]https:\/\/([A-Za-z0-9.:-]{1,300})(?=[/?#]|['"`]\s{0,200}[,)])/.exec(text)
 	return start?.[1]?.toLowerCase()
 }
 
-/** Lines on which `svc` stands as something other than the object of one of its methods, or goes by another name. */
+/** Lines on which `svc` is used other than as the object of a method call, or is given another name. */
 function* passedOn(code: string): Generator<number> {
 	const parameter = secondParameter(code)
 	const isNamed = parameter === undefined || /^\s{0,200}svc\b/.test(parameter.text)
 	if (parameter && !isNamed) yield lineOf(code, parameter.at)
 	for (const { index } of code.matchAll(/\bsvc\b(?!\s{0,8}\??\.\s{0,8}(?:primitive|fetch|secret|log)\b)/g)) {
 		if (parameter && index >= parameter.at && index < parameter.at + parameter.text.length) continue
-		// No farther back: the line may be as long as the program.
+		// Limit of the search backwards: the line may be as long as the program.
 		const before = code.slice(Math.max(0, index - 500), index)
 		if (!before.includes('//', before.lastIndexOf('\n') + 1)) yield lineOf(code, index)
 	}
 }
 
-/** Of the default export, where that is a function written out there; empty where it takes fewer, or cannot be told. */
+/** Parameters of the default export, if that is a function literal; empty if it has fewer, or they are unknown. */
 function secondParameter(code: string): { text: string; at: number } | undefined {
 	const head = /\bexport\s{1,8}default\s{1,8}(?:async\b\s{0,8})?(?:function\b[^(]{0,100})?\(/.exec(code)
 	if (!head) {

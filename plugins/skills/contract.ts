@@ -1,8 +1,9 @@
 import type { AgentRef } from '../../core/plugin.ts'
+import type { Approver } from '../agents/contract.ts'
 
 export type SkillStatus = 'active' | 'quarantined'
 
-/** What clients see of a skill. */
+/** A skill as clients see it. */
 export interface Skill {
 	id: string
 	name: string
@@ -11,7 +12,7 @@ export interface Skill {
 	installed_at: string
 }
 
-/** What a program may use; what is not declared is denied. */
+/** A program's permissions; everything undeclared is denied. */
 export interface Permissions {
 	/** Names of primitives. */
 	primitives: string[]
@@ -30,29 +31,29 @@ export interface Parameter {
 	enum?: (string | number | boolean)[]
 }
 
-/** Where a document came from. */
+/** The origin of a document. */
 export type Source = { kind: 'inline' } | { kind: 'url'; url: string; resolved_url: string }
 
-/** Something in a document that who approves it should look at. */
+/** Something in a document that a reviewer should check. */
 export interface Finding {
 	/** Stable, such as `invisible-characters`. */
 	rule: string
 	severity: 'high' | 'medium' | 'low'
-	/** The document's; 1 is the first. */
+	/** Line of the document, from 1. */
 	line: number
-	/** At most 160 characters, with what is invisible written as `\u{…}`. */
+	/** At most 160 characters, with invisible characters written as `\u{…}`. */
 	excerpt: string
 	message: string
 }
 
-/** A skill with all that its approval is decided on. */
+/** A skill with everything needed to decide on its approval. */
 export interface SkillReview extends Skill {
 	/** sha256 of the document's bytes, in hex: what an approval names. */
 	digest: string
 	source: Source
 	/** Bytes. */
 	size: number
-	/** The tool's name that a model sees. */
+	/** The tool's name for the model. */
 	tool: string
 	approved_at: string | null
 	/** Id of the token that approved it; null for a local caller without one. */
@@ -64,10 +65,14 @@ export interface SkillReview extends Skill {
 	metadata: Record<string, unknown>
 	warnings: string[]
 	findings: Finding[]
-	/** The active revision of this name that an approval takes out. */
+	/** The active revision of this name that an approval replaces. */
 	replaces: string | null
-	/** Unified, against that revision; null where there is none. */
+	/** Unified, against that revision; null if there is none. */
 	diff: string | null
+	/** The exact program text; null for instructions. */
+	program: string | null
+	/** The document's line on which it begins, from 1. */
+	program_line: number | null
 	markdown: string
 }
 
@@ -85,19 +90,20 @@ export interface SkillSettings {
 export interface Skills {
 	/** Newest last. */
 	list(agent: AgentRef): Promise<Skill[]>
-	/** Those that are active: what the agent has during runs. */
+	/** The active ones: the agent's skills during runs. */
 	active(agent: AgentRef): Promise<Skill[]>
-	/** Into quarantine. Throws `skill_invalid`; `conflict` where the agent has too many. */
+	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many. */
 	install(agent: AgentRef, markdown: string, source: Source): Promise<Skill>
 	/** Throws `not_found`. */
 	review(agent: AgentRef, skill_id: string): Promise<SkillReview>
 	/**
-	 * Approves each, unless it is active already, in place of the active revision of its name. Throws `not_found`, naming the
-	 * one that the agent does not have; then none is approved. `by`: the token's id.
+	 * Approves each, unless it is already active, replacing the active revision of its name. Approves none and throws
+	 * `not_found` (naming one that the agent does not have), or `forbidden` for a program that gets secrets if the
+	 * approver may not grant them.
 	 */
-	approve(agent: AgentRef, skill_ids: readonly string[], by?: string): Promise<void>
-	/** The same for one, as it was reviewed: throws `digest_mismatch` where its document is another one by now. */
-	approveReviewed(agent: AgentRef, skill_id: string, digest: string, by?: string): Promise<Skill>
+	approve(agent: AgentRef, skill_ids: readonly string[], approver: Approver): Promise<void>
+	/** The same for one, as reviewed: throws `digest_mismatch` if its document has changed since. */
+	approveReviewed(agent: AgentRef, skill_id: string, digest: string, approver: Approver): Promise<Skill>
 	/** Throws `not_found`. */
 	remove(agent: AgentRef, skill_id: string): Promise<void>
 }
@@ -105,5 +111,23 @@ export interface Skills {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		skills: Skills
+	}
+}
+
+export type SkillCode =
+	| 'skill_invalid'
+	| 'skill_failed'
+	| 'sandbox_timeout'
+	| 'sandbox_memory'
+	| 'sandbox_crash'
+	| 'sandbox_busy'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<SkillCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		skills: SkillSettings
 	}
 }

@@ -1,9 +1,9 @@
-/** From the text of a skill to what it says, strictly: a mistake names its line and what to change. */
+/** Parses the text of a skill, strictly: an error names its line and what to change. */
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Parameter, Permissions } from './contract.ts'
-import { findProgram } from './fence.ts'
+import { hasBlock, readProgram } from './fence.ts'
 import type { FencedProgram } from './fence.ts'
 import { invalid, readFrontMatter } from './front-matter.ts'
 import { fits } from './parameters.ts'
@@ -12,39 +12,39 @@ export interface SkillDocument {
 	name: string
 	description: string
 	parameters: Parameter[]
-	/** Null for instructions. Its `line` is the document's. */
+	/** The program that runs, is reviewed and is scanned. Null for instructions. */
 	program: FencedProgram | null
 	permissions: Permissions
-	/** Everything else that its head says; means nothing to the gateway. */
+	/** Everything else in its front matter; the gateway ignores it. */
 	metadata: Record<string, unknown>
 	body: string
-	/** The document's line of a key of the head, such as `['permissions', 'hosts', 0]`. */
+	/** The document's line of a key of the front matter, such as `['permissions', 'hosts', 0]`. */
 	lineOf(path: readonly (string | number)[]): number
-	/** What is taken, and yet not as its author may expect. */
+	/** Things that are accepted, but perhaps not as the author expects. */
 	warnings: string[]
 }
 
 /** Bytes of a whole document. */
 export const DOCUMENT_LIMIT = 272 * 1024
 const BODY_LIMIT = 256 * 1024
-/** Characters of a tool's result that reach a model; the rest is cut off by the toolbox. */
+/** Characters of a tool's result that reach a model; the toolbox cuts off the rest. */
 const SHOWN_LIMIT = 64 * 1024
 const ERROR_LIMIT = 20
 
 /** Throws `skill_invalid`. */
-export function readDocument(text: string): SkillDocument {
+export async function readDocument(text: string): Promise<SkillDocument> {
 	if (!text.isWellFormed() || text.includes('\0')) throw invalid(1, 'the document is not text; save it as UTF-8')
 	const { data, lineOf, body, bodyLine } = readFrontMatter(text)
 	const bytes = Buffer.byteLength(body)
 	if (bytes > BODY_LIMIT) throw invalid(bodyLine, `the body has ${bytes} bytes; at most ${BODY_LIMIT} are taken`)
 
 	const { name, description, parameters, runtime, permissions, ...metadata } = check(data, lineOf)
-	const program = runtime === undefined ? null : programIn(body, bodyLine)
+	const program = runtime === undefined ? null : await readProgram(body, bodyLine)
 	if (!program && body.trim() === '') {
 		throw invalid(bodyLine, 'the body is empty; write instructions behind the front matter, or a program')
 	}
 	const document = { name, description, parameters, program, permissions, metadata, body, lineOf }
-	return { ...document, warnings: warningsOf(document) }
+	return { ...document, warnings: await warningsOf(document) }
 }
 
 interface Head extends Pick<SkillDocument, 'name' | 'description' | 'parameters' | 'permissions'> {
@@ -146,7 +146,7 @@ function fitsItsType(value: Parameter, helpers: Joi.CustomHelpers): Parameter | 
 	return value
 }
 
-/** No controls, nothing invisible, no space at its ends or but one inside: two names that look the same are the same. */
+/** No control or invisible characters, no leading, trailing or double spaces: names that look the same are the same. */
 function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
 	if (/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) && isPrintable(text)) return text
 	return helpers.message({
@@ -173,17 +173,9 @@ function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorR
 	})
 }
 
-function programIn(body: string, bodyLine: number): FencedProgram {
-	const program = findProgram(body)
-	if (!program) {
-		throw invalid(bodyLine, 'runtime: javascript needs a program; add a fenced block that begins with ```js or ```ts')
-	}
-	return { ...program, line: program.line + bodyLine - 1 }
-}
-
 const STANDARD_NAME = /^(?!.*--)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
 
-function warningsOf(document: Omit<SkillDocument, 'warnings'>): string[] {
+async function warningsOf(document: Omit<SkillDocument, 'warnings'>): Promise<string[]> {
 	const { name, program, permissions, metadata, body } = document
 	const warnings: string[] = []
 	if (!STANDARD_NAME.test(name))
@@ -192,7 +184,7 @@ function warningsOf(document: Omit<SkillDocument, 'warnings'>): string[] {
 		)
 	if (!program && Object.values(permissions).some((names) => names.length > 0))
 		warnings.push('It declares permissions and has no program (runtime: javascript); instructions use none.')
-	if (!program && findProgram(body))
+	if (!program && (await hasBlock(body)))
 		warnings.push('It has a block of code that does not run, since runtime: javascript is not set; a model reads it.')
 	if (!program && body.length > SHOWN_LIMIT)
 		warnings.push(`A model gets the first ${SHOWN_LIMIT} characters of its ${body.length}.`)

@@ -1,4 +1,4 @@
-/** A skill's document from an address that somebody named. */
+/** Downloads a skill's document from a given address. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Source } from './contract.ts'
 
@@ -9,15 +9,15 @@ export interface Downloaded {
 
 const LIMIT_BYTES = 256 * 1024
 const TIMEOUT_MS = 20_000
-/** At the same time. */
+/** Concurrent downloads. */
 const DOWNLOADS_LIMIT = 16
 let active = 0
 
 const textTypes = new Set(['text/markdown', 'text/x-markdown', 'text/plain'])
 
 /**
- * `allowPrivate`: the address that is named may be private; one behind a redirect never. Throws `address_refused`, or
- * `invalid_request` for an answer that is no skill.
+ * `allowPrivate`: the given address may be private; a redirect's never. Throws `address_refused`, or
+ * `invalid_request` for a response that is not a skill.
  */
 export async function download(url: string, allowPrivate: boolean): Promise<Downloaded> {
 	if (active >= DOWNLOADS_LIMIT) {
@@ -27,12 +27,12 @@ export async function download(url: string, allowPrivate: boolean): Promise<Down
 	}
 	active++
 	try {
-		const { guardedFetch } = await import('../../core/guarded-fetch.ts') // heavy, and seldom needed
+		const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
 		const response = await guardedFetch(
 			url,
 			{ headers: { accept: 'text/markdown, text/plain;q=0.9' } },
 			{
-				reach: {
+				policy: {
 					protocols: ['https:', 'http:'],
 					private_first: allowPrivate,
 					hint: 'a caller with the scope * may name it, or an operator can set skills.allow_private_urls',
@@ -41,11 +41,11 @@ export async function download(url: string, allowPrivate: boolean): Promise<Down
 				timeout_ms: TIMEOUT_MS,
 			},
 		)
-		await checkAnswer(response)
+		await checkAnswer(response, isMarkdownFile(url))
 		const bytes = Buffer.from(await response.arrayBuffer())
 		return { markdown: textOf(bytes), source: { kind: 'url', url, resolved_url: response.url } }
 	} catch (error) {
-		// What another server does is no fault of this one: the address is what has to change.
+		// Another server's error is not an error of this one: the address must be changed.
 		if (!isFault(error, 'fetch_failed', 'fetch_timeout', 'fetch_too_large')) throw error
 		throw new Fault('invalid_request', `no skill could be fetched from there: ${error.message}`, {
 			errors: [{ path: 'url', message: error.message }],
@@ -56,12 +56,17 @@ export async function download(url: string, allowPrivate: boolean): Promise<Down
 	}
 }
 
-async function checkAnswer(response: Response): Promise<void> {
+/** File servers often do not know the type of Markdown files. */
+function isMarkdownFile(url: string): boolean {
+	return /\.md$/i.test(URL.parse(url)?.pathname ?? '')
+}
+
+async function checkAnswer(response: Response, isMarkdown: boolean): Promise<void> {
 	const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 	const advice = type === 'text/html' ? '; give the address of the raw file instead of its page' : ''
 	const message = !response.ok
 		? `the server answered with status ${response.status}`
-		: textTypes.has(type)
+		: textTypes.has(type) || (isMarkdown && type === 'application/octet-stream')
 			? undefined
 			: `the answer is ${type === '' ? 'of no stated type' : type}, and a skill is text/markdown or text/plain${advice}`
 	if (message === undefined) return
@@ -71,7 +76,7 @@ async function checkAnswer(response: Response): Promise<void> {
 
 function textOf(bytes: Buffer): string {
 	try {
-		// With its byte order mark, where there is one: the digest is that of the bytes.
+		// With its byte order mark, if any: the digest is that of the bytes.
 		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
 	} catch (error) {
 		throw new Fault('skill_invalid', 'the document is not UTF-8 text', { cause: error })

@@ -1,4 +1,4 @@
-/** A skill for the description of the API: small, whole, and taken by the gateway as it stands. */
+/** A skill for the API description: small, complete, and valid as it is. */
 import { digestOf } from './library.ts'
 
 export const exampleSkill = `---
@@ -39,5 +39,7 @@ export const exampleReview = {
 	findings: [],
 	replaces: null,
 	diff: null,
+	program: null,
+	program_line: null,
 	markdown: exampleSkill,
 }

@@ -1,24 +1,24 @@
-/** The YAML head of a skill document as plain data, read under limits: its author may be anybody. */
+/** The YAML front matter of a skill document as plain data, parsed under limits: its author is untrusted. */
 import { isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument } from 'yaml'
 import { Fault } from '../../core/errors.ts'
 
 export interface FrontMatter {
 	/** JSON types only, strings as keys, never `__proto__`. */
 	data: Record<string, unknown>
-	/** The document's line of a value, or of the nearest one around it; 1 is the first. */
+	/** The document's line of a value, or of the nearest one around it, from 1. */
 	lineOf(path: readonly (string | number)[]): number
-	/** What follows the head. */
+	/** The text after the front matter. */
 	body: string
 	/** The document's line on which `body` begins. */
 	bodyLine: number
 }
 
 const LIMIT_BYTES = 16 * 1024
-/** Parsing takes time by the token, and 16 KiB of brackets would take a tenth of a second. */
+/** Parsing time grows with the tokens, and 16 KiB of brackets would take a tenth of a second. */
 const TOKEN_LIMIT = 6_000
 const DEPTH_LIMIT = 16
 
-/** Throws `skill_invalid`, naming the line, for anything but a head between two lines of `---` that holds one plain map. */
+/** Throws `skill_invalid`, naming the line, unless the head is one plain map between two lines of `---`. */
 export function readFrontMatter(document: string): FrontMatter {
 	const { head, body, bodyLine } = split(document)
 	checkTokens(head)
@@ -27,7 +27,7 @@ export function readFrontMatter(document: string): FrontMatter {
 		version: '1.2',
 		schema: 'core',
 		merge: false,
-		uniqueKeys: false, // compares each with each; duplicates are found below
+		uniqueKeys: false, // quadratic; duplicates are found below
 		prettyErrors: false,
 		logLevel: 'silent',
 		lineCounter: lines,
@@ -118,7 +118,7 @@ function split(document: string): { head: string; body: string; bodyLine: number
 	}
 }
 
-/** Refuses before anything is parsed: what nests or refers, and more than a head of that size ever needs. */
+/** Rejects before parsing: nesting, references, and more tokens than a head of that size ever needs. */
 function checkTokens(head: string): void {
 	let line = 2
 	let count = 0

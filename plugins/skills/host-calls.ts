@@ -1,28 +1,28 @@
-/** What one call of a program asks of the gateway: checked, counted, answered. */
+/** A program's calls of the gateway: checked, counted, answered. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { programLimits } from '../../core/host-protocol.ts'
-import type { FromHost, HostCallKind, ToHost } from '../../core/host-protocol.ts'
-import type { Logger } from '../../core/log.ts'
+import { programLimits } from '../../sandbox/host-protocol.ts'
+import type { FromHost, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
+import type { Logger } from '../../core/log/log.ts'
 import { isTooDeep, readJson } from './json.ts'
 import type { ProgramCall } from './program.ts'
 
-type Asked = Extract<FromHost, { kind: 'call' }>
+type CallMessage = Extract<FromHost, { kind: 'call' }>
 type What = Exclude<HostCallKind, 'log'>
 
 export interface HostCalls {
-	/** False where the host broke the rules, which the bridge in the isolate keeps: it is not to be trusted any more. */
-	take(message: Asked): boolean
-	/** Aborts what is under way, and settles once it has stopped. */
+	/** False if the host violated the protocol, which the bridge in the isolate follows: it is no longer trusted. */
+	take(message: CallMessage): boolean
+	/** Aborts running calls, and settles when they have stopped. */
 	end(): Promise<void>
 }
 
-/** How long an ended program waits for a call of its that does not heed its signal. */
+/** How long an ended program waits for a call that ignores its signal. */
 const STOP_WITHIN_MS = 2_000
 
 export function answerCalls(
 	id: number,
 	{ called, logged }: Pick<ProgramCall, 'called' | 'logged'>,
-	/** Settles once the host has taken it, so that answers that nobody reads stay few. */
+	/** Settles when the host has read it, so that unread answers stay few. */
 	reply: (message: ToHost) => Promise<void>,
 	log: Logger,
 ): HostCalls {
@@ -67,7 +67,7 @@ export function answerCalls(
 			if (what === 'log') return takeLine(body)
 			length += body.length
 			if (length > programLimits.all_text_length || ++calls > programLimits.calls) return false
-			// Numbers only grow, so that none is answered twice.
+			// Numbers only increase, so that no call is answered twice.
 			if (underWay.size >= programLimits.calls_in_flight || call <= last) return false
 			last = call
 			const answered = answer(call, what, body).finally(() => underWay.delete(answered))

@@ -1,13 +1,13 @@
 /**
- * What a skill host runs, as one text for its standard input. Each of its files is stripped of types here, once: a process
- * that did that by itself would take 100 ms of computing and 25 MiB more at each start, and would have to read the files.
+ * The code of a skill host, as one text for its standard input. Types are stripped from its files here, once: a process
+ * that did that itself would need 100 ms of CPU time and 25 MiB more at each start, and access to the files.
  */
 import { readFile } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
 
-/** Those that skill-host.ts needs, from the root of the product. */
+/** The files that skill-host.ts needs, relative to the product's root. */
 const files = [
-	'core/host-protocol.ts',
+	'sandbox/host-protocol.ts',
 	'sandbox/skill-host.ts',
 	'sandbox/isolate.ts',
 	'sandbox/bridge.ts',
@@ -19,13 +19,13 @@ const files = [
 ]
 const root = new URL('../../', import.meta.url)
 
-/** Strips in a thread that is gone afterwards, with the compiler that it loads. */
+/** Strips types in a thread that ends afterwards, and frees the compiler. */
 const stripper = `
 	const { parentPort, workerData } = require('node:worker_threads')
 	const { stripTypeScriptTypes } = require('node:module')
 	parentPort.postMessage(workerData.map((text) => stripTypeScriptTypes(text)))`
 
-/** A module: it answers the loader's questions for these files, then loads the first of all. */
+/** A module: it serves these files to the loader, then loads the first one. */
 export async function hostProgram(): Promise<string> {
 	const urls = files.map((file) => new URL(file, root))
 	const texts = await Promise.all(urls.map((url) => readFile(url, 'utf8')))

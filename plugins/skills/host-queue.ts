@@ -1,29 +1,29 @@
-/** Which host works for whom: the processes that there are, and who waits for one. First come, first served. */
+/** Assigns hosts to callers: the pool of processes, and the queue of waiting callers, first in, first out. */
 import { Fault } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../core/log/log.ts'
 import type { HostCommand } from './host-command.ts'
 import { startHost } from './host.ts'
 import type { Host } from './host.ts'
 
 export interface HostQueueOptions {
-	/** Asked when the first process is started; again where that failed. */
+	/** Called when the first process is started; again if that failed. */
 	makeCommand(): Promise<HostCommand>
-	/** Processes at most. */
+	/** Limit of processes. */
 	processes: number
-	/** Who may wait beyond those for whom a process is being started. */
+	/** Limit of callers that wait beyond those for whom a process is being started. */
 	max_waiting: number
 	orders_per_process: number
 	log: Logger
 }
 
 export interface HostQueue {
-	/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` where none starts, or the signal's reason. */
+	/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` if none starts, or the signal's reason. */
 	take(signal?: AbortSignal): Promise<Host>
-	/** Each that was taken, also a dead one. */
+	/** Call this for each host taken, even if dead. */
 	giveBack(host: Host): void
-	/** Starts a process where there is none. */
+	/** Starts a process if there is none. */
 	warm(): void
-	/** Ends all processes; true when it settles: they are gone. */
+	/** Ends all processes; when it settles, they are gone. */
 	close(): Promise<void>
 }
 
@@ -35,9 +35,9 @@ const closing = (): Fault => new Fault('unavailable', 'the code of skills does n
 
 export function openHostQueue(options: HostQueueOptions): HostQueue {
 	const { makeCommand, processes, max_waiting, orders_per_process, log } = options
-	/** Those that run, with the number of orders that each has had. */
+	/** Running ones, with the number of orders that each has had. */
 	const hosts = new Map<Host, number>()
-	/** The one that has been idle longest is next: it had the time to make ready for another program. */
+	/** The one that has been idle longest is next: it has had time to prepare for another program. */
 	const idle = new Set<Host>()
 	const waiting = new Set<Waiting>()
 	let command: Promise<HostCommand> | undefined
@@ -56,7 +56,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			.catch((error: unknown) => {
 				if (closed) return
 				log.error({ err: error }, 'a skill host does not start')
-				// Nobody waits for ever for a process that cannot be had.
+				// No caller waits forever for a process that cannot be started.
 				const one = first(waiting)
 				one?.reject(new Fault('sandbox_crash', 'the process for the code of skills does not start; the log says why'))
 			})
@@ -93,7 +93,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		hosts.delete(host)
 		idle.delete(host)
 		size--
-		// One that worked is replaced at once. One that never did may fail again and again: it waits for somebody to ask.
+		// A process that worked is replaced at once. One that never did may fail repeatedly: it is replaced on the next request.
 		if (orders > 0 || waiting.size > starting) grow()
 	}
 
@@ -117,7 +117,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			const host = first(idle)
 			if (host) {
 				hand(host, one)
-				// The next call shall find one as well.
+				// The next call should find one as well.
 				if (idle.size === 0 && starting === 0) grow()
 				return one.promise
 			}
@@ -150,13 +150,13 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			const all = [...hosts.keys()]
 			for (const host of all) host.end()
 			await Promise.all([...beginnings, ...all.map((host) => host.gone)])
-			// A process that was about to start has done so meanwhile, and been ended.
+			// A starting process has become ready meanwhile, and was ended.
 			await Promise.all([...hosts.keys()].map((host) => host.gone))
 		},
 	}
 }
 
-/** Takes out the one that came first. */
+/** Removes the oldest entry. */
 function first<T>(among: Set<T>): T | undefined {
 	const [one] = among
 	if (one !== undefined) among.delete(one)

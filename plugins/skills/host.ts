@@ -1,32 +1,32 @@
-/** One skill host: the process, the pipe to it, one order at a time, and its end. */
+/** One skill host: the process, its pipe, one order at a time, and its end. */
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
-import { fromLines, programLimits, toLine } from '../../core/host-protocol.ts'
-import type { CheckOrder, FromHost, HostFailure, ProgramOrder, ToHost } from '../../core/host-protocol.ts'
+import { fromLines, programLimits, toLine } from '../../sandbox/host-protocol.ts'
+import type { CheckOrder, FromHost, HostFailure, ProgramOrder, ToHost } from '../../sandbox/host-protocol.ts'
 import type { HostCommand } from './host-command.ts'
 
 export type Outcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
-type Asked = Extract<FromHost, { kind: 'call' }>
+type CallMessage = Extract<FromHost, { kind: 'call' }>
 
 export interface Host {
 	readonly pid: number
-	/** Settles once it takes orders; rejects where it dies before that. */
+	/** Settles when it accepts orders; rejects if it dies before that. */
 	readonly ready: Promise<void>
 	/** False once it is dead or has been ended. */
 	readonly alive: boolean
-	/** Settles with how the order ended; a host that dies, or says what it must not say, answers `sandbox_crash`. */
-	work(order: ProgramOrder | CheckOrder, asked: (message: Asked) => boolean): Promise<Outcome>
-	/** Settles once the process has taken it, or is gone. */
+	/** Settles with the outcome of the order; a host that dies or violates the protocol yields `sandbox_crash`. */
+	work(order: ProgramOrder | CheckOrder, asked: (message: CallMessage) => boolean): Promise<Outcome>
+	/** Settles when the process has read it, or is gone. */
 	send(message: ToHost): Promise<void>
-	/** Makes the order in work end like this, and the process with it. */
+	/** Ends the current order with this outcome, and the process with it. */
 	end(why?: Outcome): void
-	/** Settles once the process is gone, with all that ran in it. */
+	/** Settles when the process and everything in it is gone. */
 	readonly gone: Promise<void>
 }
 
 const codes = new Set<unknown>(['skill_failed', 'skill_invalid', 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash'])
 const kinds = new Set<unknown>(['primitive', 'fetch', 'secret', 'log'])
-/** More than a host that keeps the rules has to say about one order. */
+/** More messages than a correct host sends about one order. */
 const MAX_STRAYS = programLimits.calls + programLimits.log_lines
 const crashed = (how: string): Outcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
@@ -36,19 +36,19 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		env,
 		cwd,
 		windowsHide: true,
-		// A terminal sends Ctrl-C to the whole group, and a call may end in peace while the gateway stops.
+		// A terminal sends Ctrl-C to the whole group, but a call may still complete while the gateway stops.
 		detached: process.platform !== 'win32',
 	})
 	const pipe = child.stdio[3] as Duplex
-	child.stdin?.on('error', () => {}) // its exit says more
+	child.stdin?.on('error', () => {}) // its exit event has the reason
 	child.stdin?.end(program)
 	const ready = Promise.withResolvers<void>()
 	const gone = Promise.withResolvers<void>()
 	let alive = true
 	let readies = 0
 	let strays = 0
-	let job: { id: number; asked: (message: Asked) => boolean; settle: (outcome: Outcome) => void } | undefined
-	ready.promise.catch(() => {}) // who waits for it hears of it; nobody may be waiting
+	let job: { id: number; asked: (message: CallMessage) => boolean; settle: (outcome: Outcome) => void } | undefined
+	ready.promise.catch(() => {}) // its callers handle it; there may be none
 
 	const settle = (outcome: Outcome): void => {
 		job?.settle(outcome)
@@ -68,7 +68,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 	}
 	child.on('exit', (code, signal) => left(signal ? `died of ${signal}` : `ended with code ${code}`))
 	child.on('error', (error) => left(`could not be started: ${error.message}`))
-	pipe.on('error', () => {}) // its exit says more
+	pipe.on('error', () => {}) // its exit event has the reason
 	pipe.on(
 		'data',
 		fromLines((message) => {
@@ -83,7 +83,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 			ready.resolve()
 			return ++readies === 1
 		}
-		// What it still said of an order that has ended meanwhile.
+		// Late messages about an order that has ended meanwhile.
 		if (!job || id !== job.id) return Number.isInteger(id) && ++strays <= MAX_STRAYS
 		if (kind === 'done') {
 			if (rest.ok === true && typeof rest.value === 'string') settle({ ok: true, value: rest.value })
@@ -94,7 +94,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		}
 		if (kind !== 'call' || !kinds.has(rest.what) || !Number.isInteger(rest.call) || typeof rest.body !== 'string')
 			return false
-		return job.asked(message as Asked)
+		return job.asked(message as CallMessage)
 	}
 
 	return {

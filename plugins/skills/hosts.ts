@@ -1,8 +1,8 @@
-/** The pool of skill hosts: started when they are needed, kept warm, replaced when they fail or have served long enough. */
+/** The pool of skill hosts: started on demand, kept warm, replaced when they fail or have served long enough. */
 import { Fault } from '../../core/errors.ts'
-import { programLimits } from '../../core/host-protocol.ts'
-import type { CheckOrder, ProgramOrder } from '../../core/host-protocol.ts'
-import type { Logger } from '../../core/log.ts'
+import { programLimits } from '../../sandbox/host-protocol.ts'
+import type { CheckOrder, ProgramOrder } from '../../sandbox/host-protocol.ts'
+import type { Logger } from '../../core/log/log.ts'
 import type { SkillSettings } from './contract.ts'
 import { answerCalls } from './host-calls.ts'
 import { hostCommand } from './host-command.ts'
@@ -16,21 +16,21 @@ import type { WallTime } from './watchdog.ts'
 export interface HostOptions {
 	settings: Pick<SkillSettings, 'processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'>
 	log: Logger
-	/** Orders after which a process is replaced, so that what it may have kept of them does not grow. */
+	/** Orders after which a process is replaced, so that leftovers of them do not grow. */
 	orders_per_process?: number
 }
 
-/** Compiling is short; what takes longer is meant to. */
+/** Compiling is fast; a slow compilation is deliberate. */
 const CHECK_WITHIN: WallTime = { s: 10 }
 
-/** Nothing is started yet. */
+/** Starts no process yet. */
 export function openHosts({ settings, log, orders_per_process = 500 }: HostOptions): ProgramHosts {
 	const limits = { memory_mib: settings.memory_mib, process_mib: settings.process_mib, cpu_ms: settings.cpu_s * 1000 }
 	const queue = openHostQueue({ makeCommand: () => hostCommand(limits), ...settings, orders_per_process, log })
 	const runWithin: WallTime = { s: settings.wall_time_s, setting: 'skills.wall_time_s' }
 	let orders = 0
 
-	/** Has one host work on one order, watched. After trouble nothing of it is left when this settles. */
+	/** Has one host execute one order, watched. After a failure, when this settles, the process is gone. */
 	async function work(
 		host: Host,
 		order: ProgramOrder | CheckOrder,
@@ -68,7 +68,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			const host = await queue.take()
 			try {
 				const outcome = await work(host, { kind: 'check', id: ++orders, ...program }, CHECK_WITHIN, () => false)
-				// A program that breaks its compiler, or keeps it busy, does not compile.
+				// A program that crashes or stalls its compiler does not compile.
 				if (!outcome.ok) throw new Fault('skill_invalid', outcome.message)
 			} finally {
 				queue.giveBack(host)

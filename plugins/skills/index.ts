@@ -1,8 +1,11 @@
 import { Fault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { SkillSettings } from './contract.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
+import events from './events.ts'
+import type { SkillCode, SkillSettings, Skills } from './contract.ts'
 import { openHosts } from './hosts.ts'
 import { openLibrary } from './library.ts'
+import { recheck } from './recheck.ts'
 import { routes } from './routes.ts'
 import { skillsOf } from './skills.ts'
 import { skillTools } from './tools.ts'
@@ -12,31 +15,35 @@ import { openUnderWay } from './under-way.ts'
 const FINISH_MS = 8_000
 
 /** Skills: Markdown documents that an agent uses once an operator approved them. */
-export default definePlugin<SkillSettings>({
+export default definePlugin<SkillSettings, Skills>({
 	name: 'skills',
 	needs: ['auth', 'agents'],
-	config: (joi) =>
-		joi.object<SkillSettings>({
-			allow_private_urls: joi.boolean().required(),
-			processes: joi.number().required(),
-			max_waiting: joi.number().required(),
-			memory_mib: joi.number().required(),
-			process_mib: joi.number().required(),
-			cpu_s: joi.number().required(),
-			wall_time_s: joi.number().required(),
-			max_per_agent: joi.number().required(),
-		}),
+	events,
+	errors: {
+		skill_invalid: { status: 400, description: "The skill's document breaks a rule, or its program has an error." },
+		skill_failed: { status: 502, description: 'The program of the skill threw an error.' },
+		sandbox_timeout: { status: 504, description: 'The program of a skill exceeded its time limit.' },
+		sandbox_memory: { status: 502, description: 'The program of a skill exceeded its memory limit.' },
+		sandbox_crash: { status: 502, description: 'The process of a skill ended unexpectedly.' },
+		sandbox_busy: { status: 503, description: 'Too many programs of skills are running.' },
+	} satisfies Record<SkillCode, ErrorCode>,
 	start(ctx) {
 		const hosts = ctx.own(openHosts({ settings: ctx.config, log: ctx.log }), 'skill hosts')
 		const underWay = openUnderWay()
-		// Another instance takes the calls that come; those under way may end in this one.
+		// Another instance takes new calls; running ones may end in this one.
 		const cutOff = new Fault('unavailable', 'the skill was cut off by a change of the configuration; call it again')
 		const finish = () => underWay.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, cutOff)
 		ctx.defer(finish, 'calls of skills')
-		const tools = skillTools(ctx, openLibrary(ctx), hosts, underWay)
+		const library = openLibrary(ctx)
+		const tools = skillTools(ctx, library, hosts, underWay)
+		void ctx.serving
+			.then(() => recheck(ctx, library))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
 		ctx.tools((agent) => tools.provide(agent))
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
-		return skillsOf(ctx, hosts, underWay)
+		const skills = skillsOf(ctx, hosts, underWay)
+		ctx.extend('agent', { skills })
+		return skills
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

@@ -1,10 +1,10 @@
-/** Characters that a reader does not see, or that show other text than there is. */
+/** Characters that a reader does not see, or that make text look different. */
 
 /** Code points of tags, which can spell out a whole message that only a model reads. */
 const TAGS = /[\u{E0000}-\u{E0FFF}]/u
-/** What changes the order in which text shows. */
+/** Characters that change the display order of text. */
 const BIDI = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
-/** All of them, controls included (\p{C}); tab and line feed are none. */
+/** All of them, including controls (\p{C}) except tab and line feed. */
 const INVISIBLE =
 	/(?![\t\n])[\p{C}\p{Default_Ignorable_Code_Point}\u{E0000}-\u{E0FFF}\u2028\u2029\u00A0\u2000-\u200A\u2800]/u
 
@@ -25,7 +25,7 @@ export function invisibleIn(text: string): { kind: Invisible; codes: string[] } 
 	return codes.size > 0 ? { kind, codes: [...codes] } : undefined
 }
 
-/** Each as `\u{200b}`; a line end too where `lines` says so. */
+/** Each as `\u{200b}`; a line end too if `lines` is set. */
 export function visible(text: string, lines = false): string {
 	if (!lines && !INVISIBLE.test(text)) return text
 	let shown = ''
@@ -36,7 +36,7 @@ export function visible(text: string, lines = false): string {
 	return shown
 }
 
-/** The text as a reader takes it: without them, look-alike forms as the plain ones. Line ends stay where they are. */
+/** The text as a reader perceives it: without them, look-alike forms as plain ones. Line ends stay. */
 export function plainText(text: string): string {
 	let plain = ''
 	for (const part of text.split('\n')) plain += `${INVISIBLE.test(part) ? strip(part) : part.normalize('NFKC')}\n`
@@ -52,7 +52,7 @@ function strip(line: string): string {
 	return plain.normalize('NFKC')
 }
 
-/** An emoji's own variation selector or joiner is no secret. */
+/** An emoji's own variation selector or joiner is harmless. */
 function isOfEmoji(characters: readonly string[], at: number): boolean {
 	const before = characters[at - 1] ?? ''
 	if (characters[at] === '\uFE0F') return /[\p{Extended_Pictographic}0-9#*]/u.test(before)

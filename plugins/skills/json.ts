@@ -1,6 +1,6 @@
-import { programLimits } from '../../core/host-protocol.ts'
+import { programLimits } from '../../sandbox/host-protocol.ts'
 
-/** Reads JSON that came from a program's process. Undefined for what is none, or is nested too deep to be handed on. */
+/** Reads JSON from a program's process. Undefined if it is invalid, or nested too deeply to be passed on. */
 export function readJson(text: string): unknown {
 	if (isTooDeep(text)) return undefined
 	try {
@@ -10,7 +10,7 @@ export function readJson(text: string): unknown {
 	}
 }
 
-/** V8 parses JSON of any depth, but whoever walks it afterwards, `JSON.stringify` to begin with, overflows the stack. */
+/** V8 parses JSON of any depth, but recursive functions over it, such as `JSON.stringify`, overflow the stack. */
 export function isTooDeep(text: string): boolean {
 	let depth = 0
 	let quoted = false

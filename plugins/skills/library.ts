@@ -1,27 +1,39 @@
-/** Documents as they were approved: read from the store, checked against their digest, parsed once. */
+/** Approved documents: read from the store, checked against their digest, parsed once. */
 import { createHash } from 'node:crypto'
+import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { Lru } from './lru.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { changeIndex, erasing, keys } from './records.ts'
+import { changeIndex, erasing, readText } from './records.ts'
 import type { IndexEntry } from './records.ts'
 
-/** Parsed documents in memory; each at most 272 KiB of text. */
+/** Limit of parsed documents in memory; each at most 272 KiB of text. */
 const PARSED_LIMIT = 256
+
+const CHANGED = {
+	reason: 'skill_changed',
+	message: 'the stored document is not the one that was approved; review it, or remove it and install it again',
+}
 
 export interface Library {
 	/**
-	 * The document that was approved. Where its text is another one by now, the skill goes back into quarantine (or away,
-	 * where nothing is left of it), `security.violation` is emitted, and the answer is undefined.
+	 * The approved document. If its text has changed, or breaks rules that the version of the gateway that accepted it
+	 * did not have, the skill goes back into quarantine (or is removed if its document is gone),
+	 * `security.violation` is emitted, and the result is undefined.
 	 */
 	approved(agent: AgentRef, entry: IndexEntry): Promise<SkillDocument | undefined>
 }
 
 export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Library {
-	const parsed = new Lru<SkillDocument>(PARSED_LIMIT)
+	const parsed = new BoundedMap<string, SkillDocument>(PARSED_LIMIT)
 
-	const distrust = async (agent: AgentRef, entry: IndexEntry, actual: string | undefined): Promise<void> => {
+	const distrust = async (
+		agent: AgentRef,
+		entry: IndexEntry,
+		actual: string | undefined,
+		{ reason, message }: { reason: string; message: string },
+	): Promise<void> => {
 		const changed = await changeIndex(store, agent, (skills) => {
 			const at = skills.findIndex(
 				(one) => one.id === entry.id && one.status === 'active' && one.digest === entry.digest,
@@ -30,30 +42,34 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 			if (actual === undefined) return { skills: skills.toSpliced(at, 1), ops: erasing(agent, entry.id), result: true }
 			return { skills: skills.with(at, { ...entry, status: 'quarantined', digest: actual }), result: true }
 		})
-		if (!changed) return // somebody else saw it first
-		log.error({ agent: agent.name, skill_id: entry.id }, 'a skill is not what was approved; it is back in quarantine')
-		const payload = {
-			kind: 'skill_changed',
-			skill: entry.name,
-			skill_id: entry.id,
-			message: 'the stored document is not the one that was approved; the skill is back in quarantine',
-		}
+		if (!changed) return // another caller already handled it
+		log.error({ agent: agent.name, skill: entry.name, skill_id: entry.id }, `a skill is back in quarantine: ${message}`)
+		const payload = { reason, skill: entry.name, skill_id: entry.id, message }
 		await emit({ event_type: 'security.violation', payload }, agent.name)
 	}
 
 	return {
 		async approved(agent, entry) {
-			const text = (await store.get<string>(keys.text(agent, entry.id)))?.value
-			const actual = typeof text === 'string' ? digestOf(text) : undefined
+			const text = await readText(store, agent, entry.id)
+			const actual = text === undefined ? undefined : digestOf(text)
 			if (text === undefined || actual !== entry.digest) {
-				await distrust(agent, entry, actual)
+				await distrust(agent, entry, actual, CHANGED)
 				return undefined
 			}
 			const known = parsed.get(entry.digest)
 			if (known) return known
-			const document = readDocument(text)
-			parsed.set(entry.digest, document)
-			return document
+			try {
+				const document = await readDocument(text)
+				parsed.set(entry.digest, document)
+				return document
+			} catch (error) {
+				if (!isFault(error, 'skill_invalid')) throw error
+				await distrust(agent, entry, actual, {
+					reason: 'skill_invalid',
+					message: `an earlier version of the gateway accepted this document, and this one does not: ${error.message}; change it, install it again and approve it`,
+				})
+				return undefined
+			}
 		},
 	}
 }

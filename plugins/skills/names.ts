@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 const SLUG_LIMIT = 48
 
 /**
- * The tool's name for a skill's: `skill_weather-report` for "Weather report". Where another name has it already, or where
- * nothing of the name can stand in one, a hash of the name tells them apart.
+ * The tool's name for a skill's: `skill_weather-report` for "Weather report". If another name already has it, or
+ * no character of the name is valid in it, a hash of the name distinguishes them.
  */
 export function toolNameFor(name: string, isTaken: (tool: string) => boolean): string {
 	const slug = name
@@ -19,7 +19,7 @@ export function toolNameFor(name: string, isTaken: (tool: string) => boolean): s
 	const tool = `skill_${slug}`
 	if (slug !== '' && !isTaken(tool)) return tool
 	const hash = createHash('sha256').update(name).digest('hex')
-	// Anybody finds two names whose hashes begin alike within a second: then the next piece of it tells them apart.
+	// Names whose hashes begin alike can be found within a second: then the next piece of the hash distinguishes them.
 	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${hash.slice(8 * n, 8 * n + 8)}`
 	let piece = 0
 	while (piece < 7 && isTaken(withPiece(piece))) piece++

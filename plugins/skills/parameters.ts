@@ -1,8 +1,8 @@
-/** What a skill takes: told to a model as JSON Schema, and checked at each call. */
+/** The parameters of a skill: described to a model as JSON Schema, and checked at each call. */
 import { Fault } from '../../core/errors.ts'
 import type { Parameter } from './contract.ts'
 
-/** As every model's API takes it; a list needs `items` there. */
+/** As every model's API accepts it; a list requires `items` there. */
 export function schemaOf(parameters: readonly Parameter[]): Record<string, unknown> {
 	return {
 		type: 'object',
@@ -23,7 +23,7 @@ export function schemaOf(parameters: readonly Parameter[]): Record<string, unkno
 	}
 }
 
-/** The arguments with their defaults. Throws `invalid_arguments`, naming each that is wrong; nothing is converted. */
+/** The arguments with their defaults. Throws `invalid_arguments`, naming each invalid one; nothing is converted. */
 export function checkArguments(
 	parameters: readonly Parameter[],
 	args: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-/** Words and forms that a skill seldom needs and an attack often does. */
+/** Words and patterns that a skill rarely needs and an attack often uses. */
 import type { Finding } from './contract.ts'
 
 interface Phrase extends Pick<Finding, 'rule' | 'severity' | 'message'> {
@@ -13,7 +13,7 @@ const few = '[^.!?\\n]{0,60}?'
 
 const words = (text: string): string => text.replaceAll(' ', gap).replaceAll('…', few)
 const anyOf = (...texts: string[]): RegExp => new RegExp(texts.map(words).join('|'), 'gim')
-/** The same for commands: between two words stand spaces. */
+/** The same for commands: words separated by spaces. */
 const anyCommand = (...texts: string[]): RegExp =>
 	new RegExp(texts.map((text) => text.replaceAll(' ', '[ \\t]{1,8}')).join('|'), 'gi')
 

@@ -1,12 +1,12 @@
 /**
- * What a skill's program may ask of the gateway, and what it gets: the other end of `svc`. Everything is checked here, on
- * the main thread, against the declaration that was approved and the agent's grants; the program's side is not believed.
+ * The gateway's API for a skill's program: the other end of `svc`. Everything is checked here, on
+ * the main thread, against the approved declaration and the agent's grants; the program's side is not trusted.
  */
 import { Fault, isFault } from '../../core/errors.ts'
-import type { guardedFetch } from '../../core/guarded-fetch.ts'
+import type { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import { callNested } from '../../core/toolbox.ts'
-import type { Reading } from '../vault/contract.ts'
+import { callNested } from '../../core/runs/toolbox.ts'
+import type { Outlet, Reading } from '../vault/contract.ts'
 import type { Permissions } from './contract.ts'
 import { isRecord } from './front-matter.ts'
 import type { ProgramCall } from './program.ts'
@@ -18,18 +18,18 @@ export interface Holder {
 	call: ToolCall
 }
 
-/** Of a request's body, and of an answer's. */
+/** Limit of a request's body, and of a response's. */
 const BODY_LIMIT = 1024 * 1024
 const URL_LIMIT = 8 * 1024
 const FETCH_MS = 30_000
-/** Events of one call about what it may not do. */
+/** Limit of events per call about denied calls. */
 const VIOLATIONS_LIMIT = 20
 
-/** Loads the client with the first request: it is heavy, and not needed by who has no such skill. */
+/** Loads the client with the first request: it is heavy, and not needed without such a skill. */
 const fetchLater: typeof guardedFetch = async (...args) =>
-	(await import('../../core/guarded-fetch.ts')).guardedFetch(...args)
+	(await import('../../core/fetch/guarded-fetch.ts')).guardedFetch(...args)
 
-/** `send`: the HTTP client; tests put one there that reaches their own server. */
+/** `send`: the HTTP client; tests replace it by one that reaches their own server. */
 export function powersOf(
 	ctx: Pick<Context, 'find' | 'use' | 'toolbox'>,
 	{ skill, skill_id, permissions, call }: Holder,
@@ -38,11 +38,11 @@ export function powersOf(
 	const reading: Reading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
 
 	const told = new Set<string>()
-	const violation = (kind: string, what: string, message: string): void => {
-		const key = `${kind} ${what}`
+	const violation = (reason: string, what: string, message: string): void => {
+		const key = `${reason} ${what}`
 		if (told.has(key) || told.size >= VIOLATIONS_LIMIT) return
 		told.add(key)
-		call.emit({ event_type: 'security.violation', payload: { kind, skill, skill_id, what, message } })
+		call.emit({ event_type: 'security.violation', payload: { reason, skill, skill_id, what, message } })
 	}
 
 	const demand = (kind: keyof Permissions, name: string, isDeclared = permissions[kind].includes(name)): void => {
@@ -55,7 +55,7 @@ export function powersOf(
 
 	const primitive = async (name: string, args: unknown): Promise<unknown> => {
 		demand('primitives', name)
-		// Under a grant that reveals, its answer is the value itself.
+		// Under a grant that reveals, the result is the value itself.
 		if (name === 'vault.read' && isRecord(args) && typeof args.name === 'string') demand('secrets', args.name)
 		return callNested(await ctx.toolbox.list(call.agent), name, args, call)
 	}
@@ -65,13 +65,11 @@ export function powersOf(
 		return (await ctx.use('vault').read(name, reading)).value
 	}
 
-	/** Handles of secrets may stand in what is sent, so that the program need not see their values. */
-	const fill = async (texts: string[]): Promise<string[]> => {
-		const names = texts.flatMap((text) =>
-			[...text.matchAll(/\{\{secret:([A-Za-z0-9_.-]{1,128})\}\}/g)].map(([, name = '']) => name),
-		)
-		for (const name of new Set(names)) demand('secrets', name)
-		return names.length > 0 ? ctx.use('vault').fill(texts, reading) : texts
+	/** Data to send may contain handles of secrets, so that the program need not see their values. */
+	const fill = async (texts: string[], outlet: Outlet): Promise<string[]> => {
+		const vault = ctx.find('vault')
+		for (const name of vault?.named(texts) ?? []) demand('secrets', name)
+		return vault ? vault.fill(texts, { ...reading, outlet }) : texts
 	}
 
 	const fetch = async (text: string, init: unknown, signal: AbortSignal): Promise<unknown> => {
@@ -81,10 +79,11 @@ export function powersOf(
 		demand('hosts', url.host, permissions.hosts.includes(url.host) || permissions.hosts.includes(url.hostname))
 		const { method, headers, body } = requestOf(init)
 
-		// Never in the host or path: where a request goes is plain to see.
+		// Never in the host or path: the destination of a request stays visible.
 		const query = [...url.searchParams]
 		const sent = [...headers.map(([, value]) => value), ...query.map(([, value]) => value), ...(body ?? [])]
-		const filled = await fill(sent)
+		const bound: (readonly string[])[] = []
+		const filled = await fill(sent, { url, keepTo: (hosts) => void bound.push(hosts) })
 		const hasSecrets = filled.some((value, at) => value !== sent[at])
 		const values = filled.values()
 		const next = (): string => values.next().value ?? ''
@@ -99,7 +98,7 @@ export function powersOf(
 				url,
 				{ ...(method !== undefined && { method }), headers: filledHeaders, body: filledBody, signal },
 				{
-					reach: { protocols: ['https:'], hosts: permissions.hosts },
+					policy: { protocols: ['https:'], hosts: permissions.hosts, bound },
 					max_bytes: BODY_LIMIT,
 					timeout_ms: FETCH_MS,
 				},

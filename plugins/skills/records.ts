@@ -1,20 +1,22 @@
 /**
- * What is kept of an agent's skills: one small index, which every change goes through, and for each skill a record and its
- * text. All in the agent's own scope, so they go with it.
+ * The records of an agent's skills: one small index, which every change updates, and for each skill a record and its
+ * text. All in the agent's own scope, so they are deleted with it.
  */
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
 import type { SkillStatus, Source } from './contract.ts'
 
-/** What a run needs to know of a skill. */
+/** The data about a skill that a run needs. */
 export interface IndexEntry {
 	id: string
 	name: string
-	/** The tool's name; revisions of one name share it, no two names do. */
+	/** The tool's name; shared by revisions of one name, never by two names. */
 	tool: string
 	status: SkillStatus
-	/** Of the document that is to be approved, or was. */
+	/** Digest of the document that is to be approved, or was. */
 	digest: string
 }
 
@@ -35,9 +37,9 @@ export interface Index {
 	skills: IndexEntry[]
 }
 
-/** How an index changes: the next list, and what is written in the same commit. */
-export interface Change<T> {
-	/** Undefined: nothing is to be written. */
+/** A change of the index: the next list, and the writes of the same commit. */
+export interface IndexChange<T> {
+	/** Undefined: nothing is written. */
 	skills?: IndexEntry[]
 	/** At most 99. */
 	ops?: Op[]
@@ -45,9 +47,9 @@ export interface Change<T> {
 }
 
 export const keys = {
-	index: (agent: AgentRef): Key => [`agent:${agent.uid}`, 'skills'],
-	record: (agent: AgentRef, id: string): Key => [`agent:${agent.uid}`, 'skill', id],
-	text: (agent: AgentRef, id: string): Key => [`agent:${agent.uid}`, 'skill-text', id],
+	index: (agent: AgentRef): Key => [agentScope(agent.uid), 'skills'],
+	record: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill', id],
+	text: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill-text', id],
 }
 
 export function indexOf(store: Store, agent: AgentRef): Promise<Entry<Index> | undefined> {
@@ -58,47 +60,45 @@ export function indexOf(store: Store, agent: AgentRef): Promise<Entry<Index> | u
 export function findEntry(skills: readonly IndexEntry[], agent: AgentRef, id: string): IndexEntry {
 	const entry = skills.find((one) => one.id === id)
 	if (entry) return entry
-	const where = `GET /v1/agents/${agent.name}/skills`
-	throw new Fault('not_found', `agent "${agent.name}" has no skill "${id}"; ${where} lists those that it has`)
+	const hint = { route: 'GET /v1/agents/{id}/skills', params: { id: agent.name }, does: 'lists those that it has' }
+	throw new Fault('not_found', `agent "${agent.name}" has no skill "${id}"`, { hint })
 }
 
-/** Throws `not_found` where it was removed meanwhile. */
+/** Throws `not_found` if it was removed meanwhile. */
 export async function readSkill(
 	store: Store,
 	agent: AgentRef,
 	{ id, name }: IndexEntry,
 ): Promise<{ record: SkillRecord; text: string }> {
-	const [record, text] = await Promise.all([
-		store.get<SkillRecord>(keys.record(agent, id)),
-		store.get<string>(keys.text(agent, id)),
-	])
-	if (!record || typeof text?.value !== 'string')
+	const [record, text] = await Promise.all([store.get<SkillRecord>(keys.record(agent, id)), readText(store, agent, id)])
+	if (!record || text === undefined)
 		throw new Fault('not_found', `the skill "${name}" was removed, or its document is lost; install it again`)
-	return { record: record.value, text: text.value }
+	return { record: record.value, text }
 }
 
-/** Reads, decides and writes as one, again where somebody else was faster: `decide` may be called several times. */
-export async function changeIndex<T>(
+/** Up to 0.1.0 it was stored as text. */
+export async function readText(store: Store, agent: AgentRef, id: string): Promise<string | undefined> {
+	const kept = (await store.get<string | Uint8Array>(keys.text(agent, id)))?.value
+	return kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
+}
+
+/** Changes the index, and dependent records, in one commit: `decide` may be called several times, see `change`. */
+export function changeIndex<T>(
 	store: Store,
 	agent: AgentRef,
-	decide: (skills: readonly IndexEntry[]) => Change<T> | Promise<Change<T>>,
+	decide: (skills: readonly IndexEntry[]) => IndexChange<T> | Promise<IndexChange<T>>,
 ): Promise<T> {
-	for (;;) {
+	const key = keys.index(agent)
+	return change(store, key[0], async () => {
 		const entry = await indexOf(store, agent)
 		const { skills, ops = [], result } = await decide(entry?.value.skills ?? [])
-		if (!skills) return result
-		const key = keys.index(agent)
+		if (!skills) return { result }
 		const value = skills.length > 0 ? { skills } : undefined
-		try {
-			await store.commit(key[0], [{ key, value, expect: entry?.rev ?? null }, ...ops])
-			return result
-		} catch (error) {
-			if (!isFault(error, 'conflict')) throw error
-		}
-	}
+		return { ops: [{ key, value, expect: entry?.rev ?? null }, ...ops], result }
+	})
 }
 
-/** Takes a skill's record and text away. */
+/** Deletes a skill's record and text. */
 export function erasing(agent: AgentRef, id: string): Op[] {
 	return [
 		{ key: keys.record(agent, id), value: undefined },

@@ -1,35 +1,48 @@
-/** All that an approval is decided on. */
+/** Everything that an approval is decided on. */
 import { createTwoFilesPatch } from 'diff'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Finding, SkillReview } from './contract.ts'
 import { readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
 import { visible } from './invisible.ts'
 import { digestOf } from './library.ts'
-import { Lru } from './lru.ts'
 import { scan } from './scan.ts'
 
 type Read = Pick<
 	SkillReview,
-	'runtime' | 'parameters' | 'permissions' | 'metadata' | 'warnings' | 'findings' | 'diff' | 'markdown'
+	| 'runtime'
+	| 'parameters'
+	| 'permissions'
+	| 'metadata'
+	| 'warnings'
+	| 'findings'
+	| 'diff'
+	| 'program'
+	| 'program_line'
+	| 'markdown'
 >
 
-/** Both take a while for a long document, and anybody who may read may ask again and again. By digest. */
-const scans = new Lru<Finding[]>(64)
-const diffs = new Lru<string>(32)
+/** Both are slow for a long document, and any caller with read access may repeat them. By digest. */
+const scans = new BoundedMap<string, Finding[]>(64)
+const diffs = new BoundedMap<string, string>(32)
 
-/** Milliseconds that a diff may take, and lines that it may differ by. */
+/** Limits of a diff: milliseconds, and differing lines. */
 const DIFF_MS = 250
 const DIFF_EDITS = 4_000
 const DIFF_LIMIT = 256 * 1024
 
-/** `before`: the active revision's text. `primitives`: the names of those that there are now. */
-export function reviewOf(text: string, before: string | undefined, primitives: ReadonlySet<string>): Read {
+/** `before`: the active revision's text. `primitives`: the names of the current ones. */
+export async function reviewOf(
+	text: string,
+	before: string | undefined,
+	primitives: ReadonlySet<string>,
+): Promise<Read> {
 	const diff =
 		before === undefined ? null : memo(diffs, `${digestOf(before)} ${digestOf(text)}`, () => diffOf(before, text))
 	let document: SkillDocument
 	try {
-		document = readDocument(text)
+		document = await readDocument(text)
 	} catch (error) {
 		if (!isFault(error, 'skill_invalid')) throw error
 		return { ...unreadable(messageOf(error)), diff, markdown: text }
@@ -43,17 +56,19 @@ export function reviewOf(text: string, before: string | undefined, primitives: R
 		warnings: [...warnings, ...warningsAbout(document, primitives)],
 		findings: memo(scans, digestOf(text), () => scan(text, document)),
 		diff,
+		program: program?.code ?? null,
+		program_line: program?.line ?? null,
 		markdown: text,
 	}
 }
 
-function memo<V>(known: Lru<V>, key: string, make: () => V): V {
+function memo<V>(known: BoundedMap<string, V>, key: string, make: () => V): V {
 	const value = known.get(key) ?? make()
 	known.set(key, value)
 	return value
 }
 
-/** What was changed in the store may be anything. */
+/** A document that was changed in the store, or installed by an earlier version with other rules. */
 function unreadable(message: string): Omit<Read, 'diff' | 'markdown'> {
 	const finding: Finding = { rule: 'unreadable', severity: 'high', line: 1, excerpt: '', message }
 	return {
@@ -63,6 +78,8 @@ function unreadable(message: string): Omit<Read, 'diff' | 'markdown'> {
 		metadata: {},
 		warnings: [],
 		findings: [finding],
+		program: null,
+		program_line: null,
 	}
 }
 
@@ -74,7 +91,7 @@ function warningsAbout({ name, permissions }: SkillDocument, primitives: Readonl
 	return warnings
 }
 
-/** What a reader would not see is written out, as everywhere but in the document itself. */
+/** Invisible characters are escaped, as everywhere but in the document itself. */
 function diffOf(before: string, after: string): string {
 	const options = { context: 3, timeout: DIFF_MS, maxEditLength: DIFF_EDITS }
 	const patch = createTwoFilesPatch('active', 'quarantined', shown(before), shown(after), '', '', options)

@@ -2,7 +2,7 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { Skills, SkillSettings } from './contract.ts'
@@ -79,6 +79,15 @@ const review = Joi.object({
 		.description('What to look at, worst first. A document without findings is not a safe one.'),
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval takes out.'),
 	diff: text.allow(null).required().description('Unified, against that revision.'),
+	program: text
+		.allow(null)
+		.required()
+		.description('The program as it runs, apart from the text around it; null for instructions.'),
+	program_line: Joi.number()
+		.integer()
+		.allow(null)
+		.required()
+		.description("The document's line on which the program begins; 1 is the first."),
 	markdown: Joi.string().required(),
 })
 	.id('SkillReview')
@@ -90,8 +99,7 @@ const ofSkill = {
 	skill_id: Joi.string().max(64).required().description('Id of the skill.').example(exampleOfSkill.id),
 }
 
-export function routes(server: Server, ctx: Context<SkillSettings>): void {
-	const skills = (): Skills => ctx.use('skills')
+export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skills): void {
 	const agentOf = (name: string): Promise<AgentRecord> => ctx.use('agents').get(name)
 
 	server.route<{ Params: { id: string } }>({
@@ -105,7 +113,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 			validate: { params: Joi.object(ofAgent) },
 			response: { status: { 200: Joi.array().items(shown) } },
 		},
-		handler: async (request) => skills().list(await agentOf(request.params.id)),
+		handler: async (request) => skills.list(await agentOf(request.params.id)),
 	})
 	server.route<{ Params: { id: string }; Payload: { url?: string; content?: string } }>({
 		method: 'POST',
@@ -123,7 +131,9 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 				payload: Joi.object({
 					url: Joi.string()
 						.max(2048)
-						.description('Where the file is: http or https, at most 256 KiB of text/markdown or text/plain.')
+						.description(
+							'Where the file is: http or https, at most 256 KiB of text/markdown or text/plain, or of application/octet-stream where its path ends in .md.',
+						)
 						.example('https://skills.example.com/weather/SKILL.md'),
 					content: Joi.string().max(DOCUMENT_LIMIT, 'utf8').description('The file itself.'),
 				})
@@ -141,9 +151,9 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.id)
 			const { url, content } = request.payload
-			if (content !== undefined) return h.response(await skills().install(agent, content, { kind: 'inline' })).code(201)
+			if (content !== undefined) return h.response(await skills.install(agent, content, { kind: 'inline' })).code(201)
 			const { markdown, source } = await fetched(ctx, agent, url ?? '', request.auth.credentials)
-			return h.response(await skills().install(agent, markdown, source)).code(201)
+			return h.response(await skills.install(agent, markdown, source)).code(201)
 		},
 	})
 	server.route<{ Params: { id: string; skill_id: string } }>({
@@ -153,13 +163,13 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 			id: 'reviewSkill',
 			description: 'Review a skill',
 			notes:
-				'The document, its digest, what its program may use, what a scan found, and what changes against the active revision.',
+				'The document, its digest, its program, what the program may use, the findings of a scan, and the changes against the active revision.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:read'),
 			validate: { params: Joi.object(ofSkill) },
 			response: { status: { 200: review } },
 		},
-		handler: async (request) => skills().review(await agentOf(request.params.id), request.params.skill_id),
+		handler: async (request) => skills.review(await agentOf(request.params.id), request.params.skill_id),
 	})
 	server.route<{ Params: { id: string; skill_id: string }; Payload: { digest: string } }>({
 		method: 'POST',
@@ -168,7 +178,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 			id: 'approveSkill',
 			description: 'Approve a skill as it was reviewed',
 			notes:
-				'From now on the agent has it during runs, in place of the active revision of its name. 409 where the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too.',
+				'From now on the agent has it during runs, in place of the active revision of its name. 409 where the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -189,8 +199,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		},
 		handler: async (request) => {
 			const { id, skill_id } = request.params
-			const by = request.auth.credentials.token_id ?? undefined
-			return skills().approveReviewed(await agentOf(id), skill_id, request.payload.digest, by)
+			return skills.approveReviewed(await agentOf(id), skill_id, request.payload.digest, request.auth.credentials)
 		},
 	})
 	server.route<{ Params: { id: string; skill_id: string } }>({
@@ -199,14 +208,14 @@ export function routes(server: Server, ctx: Context<SkillSettings>): void {
 		options: {
 			id: 'removeSkill',
 			description: 'Remove a skill',
-			notes: 'Calls of it that are under way end with an error.',
+			notes: 'Running calls of it end with an error.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object(ofSkill) },
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await skills().remove(await agentOf(request.params.id), request.params.skill_id)
+			await skills.remove(await agentOf(request.params.id), request.params.skill_id)
 			return h.response().code(204)
 		},
 	})
@@ -227,7 +236,7 @@ async function fetched(
 			cause: error,
 		})
 		if (isFault(error, 'address_refused')) {
-			const payload = { kind: 'address_refused', what: URL.parse(url)?.host ?? '', message: error.message }
+			const payload = { reason: 'address_refused', what: URL.parse(url)?.host ?? '', message: error.message }
 			await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
 		}
 		throw fault

@@ -1,8 +1,8 @@
 /**
- * What in a skill's document a person should look at before they approve it. It finds the known tricks and no others: a
+ * Finds what a reviewer should check in a skill's document before they approve it. It finds the known tricks and no others: a
  * document without findings is not a safe one.
  *
- * Every pattern is linear: no repetition within another, and what may lie between two words is bounded.
+ * Every pattern is linear: no nested repetition, and the distance between two words is bounded.
  */
 import { capabilityFindings } from './capabilities.ts'
 import type { Finding } from './contract.ts'
@@ -10,7 +10,7 @@ import type { SkillDocument } from './document.ts'
 import { invisibleIn, plainText, visible } from './invisible.ts'
 import { phrases } from './phrases.ts'
 
-/** Of one rule. */
+/** Limit of findings of one rule. */
 const FINDINGS_LIMIT = 40
 const EXCERPT_LIMIT = 160
 const CODES_LIMIT = 12
@@ -35,7 +35,7 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 		invisible(line, at + 1)
 	htmlComments(text)
 	patterns(text, 1)
-	// Escapes of YAML can spell out what the text of the document does not show.
+	// YAML escapes can hide text that the document does not show.
 	for (const { value, line } of hiddenByEscapes(text, document)) {
 		invisible(value, line)
 		patterns(value, line)
@@ -62,7 +62,7 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 
 	function htmlComments(all: string): void {
 		const lineAt = lineCounter(all)
-		// Behind the end, as comments do not nest: a search for the end of each begin would take quadratic time.
+		// After the end, as comments do not nest: a search for the end of each begin would take quadratic time.
 		for (let at = all.indexOf('<!--'), end = 0; at >= 0; at = all.indexOf('<!--', end + 3)) {
 			end = all.indexOf('-->', at)
 			const comment = all.slice(at, end < 0 ? undefined : end + 3)
@@ -93,7 +93,7 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 	}
 }
 
-/** Texts of the head that a model is shown, where the document holds them in another spelling. */
+/** Texts of the front matter that a model gets, if the document has them in another spelling. */
 function hiddenByEscapes(text: string, document: SkillDocument): { value: string; line: number }[] {
 	const { description, parameters, lineOf } = document
 	const shown = [
@@ -103,7 +103,7 @@ function hiddenByEscapes(text: string, document: SkillDocument): { value: string
 	return shown.filter(({ value }) => value.split('\n').some((part) => !text.includes(part)))
 }
 
-/** For places in rising order. */
+/** For positions in ascending order. */
 function lineCounter(text: string): (at: number) => number {
 	const first = text.indexOf('\n')
 	let line = 1
@@ -120,7 +120,7 @@ function lineCounter(text: string): (at: number) => number {
 	}
 }
 
-/** The match with what stands before and behind it on its lines, which may be as long as the text: it looks no farther. */
+/** The match with the text around it on its lines, which may be as long as the document: the search is bounded. */
 function around(text: string, at: number, length: number): string {
 	const before = text.slice(Math.max(0, at - 20), at)
 	const last = at + Math.max(0, length - 1)

@@ -1,6 +1,6 @@
-/** Installing, reviewing, approving and removing skills. What is approved is a document, by its digest. */
+/** Installing, reviewing, approving and removing skills. A document is approved by its digest. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { approve } from './approval.ts'
@@ -15,12 +15,12 @@ import type { IndexEntry, SkillRecord } from './records.ts'
 import type { UnderWay } from './under-way.ts'
 import { programOf } from './use.ts'
 
-type Place = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config' | 'redactor' | 'toolbox'>
+type SkillDeps = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config' | 'toolbox'>
 
-/** Revisions of one name in quarantine. */
+/** Limit of revisions of one name in quarantine. */
 const WAITING_LIMIT = 10
 
-export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): Skills {
+export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay): Skills {
 	const { store, emit } = ctx
 
 	const listed = async (agent: AgentRef): Promise<Skill[]> => {
@@ -35,10 +35,6 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 		})
 	}
 
-	/** An agent that was deleted meanwhile has been swept: nothing of it may come after that. */
-	const isGone = async (agent: AgentRef): Promise<boolean> =>
-		(await ctx.use('agents').find(agent.name))?.uid !== agent.uid
-
 	return {
 		list: listed,
 		active: async (agent) => (await listed(agent)).filter((skill) => skill.status === 'active'),
@@ -47,14 +43,7 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 			const size = Buffer.byteLength(markdown)
 			if (size > DOCUMENT_LIMIT)
 				throw new Fault('skill_invalid', `the document has ${size} bytes; at most ${DOCUMENT_LIMIT} are taken`)
-			const document = readDocument(markdown)
-			// The store would take it out, and what is kept would not be what the digest names.
-			if (ctx.redactor.text(markdown, 'record') !== markdown) {
-				throw new Fault(
-					'skill_invalid',
-					'the document holds the value of a secret from the vault; declare its name under permissions.secrets instead',
-				)
-			}
+			const document = await readDocument(markdown)
 			await checkProgram(hosts, document)
 			const { name, description } = document
 			const id = newId()
@@ -78,17 +67,13 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 					skills: [...skills, added],
 					ops: [
 						{ key: keys.record(agent, id), value: record, expect: null },
-						{ key: keys.text(agent, id), value: markdown, expect: null },
+						// As bytes, which the store does not redact: it must stay what the digest names.
+						{ key: keys.text(agent, id), value: Buffer.from(markdown), expect: null },
 					],
 					result: added,
 				}
 			})
-			if (await isGone(agent)) {
-				const { index } = keys
-				await store.commit(index(agent)[0], [{ key: index(agent), value: undefined }, ...erasing(agent, id)])
-				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
-			}
-			// A query may hold a token.
+			// A query may contain a token.
 			const from = source.kind === 'url' ? { url: source.url.split(/[?#]/, 1)[0] } : {}
 			const payload = { skill: name, skill_id: id, digest, source: source.kind, ...from }
 			await emit({ event_type: 'skill.installed', payload }, agent.name)
@@ -96,7 +81,7 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 		},
 
 		async review(agent, skill_id) {
-			const { reviewOf } = await import('./review.ts') // scan and diff are heavy, and seldom needed
+			const { reviewOf } = await import('./review.ts') // scan and diff are heavy, and rarely needed
 			const skills = (await indexOf(store, agent))?.value.skills ?? []
 			const entry = findEntry(skills, agent, skill_id)
 			const { record, text } = await readSkill(store, agent, entry)
@@ -112,14 +97,14 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 				approved_at: record.approved_at,
 				approved_by: record.approved_by,
 				replaces: before?.id ?? null,
-				...reviewOf(text, before && (await readSkill(store, agent, before)).text, new Set(primitives)),
+				...(await reviewOf(text, before && (await readSkill(store, agent, before)).text, new Set(primitives))),
 			}
 		},
 
-		approve: (agent, skill_ids, by) => approve(ctx, agent, skill_ids, { by: by ?? null }),
+		approve: (agent, skill_ids, approver) => approve(ctx, agent, skill_ids, approver),
 
-		async approveReviewed(agent, skill_id, digest, by) {
-			await approve(ctx, agent, [skill_id], { by: by ?? null, digest })
+		async approveReviewed(agent, skill_id, digest, approver) {
+			await approve(ctx, agent, [skill_id], { ...approver, digest })
 			const entry = findEntry((await indexOf(store, agent))?.value.skills ?? [], agent, skill_id)
 			return viewOf(entry, (await readSkill(store, agent, entry)).record)
 		},
@@ -135,7 +120,7 @@ export function skillsOf(ctx: Place, hosts: ProgramHosts, underWay: UnderWay): S
 	}
 }
 
-/** A program that cannot even be checked is its author's mistake, not the gateway's. */
+/** A program that cannot even be checked is its author's error, not the gateway's. */
 async function checkProgram(hosts: ProgramHosts, document: SkillDocument): Promise<void> {
 	if (!document.program) return
 	try {

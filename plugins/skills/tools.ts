@@ -1,10 +1,10 @@
-/** The tools that an agent's active skills are during runs. */
-import { Fault, isFault } from '../../core/errors.ts'
+/** The tools for an agent's active skills during runs. */
+import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { SkillDocument } from './document.ts'
 import type { Library } from './library.ts'
-import { Lru } from './lru.ts'
 import { checkArguments, schemaOf } from './parameters.ts'
 import type { ProgramHosts } from './program.ts'
 import { indexOf } from './records.ts'
@@ -13,25 +13,25 @@ import type { UnderWay } from './under-way.ts'
 import { useSkill } from './use.ts'
 
 export interface SkillTools {
-	/** Costs one read of the store while nothing of the agent's skills changes. */
+	/** Costs one read of the store while the agent's skills do not change. */
 	provide(agent: AgentRef): Promise<ToolDefinition[]>
 	forget(agent_uid: string): void
 }
 
 interface Provided {
-	/** Of the index that they were made from. */
+	/** Version of the index from which they were made. */
 	rev: string
 	tools: ToolDefinition[]
 	hasPrograms: boolean
 }
 
-type Place = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log'>
+type SkillDeps = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
 
-/** Agents whose tools are in memory. */
+/** Limit of agents whose tools are cached. */
 const AGENTS_LIMIT = 1_000
 
-export function skillTools(ctx: Place, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
-	const known = new Lru<Provided>(AGENTS_LIMIT)
+export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
+	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
 	const toolOf = (entry: IndexEntry, { program, description, parameters }: SkillDocument): ToolDefinition => ({
 		name: entry.tool,
@@ -48,7 +48,7 @@ export function skillTools(ctx: Place, library: Library, hosts: ProgramHosts, un
 		run: (given, call) =>
 			underWay.track(entry.id, async (signal) => {
 				const args = checkArguments(parameters, given)
-				// Read again: what runs is what was approved, also where the store was changed since.
+				// Read again: only the approved document runs, even if the store was changed since.
 				const document = await library.approved(call.agent, entry)
 				if (document) return useSkill(ctx, hosts, { skill_id: entry.id, document, args, call, signal })
 				throw new Fault(
@@ -58,24 +58,12 @@ export function skillTools(ctx: Place, library: Library, hosts: ProgramHosts, un
 			}),
 	})
 
-	/** One that an older gateway took and this one does not is left out, and the others stay. */
-	const read = async (agent: AgentRef, entry: IndexEntry): Promise<SkillDocument | undefined> => {
-		try {
-			return await library.approved(agent, entry)
-		} catch (error) {
-			if (!isFault(error, 'skill_invalid')) throw error
-			const about = { agent: agent.name, skill: entry.name, skill_id: entry.id }
-			ctx.log.error(about, `a skill is left out: ${error.message}`)
-			return undefined
-		}
-	}
-
 	const made = async (agent: AgentRef, index: Entry<Index>): Promise<Provided> => {
 		const tools: ToolDefinition[] = []
 		let hasPrograms = false
 		for (const entry of index.value.skills) {
 			if (entry.status !== 'active') continue
-			const document = await read(agent, entry)
+			const document = await library.approved(agent, entry)
 			if (!document) continue
 			tools.push(toolOf(entry, document))
 			hasPrograms ||= document.program !== null

@@ -1,12 +1,12 @@
 import type { Fault } from '../../core/errors.ts'
 
-/** Calls of skills that are under way, so that they can be ended. */
+/** Running calls of skills, so that they can be ended. */
 export interface UnderWay {
 	/** `run`'s signal aborts with the reason of `end` or `finish`. */
 	track<T>(skill_id: string, run: (ended: AbortSignal) => Promise<T>): Promise<T>
 	/** Ends the calls of one skill. */
 	end(skill_id: string, reason: Fault): void
-	/** Settles once there is none; those that are not over in `ms` are ended. */
+	/** Settles when no call is running; those that are not over in `ms` are ended. */
 	finish(ms: number, reason: Fault): Promise<void>
 }
 

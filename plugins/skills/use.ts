@@ -1,5 +1,5 @@
-/** One call of an approved skill: an instruction to read, or a program to run. */
-import { isFault } from '../../core/errors.ts'
+/** One call of an approved skill: instructions to return, or a program to run. */
+import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { SkillDocument } from './document.ts'
 import { powersOf } from './powers.ts'
@@ -8,51 +8,95 @@ import type { Program, ProgramHosts } from './program.ts'
 export interface Use {
 	skill_id: string
 	document: SkillDocument
-	/** Checked. */
+	/** Checked arguments. */
 	args: Record<string, unknown>
 	call: ToolCall
 	signal: AbortSignal
 }
 
-type Place = Pick<Context, 'find' | 'use' | 'toolbox' | 'log'>
+type SkillDeps = Pick<Context, 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
 
-/** Characters of logged lines that one event carries. */
+/** Limit of a logged line, or of an error's message, in characters. */
+const SHOWN_LENGTH = 1000
+/** Limit of characters of logged lines in one event. */
 const LOGGED_LIMIT = 8 * 1024
+/** Limit of undeclared secrets per call that its events and its note name. */
+const TOLD_LIMIT = 10
 
-export function useSkill(ctx: Place, hosts: ProgramHosts, use: Use): unknown {
+export function useSkill(ctx: SkillDeps, hosts: ProgramHosts, use: Use): unknown {
 	return use.document.program ? runProgram(ctx, hosts, use) : instructions(use)
 }
 
-/** With lines that count as the document's do, for its errors. */
+/** With line numbers of the document, for its errors. */
 export function programOf({ program }: SkillDocument): Program {
 	if (!program) throw new TypeError('instructions are no program')
 	const { code, language, line } = program
 	return { code: '\n'.repeat(line - 1) + code, language }
 }
 
-/** As the Agent Skills standard has it, for a model to tell it from its own conversation. */
+/** As the Agent Skills standard defines it, so that a model can distinguish it from its own conversation. */
 function instructions({ document: { name, parameters, body }, args }: Use): string {
 	const given = JSON.stringify(args).replaceAll('<', '\\u003c')
 	const about = parameters.length > 0 ? `<skill_arguments>${given}</skill_arguments>\n` : ''
 	return `<skill_content name="${attribute(name)}">\n${about}${body.trim()}\n</skill_content>`
 }
 
-async function runProgram(ctx: Place, hosts: ProgramHosts, use: Use): Promise<unknown> {
-	const { skill_id, document, args, call, signal } = use
+async function runProgram(ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
+	const { args, note } = await withSecrets(ctx, use)
+	if (note === '') return runWith(args, ctx, hosts, use)
+	try {
+		const result = await runWith(args, ctx, hosts, use)
+		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${note}`
+	} catch (error) {
+		throw isFault(error) ? new Fault(error.code, `${error.message} ${note}`, { cause: error }) : error
+	}
+}
+
+/**
+ * Replaces the handles of declared secrets by their values. Other handles stay, and the note names the secrets
+ * that are not declared. A handle whose grant has hosts stays too: the program can send it with svc.fetch, which fills it in.
+ */
+async function withSecrets(
+	ctx: SkillDeps,
+	{ document: { name, permissions }, args, call: { agent, emit } }: Use,
+): Promise<{ args: Record<string, unknown>; note: string }> {
+	const vault = ctx.find('vault')
+	if (!vault) return { args, note: '' }
+	const via = `skill:${name}`
+	const names = vault.named(args)
+	const undeclared = names.filter((secret) => !permissions.secrets.includes(secret))
+	for (const secret of undeclared.slice(0, TOLD_LIMIT))
+		emit({ event_type: 'vault.denied', payload: { secret, via, reason: 'undeclared' } })
+	const given = new Set<string>()
+	for (const secret of permissions.secrets)
+		if (names.includes(secret) && !(await vault.hostsOf(secret, agent))) given.add(secret)
+	return { args: await vault.fill(args, { agent, via, emit }, given), note: noteOn(undeclared) }
+}
+
+function noteOn(undeclared: readonly string[]): string {
+	if (undeclared.length === 0) return ''
+	const some = undeclared.slice(0, TOLD_LIMIT).map((name) => `{{secret:${name}}}`)
+	const more = undeclared.length > some.length ? ` and ${undeclared.length - some.length} more` : ''
+	return `[Note from the gateway: the skill got ${some.join(', ')}${more} as written, not the value, since it does not declare the secret under permissions.secrets.]`
+}
+
+async function runWith(args: Use['args'], ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
+	const { skill_id, document, call, signal } = use
 	const { name, permissions } = document
 	const { agent, emit, run_id } = call
+	const shown = (text: string): string => ctx.redactor.of([agent]).cut(text, SHOWN_LENGTH, 'event').text
 	const lines: string[] = []
 	let logged = 0
-	const filled = (await ctx.find('vault')?.fill(args, { agent, via: `skill:${name}`, emit })) ?? args
 	try {
 		return await hosts.run({
 			program: programOf(document),
-			args: filled,
+			args,
 			signal: AbortSignal.any([call.signal, signal]),
 			called: powersOf(ctx, { skill: name, skill_id, permissions, call }),
-			logged(text) {
-				ctx.log.debug({ skill: name, skill_id, run_id, agent: agent.name, text }, 'a skill logs')
+			logged(whole) {
+				ctx.log.debug({ skill: name, skill_id, run_id, agent: agent.name, text: whole }, 'a skill logs')
 				if (logged > LOGGED_LIMIT) return
+				const text = shown(whole)
 				logged += text.length
 				lines.push(logged > LOGGED_LIMIT ? '… [more stands in the log of the gateway, at level debug]' : text)
 			},
@@ -62,6 +106,8 @@ async function runProgram(ctx: Place, hosts: ProgramHosts, use: Use): Promise<un
 			const about = { agent: agent.name, skill: name, code: error.code, run_id }
 			ctx.log.warn(about, `a call of a skill failed: ${error.message}`)
 		}
+		if (isFault(error) && error.message.length > SHOWN_LENGTH)
+			throw new Fault(error.code, shown(error.message), { cause: error })
 		throw error
 	} finally {
 		if (lines.length > 0) emit({ event_type: 'skill.logged', payload: { skill: name, skill_id, lines } })

@@ -1,16 +1,16 @@
 /**
- * The limits of a call as the main thread keeps them, from outside the process: wall time everywhere, memory and computing
- * where the kernel tells of them (Linux). A host watches itself as well, more often; this holds where it cannot.
+ * Enforces the limits of a call from the main thread, outside the process: wall time on every system, memory and CPU time
+ * where the kernel reports them (Linux). A host watches itself as well, more often; this applies when it cannot.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
-import type { HostSettings } from '../../core/host-protocol.ts'
+import type { HostSettings } from '../../sandbox/host-protocol.ts'
 import type { Outcome } from './host.ts'
 
 const EVERY_MS = 25
 /** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
 const TICK_MS = 10
 const PAGE_BYTES = 4096
-/** The host's own verdict on computing comes first, since it says so in time. */
+/** The host's own limit on CPU time applies first, since it reports in time. */
 const CPU_GRACE = 1.5
 
 /** `setting`: the one that an operator may raise. */
@@ -19,7 +19,7 @@ export interface WallTime {
 	setting?: string
 }
 
-/** Watches the process of `pid` until it is disposed. `exceeded` is called once at most. */
+/** Watches the process `pid` until it is disposed. Calls `exceeded` at most once. */
 export function watch(
 	pid: number,
 	settings: HostSettings & { wall: WallTime },
@@ -36,7 +36,7 @@ export function watch(
 		() => stop('sandbox_timeout', `it took longer than ${wall_s} s${setting === undefined ? '' : ` (${setting})`}`),
 		wall_s * 1000,
 	)
-	const look = (): void => {
+	const check = (): void => {
 		const used = file === undefined ? undefined : readStat(file)
 		if (!used) return
 		if (used.bytes > settings.process_mib * 1024 * 1024) {
@@ -45,7 +45,7 @@ export function watch(
 			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s (skills.cpu_s)`)
 		}
 	}
-	const regular = file === undefined ? undefined : setInterval(look, EVERY_MS)
+	const regular = file === undefined ? undefined : setInterval(check, EVERY_MS)
 	let ended = false
 	function end(): void {
 		if (ended) return
@@ -61,7 +61,7 @@ function openStat(pid: number): number | undefined {
 	try {
 		return openSync(`/proc/${pid}/stat`, 'r')
 	} catch {
-		return undefined // no Linux, or no such process any more
+		return undefined // not Linux, or the process is gone
 	}
 }
 
@@ -70,10 +70,10 @@ const buffer = Buffer.alloc(1024)
 function readStat(file: number): { bytes: number; cpu_ms: number } | undefined {
 	try {
 		const stat = buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0))
-		// Field 2, the program's name, is in parentheses and may hold blanks; 14, 15 and 24 are user time, system time and pages.
+		// Field 2, the program's name, is in parentheses and may contain spaces; 14, 15 and 24 are user time, system time and pages.
 		const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 		return { bytes: Number(fields[21]) * PAGE_BYTES, cpu_ms: (Number(fields[11]) + Number(fields[12])) * TICK_MS }
 	} catch {
-		return undefined // it has died; that is told elsewhere
+		return undefined // it has died; that is reported elsewhere
 	}
 }

@@ -1,18 +1,30 @@
 export interface SubagentSettings {
 	/** Sub-agents that one run may start. */
 	max_per_run: number
-	/** A run of a person's is at depth 0. */
+	/** A run that a person started is at depth 0. */
 	max_depth: number
 }
 
-/** A sub-agent, from the call that started it until its end is told and the run that started it is over. */
+/** A sub-agent, from the call that started it until its end is reported and the run that started it is over. */
 export interface Spawned {
 	run_id: string
 	parent_run_id: string
-	/** The call waits for its end; otherwise its result is delivered as a run of the parent's conversation. */
+	/** The call waits for its end; otherwise its result is delivered as a run in the parent's conversation. */
 	wait: boolean
-	/** Its end is being told as an event, or was: a crash may come between. */
+	/** Its end is being reported as an event, or was: a crash may come between. */
 	end?: 'telling' | 'told'
 	/** The run that delivers its result. */
 	delivered?: string
+}
+
+export type SubagentCode = 'subagent_limit'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<SubagentCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		subagents: SubagentSettings
+	}
 }

@@ -1,20 +1,26 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { isFault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { Context } from '../../core/plugin.ts'
+import type { Context, ErrorCode } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
-import type { SubagentSettings } from './contract.ts'
+import events from './events.ts'
+import type { SubagentCode, SubagentSettings } from './contract.ts'
 import { callOf, keys } from './keys.ts'
 import { settle, settleAll } from './settle.ts'
 import { spawnTool } from './spawn.ts'
 
-/** Sub-agents: runs that an agent starts of itself, and what becomes of their results. */
+/** Sub-agents: runs that an agent starts, and the delivery of their results. */
 export default definePlugin<SubagentSettings>({
 	name: 'subagents',
 	needs: ['auth', 'agents', 'runs'],
-	config: (joi) =>
-		joi.object<SubagentSettings>({ max_per_run: joi.number().required(), max_depth: joi.number().required() }),
+	events,
+	errors: {
+		subagent_limit: {
+			status: 409,
+			description: 'The run has started as many sub-agents, or is nested as deep, as the settings allow.',
+		},
+	} satisfies Record<SubagentCode, ErrorCode>,
 	start(ctx) {
 		ctx.primitive(spawnTool(ctx))
 		for (const type of ['run.completed', 'run.failed', 'run.stopped'])
@@ -41,13 +47,13 @@ async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: Ev
 	if (run.children) await settleAll(ctx, agent, keys.family(agent.uid, run_id))
 }
 
-/** What ended just before the gateway did, or while another instance gave way to this one. */
+/** Runs that ended just before the gateway did, or while another instance was replaced by this one. */
 async function catchUp(ctx: Context<SubagentSettings>): Promise<void> {
 	await ctx.serving
 	for await (const agent of ctx.use('agents').list()) await settleAll(ctx, agent, keys.all(agent.uid))
 }
 
-/** Milliseconds before further attempts where the store did not take it, such as on a full disk. */
+/** Milliseconds before retries if the store failed, such as on a full disk. */
 const DELAYS = [1_000, 5_000, 30_000, 120_000]
 
 async function again(ctx: Context<SubagentSettings>, work: () => Promise<void>): Promise<void> {

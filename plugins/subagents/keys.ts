@@ -1,17 +1,16 @@
-/** Where sub-agents stand: in their agent's scope, below the run that started them, by the call that did. */
+/** The records of sub-agents: in their agent's scope, below the run that started them, by the call that did. */
 import { createHash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 
 type Uid = AgentRef['uid']
 
-const scopeOf = (uid: Uid): string => `agent:${uid}`
-
 export const keys = {
-	spawned: (uid: Uid, parent: string, call: string): Key => [scopeOf(uid), 'subagent', parent, call],
-	/** Those that one run started. */
-	family: (uid: Uid, parent: string): Key => [scopeOf(uid), 'subagent', parent],
-	all: (uid: Uid): Key => [scopeOf(uid), 'subagent'],
+	spawned: (uid: Uid, parent: string, call: string): Key => [agentScope(uid), 'subagent', parent, call],
+	/** All sub-agents of one run. */
+	family: (uid: Uid, parent: string): Key => [agentScope(uid), 'subagent', parent],
+	all: (uid: Uid): Key => [agentScope(uid), 'subagent'],
 }
 
 /** From a call's key, which may be long. */

@@ -4,8 +4,8 @@ import type { RunRecord } from '../runs/contract.ts'
 const ANSWER_LIMIT = 64 * 1024
 
 /**
- * The prompt of the run that delivers a sub-agent's result. The result is data: as JSON on one line, in which nothing can
- * end the element or begin a line of its own.
+ * The prompt of the run that delivers a sub-agent's result. The result is data: JSON on one line, which cannot contain
+ * the end of the element or begin a line of its own.
  */
 export function promptOf({ run_id, status, answer, error }: RunRecord): string {
 	const result = status === 'completed' ? { answer: cut(answer ?? '', run_id) } : { error }

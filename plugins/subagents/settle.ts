@@ -1,28 +1,31 @@
 /**
- * What is owed for a sub-agent once it has ended: an event that tells of it and, where nobody waited, a run that brings
- * its result to the conversation from which it was started. Each exactly once, wherever the gateway died before.
+ * Reports the end of a sub-agent: an event and, if no call waited for it, a run that brings
+ * its result to the conversation from which it was started. Each exactly once, despite crashes.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Entry, Key, LogFilter } from '../../core/store/ports.ts'
+import { SerialQueues } from '../../core/util/serial-queue.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
-import { oneAtATime } from './one-at-a-time.ts'
 import { promptOf } from './result.ts'
 
-type Place = Context<SubagentSettings>
+type SubagentContext = Context<SubagentSettings>
 
-/** Does what is due for the sub-agent at that key; nothing where it goes on, or nothing is owed. May be called any number of times. */
-export function settle(ctx: Place, agent: AgentRef, place: Key): Promise<void> {
-	return oneAtATime(place.join(' '), async () => {
+/** Not part of a plugin instance, since one may begin what the next continues. */
+const settling = new SerialQueues()
+
+/** Does pending work for the sub-agent at that key; nothing if it is still active, or nothing is pending. May be repeated. */
+export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promise<void> {
+	return settling.run(place.join(' '), async () => {
 		const entry = await ctx.store.get<Spawned>(place)
 		if (!entry) return
 		const child = await find(ctx, entry.value.run_id)
 		if (child && !isOver(child)) return
 		const parent = await find(ctx, entry.value.parent_run_id)
 		const goesOn = parent !== undefined && !isOver(parent)
-		// A parent that waits tells of the end itself, in one write with the result of its call.
+		// A parent that waits reports the end itself, in one write with the result of its call.
 		if (entry.value.wait && goesOn) return
 		if (child && entry.value.end !== 'told') await tell(ctx, entry, child, parent)
 		if (child && parent && isDue(entry.value, child, parent)) await deliver(ctx, agent, place, child, parent)
@@ -32,17 +35,22 @@ export function settle(ctx: Place, agent: AgentRef, place: Key): Promise<void> {
 }
 
 /** For all sub-agents of an agent, or those of one run. */
-export async function settleAll(ctx: Place, agent: AgentRef, prefix: Key): Promise<void> {
+export async function settleAll(ctx: SubagentContext, agent: AgentRef, prefix: Key): Promise<void> {
 	for await (const { key } of ctx.store.list(prefix)) {
 		if (ctx.signal.aborted) return
 		await settle(ctx, agent, key)
 	}
 }
 
-async function tell(ctx: Place, entry: Entry<Spawned>, child: RunRecord, parent: RunRecord | undefined): Promise<void> {
+async function tell(
+	ctx: SubagentContext,
+	entry: Entry<Spawned>,
+	child: RunRecord,
+	parent: RunRecord | undefined,
+): Promise<void> {
 	const { key, value } = entry
 	let { rev } = entry
-	// Its parent may have waited for it, or the gateway died in the middle of the telling.
+	// Its parent may have waited for it, or the gateway crashed during the report.
 	const mayBeTold = value.wait || value.end === 'telling'
 	if (!(mayBeTold && (await isTold(ctx, child, value)))) {
 		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
@@ -58,7 +66,7 @@ function eventOf({ run_id, status, error }: RunRecord): NewEvent {
 }
 
 /** In the run that started it, or at the agent. */
-async function isTold({ events }: Place, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
+async function isTold({ events }: SubagentContext, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
 	const types = ['subagent.completed', 'subagent.failed']
 	const places: LogFilter[] = [
 		{ run_id: parent_run_id, types },
@@ -75,20 +83,26 @@ async function isTold({ events }: Place, child: RunRecord, { parent_run_id }: Sp
 	return false
 }
 
-/** Who stopped a sub-agent, or what started it, wants no run to come of it. */
+/** A stopped sub-agent, or one whose parent was stopped, needs no further run. */
 function isDue({ wait, delivered }: Spawned, child: RunRecord, parent: RunRecord): boolean {
 	const isWanted = parent.status !== 'stopped' && parent.status !== 'failed'
 	return !wait && delivered === undefined && child.status !== 'stopped' && isWanted
 }
 
-async function deliver(ctx: Place, agent: AgentRef, place: Key, child: RunRecord, parent: RunRecord): Promise<void> {
+async function deliver(
+	ctx: SubagentContext,
+	agent: AgentRef,
+	place: Key,
+	child: RunRecord,
+	parent: RunRecord,
+): Promise<void> {
 	try {
 		await ctx.use('runs').start(agent, {
 			prompt: promptOf(child),
 			trigger: 'subagent',
 			conversation: parent.conversation,
 			...(parent.persona !== undefined && { persona: parent.persona }),
-			// As deep as the sub-agent itself: a chain of results that start sub-agents comes to an end.
+			// As deep as the sub-agent itself: so a chain of results that start sub-agents is finite.
 			parent: { run_id: parent.run_id, depth: (parent.parent?.depth ?? 0) + 1 },
 			also: async (run_id) => {
 				const entry = await ctx.store.get<Spawned>(place)
@@ -102,7 +116,7 @@ async function deliver(ctx: Place, agent: AgentRef, place: Key, child: RunRecord
 	}
 }
 
-async function find(ctx: Place, run_id: string): Promise<RunRecord | undefined> {
+async function find(ctx: SubagentContext, run_id: string): Promise<RunRecord | undefined> {
 	try {
 		return await ctx.use('runs').get(run_id)
 	} catch (error) {

@@ -7,7 +7,7 @@ import { callId, conversationOf, keys } from './keys.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const PERSONA_LIMIT_BYTES = 10 * 1024
-/** Characters of the prompt that the event carries. */
+/** Limit of characters of the prompt in the event. */
 const SHOWN_LIMIT = 1_000
 
 interface Arguments {
@@ -16,7 +16,7 @@ interface Arguments {
 	wait: boolean
 }
 
-/** The primitive `subagent.spawn`. A call that is repeated finds the sub-agent that it started before. */
+/** The primitive `subagent.spawn`. A repeated call finds the sub-agent that it started before. */
 export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 	return {
 		name: 'subagent.spawn',
@@ -41,13 +41,13 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 			const earlier = await ctx.store.get<Spawned>(place)
 			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait)
 			if (!earlier || !(await isTold(ctx, call.run_id, run_id)))
-				call.emit({ event_type: 'subagent.spawned', payload: { run_id, prompt: cut(task.prompt), wait } })
+				call.emit({ event_type: 'subagent.spawned', payload: { run_id, prompt: cut(ctx, call, task.prompt), wait } })
 			return wait ? waitFor(ctx, call, run_id) : { run_id, status: 'started' }
 		},
 	}
 }
 
-/** Answers with the sub-agent's run. It, its place under the limits and what is owed for it become durable together. */
+/** Returns the sub-agent's run. The run, its count under the limits and its pending report become durable together. */
 async function start(
 	ctx: Context<SubagentSettings>,
 	call: ToolCall,
@@ -68,7 +68,7 @@ async function start(
 		trigger: 'subagent',
 		conversation: conversationOf(id),
 		parent: { run_id: call.run_id, depth },
-		// The parent's record changes with each of them, so that two which start at once are counted one after the other.
+		// The parent's record changes with each of them, so that two concurrent starts are counted one after the other.
 		also: async (run) => {
 			const count = (await Array.fromAsync(ctx.store.list(keys.family(uid, call.run_id)))).length
 			if (count >= max_per_run)
@@ -83,7 +83,7 @@ async function start(
 	return run_id
 }
 
-/** Within a skill's call nobody can wait: what was started for that is stopped again. */
+/** Within a skill's call nothing can wait for an answer: the run started for that is stopped again. */
 async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: string): Promise<unknown> {
 	try {
 		return call.waitFor(run_id)
@@ -98,7 +98,7 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 	}
 }
 
-/** Only after a crash in the middle of the call: what became durable of it is in the log. */
+/** Only after a crash in the middle of the call: its durable part is in the log. */
 async function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
 	let after: string | null = null
 	do {
@@ -109,6 +109,7 @@ async function isTold({ events }: Context<SubagentSettings>, parent: string, run
 	return false
 }
 
-function cut(text: string): string {
-	return text.length <= SHOWN_LIMIT ? text : `${text.slice(0, SHOWN_LIMIT)}…`
+function cut({ redactor }: Context<SubagentSettings>, { agent }: ToolCall, whole: string): string {
+	const { text, dropped } = redactor.of([agent]).cut(whole, SHOWN_LIMIT, 'event')
+	return dropped === 0 ? text : `${text}…`
 }

@@ -1,13 +1,13 @@
-/** One thing that can be well or not. */
+/** One health check. */
 export interface Check {
 	name: string
 	ok: boolean
-	/** How it is; where it is not well, what to do. */
+	/** The state; if it is not well, what to do. */
 	message: string
 }
 
 export interface Health {
-	/** `degraded`: it serves, and something needs a look. */
+	/** `degraded`: it serves, but something needs attention. */
 	status: 'ok' | 'degraded' | 'starting' | 'draining'
 	version: string
 	generation: number

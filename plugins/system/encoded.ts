@@ -1,4 +1,4 @@
-/** Bytes that anybody may ask for, again and again: each is compressed once, not for each request. */
+/** Public bytes that may be requested repeatedly: compressed once, not for each request. */
 import { promisify } from 'node:util'
 import { deflate, gzip } from 'node:zlib'
 import type { Request, ResponseObject, ResponseToolkit } from '@hapi/hapi'
@@ -10,13 +10,13 @@ export interface Source {
 	type: string
 }
 
-/** What hapi would compress by, anew for each answer. */
+/** Encodings that hapi would apply to each response again. */
 const encoders = new Map([
 	['gzip', promisify(gzip)],
 	['deflate', promisify(deflate)],
 ])
 
-/** Answers with the bytes, in the encoding that the client likes best. */
+/** Returns the bytes, in the client's preferred encoding. */
 export function encoded({
 	bytes,
 	etag,

@@ -2,18 +2,19 @@ import type { GatewayStatus } from '../../core/status.ts'
 import type { Check, Health } from './contract.ts'
 
 /**
- * How the gateway is. Everybody may read it, so it says no more of a third party's plugin than that it fails.
+ * The gateway's health. `detailed`: for a caller that may see the causes, which can name files, settings and
+ * plugins; other callers get the same checks with fixed sentences.
  *
- * Only a gateway that starts or drains is not ready. One that refuses writes or a new configuration still serves as well
- * as it can, and taking it out of a load balancer would help nobody: that is `degraded`.
+ * Only a gateway that starts or drains is not ready. One that refuses writes or a new configuration still serves as far
+ * as it can, and removing it from a load balancer would not help: that is `degraded`.
  */
-export function healthOf(gateway: GatewayStatus): Health {
+export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 	const state = gateway.state()
 	const checks: Check[] = [
-		{ name: 'gateway', ok: state === 'ready', message: state },
-		storeCheck(gateway.storeTrouble()),
-		configCheck(gateway.configError()),
-		pluginsCheck(gateway),
+		gatewayCheck(state, gateway.uncaughtErrors()),
+		storeCheck(gateway.storeTrouble(), detailed),
+		configCheck(gateway.configError(), detailed),
+		pluginsCheck(gateway, detailed),
 	]
 	const working = checks.every((check) => check.ok) ? 'ok' : 'degraded'
 	return {
@@ -24,6 +25,9 @@ export function healthOf(gateway: GatewayStatus): Health {
 		checks,
 	}
 }
+
+/** Replaces a cause that the caller may not see. */
+const UNTOLD = ' (a token with agents:read shows why)'
 
 /** For people and probes: one line for each check, the verdict last. */
 export function linesOf({ status, checks }: Health): string {
@@ -36,19 +40,30 @@ export function isReady({ status }: Health): boolean {
 	return status === 'ok' || status === 'degraded'
 }
 
-function storeCheck(trouble: string | null): Check {
-	return { name: 'store', ok: trouble === null, message: trouble === null ? 'ok' : `refuses writes: ${trouble}` }
+function gatewayCheck(state: string, uncaught: number): Check {
+	const errors = uncaught > 0 ? `, errors of its own that nothing caught: ${uncaught} (the log has them)` : ''
+	return { name: 'gateway', ok: state === 'ready' && uncaught === 0, message: state + errors }
 }
 
-function configCheck(error: string | null): Check {
-	const message = error === null ? 'in force' : `the last change is refused, what was in force stays so: ${error}`
-	return { name: 'config', ok: error === null, message }
+function storeCheck(trouble: string | null, detailed: boolean): Check {
+	if (trouble === null) return { name: 'store', ok: true, message: 'ok' }
+	return { name: 'store', ok: false, message: `refuses writes${detailed ? `: ${trouble}` : UNTOLD}` }
 }
 
-function pluginsCheck(gateway: GatewayStatus): Check {
+function configCheck(error: string | null, detailed: boolean): Check {
+	if (error === null) return { name: 'config', ok: true, message: 'in force' }
+	const refused = 'the last change is refused, the last good configuration stays in force'
+	return { name: 'config', ok: false, message: `${refused}${detailed ? `: ${error}` : UNTOLD}` }
+}
+
+function pluginsCheck(gateway: GatewayStatus, detailed: boolean): Check {
 	const plugins = gateway.plugins()
 	const bad = plugins.filter((plugin) => plugin.last_error !== null).map((plugin) => plugin.name)
-	const running = plugins.filter((plugin) => plugin.state === 'running').length
-	const trouble = bad.length > 0 ? `, trouble with ${bad.join(', ')} (GET /v1/plugins says why)` : ''
-	return { name: 'plugins', ok: bad.length === 0, message: `${running} running${trouble}` }
+	const running = plugins.filter((plugin) => plugin.state !== 'failed').length
+	const which = detailed ? `${bad.join(', ')} (svc plugins, or GET /v1/plugins, says why)` : `${bad.length}${UNTOLD}`
+	return {
+		name: 'plugins',
+		ok: bad.length === 0,
+		message: `${running} running${bad.length > 0 ? `, trouble with ${which}` : ''}`,
+	}
 }

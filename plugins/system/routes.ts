@@ -1,7 +1,9 @@
-import type { Server } from '@hapi/hapi'
+import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
+import type {} from '../auth/contract.ts'
+import type { Health } from './contract.ts'
 import { healthOf, isReady, linesOf } from './health.ts'
 
 const health = Joi.object({
@@ -34,11 +36,15 @@ const health = Joi.object({
 const plugin = Joi.object({
 	name: Joi.string().required(),
 	version: Joi.string().allow(null).required(),
-	state: Joi.valid('running', 'failed').required(),
+	state: Joi.valid('running', 'failing', 'failed')
+		.required()
+		.description('`failing`: it runs, but did not catch an error; `failed`: it does not run.'),
 	last_error: Joi.string()
 		.allow(null)
 		.required()
-		.description('Why it does not run, or not as its files now are, or what it says is wrong with it.'),
+		.description(
+			'Why it does not run, or not as its files now are; the error that it did not catch; or what it says is wrong with it.',
+		),
 	generation: Joi.number()
 		.integer()
 		.allow(null)
@@ -52,6 +58,8 @@ const plain = { openapi: { produces: 'text/plain' } }
 
 export function routes(server: Server, ctx: Context): void {
 	const { gateway } = ctx
+	const healthFor = async ({ raw }: Pick<Request, 'raw'>): Promise<Health> =>
+		healthOf(gateway, await ctx.use('auth').permits(raw.req, ['agents:read']))
 
 	server.route({
 		method: 'GET',
@@ -73,7 +81,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'isReady',
 			description: 'Does the gateway take requests?',
 			notes:
-				'503 while it starts or drains. One that refuses writes or a new configuration is degraded, and still ready.',
+				'503 while it starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; why a check fails shows to local callers in loopback mode and to tokens with `agents:read`.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: plain,
@@ -84,8 +92,8 @@ export function routes(server: Server, ctx: Context): void {
 			},
 			response: { status: { 200: Joi.string().example('ok'), 503: Joi.string().example('draining') } },
 		},
-		handler: (request, h) => {
-			const now = healthOf(gateway)
+		handler: async (request, h) => {
+			const now = await healthFor(request)
 			const text = request.query.verbose === undefined ? now.status : linesOf(now)
 			return h
 				.response(text)
@@ -99,13 +107,13 @@ export function routes(server: Server, ctx: Context): void {
 		options: {
 			id: 'getHealth',
 			description: 'How the gateway is',
-			notes: '503 while it starts or drains, as GET /readyz.',
+			notes: '503 while it starts or drains. Why a check fails shows to the same callers as on GET /readyz.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			response: { status: { 200: health, 503: health } },
 		},
-		handler: (_request, h) => {
-			const now = healthOf(gateway)
+		handler: async (request, h) => {
+			const now = await healthFor(request)
 			return h.response(now).code(isReady(now) ? 200 : 503)
 		},
 	})

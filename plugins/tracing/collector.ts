@@ -1,17 +1,17 @@
-/** Where spans go and what they say of the sender, by gateway.yaml and by the variables that OpenTelemetry gives a meaning. */
+/** The address and attributes of the exporter, from gateway.yaml and OpenTelemetry's environment variables. */
 import { Fault } from '../../core/errors.ts'
 import type { TracingSettings } from './contract.ts'
 
 export interface Collector {
-	/** Whole, such as `http://127.0.0.1:4318/v1/traces`. */
+	/** Complete, such as `http://127.0.0.1:4318/v1/traces`. */
 	url: string
-	/** May hold secrets. */
+	/** May contain secrets. */
 	headers: Record<string, string>
-	/** For how long an ended span waits for others to go with. */
+	/** Milliseconds that an ended span waits for others, to be sent together. */
 	delay_ms: number
-	/** For a batch to be taken, further attempts included. */
+	/** Time limit for delivering a batch, retries included. */
 	timeout_ms: number
-	/** Of the sender. */
+	/** Attributes of the sender. */
 	resource: Record<string, string>
 }
 
@@ -23,7 +23,7 @@ const TIME_LIMIT_MS = 60_000
 /** Headers, and attributes of the sender. */
 const PAIRS_LIMIT = 64
 
-/** Null where nothing is to be traced. Throws `config_invalid` for an address that is none. */
+/** Null if tracing is off. Throws `config_invalid` for an invalid address. */
 export function collectorOf(
 	{ endpoint }: Pick<TracingSettings, 'endpoint'>,
 	env: Readonly<NodeJS.ProcessEnv>,
@@ -52,7 +52,7 @@ export function collectorOf(
 function addressOf(text: string): URL {
 	const url = URL.parse(text)
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return url
-	// It is not repeated: an address may hold a password.
+	// It is not repeated: an address may contain a password.
 	throw new Fault(
 		'config_invalid',
 		'tracing.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, must be an address such as http://127.0.0.1:4318',
@@ -68,7 +68,7 @@ function withPath(url: URL): URL {
 	return url
 }
 
-/** `a=1,b=2`, with values that may be percent-encoded. What is no pair is left out. */
+/** `a=1,b=2`, with values that may be percent-encoded. Anything else is skipped. */
 function pairsIn(text = ''): Record<string, string> {
 	const pairs = text.split(',', PAIRS_LIMIT).flatMap((pair): [string, string][] => {
 		const [, name, value] = /^\s*([^\s=]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []

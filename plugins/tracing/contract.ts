@@ -9,17 +9,12 @@ export interface TracingSettings {
 /** Since the start of the plugin. */
 export interface SpanCounts {
 	sent: number
-	/** No collector took them, or too many waited for it. */
+	/** The collector did not accept them, or too many were waiting. */
 	dropped: number
 }
 
-export interface Tracing {
-	/** Undefined where nothing is traced. */
-	stats(): SpanCounts | undefined
-}
-
-declare module '../../core/plugin.ts' {
-	interface Services {
-		tracing: Tracing
+declare module '../../config/types.ts' {
+	interface Config {
+		tracing: TracingSettings
 	}
 }

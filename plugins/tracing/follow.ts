@@ -1,4 +1,4 @@
-/** What one event of an open run means for its spans. */
+/** The effect of one event of an open run on its spans. */
 import type { Span } from '@opentelemetry/api'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { answerCall, beginCall, endCall } from './calls.ts'
@@ -68,13 +68,13 @@ export function follow(
 	}
 }
 
-/** Ends what is under way in a run. */
+/** Ends the open spans of a run. */
 export function endWork(run: OpenRun, code: string, at: number): void {
 	endCall(run, code, at)
 	endTools(run, code, at)
 }
 
-/** In the form that the conventions give messages. Of several answers the last one stays. */
+/** In the conventions' format of messages. Of several answers the last one stays. */
 function setMessage(span: Span, event_type: string, content: string): void {
 	const parts = [{ type: 'text', content }]
 	if (event_type === 'message.system') span.setAttribute(names.system, JSON.stringify(parts))

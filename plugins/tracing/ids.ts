@@ -1,10 +1,10 @@
 /**
- * Ids of traces and spans that follow from ids of runs, so that they are the same wherever and whenever they are made:
- * also after a restart, and by people who have nothing but a run's id.
+ * Ids of traces and spans derived from ids of runs, so that they are always the same:
+ * also after a restart, and for people who only have a run's id.
  */
 import { randomBytes } from 'node:crypto'
 
-/** The trace of a run that nobody's run started: its id without hyphens. Runs that it starts have the same. */
+/** The trace of a run without a parent: its id without hyphens. Runs that it starts have the same trace. */
 export function traceIdOf(run_id: string): string {
 	return run_id.replaceAll('-', '')
 }
@@ -24,7 +24,7 @@ export interface SpanPlace {
 	traceFlags: number
 }
 
-/** A span of W3C Trace Context, version 00; undefined for text that is none. */
+/** A span in the format of W3C Trace Context, version 00; undefined for invalid text. */
 export function placeIn(traceparent: unknown): SpanPlace | undefined {
 	const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(String(traceparent)) ?? []
 	if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined

@@ -1,30 +1,25 @@
 import { messageOf } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context } from '../../core/plugin.ts'
+import type {} from '../metrics/contract.ts'
 import type {} from '../runs/contract.ts'
 import { collectorOf } from './collector.ts'
 import type { Collector } from './collector.ts'
-import type { Tracing, TracingSettings } from './contract.ts'
+import type { TracingSettings } from './contract.ts'
 
-/** Spans of runs, model calls and tools, for OpenTelemetry. Without a collector nothing of it is loaded. */
+/** Spans of runs, model calls and tools, for OpenTelemetry. Without a collector it loads no SDK. */
 export default definePlugin<TracingSettings>({
 	name: 'tracing',
-	// Of two that hear the same events, both would tell of the same runs.
+	// Two instances that receive the same events would trace the same runs twice.
 	exclusive: true,
-	config: (joi) =>
-		joi.object<TracingSettings>({
-			endpoint: joi.string().allow(null).required(),
-			sample_ratio: joi.number().required(),
-			content: joi.boolean().required(),
-		}),
-	async start(ctx): Promise<Tracing> {
+	async start(ctx) {
 		const { sample_ratio, content } = ctx.config
 		const { version } = ctx.gateway
 		const collector = collectorFor(ctx)
-		if (!collector) return { stats: () => undefined }
+		if (!collector) return
 		const [{ openTracer }, { traceRuns }] = await Promise.all([import('./tracer.ts'), import('./runs.ts')])
 		const trouble = (message: string | null): void => {
-			if (ctx.signal.aborted) return // what was on its way when this was released
+			if (ctx.signal.aborted) return // in flight when this was released
 			ctx.trouble(message)
 			if (message === null) ctx.log.info('spans are delivered again')
 			else ctx.log.warn(`${message}; spans are dropped until that is mended`)
@@ -41,11 +36,24 @@ export default definePlugin<TracingSettings>({
 			ctx.events.subscribe({}, ({ event }) => runs.heard(event)),
 			'listener of events',
 		)
-		return { stats: tracer.stats }
+		ctx.extend('metrics', {
+			metrics: {
+				svc_trace_spans_total: { help: 'Spans that were sent, or dropped for want of a collector.', type: 'counter' },
+			},
+			read() {
+				const { sent, dropped } = tracer.stats()
+				return {
+					svc_trace_spans_total: [
+						{ labels: { outcome: 'sent' }, value: sent },
+						{ labels: { outcome: 'dropped' }, value: dropped },
+					],
+				}
+			},
+		})
 	},
 })
 
-/** Null where there is none. What is wrong in the file refuses the file; the environment may be meant for other programs. */
+/** Null if there is none. An error in the file refuses the file; the environment may be meant for other programs. */
 function collectorFor(ctx: Context<TracingSettings>): Collector | null {
 	try {
 		return collectorOf(ctx.config, ctx.env, ctx.gateway.version)

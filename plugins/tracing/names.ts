@@ -1,6 +1,6 @@
 /**
- * The names of OpenTelemetry's conventions for generative AI, in this one place: they are still in development and may
- * change. What has no name there begins with `svc.`.
+ * All names of OpenTelemetry's conventions for generative AI are in this file: they are still in development and may
+ * change. Names outside the conventions begin with `svc.`.
  */
 export const SEMANTIC_CONVENTIONS = '1.45.0'
 

@@ -2,26 +2,26 @@ import { SpanStatusCode } from '@opentelemetry/api'
 import type { Span } from '@opentelemetry/api'
 import { names } from './names.ts'
 
-/** A run whose span is open, with the spans that stand below. */
+/** A run whose span is open, with the open spans below it. */
 export interface OpenRun {
 	readonly run_id: string
 	readonly agent: string
 	readonly trace: string
 	readonly span: Span
-	/** The model call under way. */
+	/** The current model call. */
 	call: Span | null
-	/** Calls of tools under way, by their ids; the innermost last. */
+	/** Running calls of tools, by their ids; the innermost last. */
 	readonly tools: Map<string, Span>
-	/** The id of the span below which a run stands that this one started. */
+	/** The id of the parent span for a run that this one started. */
 	readonly children: Map<string, string>
 }
 
-/** The span of what it does just now, below which comes what that leads to. */
+/** The span of its current activity, the parent of the spans that this causes. */
 export function innermost({ span, tools }: OpenRun): Span {
 	return [...tools.values()].at(-1) ?? span
 }
 
-/** Marks a span as failed. Not with the message, which may repeat what was asked or answered. */
+/** Marks a span as failed. Without the message, which may repeat prompts or answers. */
 export function fail(span: Span, code: string): void {
 	span.setAttribute(names.error, code)
 	span.setStatus({ code: SpanStatusCode.ERROR })

@@ -1,8 +1,8 @@
 /**
- * Spans of runs, made from what their events tell, with the events' times: a run knows nothing of it and waits for
- * nothing. Secrets are out of events already.
+ * Spans of runs, made from their events, with the events' times: a run does not know about it and never
+ * waits for it. Secrets are already redacted from events.
  *
- * A run's first span has an id that follows from the run's. Where this plugin meets a run in the middle, after a restart
+ * A run's first span has an id derived from the run's. If this plugin starts in the middle of a run, after a restart
  * or a reload, the run gets a further span in the same trace, with a link to the first.
  */
 import { SpanKind, TraceFlags } from '@opentelemetry/api'
@@ -19,32 +19,32 @@ import type { Tracer } from './tracer.ts'
 
 export interface RunTraces {
 	heard(event: EventEnvelope): void
-	/** Ends what is open; the runs may go on. */
+	/** Ends the open spans; the runs may continue. */
 	end(): void
 }
 
-/** As much of a run's record as its spans need. */
+/** The fields of a run's record that its spans need. */
 export type KnownRun = Pick<RunRecord, 'agent' | 'conversation' | 'trigger' | 'started_at' | 'parent' | 'family'>
 
 export interface RunTraceOptions {
 	tracer: Pick<Tracer, 'begin'>
-	/** Throws where nobody knows the run. */
+	/** Throws if the run is unknown. */
 	recordOf(run_id: string): Promise<KnownRun>
-	/** Whether prompts, answers and arguments go along. */
+	/** Whether to include prompts, answers and arguments. */
 	content: boolean
-	/** Hears of what nobody else can hear of. */
+	/** Called with errors that have no other receiver. */
 	failed(error: unknown): void
-	/** Runs whose spans are open at a time, paused ones included; of more, the one ends that went on the longest ago. */
+	/** Limit of runs with open spans, paused ones included; beyond it, the least recently active one ends. */
 	limit?: number
 }
 
 const OPEN_LIMIT = 1_000
 /** Events of a run that wait for its record. */
 const WAITING_LIMIT = 1_000
-/** What is worth a further span for a run that has none open; so is a tool's call. */
+/** Events that open a further span for a run without one; so does a tool's call. */
 const opening = new Set(['run.resumed', 'run.failed', 'run.stopped', 'model.request'])
 
-/** Where a run stands that another one started. */
+/** The parent span of a run that another one started. */
 interface Above {
 	trace: string
 	span: string
@@ -82,7 +82,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		open.set(run_id, { run_id, agent, trace, span, call: null, tools: new Map(), children: new Map() })
 	}
 
-	/** `outcome`: of the run; `cut` or `interrupted` where only its span ends here. */
+	/** `outcome`: of the run; `cut` or `interrupted` if only its span ends here. */
 	const end = (run: OpenRun, at: number, outcome: string, error?: string): void => {
 		open.delete(run.run_id)
 		endWork(run, error ?? outcome, at)
@@ -126,14 +126,14 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 
 	const followed = (run: OpenRun, event: EventEnvelope): void => {
 		if (event.event_type === 'run.resumed') {
-			open.delete(run.run_id) // and back to the end: the one that went on last is cut last
+			open.delete(run.run_id) // reinserted at the end: the least recently active one is cut first
 			open.set(run.run_id, run)
 		}
 		const ending = follow(tracer, run, event, content)
 		if (ending) end(run, Date.parse(event.timestamp), ending.outcome, ending.error)
 	}
 
-	/** By its record, since what stands above it, or it itself, is not known here any more. */
+	/** From its record, since its parent, or the run itself, is no longer tracked here. */
 	const openLater = async (run_id: string, event: EventEnvelope): Promise<void> => {
 		if (waiting.size >= limit) return
 		const events: EventEnvelope[] = []
@@ -175,7 +175,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 	}
 }
 
-/** The span of the call that started it, where that told of it; else of what its parent does now. */
+/** The span of the call that started it, if known; else of its parent's current activity. */
 function aboveIn(parent: OpenRun, run_id: string): Above {
 	return { trace: parent.trace, span: parent.children.get(run_id) ?? innermost(parent).spanContext().spanId }
 }

@@ -6,10 +6,10 @@ import { fail, innermost } from './open-run.ts'
 import type { OpenRun } from './open-run.ts'
 import type { SpanStart, Tracer } from './tracer.ts'
 
-/** Calls of one run that are open at a time: one in another, such as a primitive's in a skill's. */
+/** Limit of open calls of one run: nested ones, such as a primitive's in a skill's. */
 const OPEN_LIMIT = 128
 
-/** A tool that there is not has whatever name the model came up with: at worst its whole answer, which is content. */
+/** The name of an unknown tool is model output: at worst the whole answer, which is content. */
 const LIKE_A_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 const begins = new Set(['primitive.called', 'skill.invoked', 'mcp.called'])
@@ -20,7 +20,7 @@ export function isCall({ event_type }: EventEnvelope): boolean {
 	return begins.has(event_type)
 }
 
-/** Does nothing for events that are of no tool's call. */
+/** Does nothing for events that are not about a tool call. */
 export function followTool(tracer: Pick<Tracer, 'begin'>, run: OpenRun, event: EventEnvelope, content: boolean): void {
 	const { event_type, payload } = event
 	const id = String(payload.call_id)
@@ -33,16 +33,16 @@ export function followTool(tracer: Pick<Tracer, 'begin'>, run: OpenRun, event: E
 	}
 	const failed = failures.has(event_type)
 	if (!failed && !results.has(event_type)) return
-	// The call of a tool that is not there fails without having begun.
+	// A call of an unknown tool fails without having begun.
 	const span = run.tools.get(id) ?? (payload.code === 'tool_unknown' ? tracer.begin(startOf(run, event)) : undefined)
-	if (!span) return // it began before its run was met here
+	if (!span) return // it began before its run was tracked here
 	run.tools.delete(id)
 	if (failed) fail(span, String(payload.code))
 	if (content) span.setAttribute(names.result, String(payload.result ?? payload.message))
 	span.end(Date.parse(event.timestamp))
 }
 
-/** Those under way when their run ends, or loses its thread. */
+/** Calls still running when their run ends, or loses its thread. */
 export function endTools(run: OpenRun, code: string, at: number): void {
 	for (const span of [...run.tools.values()].toReversed()) {
 		fail(span, code)

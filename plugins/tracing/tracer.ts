@@ -1,4 +1,4 @@
-/** OpenTelemetry's SDK, for this plugin alone: nothing of it is registered for the process, so all of it can be given back. */
+/** OpenTelemetry's SDK, for this plugin alone: nothing is registered for the process, so everything can be released. */
 import http from 'node:http'
 // oxlint-disable-next-line no-restricted-imports -- for the operator's own collector; no address from outside comes here
 import https from 'node:https'
@@ -8,7 +8,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace'
-import { within } from '../../core/deadline.ts'
+import { within } from '../../core/util/deadline.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Collector } from './collector.ts'
 import type { SpanCounts } from './contract.ts'
@@ -23,7 +23,7 @@ export interface SpanStart {
 	trace: string
 	/** Default: a new one. */
 	id?: string
-	/** The span above, in the same trace. */
+	/** The parent span, in the same trace. */
 	parent?: string
 	links?: Link[]
 	attributes: Attributes
@@ -38,29 +38,29 @@ export interface TracerOptions {
 	collector: Collector
 	version: string
 	sample_ratio: number
-	/** Why spans cannot be delivered; null once they can. Called where that changes. */
+	/** Why spans cannot be delivered; null when they can. Called on changes. */
 	trouble: (message: string | null) => void
 }
 
-/** Ended spans that wait for the collector, those on their way included. */
+/** Limit of ended spans that wait for the collector, including those being sent. */
 const WAITING_LIMIT = 4_096
 const BATCH = 512
-/** The exporter's own limit is for a silence: an answer that comes drop by drop would never reach it. */
+/** The exporter's own limit is an idle timeout, which a response that trickles in would never reach. */
 const GRACE_MS = 500
-/** Of what a collector says. */
+/** Limit of characters of a collector's message. */
 const REASON_CHARACTERS = 200
-/** For what waits when the plugin is released. */
+/** Time for sending waiting spans when the plugin is released. */
 const FLUSH_MS = 2_000
-/** Characters of an attribute. */
+/** Limit of characters of an attribute. */
 const VALUE_LIMIT = 16 * 1024
 const EVENTS_LIMIT = 64
 
 export function openTracer({ collector, version, sample_ratio, trouble }: TracerOptions): Tracer {
 	const { url, headers, timeout_ms, resource } = collector
-	// A batch comes every few seconds at most, and what is not kept need not be given back.
+	// Batches are at most one every few seconds, and without keep-alive there are no connections to close.
 	const connections = new (url.startsWith('https:') ? https : http).Agent({ keepAlive: false })
 	const hangUp = (): void => connections.destroy()
-	// Its own way out, not the guarded one: the address is the operator's, and mostly one of this machine or network.
+	// Its own HTTP client, not the guarded one: the address is the operator's, and usually on this machine or network.
 	const exporter = new OTLPTraceExporter({
 		url,
 		headers,
@@ -71,7 +71,7 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 	const next = { trace: '', span: '' }
 	const provider = new TracerProvider({
 		resource: resourceFromAttributes(resource),
-		// By the trace alone: all runs of a trace are in, or none.
+		// By the trace alone: all runs of a trace are sampled, or none.
 		sampler: new TraceIdRatioBasedSampler(sample_ratio),
 		idGenerator: { generateTraceId: () => next.trace, generateSpanId: () => next.span },
 		spanLimits: { attributeValueLengthLimit: VALUE_LIMIT, eventCountLimit: EVENTS_LIMIT },
@@ -90,14 +90,14 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 		},
 		stats: counted.stats,
 		async [Symbol.asyncDispose]() {
-			// A collector that is gone is not waited for.
+			// Do not wait for an unreachable collector.
 			await within(FLUSH_MS, 'the collector', provider.shutdown()).catch(() => {})
 			hangUp()
 		},
 	}
 }
 
-/** Bounds what waits, counts what becomes of it, and tells where deliveries begin or cease to fail. */
+/** Bounds the waiting spans, counts the results, and reports when deliveries start or stop failing. */
 function countDelivery(
 	exporter: SpanExporter,
 	{ delay_ms, timeout_ms }: Collector,
@@ -119,7 +119,7 @@ function countDelivery(
 				counts[sent ? 'sent' : 'dropped'] += spans.length
 				if (sent === failing) trouble(sent ? null : `spans cannot be delivered: ${error.slice(0, REASON_CHARACTERS)}`)
 				failing = !sent
-				// A batch that failed is counted, and told of here: the SDK shall not tell of it as well.
+				// A failed batch is counted and reported here: the SDK should not report it as well.
 				settle({ code: 0 })
 			}
 			const timer = setTimeout(() => {

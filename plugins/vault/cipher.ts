@@ -1,8 +1,8 @@
-/** AES-256-GCM, with what a text is about bound to it: sealed text that is moved to another record does not open there. */
+/** AES-256-GCM, with associated data: sealed text that is moved to another record does not open there. */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
-/** What a sealed text is, and whose. */
+/** The kind of a sealed text, and its owner. */
 export type About = readonly [kind: string, ...identity: (string | number)[]]
 
 const NONCE_BYTES = 12
@@ -10,7 +10,7 @@ const TAG_BYTES = 16
 const KEY_BYTES = 32
 
 /**
- * Answers with nonce, ciphertext and tag. Bytes, since in text the redactor could take a piece for a short secret. Random
+ * Returns nonce, ciphertext and tag. Bytes, since in text the redactor could mistake a piece for a short secret. Random
  * nonces: one key is good for 2^32 texts.
  */
 export function seal(key: KeyObject, plain: string | Uint8Array, about: About): Uint8Array {
@@ -20,7 +20,7 @@ export function seal(key: KeyObject, plain: string | Uint8Array, about: About): 
 	return Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()])
 }
 
-/** Undefined where it was sealed with another key, about something else, or was changed since. */
+/** Undefined if it was sealed with another key or other associated data, or was changed since. */
 export function unseal(key: KeyObject, sealed: Uint8Array, about: About): Buffer | undefined {
 	if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined
 	const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
@@ -38,7 +38,7 @@ export function newKey(): KeyObject {
 	return keyOf(randomBytes(KEY_BYTES))
 }
 
-/** Takes the bytes over and clears them. */
+/** Takes ownership of the bytes and clears them. */
 export function keyOf(bytes: Buffer): KeyObject {
 	const key = createSecretKey(bytes)
 	bytes.fill(0)
@@ -58,12 +58,12 @@ export function unwrap(under: KeyObject, wrapped: Uint8Array, about: About): Key
 	return bytes?.length === KEY_BYTES ? keyOf(bytes) : undefined
 }
 
-/** HMAC-SHA256: tells nothing of the words to who does not have the key. */
+/** HMAC-SHA256: reveals nothing of the words without the key. */
 export function mac(key: KeyObject, about: About): Buffer {
 	return createHmac('sha256', key).update(bytesOf(about)).digest()
 }
 
-/** As JSON, so that no two lists of words read the same. */
+/** As JSON, so that different lists of words have different encodings. */
 function bytesOf(about: About): Buffer {
 	return Buffer.from(JSON.stringify(about))
 }

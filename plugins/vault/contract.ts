@@ -1,6 +1,6 @@
 import type { AgentRef, ToolCall } from '../../core/plugin.ts'
 
-/** What clients see of a secret; never its value. */
+/** A secret as clients see it; never its value. */
 export interface Secret {
 	id: string
 	name: string
@@ -16,73 +16,96 @@ export interface Grant {
 	/** The agent's name. */
 	agent_id: string
 	secret_id: string
-	/** A model that reads it gets the value itself, not a handle. */
+	/** A model that reads it gets the value itself instead of a handle. */
 	reveal: boolean
+	/** `host` (any port) or `host:port`: the value leaves only over HTTP, and only to these hosts. Absent: no limit. */
+	hosts?: string[]
 	created_at: string
 }
 
-/** Who reads, for the events; `via` names what reads it, such as `vault.read` or `skill:weather`. */
+/** The HTTP request with which a value leaves. */
+export interface Outlet {
+	/** Its first address, before redirects. */
+	url: URL
+	/** Called for each grant with hosts: the value must not go to any other host, redirects included. */
+	keepTo(hosts: readonly string[]): void
+}
+
+/** The reader, for the events; `via` names the reading part, such as `vault.read` or `skill:weather`. */
 export interface Reading {
 	agent: AgentRef
 	via: string
 	emit: ToolCall['emit']
+	/** Absent: the value does not leave over HTTP, and a grant with hosts denies it. */
+	outlet?: Outlet
 }
 
-/** What every plugin may use. All of it throws `vault_locked` where the vault's key is not there, unless it says otherwise. */
+/** The API for every plugin. All methods throw `vault_locked` if the vault's key is missing, unless noted otherwise. */
 export interface Vault {
 	/**
-	 * A secret's value under the agent's grant; from now on the redactor looks for it. Emits `vault.accessed`, or
-	 * `vault.denied` and throws `vault_denied`: the same for a name that does not exist as for a missing grant.
+	 * A secret's value under the agent's grant; from now on the redactor searches for it. Emits `vault.accessed`, or
+	 * `vault.denied` and throws `vault_denied`: the same for an unknown name as for a missing grant, and if
+	 * the grant's hosts do not include the reading's outlet.
 	 */
 	read(name: string, reading: Reading): Promise<{ value: string; reveal: boolean }>
 	/**
-	 * Puts values in the place of the handles `{{secret:NAME}}` in every string of plain data (not in its keys); answers
-	 * with the same object where there are none. Throws like `read`, and `invalid_arguments` above 100 different handles,
-	 * 1 MiB of values or 200 levels.
+	 * Replaces the handles `{{secret:NAME}}` by values in every string of plain data (not in its keys); returns
+	 * the same object if there are none. `only`: handles of other names stay. Throws like `read`, and
+	 * `invalid_arguments` above 100 different handles, 1 MiB of values or 200 levels.
 	 */
-	fill<T>(data: T, reading: Reading): Promise<T>
-	/** Ids of the secrets that the agent's model may see as they are; none while the vault is locked. Cheap. */
+	fill<T>(data: T, reading: Reading, only?: ReadonlySet<string>): Promise<T>
+	/** The names in the handles that `fill` would replace, each once. Throws `invalid_arguments` above 200 levels. */
+	named(data: unknown): string[]
+	/** The hosts of the agent's grant for the secret of this name; undefined without a grant, or without hosts. */
+	hostsOf(name: string, agent: AgentRef): Promise<readonly string[] | undefined>
+	/** Ids of the secrets whose values the agent's model may see; none while the vault is locked. Cheap. */
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
 	/** For the gateway's own use, by a secret's id or name: a provider's key, a bot's token. Throws `not_found`. */
 	open(ref: string): Promise<string>
-	/** Whether there is a secret of this id or name. */
+	/** Whether a secret with this id or name exists. */
 	has(ref: string): Promise<boolean>
 	/**
-	 * Hears that a secret is new, has another value or is gone; until the returned function is called. Works on when this
+	 * Calls back when a secret is created, changed or deleted, until the returned function is called. Continues when this
 	 * plugin is replaced.
 	 */
 	onChanged(heard: (secret: { id: string; name: string }) => void): () => void
-	/** Encrypts text that another plugin keeps in a record of its own. `about` binds it to that record. */
+	/** Encrypts text that another plugin stores in its own record. `about` binds it to that record. */
 	seal(text: string, about: string): Promise<Uint8Array>
-	/** Throws `vault_locked` where it was sealed in another vault or about something else, or was changed since. */
+	/** Throws `vault_locked` if it was sealed in another vault or with another `about`, or was changed since. */
 	unseal(sealed: Uint8Array, about: string): Promise<string>
 }
 
 export interface Secrets {
 	/** Throws `already_exists`, and `conflict` at 10,000 secrets. */
 	create(secret: { name: string; value: string; policy_label?: string }): Promise<Secret>
-	/** Another value for the secret of this id or name; grants stay. Throws `not_found`, and `store_damaged` where its record cannot be read. */
-	replace(ref: string, value: string): Promise<Secret>
-	/** The secret of this id or name, with its grants. Throws `not_found`. */
+	/**
+	 * Changes the value of the secret with this id or name; grants stay. Throws `not_found`, `store_damaged` if its record
+	 * cannot be read, and `conflict` if `policy_label` is given and differs from the secret's: a label never changes.
+	 */
+	replace(ref: string, value: string, policy_label?: string): Promise<Secret>
+	/** Deletes the secret with this id or name, and its grants. Throws `not_found`. */
 	remove(ref: string): Promise<void>
 	/** Oldest first. */
 	list(): Promise<Secret[]>
 }
 
 export interface Grants {
-	/** `secret`: id or name. Throws `not_found`, `already_exists`, and `conflict` at 10,000 grants. */
-	create(grant: { agent_id: string; secret: string; reveal: boolean }): Promise<Grant>
+	/**
+	 * `secret`: id or name. `hosts`: see `Grant`. Throws `not_found`, `already_exists`, `conflict` at 10,000 grants, and
+	 * `invalid_request` for `hosts` together with `reveal`.
+	 */
+	create(grant: { agent_id: string; secret: string; reveal: boolean; hosts?: string[] }): Promise<Grant>
 	/** Throws `not_found`. */
 	remove(grant_id: string): Promise<void>
-	/** Oldest first; of one agent where it is given. */
+	/** Oldest first; of one agent if given. */
 	list(agent_id?: string): Promise<Grant[]>
 }
 
-/** What the vault's own routes use. */
+/** For the vault's own routes. */
 export interface VaultService extends Vault {
 	secrets: Secrets
 	grants: Grants
-	/** Makes a new master key. Throws `conflict` where the operator gives the key. Answers how many secrets were wrapped anew. */
+	/** Creates a new master key. Throws `conflict` if the operator provides the key. Returns how many secrets were wrapped again. */
 	rotateKey(): Promise<number>
 }
 
@@ -90,4 +113,10 @@ declare module '../../core/plugin.ts' {
 	interface Services {
 		vault: VaultService
 	}
+}
+
+export type VaultCode = 'vault_denied' | 'vault_locked'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<VaultCode, true> {}
 }

@@ -1,16 +1,19 @@
 /** What the parts of the vault share. */
 import type { Context } from '../../core/plugin.ts'
 import type { Keyring } from './keyring.ts'
-import { openTurns } from './turns.ts'
-import type { InTurn } from './turns.ts'
+import { Fault } from '../../core/errors.ts'
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
+import type { SerialQueue } from '../../core/util/serial-queue.ts'
+
+const WAITING_LIMIT = 1_000
 
 export interface Desk {
 	ctx: Pick<Context, 'store' | 'redactor' | 'log' | 'use' | 'defer'>
-	/** Throws `vault_locked`, saying why, while there is none. */
+	/** Throws `vault_locked` with the reason while the vault is locked. */
 	ring(): Keyring
-	/** Changes of secrets and grants go one after another. */
-	inTurn: InTurn
-	/** What is done is done: a log that cannot be written must not make it look undone. */
+	/** A serial queue for changes of secrets and grants. */
+	queue: SerialQueue
+	/** Does not throw: the change is already done, and a failing log must not make it look undone. */
 	tell(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
 }
 
@@ -18,7 +21,7 @@ export function openDesk(ctx: Context, ring: () => Keyring): Desk {
 	return {
 		ctx,
 		ring,
-		inTurn: openTurns(),
+		queue: openSerialQueue(WAITING_LIMIT, tooMany),
 		tell: (event_type, payload, agent) =>
 			ctx
 				.emit({ event_type, payload }, agent)
@@ -27,8 +30,8 @@ export function openDesk(ctx: Context, ring: () => Keyring): Desk {
 }
 
 /**
- * Makes a check, for who is about to add an entry, that there are fewer than `limit`. Counting takes a look at all of them,
- * so it is done again only once as many have been added as there was room for.
+ * Creates a check, before an entry is added, that there are fewer than `limit`. Counting reads all entries,
+ * so it is repeated only after as many additions as there was room for.
  */
 export function boundOf(limit: number, entries: () => AsyncIterable<unknown>): () => Promise<boolean> {
 	let room = 0
@@ -39,4 +42,10 @@ export function boundOf(limit: number, entries: () => AsyncIterable<unknown>): (
 		}
 		return room-- > 0
 	}
+}
+
+function tooMany(): Fault {
+	return new Fault('queue_full', `${WAITING_LIMIT} changes of the vault wait already; try again later`, {
+		headers: { 'retry-after': '1' },
+	})
 }

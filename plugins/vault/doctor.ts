@@ -1,6 +1,6 @@
-/** What `svc doctor` looks at: the key, and whether every secret opens with it. */
-import { NotLooked, error, ok } from '../../core/doctor/contract.ts'
-import type { Expert, Patient, Secrets } from '../../core/doctor/contract.ts'
+/** The checks of `svc doctor`: the key, and whether every secret opens with it. */
+import { NotLooked, error, ok } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Patient, Secrets } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { Secret } from './contract.ts'
@@ -11,10 +11,11 @@ import { masterKeyFrom } from './master-key.ts'
 import { nameHash, openSecret, openValue } from './secret-record.ts'
 import type { SecretRecord } from './secret-record.ts'
 
-/** Each takes some 20 µs to open. */
+/** Opening one takes some 20 µs. */
 const SECRETS = 10_000
 
 export default {
+	variables: { SVC_VAULT_KEY: 'secret', SVC_VAULT_KEY_OLD: 'secret' },
 	checks: [
 		{
 			id: 'vault.key',
@@ -31,7 +32,7 @@ export default {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
 					return error(
 						messageOf(thrown),
-						'bring the right key back, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them anew',
+						'bring the right key back, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them again',
 					)
 				}
 			},
@@ -65,32 +66,32 @@ export default {
 interface Unlocked {
 	store: Store
 	ring: Keyring
-	/** Where the key is from. */
+	/** The source of the key. */
 	name: string
 }
 
-/** Undefined where there is no vault yet. Throws `vault_locked`. */
+/** Undefined if there is no vault yet. Throws `vault_locked`. */
 async function unlocked(patient: Patient): Promise<Unlocked | undefined> {
 	return patient.once('vault', async () => {
 		const store = await patient.store()
-		// Where there is a state, neither of the two below writes anything.
+		// If there is a state, neither call below writes anything.
 		if (!store || !(await store.get(keys.state))) return undefined
 		const source = masterKeyFrom({ home: patient.home, env: patient.env, isNew: false })
 		return { store, ring: await openKeyring(store, source), name: source.name }
 	})
 }
 
-/** For what comes after the check of the key. */
+/** For the checks after the check of the key. */
 async function orSay<T>(vault: Promise<T>): Promise<T> {
 	try {
 		return await vault
 	} catch (thrown) {
-		if (isFault(thrown, 'vault_locked')) throw new NotLooked('the vault is locked', 'mend what vault.key says first')
+		if (isFault(thrown, 'vault_locked')) throw new NotLooked('the vault is locked', 'fix what vault.key reports first')
 		throw thrown
 	}
 }
 
-/** What a gateway that runs says. Throws `vault_locked`. */
+/** The state that a running gateway reports. Throws `vault_locked`. */
 async function listed(patient: Patient): Promise<Secret[]> {
 	return patient.once(
 		'secrets listed',

@@ -1,9 +1,10 @@
 /**
- * Which agent may read which secret. A grant belongs to the agent's uid and the secret's id, so it is void as soon as one
- * of the two is gone, whoever comes under the same name later; void ones are swept.
+ * Which agent may read which secret. A grant belongs to the agent's uid and the secret's id, so it is void as soon as either
+ * is deleted, even if the name is reused. It is stored in the vault's scope, so its commit cannot expect that
+ * the agent exists; void grants are removed after the event `agent.deleted`, and at the start.
  */
 import { Fault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
@@ -16,7 +17,7 @@ import type { OpenSecret } from './secret-record.ts'
 
 /** Under the agent's uid and the secret's id. */
 interface GrantRecord extends Omit<Grant, 'secret_id'> {
-	/** Without the vault's key nobody can make one, such as by writing to the database. */
+	/** Cannot be forged without the vault's key, for example by writing to the database. */
 	mark: Uint8Array
 }
 
@@ -24,22 +25,24 @@ export interface GrantStore extends Grants {
 	of(agent: AgentRef, secret_id: string): Promise<Grant | undefined>
 	/** Ids of the secrets that the agent's model may see. */
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
-	/** Removes those of an agent that is gone. */
+	/** The agents with a grant for a secret. */
+	holdersOf(secret_id: string): Promise<AgentRef[]>
+	/** Removes the grants of a deleted agent. */
 	forgetAgent(agent_uid: string): Promise<void>
-	/** Removes those of a secret that is gone, in the midst of a change that has its turn. Answers how many there were. */
+	/** Removes the grants of a deleted secret, within a change that has its turn. Returns how many there were. */
 	forgetSecret(secret_id: string): Promise<number>
-	/** Removes those whose agent or secret went while nobody took note. */
+	/** Removes grants whose agent or secret was deleted while the vault was not running. */
 	sweep(): Promise<void>
 }
 
 const GRANT_LIMIT = 10_000
-/** Two writes each, and a commit takes 100. */
+/** Two writes each; a commit is limited to 100. */
 const SWEEP_LIMIT = 50
-/** Agents whose revealed secrets are remembered. */
+/** Limit of agents whose revealed secrets are cached. */
 const CACHE_LIMIT = 10_000
 
 export function grantsOf(
-	{ ctx, ring, inTurn, tell }: Desk,
+	{ ctx, ring, queue, tell }: Desk,
 	findSecret: (ref: string) => Promise<OpenSecret | undefined>,
 ): GrantStore {
 	const { store, log } = ctx
@@ -54,7 +57,7 @@ export function grantsOf(
 	})
 	ctx.defer(stop, 'following the grants')
 
-	/** Undefined where it was not the vault that wrote it. */
+	/** Undefined if the vault did not write it. */
 	const checked = ({ key, value }: Entry<GrantRecord>): (Grant & { agent_uid: string }) | undefined => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		const { mark, ...rest } = value
@@ -63,8 +66,25 @@ export function grantsOf(
 		log.error({ agent: value.agent_id, secret_id }, 'a grant was changed outside the gateway; it does not count')
 		return undefined
 	}
-	const markOf = ({ grant_id, agent_id, agent_uid, secret_id, reveal, created_at }: Grant & { agent_uid: string }) =>
-		mac(ring().index, ['grant', grant_id, agent_id, agent_uid, secret_id, String(reveal), created_at])
+	const markOf = ({
+		grant_id,
+		agent_id,
+		agent_uid,
+		secret_id,
+		reveal,
+		hosts,
+		created_at,
+	}: Grant & { agent_uid: string }) =>
+		mac(ring().index, [
+			'grant',
+			grant_id,
+			agent_id,
+			agent_uid,
+			secret_id,
+			String(reveal),
+			created_at,
+			...(hosts ? [JSON.stringify(hosts)] : []), // version 0.1.0 had none, and its marks are still valid
+		])
 
 	const remove = async (entries: Entry<GrantRecord>[]): Promise<void> => {
 		for (let at = 0; at < entries.length; at += SWEEP_LIMIT) {
@@ -90,47 +110,58 @@ export function grantsOf(
 	}
 
 	return {
-		async create({ agent_id, secret: ref, reveal }) {
-			const { grant, secret } = await inTurn(async () => {
+		async create({ agent_id, secret: ref, reveal, hosts }) {
+			if (hosts && reveal) {
+				const message = 'hosts cannot be given with reveal: a model that sees the value can send it anywhere'
+				throw new Fault('invalid_request', message, { errors: [{ path: 'hosts', message }] })
+			}
+			const { grant, secret } = await queue.run(async () => {
 				const [agent, secret] = [await agents().get(agent_id), await findSecret(ref)]
 				if (!secret) {
-					throw new Fault('not_found', `there is no secret "${ref}"; POST /v1/vault/secrets stores one`)
+					const hint = { route: 'POST /v1/vault/secrets', does: 'stores one' }
+					throw new Fault('not_found', `there is no secret "${ref}"`, { hint })
 				}
 				const key = keys.grant(agent.uid, secret.id)
 				const earlier = await store.get<GrantRecord>(key)
 				if (earlier) {
+					const { grant_id } = earlier.value
 					throw new Fault(
 						'already_exists',
-						`agent "${agent_id}" has this secret already, by grant ${earlier.value.grant_id}; to change it, DELETE /v1/vault/grants/${earlier.value.grant_id} first`,
+						`agent "${agent_id}" has this secret already, by grant ${grant_id}; to change it, revoke that first`,
+						{ hint: { route: 'DELETE /v1/vault/grants/{grant_id}', params: { grant_id }, does: 'revokes it' } },
 					)
 				}
 				if (!(await hasRoom()))
-					throw new Fault('conflict', `there are ${GRANT_LIMIT} grants already; revoke some that nobody needs`)
-				const grant = { grant_id: newId(), agent_id, secret_id: secret.id, reveal, created_at: now() }
+					throw new Fault('conflict', `there are ${GRANT_LIMIT} grants already; revoke some that are no longer needed`)
+				const grant: Grant = {
+					grant_id: newId(),
+					agent_id,
+					secret_id: secret.id,
+					reveal,
+					...(hosts && { hosts }),
+					created_at: now(),
+				}
 				const { secret_id, ...rest } = grant
 				const record: GrantRecord = { ...rest, mark: markOf({ ...grant, agent_uid: agent.uid }) }
 				await store.commit(SCOPE, [
 					{ key, value: record, expect: null },
 					{ key: keys.grantId(grant.grant_id), value: { agent_uid: agent.uid, secret_id }, expect: null },
 				])
-				// Deleted meanwhile, it may have been swept before this grant was there.
-				if ((await agents().find(agent_id))?.uid !== agent.uid) {
-					await remove(await collect(() => true, agent.uid))
-					throw new Fault('not_found', `agent "${agent_id}" was deleted meanwhile`)
-				}
 				return { grant, secret: secret.about.name }
 			})
 			const { grant_id, secret_id } = grant
-			await tell('vault.granted', { grant_id, secret_id, secret, reveal }, agent_id)
+			await tell('vault.granted', { grant_id, secret_id, secret, reveal, ...(hosts && { hosts }) }, agent_id)
 			return grant
 		},
 		async remove(grant_id) {
-			const { secret_id, agent_id } = await inTurn(async () => {
+			const { secret_id, agent_id } = await queue.run(async () => {
 				const place = await store.get<{ agent_uid: string; secret_id: string }>(keys.grantId(grant_id))
 				const key = place && keys.grant(place.value.agent_uid, place.value.secret_id)
 				const entry = key && (await store.get<GrantRecord>(key))
 				if (entry?.value.grant_id !== grant_id)
-					throw new Fault('not_found', `there is no grant "${grant_id}"; GET /v1/vault/grants lists them`)
+					throw new Fault('not_found', `there is no grant "${grant_id}"`, {
+						hint: { route: 'GET /v1/vault/grants', does: 'lists them' },
+					})
 				await remove([entry])
 				return { secret_id: key?.[3], agent_id: entry.value.agent_id }
 			})
@@ -156,20 +187,30 @@ export function grantsOf(
 			const before = changes
 			const entries = await collect(({ value }) => value.reveal, uid)
 			const ids = new Set(entries.flatMap((entry) => checked(entry)?.secret_id ?? []))
-			// What changed while this was read may be missing from it.
+			// Changes during this read may be missing from it.
 			if (before === changes && revealedTo.size < CACHE_LIMIT) revealedTo.set(uid, ids)
 			return ids
 		},
-		forgetAgent: (agent_uid) => inTurn(async () => remove(await collect(() => true, agent_uid))),
+		async holdersOf(secret_id) {
+			const entries = await collect(({ key }) => key[3] === secret_id)
+			return entries.flatMap((entry) => {
+				const grant = checked(entry)
+				return grant ? [{ name: grant.agent_id, uid: grant.agent_uid }] : []
+			})
+		},
+		forgetAgent(agent_uid) {
+			ctx.redactor.forget(agent_uid)
+			return queue.run(async () => remove(await collect(() => true, agent_uid)))
+		},
 		async forgetSecret(secret_id) {
 			const entries = await collect(({ key }) => key[3] === secret_id)
 			await remove(entries)
 			return entries.length
 		},
-		sweep: () => inTurn(async () => remove(await collect(isVoid))),
+		sweep: () => queue.run(async () => remove(await collect(isVoid))),
 	}
 }
 
-function view({ grant_id, agent_id, secret_id, reveal, created_at }: Grant): Grant {
-	return { grant_id, agent_id, secret_id, reveal, created_at }
+function view({ grant_id, agent_id, secret_id, reveal, hosts, created_at }: Grant): Grant {
+	return { grant_id, agent_id, secret_id, reveal, ...(hosts && { hosts }), created_at }
 }

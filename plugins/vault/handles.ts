@@ -1,7 +1,7 @@
-/** Handles, `{{secret:NAME}}`: what stands for a secret's value until a call goes out. */
+/** Handles, `{{secret:NAME}}`: placeholders for a secret's value until a call is sent. */
 import { Fault } from '../../core/errors.ts'
 
-/** What a secret may be called. */
+/** The form of a secret's name. */
 export const NAME = /^[A-Za-z0-9_.-]{1,128}$/
 const HANDLE = /\{\{secret:([A-Za-z0-9_.-]{1,128})\}\}/g
 
@@ -15,20 +15,21 @@ export function handleOf(name: string): string {
 }
 
 /**
- * Puts `values` in the place of the handles in all strings of plain data, not in its keys. What stands in a value is not
- * looked at again. Throws `invalid_arguments` where there are too many different handles or too much is to be filled in.
+ * Replaces handles by `values` in all strings of plain data, not in its keys. Handles inside a value are not
+ * replaced. `only`: handles of other names stay. Throws `invalid_arguments` for too many different
+ * handles or too large values.
  */
-export async function fillHandles<T>(data: T, valueOf: (name: string) => Promise<string>): Promise<T> {
-	const names = new Set<string>()
-	walk(data, (text) => {
-		for (const [, name] of text.matchAll(HANDLE)) names.add(name as string)
-		return text
-	})
-	if (names.size === 0) return data
-	if (names.size > NAME_LIMIT)
+export async function fillHandles<T>(
+	data: T,
+	valueOf: (name: string) => Promise<string>,
+	only?: ReadonlySet<string>,
+): Promise<T> {
+	const names = namesIn(data).filter((name) => only?.has(name) ?? true)
+	if (names.length === 0) return data
+	if (names.length > NAME_LIMIT)
 		throw new Fault(
 			'invalid_arguments',
-			`these arguments name ${names.size} secrets; at most ${NAME_LIMIT} are filled in`,
+			`these arguments name ${names.length} secrets; at most ${NAME_LIMIT} are filled in`,
 		)
 	const values = new Map<string, string>()
 	for (const name of names) values.set(name, await valueOf(name))
@@ -44,7 +45,17 @@ export async function fillHandles<T>(data: T, valueOf: (name: string) => Promise
 	) as T
 }
 
-/** A copy with every string changed. What is no plain data stays as it is. */
+/** The names in the handles of plain data, each once. */
+export function namesIn(data: unknown): string[] {
+	const names = new Set<string>()
+	walk(data, (text) => {
+		for (const [, name = ''] of text.matchAll(HANDLE)) names.add(name)
+		return text
+	})
+	return [...names]
+}
+
+/** A copy with every string changed. Other values than plain data stay as they are. */
 function walk(value: unknown, change: (text: string) => string, depth = 0): unknown {
 	if (typeof value === 'string') return change(value)
 	if (typeof value !== 'object' || value === null) return value
@@ -53,6 +64,6 @@ function walk(value: unknown, change: (text: string) => string, depth = 0): unkn
 	if (Array.isArray(value)) return value.map((item) => walk(item, change, depth + 1))
 	const prototype: unknown = Object.getPrototypeOf(value)
 	if (prototype !== Object.prototype && prototype !== null) return value
-	// Defines each key anew, so that one called __proto__ is a key like any other.
+	// Defines each key, so that one called __proto__ is a key like any other.
 	return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, change, depth + 1)]))
 }

@@ -1,12 +1,27 @@
 import { definePlugin } from '../../core/plugin.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
+import events from './events.ts'
 import { vaultRead } from './primitive.ts'
+import type { VaultCode, VaultService } from './contract.ts'
 import { routes } from './routes.ts'
 import { openVault } from './vault.ts'
 
-/** Secrets, encrypted at rest; who may read them; the primitive `vault.read`. */
-export default definePlugin({
+/** Secrets, encrypted at rest; grants to read them; the primitive `vault.read`. */
+export default definePlugin<unknown, VaultService>({
 	name: 'vault',
 	needs: ['auth', 'agents'],
+	events,
+	scopes: {
+		'vault:read': 'List secrets',
+		'vault:write': 'Create and manage secrets and grants',
+	},
+	errors: {
+		vault_denied: { status: 403, description: 'The agent has no grant for the secret.' },
+		vault_locked: {
+			status: 503,
+			description: 'The vault has no master key, or not the one that its secrets were sealed with.',
+		},
+	} satisfies Record<VaultCode, ErrorCode>,
 	async start(ctx) {
 		const vault = await openVault(ctx)
 		ctx.primitive(vaultRead(vault))
@@ -16,5 +31,5 @@ export default definePlugin({
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'void grants could not be swept'))
 		return vault
 	},
-	http: (server, ctx) => routes(server, ctx),
+	http: routes,
 })

@@ -1,11 +1,11 @@
 /**
- * The keys of an unlocked vault: the master key from outside, and two of the vault's own, which lie in the store wrapped
- * under it. The own ones stay when the master key is changed, so that neither the index of names nor what other plugins
- * had sealed needs to change with it.
+ * The keys of an unlocked vault: the master key from outside, and two of the vault's own, which are stored wrapped
+ * under it. The vault's own keys stay when the master key is changed, so that neither the index of names nor data that other
+ * plugins sealed needs to change with it.
  */
 import type { KeyObject } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-import { now } from '../../core/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { newKey, unwrap, wrap } from './cipher.ts'
 import { keys } from './keys.ts'
@@ -21,17 +21,17 @@ export interface VaultState {
 }
 
 export interface Keyring {
-	/** For the index of names and the marks of grants. */
+	/** Key for the index of names and the marks of grants. */
 	readonly index: KeyObject
-	/** For what other plugins have sealed. */
+	/** Key for data that other plugins sealed. */
 	readonly sealing: KeyObject
-	/** Undefined where that key is not there. */
+	/** Undefined if that key is not available. */
 	master(id: string): KeyObject | undefined
 	add(master: MasterKey): void
 	state(): Promise<Entry<VaultState>>
 }
 
-/** Makes the vault's state where there is none. Throws `vault_locked` where the key is another vault's. */
+/** Creates the vault's state if there is none. Throws `vault_locked` if the key is another vault's. */
 export async function openKeyring(store: Store, source: KeySource): Promise<Keyring> {
 	const { wanted, earlier } = source
 	if (!(await store.get(keys.state))) await store.create(keys.state, newState(wanted))
@@ -64,9 +64,9 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	}
 }
 
-/** For a commit that wraps a key: it holds only while the vault is encrypted as `state` says. */
+/** For a commit that wraps a key: it succeeds only while the vault is encrypted as in `state`. */
 export function guard(state: Entry<VaultState>): Op {
-	return { key: keys.state, value: state.value, expect: state.rev }
+	return { key: keys.state, check: true, expect: state.rev }
 }
 
 export function wrapOwn(

@@ -1,4 +1,4 @@
-/** Where the vault keeps what, in the scope `vault`. */
+/** The vault's keys in the store, in the scope `vault`. */
 export const SCOPE = 'vault'
 
 export const keys = {
@@ -6,7 +6,7 @@ export const keys = {
 	secrets: [SCOPE, 'secret'],
 	secret: (id: string) => [SCOPE, 'secret', id] as const,
 	values: [SCOPE, 'value'],
-	/** Apart from the rest, so that listing secrets and changing the master key do not read values. */
+	/** Separate, so that listing secrets and changing the master key do not read values. */
 	value: (id: string, version: number) => [SCOPE, 'value', id, String(version)] as const,
 	names: [SCOPE, 'name'],
 	name: (hash: Uint8Array) => [SCOPE, 'name', Buffer.from(hash).toString('base64url')] as const,

@@ -1,6 +1,6 @@
 /**
- * Where the master key comes from: the environment variable SVC_VAULT_KEY, else the systemd credential svc-vault-key,
- * else keys/vault.key in the home, which is made at the first start.
+ * The source of the master key: the environment variable SVC_VAULT_KEY, else the systemd credential svc-vault-key,
+ * else keys/vault.key in the home, which the first start creates.
  */
 import {
 	closeSync,
@@ -19,7 +19,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import { keyOf, mac, newKey } from './cipher.ts'
 
 export interface MasterKey {
-	/** Tells keys apart and says nothing of them; stands in each record that is wrapped under the key. */
+	/** Distinguishes keys without revealing them; stored in each record that is wrapped under the key. */
 	id: string
 	key: KeyObject
 }
@@ -27,20 +27,20 @@ export interface MasterKey {
 export interface KeySource {
 	/** For people: where the key is, such as `SVC_VAULT_KEY`. */
 	name: string
-	/** The key that everything shall be wrapped under. */
+	/** The desired key, under which everything is to be wrapped. */
 	wanted: MasterKey
-	/** The one before, while there may be records that are wrapped under it. */
+	/** The previous key, while there may be records wrapped under it. */
 	earlier: MasterKey | undefined
-	/** To be called once nothing is wrapped under the earlier one any more: the wanted one takes its place. */
+	/** Call this when nothing is wrapped under the earlier key any more: the desired key replaces it. */
 	settle(): void
-	/** Makes a new key to be wanted, durable before this answers. Throws `conflict` where only the operator can. */
+	/** Creates a new desired key, durable before this returns. Throws `conflict` if only the operator can do that. */
 	renew(): KeySource
 }
 
 export interface KeySourceOptions {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
-	/** There is nothing encrypted yet, so that a new key may be made where there is none. */
+	/** Nothing is encrypted yet, so a missing key may be created. */
 	isNew: boolean
 }
 
@@ -52,8 +52,8 @@ const FILE = 'keys/vault.key'
 const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` makes one'
 
 /**
- * Throws `vault_locked`, saying what to change, where there is no key or what stands in its place is none, and
- * `unavailable` where a new one cannot be written.
+ * Throws `vault_locked`, with the remedy, if the key is missing or invalid, and
+ * `unavailable` if a new one cannot be written.
  */
 export function masterKeyFrom({ home, env, isNew }: KeySourceOptions): KeySource {
 	const credentials = env.CREDENTIALS_DIRECTORY
@@ -66,7 +66,7 @@ export function masterKeyFrom({ home, env, isNew }: KeySourceOptions): KeySource
 	)
 }
 
-/** `read('_OLD')` gives the earlier key. An empty text counts as none, as compose files make them. */
+/** `read('_OLD')` returns the earlier key. An empty text counts as missing: compose files produce it. */
 function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | undefined): KeySource | undefined {
 	const text = read('')
 	if (!text) return undefined
@@ -85,7 +85,7 @@ function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | unde
 	}
 }
 
-/** While the key is changed, the next one lies beside it. */
+/** While the key is changed, the next one is stored beside it. */
 function fromFile(file: string, isNew: boolean): KeySource {
 	const next = `${file}.next`
 	const text = readText(file)
@@ -121,7 +121,7 @@ function fromFile(file: string, isNew: boolean): KeySource {
 		earlier,
 		settle,
 		renew() {
-			settle() // or the only copy of the key in force would be written over
+			settle() // or the only copy of the current key would be overwritten
 			writeKey(next)
 			return fromFile(file, false)
 		},
@@ -142,7 +142,7 @@ function parse(text: string, name: string): MasterKey {
 
 function readText(file: string): string | undefined {
 	try {
-		// Opening a pipe would wait for ever.
+		// Opening a pipe would wait forever.
 		if (statSync(file).isFIFO()) throw new Error(`${file} is a pipe, not a file`)
 		return readFileSync(file, 'utf8')
 	} catch (error) {
@@ -151,7 +151,7 @@ function readText(file: string): string | undefined {
 	}
 }
 
-/** Whole and on the disk, or not there. Nobody else makes it meanwhile: the home is locked. */
+/** Written atomically and durably. There is no concurrent writer: the home is locked. */
 function writeKey(file: string): void {
 	const temporary = `${file}.new`
 	try {

@@ -1,10 +1,9 @@
 import Joi from 'joi'
 import type { ToolDefinition } from '../../core/plugin.ts'
-import type { Vault } from './contract.ts'
-import { handleOf } from './handles.ts'
+import type { RunningVault } from './vault.ts'
 
-/** `vault.read`: a handle or, where the grant says so, the value itself. */
-export function vaultRead(vault: Vault): ToolDefinition {
+/** `vault.read`: returns a handle or, if the grant reveals it, the value itself. */
+export function vaultRead(vault: RunningVault): ToolDefinition {
 	return {
 		name: 'vault.read',
 		description:
@@ -12,12 +11,13 @@ export function vaultRead(vault: Vault): ToolDefinition {
 		parameters: Joi.object({ name: Joi.string().min(1).max(128).required().description('Name of the secret.') }),
 		async run(args, { agent, emit }) {
 			const name = args.name as string
-			const { value, reveal } = await vault.read(name, { agent, via: 'vault.read', emit })
-			if (reveal) return { name, value }
+			const given = await vault.forModel(name, { agent, via: 'vault.read', emit })
+			if ('value' in given) return { name, ...given }
+			const where = given.hosts ? `, in what it sends to ${given.hosts.join(', ')} and nowhere else` : ''
 			return {
 				name,
-				handle: handleOf(name),
-				use: 'Write the handle as it is where the value belongs in the arguments of a skill or of an MCP tool; the gateway puts the value there.',
+				...given,
+				use: `Write the handle as it is where the value belongs in the arguments of a skill or of an MCP tool; the gateway replaces it by the value${where}.`,
 			}
 		},
 	}

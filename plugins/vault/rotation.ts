@@ -1,15 +1,16 @@
 /**
- * Changing the master key: every data key is wrapped anew, the values stay as they are.
+ * Changing the master key: every data key is wrapped again, the values stay as they are.
  *
- * 1. The vault's own keys stand under both master keys, and what is new is wrapped under the wanted one.
+ * 1. The vault's own keys are stored under both master keys, and new data is wrapped under the desired one.
  * 2. The secrets, up to 100 in one commit.
- * 3. The vault's own keys stand under the wanted one alone.
- * 4. The earlier key goes.
+ * 3. The vault's own keys are stored under the desired one only.
+ * 4. The earlier key is deleted.
  *
- * Each record names its key, and both are there until the end: so every secret can be read at any time, and where this
- * breaks off, the next start goes on with it.
+ * Each record names its key, and both are available until the end: so every secret can be read at any time, and if this
+ * is interrupted, the next start resumes it.
  */
 import { isFault } from '../../core/errors.ts'
+import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import { SCOPE, keys } from './keys.ts'
 import { wrapOwn } from './keyring.ts'
@@ -20,7 +21,7 @@ import type { SecretRecord } from './secret-record.ts'
 
 const COMMIT_LIMIT = 100
 
-/** Brings everything under the wanted key; does nothing where it is already. Answers how many secrets were wrapped anew. */
+/** Wraps everything under the desired key; does nothing if that is done. Returns the number of secrets wrapped again. */
 export async function bringUnder(source: KeySource, store: Store, ring: Keyring): Promise<number> {
 	const { wanted } = source
 	ring.add(wanted)
@@ -41,18 +42,14 @@ export async function bringUnder(source: KeySource, store: Store, ring: Keyring)
 	return count
 }
 
-async function changeState(store: Store, ring: Keyring, change: (state: VaultState) => VaultState): Promise<void> {
-	for (;;) {
-		const { value, rev } = await ring.state()
-		try {
-			return void (await store.update(keys.state, change(value), rev))
-		} catch (error) {
-			if (!isFault(error, 'conflict')) throw error // a secret was stored meanwhile
-		}
-	}
+function changeState(store: Store, ring: Keyring, next: (state: VaultState) => VaultState): Promise<void> {
+	return change(store, SCOPE, async () => {
+		const { key, value, rev } = await ring.state()
+		return { ops: [{ key, value: next(value), expect: rev }], result: undefined }
+	})
 }
 
-/** Passes through the secrets until one finds none that is left: what is read for the first time changes meanwhile. */
+/** Passes through the secrets until a pass finds none to wrap: data may change during a pass. */
 async function rewrapAll(store: Store, ring: Keyring, master: MasterKey): Promise<number> {
 	let count = 0
 	for (let left = true; left;) {
@@ -71,7 +68,7 @@ async function rewrapAll(store: Store, ring: Keyring, master: MasterKey): Promis
 		for await (const entry of store.list<SecretRecord>(keys.secrets)) {
 			if (entry.value.key_id === master.id) continue
 			const { key, value, rev } = entry
-			// A damaged record opens with no key, and must not keep the rest from going on.
+			// A damaged record opens with no key, and must not block the rest.
 			const changed = rewrapped(key.at(-1) as string, value, ring, master)
 			if (changed) ops.push({ key, value: changed, expect: rev })
 			if (ops.length === COMMIT_LIMIT) await flush()

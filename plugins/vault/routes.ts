@@ -1,18 +1,19 @@
+import { isIP } from 'node:net'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { SHORTEST } from '../../core/redactor/forms.ts'
-import { isOrdinary } from '../../core/redactor/ordinary.ts'
-import { scoped } from '../../core/routes.ts'
+import { isRedactable } from '../../core/redactor/redactor.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type { VaultService } from './contract.ts'
 import { NAME } from './handles.ts'
 
 const VALUE_LIMIT_BYTES = 64 * 1024
+const HOSTS_LIMIT = 32
 const TAGS = ['api', 'vault']
 const LOCKED = 503
 
-// joi's own message would repeat what was sent, which may be a value in the wrong field.
+// joi's own message would repeat the input, which may be a value in the wrong field.
 const worded = (form: RegExp, rule: string) =>
 	Joi.string()
 		.pattern(form)
@@ -70,12 +71,11 @@ const grant = Joi.object({
 	agent_id: Joi.string().required().example('ada'),
 	secret_id: secretId,
 	reveal: Joi.boolean().required(),
+	hosts: Joi.array().items(Joi.string()).description('The hosts that the value is bound to. Absent: no limit.'),
 	created_at: Joi.string().isoDate().required(),
 }).id('Grant')
 
-export function routes(server: Server, ctx: Context): void {
-	const vault = (): VaultService => ctx.use('vault')
-
+export function routes(server: Server, ctx: Context, vault: VaultService): void {
 	server.route<{ Payload: { name?: string; key_name?: string; value: string; policy_label?: string } }>({
 		method: 'POST',
 		path: '/v1/vault/secrets',
@@ -91,7 +91,7 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: async (request, h) => {
 			const { name, key_name, value: text, policy_label } = request.payload
-			const created = await vault().secrets.create({
+			const created = await vault.secrets.create({
 				name: name ?? (key_name as string),
 				value: text,
 				...(policy_label !== undefined && { policy_label }),
@@ -111,9 +111,9 @@ export function routes(server: Server, ctx: Context): void {
 			plugins: { openapi: { errors: [LOCKED] } },
 			response: { status: { 200: Joi.array().items(secret) } },
 		},
-		handler: () => vault().secrets.list(),
+		handler: () => vault.secrets.list(),
 	})
-	server.route<{ Params: { id: string }; Payload: { value: string } }>({
+	server.route<{ Params: { id: string }; Payload: { value: string; policy_label?: string } }>({
 		method: 'PUT',
 		path: '/v1/vault/secrets/{id}',
 		options: {
@@ -125,7 +125,12 @@ export function routes(server: Server, ctx: Context): void {
 			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object({ id: secretRef }),
-				payload: Joi.object({ value: value.required() })
+				payload: Joi.object({
+					value: value.required(),
+					policy_label: label.description(
+						'The label of the secret; any other is a conflict. A label cannot be changed.',
+					),
+				})
 					.required()
 					.prefs({ convert: false })
 					.example({ value: 'what the other service calls a token now' }),
@@ -133,9 +138,9 @@ export function routes(server: Server, ctx: Context): void {
 			response: { status: { 200: storedSecret } },
 		},
 		handler: async (request) => {
-			const { value: text } = request.payload
+			const { value: text, policy_label } = request.payload
 			try {
-				return { ...(await vault().secrets.replace(request.params.id, text)), ...warningFor(text) }
+				return { ...(await vault.secrets.replace(request.params.id, text, policy_label)), ...warningFor(text) }
 			} catch (error) {
 				if (!isFault(error, 'store_damaged')) throw error
 				throw new Fault('conflict', error.message, { cause: error })
@@ -155,18 +160,20 @@ export function routes(server: Server, ctx: Context): void {
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await vault().secrets.remove(request.params.id)
+			await vault.secrets.remove(request.params.id)
 			return h.response().code(204)
 		},
 	})
-	server.route<{ Payload: { agent_id: string; secret_id: string; reveal?: boolean } }>({
+	server.route<{ Payload: { agent_id: string; secret_id: string; reveal?: boolean; hosts?: string[] } }>({
 		method: 'POST',
 		path: '/v1/vault/grants',
 		options: {
 			id: 'createGrant',
 			description: 'Grant an agent a secret',
-			notes:
-				"The agent's model gets a handle, {{secret:NAME}}, which the gateway replaces by the value in the arguments of skills and MCP tools. With reveal it gets the value itself.",
+			notes: [
+				"The agent's model gets a handle, {{secret:NAME}}, which the gateway replaces by the value in the arguments of skills that declare the secret, and of MCP tools. With `reveal` it gets the value itself.",
+				'With `hosts` the value leaves in HTTP requests to these hosts only, redirects included: those of an MCP server over HTTP, and those that a skill makes with svc.fetch. No program gets it: neither an MCP server over stdio nor the code of a skill, which keeps the handle and can write it into a request.',
+			],
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [404, 409] } },
@@ -175,15 +182,25 @@ export function routes(server: Server, ctx: Context): void {
 					agent_id: agentId.required(),
 					secret_id: secretRef.min(1),
 					reveal: Joi.boolean().description('Whether the model itself may see the value. Default false.'),
+					hosts: Joi.array()
+						.items(Joi.string().max(300).custom(hostEntry))
+						.min(1)
+						.max(HOSTS_LIMIT)
+						.unique()
+						.description(
+							'The only hosts that the value may be sent to, each a whole name or address, with or without a port (then any port). Not together with reveal. Default: no limit.',
+						),
 				})
 					.required()
-					.prefs({ convert: false }),
+					.prefs({ convert: false })
+					.example({ agent_id: 'ada', secret_id: 'GITHUB_TOKEN', hosts: ['api.github.com'] }),
 			},
 			response: { status: { 201: grant } },
 		},
 		handler: async (request, h) => {
-			const { agent_id, secret_id, reveal = false } = request.payload
-			return h.response(await vault().grants.create({ agent_id, secret: secret_id, reveal })).code(201)
+			const { agent_id, secret_id, reveal = false, hosts } = request.payload
+			const wanted = { agent_id, secret: secret_id, reveal, ...(hosts && { hosts }) }
+			return h.response(await vault.grants.create(wanted)).code(201)
 		},
 	})
 	server.route<{ Query: { agent_id?: string } }>({
@@ -194,11 +211,11 @@ export function routes(server: Server, ctx: Context): void {
 			description: 'List grants, oldest first',
 			tags: TAGS,
 			auth: scoped('vault:write'),
-			plugins: { openapi: { errors: [LOCKED] } },
+			plugins: { auth: { changes: false }, openapi: { errors: [LOCKED] } },
 			validate: { query: Joi.object({ agent_id: agentId }) },
 			response: { status: { 200: Joi.array().items(grant) } },
 		},
-		handler: (request) => vault().grants.list(request.query.agent_id),
+		handler: (request) => vault.grants.list(request.query.agent_id),
 	})
 	server.route<{ Params: { grant_id: string } }>({
 		method: 'DELETE',
@@ -213,7 +230,7 @@ export function routes(server: Server, ctx: Context): void {
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await vault().grants.remove(request.params.grant_id)
+			await vault.grants.remove(request.params.grant_id)
 			return h.response().code(204)
 		},
 	})
@@ -237,14 +254,23 @@ export function routes(server: Server, ctx: Context): void {
 				},
 			},
 		},
-		handler: async () => ({ status: 'rotated', secrets: await vault().rotateKey() }),
+		handler: async () => ({ status: 'rotated', secrets: await vault.rotateKey() }),
+	})
+}
+
+/** Normalizes a host as URLs do, so that it can be compared with a URL's host. */
+function hostEntry(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	const [, host = '', port] = isIP(text) === 6 ? [text, `[${text}]`] : (/^(.+?)(?::([1-9]\d{0,4}))?$/.exec(text) ?? [])
+	const url = /[\s/?#@\\*%]/.test(text) ? null : URL.parse(`http://${host}:${port ?? 80}/`)
+	if (url) return port === undefined ? url.hostname : `${url.hostname}:${port}`
+	return helpers.message({
+		custom: '{#label} must be one host, such as api.example.com or api.example.com:8443; no scheme, no path and no *',
 	})
 }
 
 function warningFor(text: string): { warning?: string } {
-	const wanted = text.trim()
-	if (wanted.length >= SHORTEST && !isOrdinary(wanted)) return {}
+	if (isRedactable(text)) return {}
 	return {
-		warning: `a value of fewer than ${SHORTEST} characters, or one that is a word of the gateway's own, is not redacted from events, logs and messages`,
+		warning: `a value of fewer than 8 characters, or one that is a word of the gateway's own, is not redacted from events, logs and messages`,
 	}
 }

@@ -1,17 +1,19 @@
-/** Finding secrets and giving out their values: no grant is asked for here. */
-import { Fault, isFault } from '../../core/errors.ts'
+/** Finding secrets and returning their values, without checking grants. */
+import { Fault } from '../../core/errors.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import { change } from '../../core/store/change.ts'
 import type { Desk } from './desk.ts'
-import { keys } from './keys.ts'
+import { SCOPE, keys } from './keys.ts'
 import { damaged, nameHash, openSecret, openValue, sealAbout } from './secret-record.ts'
 import type { OpenSecret, SecretRecord } from './secret-record.ts'
 
 export interface SecretReader {
-	/** By id or name; undefined where there is none. Throws `store_damaged`. */
+	/** By id or name; undefined if there is none. Throws `store_damaged`. */
 	find(ref: string): Promise<OpenSecret | undefined>
-	/** From now on the redactor looks for the value, and does so from the start after a restart. Throws `store_damaged`. */
-	reveal(secret: OpenSecret): Promise<string>
-	/** Tells the redactor of every secret that was ever read. */
-	announceRead(): Promise<void>
+	/** Redacts the value in its reader's output from now on, also after a restart. Throws `store_damaged`. */
+	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
+	/** Adds every secret that was ever read to the redactor: for the agents that have a grant, or for the gateway if there is no grant. */
+	announceRead(holdersOf: (secret_id: string) => Promise<readonly AgentRef[]>): Promise<void>
 }
 
 export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): SecretReader {
@@ -20,7 +22,7 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): S
 		return entry && openSecret(id, entry.value, ring())
 	}
 
-	/** One value, whichever version it is: it may be replaced between the two looks. */
+	/** One value, of any version: it may be replaced between the two reads. */
 	const valueOf = async (found: OpenSecret): Promise<{ secret: OpenSecret; value: string }> => {
 		for (let secret = found; ;) {
 			const sealed = await store.get<Uint8Array>(keys.value(secret.id, secret.version))
@@ -32,22 +34,15 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): S
 		}
 	}
 
-	/** Durable before anybody gets the value. */
-	const markRead = async (id: string): Promise<void> => {
-		for (;;) {
+	/** Durable before the value is returned. */
+	const markRead = (id: string): Promise<void> =>
+		change(store, SCOPE, async () => {
 			const entry = await store.get<SecretRecord>(keys.secret(id))
-			if (!entry) return // deleted meanwhile
-			const { key, value, rev } = entry
-			const secret = openSecret(id, value, ring())
-			if (secret.about.was_read) return
-			try {
-				const about = sealAbout({ ...secret, about: { ...secret.about, was_read: true } })
-				return void (await store.update(key, { ...value, about }, rev))
-			} catch (error) {
-				if (!isFault(error, 'conflict')) throw error
-			}
-		}
-	}
+			const secret = entry && openSecret(id, entry.value, ring())
+			if (!secret || secret.about.was_read) return { result: undefined }
+			const about = sealAbout({ ...secret, about: { ...secret.about, was_read: true } })
+			return { ops: [{ key: entry.key, value: { ...entry.value, about }, expect: entry.rev }], result: undefined }
+		})
 
 	return {
 		async find(ref) {
@@ -55,23 +50,25 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): S
 			if (byId) return byId
 			const pointer = await store.get<{ id: string }>(keys.name(nameHash(ring(), ref)))
 			const secret = pointer && (await opened(pointer.value.id))
-			// The index was changed from outside where it leads to another one.
+			// If the index leads to another secret, it was changed from outside.
 			return secret?.about.name === ref ? secret : undefined
 		},
-		async reveal(found) {
+		async reveal(found, reader) {
 			const { secret, value } = await valueOf(found)
 			if (!secret.about.was_read) await markRead(secret.id)
-			redactor.add({ id: secret.id, name: secret.about.name, value })
+			redactor.add(reader, { id: secret.id, name: secret.about.name, value })
 			return value
 		},
-		async announceRead() {
+		async announceRead(holdersOf) {
 			for await (const { key, value: record } of store.list<SecretRecord>(keys.secrets)) {
 				const id = key.at(-1) as string
 				try {
 					const found = openSecret(id, record, ring())
 					if (!found.about.was_read) continue
 					const { secret, value } = await valueOf(found)
-					redactor.add({ id, name: secret.about.name, value })
+					const holders = await holdersOf(id)
+					for (const reader of holders.length > 0 ? holders : (['gateway'] as const))
+						redactor.add(reader, { id, name: secret.about.name, value })
 				} catch (error) {
 					log.error({ err: error, secret_id: id }, 'a secret cannot be read')
 				}

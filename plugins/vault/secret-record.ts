@@ -1,6 +1,6 @@
 /**
- * A secret as it lies in the store. Each version of its value has a data key of its own, wrapped under the master key;
- * everything that is sealed is bound to the secret's id and version, so records and parts of them cannot change places.
+ * A secret as stored. Each version of its value has a data key of its own, wrapped under the master key;
+ * sealed data is bound to the secret's id and version, so records and parts of them cannot be exchanged.
  */
 import type { KeyObject } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
@@ -9,27 +9,27 @@ import type { Keyring } from './keyring.ts'
 import type { MasterKey } from './master-key.ts'
 
 export interface SecretRecord {
-	/** Counts its values. */
+	/** The version of its value, counted up. */
 	version: number
-	/** The master key that the data key is wrapped under. */
+	/** The master key under which the data key is wrapped. */
 	key_id: string
 	data_key: Uint8Array
 	/** Sealed: `AboutSecret`. */
 	about: Uint8Array
-	/** Under which its name is indexed. */
+	/** The key of its name in the index. */
 	name_hash: Uint8Array
 }
 
-/** What is encrypted beside the value. */
+/** The data encrypted along with the value. */
 export interface AboutSecret {
 	name: string
 	created_at: string
 	policy_label?: string
-	/** Somebody has read it, so the redactor must know it. */
+	/** It was read before, so the redactor must know it. */
 	was_read: boolean
 }
 
-/** A secret whose record is whole. */
+/** A secret whose record is intact. */
 export interface OpenSecret {
 	id: string
 	version: number
@@ -66,7 +66,7 @@ export function sealAbout({ id, version, about, data_key }: OpenSecret): Uint8Ar
 	return seal(data_key, JSON.stringify(about), ['secret', id, version])
 }
 
-/** Throws `store_damaged` where anything in the record is not as it was written, or its key is gone. */
+/** Throws `store_damaged` if anything in the record was changed, or its key is gone. */
 export function openSecret(id: string, record: SecretRecord, ring: Keyring): OpenSecret {
 	const { version } = record
 	const data_key = dataKey(id, record, ring)
@@ -83,7 +83,7 @@ export function openValue({ id, version, data_key }: OpenSecret, sealed: Uint8Ar
 	return value.toString()
 }
 
-/** The record with its data key under another master key; undefined where it is damaged. */
+/** The record with its data key under another master key; undefined if it is damaged. */
 export function rewrapped(
 	id: string,
 	record: SecretRecord,

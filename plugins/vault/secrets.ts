@@ -1,6 +1,7 @@
 /** Storing, replacing, deleting and listing secrets. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId } from '../../core/ids.ts'
+import { newId } from '../../core/util/ids.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
 import { boundOf } from './desk.ts'
@@ -13,7 +14,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 const SECRET_LIMIT = 10_000
 
 export function secretsOf(
-	{ ctx: { store, redactor }, ring, inTurn, tell }: Desk,
+	{ ctx: { store }, ring, queue, tell }: Desk,
 	removeGrants: (secret_id: string) => Promise<number>,
 ): Secrets {
 	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))
@@ -25,27 +26,24 @@ export function secretsOf(
 
 	const mustFind = async (id: string): Promise<Entry<SecretRecord>> => {
 		const entry = await entryOf(id)
-		if (!entry) throw new Fault('not_found', `there is no secret "${id}"; GET /v1/vault/secrets lists them`)
+		if (!entry)
+			throw new Fault('not_found', `there is no secret "${id}"`, {
+				hint: { route: 'GET /v1/vault/secrets', does: 'lists them' },
+			})
 		return entry
 	}
 
-	/** The id of the secret that has this id or this name. Whatever else is given is answered as it is. */
+	/** The id of the secret with this id or name. Any other reference is returned unchanged. */
 	const idOf = async (ref: string): Promise<string> =>
 		(await entryOf(ref)) ? ref : ((await pointerOf(ref))?.value.id ?? ref)
 
-	/** A commit that holds while the vault is encrypted as it was when `make` sealed what is in it. */
-	const write = async <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> => {
-		for (;;) {
+	/** A commit that conflicts if the master key was changed since `make` sealed the values in it. */
+	const write = <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> =>
+		change(store, SCOPE, async () => {
 			const state = await ring().state()
 			const { ops, result } = await make(state.value.key_id)
-			try {
-				await store.commit(SCOPE, [...ops, guard(state)])
-				return result
-			} catch (error) {
-				if (!isFault(error, 'conflict')) throw error // somebody else was faster, or the master key was changed
-			}
-		}
-	}
+			return { ops: [...ops, guard(state)], result }
+		})
 
 	return {
 		async create({ name, value, policy_label }) {
@@ -56,17 +54,19 @@ export function secretsOf(
 				...(policy_label !== undefined && { policy_label }),
 				was_read: false,
 			}
-			const created = await inTurn(async () => {
+			const created = await queue.run(async () => {
 				if (!(await hasRoom()))
-					throw new Fault('conflict', `there are ${SECRET_LIMIT} secrets already; delete some that nobody needs`)
+					throw new Fault(
+						'conflict',
+						`there are ${SECRET_LIMIT} secrets already; delete some that are no longer needed`,
+					)
 				return write(async (key_id) => {
 					const taken = await pointerOf(name)
-					// The place of one that was changed from outside and then deleted may be left.
+					// A secret that was changed from outside and then deleted may have left its index entry.
 					if (taken && (await entryOf(taken.value.id))) {
-						throw new Fault(
-							'already_exists',
-							`there is a secret "${name}" already; PUT /v1/vault/secrets/${taken.value.id} gives it another value`,
-						)
+						const params = { id: taken.value.id }
+						const hint = { route: 'PUT /v1/vault/secrets/{id}', params, does: 'gives it another value' }
+						throw new Fault('already_exists', `there is a secret "${name}" already`, { hint })
 					}
 					const { record, sealed } = sealSecret({ id, version: 1, about, value }, ring(), key_id)
 					const ops: Op[] = [
@@ -80,12 +80,13 @@ export function secretsOf(
 			await tell('vault.secret_created', { secret_id: id, ...labels(about) })
 			return created
 		},
-		async replace(ref, value) {
+		async replace(ref, value, policy_label) {
 			const id = await idOf(ref)
-			const { about, version } = await inTurn(() =>
+			const { about, version } = await queue.run(() =>
 				write(async (key_id) => {
 					const entry = await mustFind(id)
 					const { about, version: before } = openSecret(id, entry.value, ring())
+					if (policy_label !== undefined) mustBeLabelled(about, policy_label)
 					const version = before + 1
 					const { record, sealed } = sealSecret({ id, version, about, value }, ring(), key_id)
 					const ops: Op[] = [
@@ -101,18 +102,17 @@ export function secretsOf(
 		},
 		async remove(ref) {
 			const id = await idOf(ref)
-			const gone = await inTurn(async () => {
+			const gone = await queue.run(async () => {
 				const { key, value } = await mustFind(id)
 				const name = nameIn(id, value)
 				const pointer = await store.get<{ id: string }>(keys.name(value.name_hash))
 				await store.commit(SCOPE, [
 					{ key, value: undefined },
 					{ key: keys.value(id, value.version), value: undefined },
-					// A record that was changed from outside may name another one's place.
+					// A record that was changed from outside may point to another one's index entry.
 					...(pointer?.value.id === id ? [{ key: pointer.key, value: undefined }] : []),
 				])
-				redactor.retire(id)
-				// From here on they are void; a crash leaves them to the next start.
+				// From here on its grants are void; after a crash the next start deletes them.
 				return { secret_id: id, name, grants: await removeGrants(id) }
 			})
 			await tell('vault.secret_deleted', gone)
@@ -142,18 +142,27 @@ export function secretsOf(
 	}
 }
 
-/** In place of the name of a secret whose record is damaged. */
+/** Shown instead of the name of a secret whose record is damaged. */
 const UNREADABLE = 'unreadable'
 
 function view(id: string, { name, created_at, policy_label }: OpenSecret['about']): Secret {
 	return { id, name, created_at, ...(policy_label !== undefined && { policy_label }) }
 }
 
+function mustBeLabelled({ name, policy_label: label }: OpenSecret['about'], wanted: string): void {
+	if (label === wanted) return
+	const current = label === undefined ? 'no label' : `the label "${label}"`
+	throw new Fault(
+		'conflict',
+		`the secret "${name}" has ${current}, and a label cannot be changed: leave it out, or delete the secret and store it again`,
+	)
+}
+
 function labels({ name, policy_label }: OpenSecret['about']) {
 	return { name, ...(policy_label !== undefined && { policy_label }) }
 }
 
-/** When an id, a UUIDv7, was made. */
+/** When an id, a UUIDv7, was created. */
 function timeOf(id: string): string {
 	return new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)).toISOString()
 }

@@ -1,12 +1,13 @@
 /** The vault as other plugins see it: reading under a grant, filling in, opening for the gateway's own use. */
 import { Fault, isFault } from '../../core/errors.ts'
-import type { Context } from '../../core/plugin.ts'
+import { unguarded } from '../../core/events/families.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
 import { seal, unseal } from './cipher.ts'
 import type { Reading, VaultService } from './contract.ts'
 import { openDesk } from './desk.ts'
 import { grantsOf } from './grants.ts'
 import type { GrantStore } from './grants.ts'
-import { NAME, fillHandles } from './handles.ts'
+import { NAME, fillHandles, handleOf, namesIn } from './handles.ts'
 import { openKeyring } from './keyring.ts'
 import type { Keyring } from './keyring.ts'
 import { keys } from './keys.ts'
@@ -16,13 +17,18 @@ import { bringUnder } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
 
+/** The model's form of a secret: the value if the grant reveals it, else a handle, with the grant's hosts. */
+export type ForModel = { value: string } | { handle: string; hosts?: string[] }
+
 export interface RunningVault extends VaultService {
 	grants: GrantStore
+	/** Throws like `read`; a grant with hosts still gives a handle. */
+	forModel(name: string, reading: Reading): Promise<ForModel>
 }
 
 const CHANGES = ['vault.secret_created', 'vault.secret_updated', 'vault.secret_deleted']
 
-/** Never throws for a key that is missing or wrong: then the vault is locked, and everything else works. */
+/** Never throws for a missing or wrong key: then the vault is locked, and everything else works. */
 export async function openVault(ctx: Context): Promise<RunningVault> {
 	let opened: { ring: Keyring; source: KeySource } | undefined
 	let locked: Fault | undefined
@@ -44,23 +50,48 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 	const find = async (ref: string) => (NAME.test(ref) ? reader.find(ref) : undefined)
 	const grants = grantsOf(desk, find)
 	const secrets = secretsOf(desk, grants.forgetSecret)
-	if (opened) await reader.announceRead()
+	ctx.redactor.showNamesTo('vault:read')
+	if (opened) await reader.announceRead(grants.holdersOf)
 
-	const read = async (name: string, { agent, via, emit }: Reading) => {
+	const granted = async (name: string, agent: AgentRef) => {
 		const secret = await byName(name)
 		const grant = secret && (await grants.of(agent, secret.id))
-		if (!grant) {
+		return grant && { secret, grant }
+	}
+	const deny = (name: string, { via, emit }: Reading, message: string, reason?: string): never => {
+		const payload = { secret: name.slice(0, 128), via, ...(reason !== undefined && { reason }) }
+		unguarded(emit)({ event_type: 'vault.denied', payload })
+		throw new Fault('vault_denied', message)
+	}
+	/** The value with its grant. `leaves`: the value leaves the gateway through the reading's outlet. */
+	const lend = async (name: string, reading: Reading, leaves: boolean) => {
+		const { agent, via, emit, outlet } = reading
+		const found = await granted(name, agent)
+		if (!found) {
 			const shown = name.slice(0, 128)
-			emit({ event_type: 'vault.denied', payload: { secret: shown, via } })
-			throw new Fault(
-				'vault_denied',
-				`this agent has no grant for a secret "${shown}"; an operator gives it with POST /v1/vault/grants`,
+			return deny(
+				name,
+				reading,
+				`this agent has no grant for a secret "${shown}"; an operator gives it with svc grants add, or POST /v1/vault/grants`,
 			)
 		}
-		const value = await reader.reveal(secret)
-		const { grant_id, reveal } = grant
-		emit({ event_type: 'vault.accessed', payload: { secret: name, secret_id: secret.id, grant_id, via } })
-		return { value, reveal }
+		const { secret, grant } = found
+		if (leaves && grant.hosts) {
+			const { lists } = await import('../../core/fetch/policy.ts')
+			const bound = `the grant binds "${name}" to ${grant.hosts.join(', ')}`
+			if (!outlet) return deny(name, reading, `${bound}: it leaves over HTTP only, and not to ${via}`, 'hosts')
+			if (!lists(grant.hosts, outlet.url))
+				return deny(name, reading, `${bound}: it is not sent to ${outlet.url.host}`, 'hosts')
+			outlet.keepTo(grant.hosts)
+		}
+		const value = await reader.reveal(secret, agent)
+		const { grant_id } = grant
+		unguarded(emit)({ event_type: 'vault.accessed', payload: { secret: name, secret_id: secret.id, grant_id, via } })
+		return { value, grant }
+	}
+	const read = async (name: string, reading: Reading) => {
+		const { value, grant } = await lend(name, reading, true)
+		return { value, reveal: grant.reveal }
 	}
 	/** An agent knows a secret by its name, not by its id. */
 	const byName = async (name: string) => {
@@ -72,15 +103,20 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		secrets,
 		grants,
 		read,
-		fill: (data, reading) => fillHandles(data, async (name) => (await read(name, reading)).value),
+		async forModel(name, reading) {
+			const { value, grant } = await lend(name, reading, false)
+			if (grant.reveal) return { value }
+			return { handle: handleOf(name), ...(grant.hosts && { hosts: grant.hosts }) }
+		},
+		fill: (data, reading, only) => fillHandles(data, async (name) => (await read(name, reading)).value, only),
+		named: namesIn,
+		hostsOf: async (name, agent) => (await granted(name, agent))?.grant.hosts,
 		revealed: async (agent) => (opened ? grants.revealed(agent) : new Set()),
 		async open(ref) {
 			const secret = await find(ref)
-			if (secret) return reader.reveal(secret)
-			throw new Fault(
-				'not_found',
-				`there is no secret "${ref.slice(0, 128)}" in the vault; POST /v1/vault/secrets stores one`,
-			)
+			if (secret) return reader.reveal(secret, 'gateway')
+			const hint = { route: 'POST /v1/vault/secrets', does: 'stores one' }
+			throw new Fault('not_found', `there is no secret "${ref.slice(0, 128)}" in the vault`, { hint })
 		},
 		has: async (ref) => (await find(ref)) !== undefined,
 		onChanged: (heard) =>
@@ -91,13 +127,13 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		async unseal(sealed, about) {
 			const text = unseal(unlocked().ring.sealing, sealed, ['sealed', about])
 			if (text) return text.toString()
-			throw new Fault('vault_locked', 'this was sealed in another vault, or was changed since; make it anew')
+			throw new Fault('vault_locked', 'this was sealed in another vault, or was changed since; create it again')
 		},
 		async rotateKey() {
-			const count = await desk.inTurn(async () => {
+			const count = await desk.queue.run(async () => {
 				const vault = unlocked()
 				const { key_id, own_keys } = (await vault.ring.state()).value
-				// A change that broke off is brought to its end.
+				// Finishes an interrupted change of the key.
 				const isPending = key_id !== vault.source.wanted.id || Object.keys(own_keys).length > 1
 				if (!isPending) vault.source = vault.source.renew()
 				return bringUnder(vault.source, ctx.store, vault.ring)
@@ -117,8 +153,8 @@ async function unlock(ctx: Context): Promise<{ ring: Keyring; source: KeySource 
 		const count = await bringUnder(source, store, ring)
 		if (count > 0) log.info({ secrets: count }, 'the vault is encrypted with its new key')
 	} catch (error) {
-		// With both keys at hand every secret can be read.
-		log.error({ err: error }, 'the change of the vault key did not come to its end; the next start goes on with it')
+		// With both keys available every secret can be read.
+		log.error({ err: error }, 'the change of the vault key was interrupted; the next start resumes it')
 	}
 	return { ring, source }
 }

@@ -1,6 +1,6 @@
-/** A delivery that is as it should be becomes a run: both, and what counts and recognises it, are one commit. */
+/** A valid delivery starts a run: the run, the count and the duplicate marker are one commit. */
 import { isFault } from '../../core/errors.ts'
-import { newId } from '../../core/ids.ts'
+import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type {} from '../runs/contract.ts'
@@ -12,17 +12,17 @@ import type { AcceptedRecord, Counter, Seen, WebhookRecord } from './records.ts'
 import { unknownToken } from './strangers.ts'
 
 export interface Content {
-	/** JSON, as it came. */
+	/** JSON, as received. */
 	payload: string
-	/** What the sender calls the kind of event. */
+	/** The sender's name for the type of event. */
 	event: string | undefined
-	/** What the sender calls this delivery. */
+	/** The sender's id of this delivery. */
 	sender_id: string | undefined
 	/** See `Counter`. */
 	slot: number
 }
 
-/** Throws `not_found` where the webhook was rotated or deleted meanwhile, and whatever refuses a run. */
+/** Throws `not_found` if the webhook was rotated or deleted, or its agent was deleted, and any error that refuses a run. */
 export async function accept(
 	ctx: Context<WebhookSettings>,
 	arrival: Arrival,
@@ -31,30 +31,22 @@ export async function accept(
 	const { agent, webhook } = arrival.hook
 	const delivery_id = newId()
 	const seen = sender_id === undefined ? undefined : sha256(sender_id)
-	let written: Op[] = []
 	try {
-		const { run_id } = await ctx.use('runs').start(agent, {
+		await ctx.use('runs').start(agent, {
 			prompt: promptFor(webhook.slug, payload, event),
 			trigger: 'webhook',
 			conversation: `webhook:${delivery_id}`,
-			async also(run_id) {
-				written = []
-				return (written = await opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }))
-			},
+			origin: { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id } },
+			also: (run_id) => opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }),
 		})
-		const accepted = { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id, run_id } }
-		ctx.emit(accepted, agent.name).catch((error: unknown) => ctx.log.error({ err: error }, 'an event was not written'))
 		return { status: 'accepted', delivery_id }
 	} catch (error) {
 		if (error instanceof Repeated) return { status: 'accepted', delivery_id: error.delivery_id }
-		if (!isFault(error, 'not_found')) throw error
-		// The agent was deleted meanwhile, and may have been swept already.
-		for (const { key } of written) await ctx.store.delete(key)
-		throw unknownToken()
+		throw isFault(error, 'not_found') ? unknownToken() : error // the agent was deleted
 	}
 }
 
-/** The sender has sent it before. */
+/** The sender sent this delivery before. */
 class Repeated extends Error {
 	readonly delivery_id: string
 	constructor(delivery_id: string) {

@@ -1,7 +1,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { WebhookRecord } from './records.ts'
 
-/** A webhook that a token leads to, and whose agent is there. */
+/** A webhook found by its token, whose agent exists. */
 export interface Hook {
 	agent: AgentRef
 	webhook: WebhookRecord

@@ -5,13 +5,13 @@ import { Fault } from '../../core/errors.ts'
 export interface BodyLimits {
 	bytes: number
 	ms: number
-	/** Aborts where somebody else's turn has come. */
+	/** Aborts when the request must give way to others. */
 	signal?: AbortSignal
 }
 
 /**
- * The bytes of a request's body as they came. Reads no further than the limit, whatever the request says of its length;
- * then the connection cannot be used again, and hapi closes it. Throws `payload_too_large`; 408 where it takes too long;
+ * The bytes of a request's body as received. Reads no further than the limit, whatever length the request declares;
+ * then the connection cannot be reused, and hapi closes it. Throws `payload_too_large`; 408 if it takes too long;
  * the reason of `signal`.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {

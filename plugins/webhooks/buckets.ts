@@ -1,6 +1,6 @@
-/** So many at once and so many more in a minute, for each webhook: what is used up comes back bit by bit. */
+/** A token bucket for each webhook: so many at once, refilled at so many per minute. */
 export interface Buckets {
-	/** Takes one: 0. Otherwise the milliseconds until there is one. */
+	/** Takes a token and returns 0. Otherwise returns the milliseconds until one is available. */
 	take(id: string): number
 	giveBack(id: string): void
 }
@@ -12,7 +12,7 @@ interface Bucket {
 }
 
 const MINUTE_MS = 60_000
-/** Above that the full ones are forgotten, once a minute. */
+/** Above this number, full buckets are deleted once a minute. */
 const BUCKETS = 4_096
 
 export function openBuckets(

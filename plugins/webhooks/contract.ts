@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import type { AgentRef, ToolCall } from '../../core/plugin.ts'
 
 export interface WebhookSettings {
-	/** Null: where the gateway listens. */
+	/** Null: the address at which the gateway listens. */
 	public_url: string | null
 	max_per_agent: number
 	max_body_kib: number
-	/** Deliveries with a valid signature that one webhook takes. */
+	/** Signed deliveries that one webhook accepts per minute. */
 	per_minute: number
-	/** Of such deliveries; and, apart from them, of requests whose bodies are waited for. */
+	/** Limit of concurrent deliveries and, separately, of request bodies being read. */
 	max_concurrent: number
 	max_concurrent_per_webhook: number
 	retention_days: number
@@ -20,21 +20,21 @@ export interface Webhook {
 	token: string
 	created_at: string
 	last_delivery: string | null
-	/** Accepted ones. */
+	/** Accepted deliveries. */
 	delivery_count: number
 }
 
-/** What a webhook is used with; the secret is given out this once. */
+/** What a client needs to use a webhook; the secret is shown only here. */
 export interface NewWebhook {
 	slug: string
 	/** Where deliveries are sent. */
 	url: string
 	token: string
-	/** The key of the signatures: these very characters, not decoded. */
+	/** The key of the signatures: these exact characters, not decoded. */
 	secret: string
 }
 
-/** `secret_id`: by which the redactor knows the secret, for whoever may show it. */
+/** `secret_id`: the redactor's id of the secret, for callers that may show it. */
 export interface GivenWebhook {
 	webhook: NewWebhook
 	secret_id: string
@@ -45,34 +45,34 @@ export interface WebhookDelivery {
 	webhook_slug: string
 	source_ip: string
 	signature_valid: boolean
-	/** Null where it was not accepted. */
+	/** Null if it was not accepted. */
 	run_id: string | null
-	/** What the sender was answered. */
+	/** The status sent to the sender. */
 	status_code: number
-	/** Why it was refused; null where it was not. */
+	/** Why it was refused; null if it was accepted. */
 	error: string | null
 	received_at: string
 }
 
-/** A call that may be made again with the same `key`, and then gives the same token and secret. */
+/** A call that may be repeated with the same `key`, and then returns the same token and secret. */
 export type Repeatable = Pick<ToolCall, 'key' | 'emit'>
 
 export interface Webhooks {
-	/** Throws `invalid_request` for a slug that is none, `already_exists`, and `conflict` where there are as many as there may be. */
+	/** Throws `invalid_request` for an invalid slug, `already_exists`, and `conflict` at the limit of webhooks. */
 	register(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
-	/** Its old token is unknown once it settles. Throws `not_found`. */
+	/** Once it settles, the old token is unknown. Throws `not_found`. */
 	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
 	/** Oldest first. */
 	list(agent: AgentRef): Promise<Webhook[]>
-	/** Its token is unknown once it settles. Throws `not_found`. */
+	/** Once it settles, the token is unknown. Throws `not_found`. */
 	remove(agent: AgentRef, slug: string): Promise<void>
-	/** Newest first, those behind `before` where that is given. Throws `not_found`. */
+	/** Newest first, those after `before` if given. Throws `not_found`. */
 	deliveries(agent: AgentRef, slug: string, options: { limit: number; before?: string }): Promise<WebhookDelivery[]>
 }
 
 export interface AcceptedDelivery {
 	status: 'accepted'
-	/** That of the first one, where the sender has sent it before. */
+	/** The first one's id if the sender repeated a delivery. */
 	delivery_id: string
 }
 
@@ -80,17 +80,17 @@ export interface TestedDelivery extends AcceptedDelivery {
 	run_id: string
 }
 
-/** What the plugin's own routes use. */
+/** For the plugin's own routes. */
 export interface WebhooksService extends Webhooks {
 	/**
-	 * Takes a delivery whose body is not read yet. Checks, in this order: the token (`not_found`), how many there are
+	 * Accepts a delivery whose body is not read yet. Checks, in this order: the token (`not_found`), the rate
 	 * (`rate_limited`, `unavailable`), the length (`payload_too_large`), the signature (`signature_invalid`), the body
 	 * (`invalid_request`). Delivery and run are durable when it settles.
 	 */
 	receive(token: string, request: IncomingMessage): Promise<AcceptedDelivery>
 	/**
-	 * Signs a payload with the webhook's own secret and takes it as a delivery of a new id: all limits hold, and it counts and
-	 * is logged as any other. `source_ip`: of whoever asks for it. Throws as `receive` does, and `not_found` for the slug.
+	 * Signs a payload with the webhook's own secret and accepts it as a delivery with a new id: all limits apply, and it counts and
+	 * is logged as any other. `source_ip`: of the caller. Throws as `receive` does, and `not_found` for the slug.
 	 */
 	test(agent: AgentRef, slug: string, payload: unknown, source_ip: string): Promise<TestedDelivery>
 }
@@ -98,5 +98,17 @@ export interface WebhooksService extends Webhooks {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		webhooks: WebhooksService
+	}
+}
+
+export type WebhookCode = 'signature_invalid'
+
+declare module '../../core/errors.ts' {
+	interface ErrorCodes extends Record<WebhookCode, true> {}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		webhooks: WebhookSettings
 	}
 }

@@ -1,12 +1,12 @@
-/** The log of deliveries: those that were accepted by their ids, those that were refused in a ring of 1,000 a webhook. */
-import type { Key, Store } from '../../core/store/ports.ts'
+/** The log of deliveries: accepted ones by id, refused ones in a ring buffer of 1,000 per webhook. */
+import type { Store } from '../../core/store/ports.ts'
 import type { WebhookDelivery } from './contract.ts'
 import { keys } from './records.ts'
 import type { AcceptedRecord, Counter } from './records.ts'
 
-/** Refused deliveries of one webhook that are kept: whoever knows a token can make as many as they like. */
+/** Refused deliveries kept per webhook: anyone with the token can cause any number of them. */
 const REJECTED = 1_000
-/** Webhooks whose place in the ring is remembered. */
+/** Webhooks whose ring position is cached. */
 const REMEMBERED = 1_024
 
 /** Newest first. */
@@ -28,7 +28,7 @@ export async function deliveriesOf(
 	return found.toSorted(newestFirst).slice(0, limit)
 }
 
-/** How many were accepted, and when the last one was. */
+/** The number of accepted deliveries, and the time of the latest. */
 export async function totalsOf(store: Store, uid: string, id: string): Promise<{ count: number; last: string | null }> {
 	let count = 0
 	let last: string | null = null
@@ -39,9 +39,9 @@ export async function totalsOf(store: Store, uid: string, id: string): Promise<{
 	return { count, last }
 }
 
-/** Writes refused deliveries, each in the place of the oldest one of its webhook. Answers with its key once it is durable. */
-export function rejectionsOf(store: Store): (uid: string, id: string, delivery: WebhookDelivery) => Promise<Key> {
-	/** The next place of each webhook's ring. */
+/** Writes refused deliveries, each over the oldest one of its webhook. Settles when durable. */
+export function rejectionsOf(store: Store): (uid: string, id: string, delivery: WebhookDelivery) => Promise<void> {
+	/** The next ring position of each webhook. */
 	const places = new Map<string, Promise<{ next: number }>>()
 	const placesOf = (uid: string, id: string): Promise<{ next: number }> => {
 		const place = places.get(id) ?? nextPlace(store, uid, id).then((next) => ({ next }))
@@ -56,13 +56,11 @@ export function rejectionsOf(store: Store): (uid: string, id: string, delivery: 
 		const ring = await placesOf(uid, id)
 		const place = ring.next
 		ring.next = (place + 1) % REJECTED
-		const key = keys.rejected(uid, id, place)
-		await store.put(key, delivery)
-		return key
+		await store.put(keys.rejected(uid, id, place), delivery)
 	}
 }
 
-/** Behind the newest one. */
+/** The position after the newest one. */
 async function nextPlace(store: Store, uid: string, id: string): Promise<number> {
 	let newest = ''
 	let next = 0

@@ -1,168 +1,143 @@
 /**
- * Who may come in. An address is no secret: whoever knows it can send anything, and only a signature makes a delivery of
- * it, which shows when the body has been read. So what is not known yet to be signed has limits of its own, and takes
- * nothing from what is: neither of the minute nor of the places.
+ * Limits signed deliveries per minute, and concurrently. A burst waits in a queue; only deliveries above the
+ * minute's limit, or above the memory for queued bodies, are refused. An address is not a secret and anyone can send to it, so
+ * requests without a verified signature have a limit of their own.
  */
-import Boom from '@hapi/boom'
 import { Fault } from '../../core/errors.ts'
 import { openBuckets } from './buckets.ts'
 import type { WebhookSettings } from './contract.ts'
 
-/** `id`: the webhook's. What is thrown is `rate_limited` or `unavailable`, with `retry-after`. */
+/** `id`: the webhook's. Both throw `rate_limited` or `unavailable`, with `retry-after`. */
 export interface Gate {
-	/** Before anything of a body is read. */
+	/** Before any of the body is read. */
 	check(id: string): void
-	/**
-	 * For a body that is not there yet; `brought`: how many bytes of it are. Where the places are taken, one that takes long
-	 * gives way, or one that has brought less: what is sent to keep places taken costs its sender as much as a delivery.
-	 */
-	wait(id: string, brought: () => number): Wait
-	/** For a delivery whose signature is right. */
-	enter(id: string): Place
+	/** For a delivery with a valid signature and a body of `bytes`. Settles when it is admitted. */
+	enter(id: string, bytes: number): Promise<Admission>
 }
 
-/** To be left in any case. */
-export interface Wait {
-	/** Aborts where it must give way; the reason is the sender's answer. */
-	signal: AbortSignal
-	leave(): void
-}
-
-/** To be left in any case. */
-export interface Place {
-	/** From 0; no other delivery of the webhook has it meanwhile. */
+/** The caller must leave it in any case. */
+export interface Admission {
+	/** From 0; no other delivery of the webhook has it at the same time. */
 	slot: number
 	leave(): void
 }
 
 type Limits = Pick<WebhookSettings, 'per_minute' | 'max_concurrent' | 'max_concurrent_per_webhook'>
 
-interface Lane {
+interface DeliveryQueue {
 	/** Milliseconds of the monotonic clock; a minute begins with its first delivery. */
 	minuteEnds: number
+	/** Deliveries of this minute, queued ones included. */
 	taken: number
 	slots: Set<number>
-	waiting: Set<Waiter>
-}
-
-interface Waiter {
-	lane: Lane
-	since: number
-	brought(): number
-	giveWay(): void
+	line: { bytes: number; admit: (admission: Admission) => void }[]
 }
 
 const MINUTE_MS = 60_000
-/** Requests that a webhook looks at, for one delivery that it takes: in a minute, and at once. */
+/** Number of requests a webhook reads for each delivery that it may accept: per minute, and at once. */
 const REQUESTS = 20
 const REQUESTS_AT_ONCE = 5
-/** A body that takes longer gives way where others wait. */
-const SLOW_MS = 1_000
-/** Above that the idle ones are forgotten, once a minute. */
-const LANES = 4_096
+/** Memory limit of all queued deliveries. Each counts its body and an overhead. */
+const LINE_BYTES = 64 * 1024 * 1024
+const OVERHEAD_BYTES = 4096
+/** Above this number, idle webhooks are deleted from the map, once a minute. */
+const QUEUES = 4_096
 
-export function openGate(limits: Limits, clock: () => number = () => performance.now()): Gate {
+export function openGate(
+	limits: Limits,
+	clock: () => number = () => performance.now(),
+	lineBytes: number = LINE_BYTES,
+): Gate {
 	const { per_minute, max_concurrent, max_concurrent_per_webhook } = limits
 	const requests = openBuckets({ at_once: REQUESTS_AT_ONCE * per_minute, per_minute: REQUESTS * per_minute }, clock)
-	const lanes = new Map<string, Lane>()
-	/** Sets keep the order in which they were filled: the first has waited longest. */
-	const waiting = new Set<Waiter>()
+	const queues = new Map<string, DeliveryQueue>()
+	/** Queues with waiting deliveries, in the order in which they get the next free slot. */
+	const waiting = new Set<DeliveryQueue>()
+	let bytesInLine = 0
 	let inside = 0
 	let sweepAt = 0
 
 	const sweep = (now: number): void => {
 		sweepAt = now + MINUTE_MS
-		for (const [key, lane] of lanes)
-			if (lane.slots.size + lane.waiting.size === 0 && lane.minuteEnds <= now) lanes.delete(key)
+		for (const [key, queue] of queues)
+			if (queue.slots.size + queue.line.length === 0 && queue.minuteEnds <= now) queues.delete(key)
 	}
-	const laneOf = (id: string, now: number): Lane => {
-		if (lanes.size > LANES && sweepAt <= now) sweep(now)
-		const lane = lanes.get(id) ?? { minuteEnds: 0, taken: 0, slots: new Set(), waiting: new Set() }
-		lanes.set(id, lane)
-		if (lane.minuteEnds <= now) Object.assign(lane, { minuteEnds: now + MINUTE_MS, taken: 0 })
-		return lane
+	const queueOf = (id: string, now: number): DeliveryQueue => {
+		if (queues.size > QUEUES && sweepAt <= now) sweep(now)
+		const queue = queues.get(id) ?? { minuteEnds: 0, taken: 0, slots: new Set(), line: [] }
+		queues.set(id, queue)
+		if (queue.minuteEnds <= now) Object.assign(queue, { minuteEnds: now + MINUTE_MS, taken: 0 })
+		return queue
 	}
-	const mustHaveRoom = ({ taken, minuteEnds, slots }: Lane, now: number): void => {
-		if (taken >= per_minute) {
-			const message = `this webhook takes ${per_minute} deliveries a minute (webhooks.per_minute)`
-			throw refusal('rate_limited', message, minuteEnds - now)
-		}
-		if (slots.size >= max_concurrent_per_webhook) throw busy('is busy with other deliveries')
-		if (inside >= max_concurrent) throw allBusy('is busy with other deliveries')
+	const checkMinute = ({ taken, minuteEnds }: DeliveryQueue, now: number): void => {
+		if (taken < per_minute) return
+		const message = `this webhook accepts ${per_minute} deliveries a minute (webhooks.per_minute)`
+		throw refusal('rate_limited', message, minuteEnds - now)
 	}
-	const busy = (why: string): Fault =>
-		refusal('rate_limited', `this webhook ${why} (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook})`)
-	const allBusy = (why: string): Fault =>
-		refusal('unavailable', `the gateway ${why} (webhooks.max_concurrent: ${max_concurrent})`)
+	const hasSlot = ({ slots }: DeliveryQueue): boolean =>
+		inside < max_concurrent && slots.size < max_concurrent_per_webhook
 
-	const makeRoom = (lane: Lane, brought: number, now: number): void => {
-		const isFull = lane.waiting.size >= max_concurrent_per_webhook
-		// Nobody has more than are free: however many webhooks are besieged, the next one finds a place.
-		const isShort = lane.waiting.size >= max_concurrent - waiting.size
-		if (!isFull && !isShort) return
-		const richer = (): Waiter[] => [...waiting].filter((one) => one.lane.waiting.size > lane.waiting.size)
-		const other = yielding(lane.waiting, brought, now) ?? (isFull ? undefined : yielding(richer(), brought, now))
-		if (other) return other.giveWay()
-		throw isFull ? busy('waits for other bodies') : allBusy('waits for other bodies')
+	const admitTo = (queue: DeliveryQueue): Admission => {
+		let slot = 0
+		while (queue.slots.has(slot)) slot++
+		queue.slots.add(slot)
+		inside++
+		let isInside = true
+		return {
+			slot,
+			leave() {
+				if (!isInside) return // another delivery may have the slot
+				isInside = false
+				queue.slots.delete(slot)
+				inside--
+				admitNext()
+			},
+		}
+	}
+	/** Round robin, so that one webhook's long queue does not delay the others. */
+	const admitNext = (): void => {
+		for (const queue of waiting) {
+			if (!hasSlot(queue)) continue
+			waiting.delete(queue)
+			const next = queue.line.shift()
+			if (queue.line.length > 0) waiting.add(queue)
+			if (!next) continue
+			bytesInLine -= next.bytes
+			return next.admit(admitTo(queue))
+		}
 	}
 
 	return {
 		check(id) {
 			const now = clock()
-			mustHaveRoom(laneOf(id, now), now)
+			checkMinute(queueOf(id, now), now)
 			const ms = requests.take(id)
 			if (ms === 0) return
-			const message = `too many requests without a valid signature come to this webhook; it looks at ${REQUESTS * per_minute} a minute`
+			const message = `too many requests without a valid signature come to this webhook; it reads ${REQUESTS * per_minute} a minute`
 			throw refusal('rate_limited', message, ms)
 		},
-		wait(id, brought) {
-			const now = clock()
-			const lane = laneOf(id, now)
-			makeRoom(lane, brought(), now)
-			const controller = new AbortController()
-			const leave = (): void => {
-				lane.waiting.delete(waiter)
-				waiting.delete(waiter)
-			}
-			const giveWay = (): void => {
-				leave()
-				controller.abort(Boom.clientTimeout('the body came too slowly while others waited for their turn'))
-			}
-			const waiter: Waiter = { lane, since: now, brought, giveWay }
-			lane.waiting.add(waiter)
-			waiting.add(waiter)
-			return { signal: controller.signal, leave }
-		},
-		enter(id) {
+		async enter(id, bytes) {
 			requests.giveBack(id)
 			const now = clock()
-			const lane = laneOf(id, now)
-			mustHaveRoom(lane, now)
-			lane.taken++
-			let slot = 0
-			while (lane.slots.has(slot)) slot++
-			lane.slots.add(slot)
-			inside++
-			return {
-				slot,
-				leave() {
-					if (lane.slots.delete(slot)) inside--
-				},
+			const queue = queueOf(id, now)
+			checkMinute(queue, now)
+			if (queue.line.length === 0 && hasSlot(queue)) {
+				queue.taken++
+				return admitTo(queue)
 			}
+			const cost = bytes + OVERHEAD_BYTES
+			if (bytesInLine + cost > lineBytes)
+				throw refusal('unavailable', 'too many deliveries are waiting; send this one again later')
+			queue.taken++
+			bytesInLine += cost
+			const { promise, resolve } = Promise.withResolvers<Admission>()
+			queue.line.push({ bytes: cost, admit: resolve })
+			waiting.add(queue)
+			return promise
 		},
 	}
 }
 
-/** Whoever has waited longest, where that is long; otherwise whoever has brought least, where that is less. Oldest first. */
-function yielding(among: Iterable<Waiter>, brought: number, now: number): Waiter | undefined {
-	let least: Waiter | undefined
-	for (const waiter of among) {
-		if (now - waiter.since > SLOW_MS) return waiter
-		if (waiter.brought() < (least?.brought() ?? brought)) least = waiter
-	}
-	return least
-}
-
-function refusal(code: 'rate_limited' | 'unavailable', message: string, ms = 0): Fault {
+export function refusal(code: 'rate_limited' | 'unavailable', message: string, ms = 0): Fault {
 	return new Fault(code, message, { headers: { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))) } })
 }

@@ -1,9 +1,9 @@
-/** What a delivery carries, once its signature is known to be right. */
+/** The contents of a delivery whose signature is verified. */
 import type { IncomingHttpHeaders } from 'node:http'
 
 type Payload = { payload: string; problem?: undefined } | { payload?: undefined; problem: string }
 
-/** The body as text, which is valid JSON of any kind; or what is wrong with it, for the sender. */
+/** The body as text, which is valid JSON of any type; or the problem, for the sender. */
 export function payloadOf(headers: IncomingHttpHeaders, body: Uint8Array): Payload {
 	const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase()
 	if (encoding !== 'identity')
@@ -26,11 +26,11 @@ export function payloadOf(headers: IncomingHttpHeaders, body: Uint8Array): Paylo
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Headers in which senders say which delivery it is; the first that is there counts. */
+/** Headers in which senders put the delivery's id; the first one present counts. */
 const names = ['x-delivery-id', 'x-github-delivery', 'webhook-id']
 const LONGEST = 256
 
-/** What the sender calls this delivery, if anything. */
+/** The sender's id of this delivery, if any. */
 export function senderIdOf(headers: IncomingHttpHeaders): { sender_id: string | undefined; problem?: string } {
 	const name = names.find((one) => headers[one] !== undefined && headers[one] !== '')
 	const sender_id = name === undefined ? undefined : String(headers[name])

@@ -12,12 +12,12 @@ const parameters = Joi.object({
 		.description('Name of the webhook: 1 to 64 of a-z 0-9 - _.'),
 })
 
-/** `webhook.register`, `webhook.rotate`: of the calling agent only. */
+/** `webhook.register`, `webhook.rotate`: for the calling agent only. */
 export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks): void {
 	ctx.primitive({
 		name: 'webhook.register',
 		description:
-			'Makes an address to which another service can send you JSON; each delivery starts you anew, with that JSON. Answers with the url and with the secret by which the service signs its deliveries: you see them this once, so pass them on now.',
+			'Makes an address to which another service can send you JSON; each delivery starts a new run of yours with that JSON. Returns the url and the secret by which the service signs its deliveries: you see them this once, so pass them on now.',
 		parameters,
 		run: ({ slug }, call) => give(call, () => webhooks.register(call.agent, String(slug), call)),
 	})

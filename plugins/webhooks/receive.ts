@@ -1,9 +1,9 @@
-/** What a delivery passes, one thing after another. */
+/** The steps of receiving a delivery, in order. */
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { accept } from './accept.ts'
@@ -12,6 +12,7 @@ import { bodyTooLarge, readBody } from './body.ts'
 import type { AcceptedDelivery, TestedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
 import { openGate } from './gate.ts'
 import { payloadOf, senderIdOf } from './payload.ts'
+import { openReaders } from './readers.ts'
 import { keys, sha256 } from './records.ts'
 import type { AcceptedRecord, Pointer, WebhookRecord } from './records.ts'
 import { refusalsOf } from './refuse.ts'
@@ -26,11 +27,12 @@ const BODY_MS = 10_000
 export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pick<WebhooksService, 'receive' | 'test'> {
 	const { store, config } = ctx
 	const gate = openGate(config)
+	const readers = openReaders(config)
 	const strangers = openStrangers()
 	const refusals = refusalsOf(ctx)
 	const limits = { bytes: config.max_body_kib * 1024, ms: BODY_MS }
 
-	/** Throws `not_found`, or `rate_limited`. Of a token that was good once, as of one whose agent is gone, only the former. */
+	/** Throws `not_found`, or `rate_limited`. A token that was once valid, or whose agent was deleted, only gets the former. */
 	const find = async (token: string, source_ip: string): Promise<Hook> => {
 		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
 		const pointer = token_hash && (await store.get<Pointer>(keys.pointer(token_hash)))?.value
@@ -47,20 +49,20 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 			return await secrets.keyOf(agent.uid, webhook)
 		} catch (error) {
 			if (!isFault(error, 'vault_locked')) throw error
-			// Why it is locked is the operator's business.
+			// The reason for the lock is shown to the operator only.
 			const message = 'the gateway cannot check signatures at present; try again later'
 			throw new Fault('vault_locked', message, { headers: { 'retry-after': '60' }, cause: error })
 		}
 	}
 
 	const bodyOf = async (request: IncomingMessage, id: string): Promise<Buffer> => {
-		// One that comes along with its head, as most do, needs no place: nobody's slow body is in its way. What has come is
-		// parsed by the next turn of the event loop.
+		// A body that arrives with its head, as most do, needs no slot: it cannot be slow. The event loop parses the
+		// received data in its next turn.
 		if (!request.complete) await turn()
 		if (request.complete) return readBody(request, limits)
 		let read = 0
 		const count = (part: Buffer): void => void (read += part.length)
-		const { signal, leave } = gate.wait(id, () => read + request.readableLength)
+		const { signal, leave } = await readers.wait(id, () => read + request.readableLength)
 		request.on('data', count)
 		try {
 			return await readBody(request, { ...limits, signal })
@@ -73,7 +75,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery> => {
 		const { id } = arrival.hook.webhook
 		gate.check(id)
-		// Before the body is read: without the secret nothing can be let in.
+		// Before the body is read: without the secret nothing can be accepted.
 		const key = await keyOf(arrival.hook)
 		return letIn(arrival, key, request.headers, await bodyOf(request, id))
 	}
@@ -86,7 +88,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 	): Promise<AcceptedDelivery> => {
 		const forged = signatureProblem(headers, key, body)
 		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
-		const { slot, leave } = gate.enter(arrival.hook.webhook.id)
+		const { slot, leave } = await gate.enter(arrival.hook.webhook.id, body.length)
 		try {
 			const { payload, problem: malformed } = payloadOf(headers, body)
 			if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
@@ -102,7 +104,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 		try {
 			return await work
 		} catch (error) {
-			// What was recorded has been told of already.
+			// A recorded refusal has already been reported.
 			if (isFault(error, 'rate_limited', 'payload_too_large', 'vault_locked'))
 				refusals.tell(hook, error, source_ip, null)
 			throw error

@@ -1,31 +1,30 @@
-/** What is kept of webhooks: all of it in the scope of their agent, but the pointers from tokens to webhooks. */
+/** The records of webhooks: all in the scope of their agent, except the pointers from tokens to webhooks. */
 import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { WebhookDelivery } from './contract.ts'
 
 type Uid = AgentRef['uid']
 
-export const scopeOf = (uid: Uid): string => `agent:${uid}`
-
-/** `id` is a webhook's: one that is registered anew under an old slug finds nothing of the old one. */
+/** `id` is the webhook's: a new webhook under an old slug shares no records with the old one. */
 export const keys = {
-	webhook: (uid: Uid, slug: string): Key => [scopeOf(uid), 'webhook', slug],
-	webhooks: (uid: Uid): Key => [scopeOf(uid), 'webhook'],
-	ledger: (uid: Uid): Key => [scopeOf(uid), 'webhooks'],
+	webhook: (uid: Uid, slug: string): Key => [agentScope(uid), 'webhook', slug],
+	webhooks: (uid: Uid): Key => [agentScope(uid), 'webhook'],
+	ledger: (uid: Uid): Key => [agentScope(uid), 'webhooks'],
 	/** Ids of deliveries sort by time. */
-	accepted: (uid: Uid, id: string, delivery: string): Key => [scopeOf(uid), 'webhook-accepted', id, delivery],
-	allAccepted: (uid: Uid, id: string): Key => [scopeOf(uid), 'webhook-accepted', id],
-	/** Deliveries that were refused, in a ring. */
-	rejected: (uid: Uid, id: string, place: number): Key => [scopeOf(uid), 'webhook-rejected', id, String(place)],
-	allRejected: (uid: Uid, id: string): Key => [scopeOf(uid), 'webhook-rejected', id],
-	/** What a sender calls a delivery, hashed. */
-	seen: (uid: Uid, id: string, name: string): Key => [scopeOf(uid), 'webhook-seen', id, name],
-	allSeen: (uid: Uid, id: string): Key => [scopeOf(uid), 'webhook-seen', id],
-	count: (uid: Uid, id: string, slot: number): Key => [scopeOf(uid), 'webhook-count', id, String(slot)],
-	counts: (uid: Uid, id: string): Key => [scopeOf(uid), 'webhook-count', id],
-	pruned: (uid: Uid, id: string): Key => [scopeOf(uid), 'webhook-pruned', id],
-	/** By the hash of a token. One that leads to no webhook with that token means nothing. */
+	accepted: (uid: Uid, id: string, delivery: string): Key => [agentScope(uid), 'webhook-accepted', id, delivery],
+	allAccepted: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-accepted', id],
+	/** Refused deliveries, in a ring buffer. */
+	rejected: (uid: Uid, id: string, place: number): Key => [agentScope(uid), 'webhook-rejected', id, String(place)],
+	allRejected: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-rejected', id],
+	/** The sender's id of a delivery, hashed. */
+	seen: (uid: Uid, id: string, name: string): Key => [agentScope(uid), 'webhook-seen', id, name],
+	allSeen: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-seen', id],
+	count: (uid: Uid, id: string, slot: number): Key => [agentScope(uid), 'webhook-count', id, String(slot)],
+	counts: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-count', id],
+	pruned: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-pruned', id],
+	/** By the hash of a token. Ignored if its webhook does not have that token. */
 	pointer: (token_hash: string): Key => ['webhook', token_hash],
 	pointers: (): Key => ['webhook'],
 }
@@ -37,12 +36,12 @@ export interface WebhookRecord {
 	token_hash: string
 	/** The sealed secret. */
 	secret: Uint8Array
-	/** Hash of the key of the call that made token and secret; null where it was no call. */
+	/** Hash of the idempotency key of the call that made token and secret; null if there was no call. */
 	made_by: string | null
 	created_at: string
 }
 
-/** One for each agent; it changes with every webhook that comes or goes, so that the limit holds. */
+/** One for each agent. It changes with every webhook that is added or removed, so that the limit holds. */
 export interface Ledger {
 	count: number
 }
@@ -52,13 +51,13 @@ export interface Pointer {
 	uid: Uid
 	id: string
 	slug: string
-	/** When its token was made, or no longer good because the webhook was deleted. */
+	/** When its token was created, or became invalid because the webhook was deleted. */
 	at: string
 }
 
 /**
- * Accepted deliveries. Whoever holds a slot is the only one who writes its counter, so that deliveries of one webhook do not
- * get in each other's way, and the sum over the slots is right all the same.
+ * Accepted deliveries. Only the holder of a slot writes its counter, so that deliveries of one webhook do not
+ * conflict, and the sum over the slots is correct.
  */
 export interface Counter {
 	count: number
@@ -74,7 +73,7 @@ export interface Seen {
 	delivery_id: string
 }
 
-/** How many accepted deliveries the log has forgotten. */
+/** Number of accepted deliveries deleted from the log. */
 export interface Pruned {
 	count: number
 }

@@ -1,8 +1,8 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { now } from '../../core/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/routes.ts'
+import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { WebhookSettings, WebhooksService } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
@@ -50,11 +50,11 @@ const accepted = Joi.object({
 
 const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
 
-/** They never refuse anything here: an unknown token is answered before all else. */
+/** They never reject a request here: an unknown token is reported before anything else. */
 const header = Joi.string().allow('')
 const deliveryHeaders = Joi.object({
 	'x-signature': header.description(
-		'`sha256=` and the HMAC-SHA256 of the very bytes of the body, in lower-case hexadecimal, with the secret as the key.',
+		'`sha256=` and the HMAC-SHA256 of the exact bytes of the body, in hexadecimal, with the secret as the key.',
 	),
 	'x-hub-signature-256': header.description('The same, as GitHub sends it. Where both are sent, both must be right.'),
 	'x-delivery-id': header.description('The same again within the log of deliveries starts no second run.'),
@@ -65,8 +65,7 @@ const deliveryHeaders = Joi.object({
 /** Any JSON. */
 const deliveryBody = Joi.any().required().example({ event: 'deployed', version: '1.4.2' })
 
-export function routes(server: Server, ctx: Context<WebhookSettings>): void {
-	const webhooks = (): WebhooksService => ctx.use('webhooks')
+export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: WebhooksService): void {
 	const agentOf = (agent: string) => ctx.use('agents').get(agent)
 
 	server.route<{ Params: { token: string } }>({
@@ -82,14 +81,14 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			],
 			tags: ['api', 'webhooks'],
 			auth: false,
-			// Read by the receiver, after the token was looked at. Whatever type it says it has, it gets that far.
+			// Read by the receiver, after the token was checked, whatever content type it declares.
 			payload: { parse: false, output: 'stream', override: 'application/json', maxBytes: Number.MAX_SAFE_INTEGER },
 			plugins: { openapi: { errors: [401, 429], body: deliveryBody } },
-			// Whatever stands there: an unknown one is answered with 404.
+			// Any value: an unknown one returns 404.
 			validate: { params: Joi.object({ token: aToken.description('Of the webhook.') }), headers: deliveryHeaders },
 			response: { status: { 200: accepted } },
 		},
-		handler: (request) => webhooks().receive(request.params.token, request.raw.req),
+		handler: (request) => webhooks.receive(request.params.token, request.raw.req),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',
@@ -102,7 +101,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			validate: { params: Joi.object({ name }) },
 			response: { status: { 200: Joi.array().items(webhook) } },
 		},
-		handler: async (request) => webhooks().list(await agentOf(request.params.name)),
+		handler: async (request) => webhooks.list(await agentOf(request.params.name)),
 	})
 	server.route<{ Params: { name: string }; Payload: { slug: string } }>({
 		method: 'POST',
@@ -131,8 +130,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.name)
-			const { webhook: made, secret_id } = await webhooks().register(agent, request.payload.slug)
-			request.app.reveals = new Set([secret_id])
+			const { webhook: made } = await webhooks.register(agent, request.payload.slug)
 			return h.response(made).code(201)
 		},
 	})
@@ -142,14 +140,14 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		options: {
 			id: 'deleteWebhook',
 			description: 'Delete a webhook',
-			notes: 'At once: the next delivery to its address is answered with 404. Runs that it started go on.',
+			notes: 'At once: the next delivery to its address is answered with 404. Runs that it started continue.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, slug }) },
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
-			await webhooks().remove(await agentOf(request.params.name), request.params.slug)
+			await webhooks.remove(await agentOf(request.params.name), request.params.slug)
 			return h.response().code(204)
 		},
 	})
@@ -160,7 +158,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			id: 'rotateWebhook',
 			description: 'Give a webhook a new token and secret, and show them',
 			notes:
-				'The old ones are no longer good. Also for a person who sets up the other service of a webhook that an agent registered.',
+				'The old ones are no longer valid. Also for a person who sets up the other service of a webhook that an agent registered.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, slug }), payload: Joi.object({}).allow(null).example({}) },
@@ -168,8 +166,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)
-			const { webhook: made, secret_id } = await webhooks().rotate(agent, request.params.slug)
-			request.app.reveals = new Set([secret_id])
+			const { webhook: made } = await webhooks.rotate(agent, request.params.slug)
 			return made
 		},
 	})
@@ -204,7 +201,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 			const agent = await agentOf(request.params.name)
 			const { slug: wanted } = request.params
 			const { payload = { test: true, webhook: wanted, sent_at: now() } } = request.payload ?? {}
-			return webhooks().test(agent, wanted, payload, request.raw.req.socket.remoteAddress ?? 'unknown')
+			return webhooks.test(agent, wanted, payload, request.raw.req.socket.remoteAddress ?? 'unknown')
 		},
 	})
 	server.route<{ Params: { name: string; slug: string }; Query: { limit: number; before?: string } }>({
@@ -224,14 +221,14 @@ export function routes(server: Server, ctx: Context<WebhookSettings>): void {
 					before: Joi.string()
 						.pattern(/^[0-9a-f-]{36}$/)
 						.message('{#label} must be a delivery_id')
-						.description('Go on behind this delivery_id.'),
+						.description('Continue after this delivery_id.'),
 				}),
 			},
 			response: { status: { 200: Joi.array().items(delivery) } },
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)
-			return webhooks().deliveries(agent, request.params.slug, request.query)
+			return webhooks.deliveries(agent, request.params.slug, request.query)
 		},
 	})
 }

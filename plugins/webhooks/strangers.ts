@@ -1,17 +1,17 @@
-/** Who asks for tokens that do not exist. A known token is never held back by it, whoever shares the sender's address. */
+/** Limits requests with unknown tokens. Valid tokens are never limited by it, even from the same address. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 
 export interface Strangers {
-	/** The answer to an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
+	/** The error for an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
 	refuse(address: string): Fault
 }
 
 const TRIES = 300
 const MINUTE_MS = 60_000
 /**
- * Networks share counters by a keyed hash: that bounds the memory, and nobody can aim at somebody else's. Where two meet, a
- * client with a wrong token hears 429 for 404.
+ * Networks share counters by a keyed hash: that bounds the memory, and prevents targeted collisions. If two collide, a
+ * client with a wrong token gets 429 instead of 404.
  */
 const COUNTERS = 16_384
 
@@ -44,7 +44,7 @@ export function unknownToken(): Fault {
 	return new Fault('not_found', 'there is no webhook with this token; it may have been rotated or deleted')
 }
 
-/** An IPv4 address, also one that is written as IPv6, or the /64 of an IPv6 address: who has one there has them all. */
+/** An IPv4 address, also one written as IPv6, or the /64 of an IPv6 address, which one client usually controls as a whole. */
 function networkOf(address: string): string {
 	if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1)
 	const [before = [], after = []] = address.split('::').map((half) => half.split(':').filter(Boolean))

@@ -1,7 +1,10 @@
 /** The service: registering webhooks, rotating, listing and removing them. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, now } from '../../core/ids.ts'
+import { unguarded } from '../../core/events/families.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { Entry, Store } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import type { GivenWebhook, Repeatable, Webhook, Webhooks, WebhookSettings } from './contract.ts'
@@ -12,12 +15,12 @@ import type { Pointer, WebhookRecord } from './records.ts'
 import { secretId } from './secrets.ts'
 import type { Secrets } from './secrets.ts'
 
-/** What a webhook may be called. */
+/** The form of a webhook's slug. */
 export const SLUG = /^[a-z0-9_-]{1,64}$/
 export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Webhooks {
-	const { store, config, redactor, gateway, emit } = ctx
+	const { store, config, gateway, emit } = ctx
 
 	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)
 
@@ -25,35 +28,28 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		const base = (config.public_url ?? gateway.url('main') ?? '').replace(/\/+$/, '')
 		return { webhook: { slug, url: `${base}/v1/hooks/${token}`, token, secret }, secret_id: secretId(id) }
 	}
-	/** The call that made it is made again: its answer may have got lost. */
+	/** The call is a repetition: its response may have got lost. */
 	const again = async (agent: AgentRef, record: WebhookRecord): Promise<GivenWebhook> =>
 		given(record, await secrets.textOf(agent.uid, record))
 
 	/**
-	 * Before the record: a record without its pointer would be a webhook that nobody can reach. The pointer of a token that is
-	 * no longer good stays until housekeeping finds it: its senders are not taken for strangers who try tokens.
+	 * Before the record: a record without its pointer would be an unreachable webhook. The pointer of an old token
+	 * stays until maintenance deletes it: its senders do not count as guessing tokens.
 	 */
 	const point = async (agent: AgentRef, id: string, slug: string, token_hash: string): Promise<void> => {
 		const pointer: Pointer = { agent: agent.name, uid: agent.uid, id, slug, at: now() }
 		await store.put(keys.pointer(token_hash), pointer)
 	}
 
-	/** Records go without secrets, and these must keep the slug. */
-	const mustBePlain = (slug: string): void => {
-		if (redactor.text(slug, 'record') !== slug)
-			throw new Fault('invalid_request', 'the slug holds a secret; register a webhook under another one')
-	}
-
 	const told = async (agent: AgentRef, type: string, slug: string, call?: Repeatable): Promise<void> => {
 		const event = { event_type: type, payload: { slug } }
-		if (call) call.emit(event)
+		if (call) unguarded(call.emit)(event)
 		else await emit(event, agent.name)
 	}
 
 	return {
 		async register(agent, slug, call) {
 			if (!SLUG.test(slug)) throw new Fault('invalid_request', `slug ${SLUG_RULE}`)
-			mustBePlain(slug)
 			const made_by = call ? sha256(call.key) : null
 			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
 			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))
@@ -64,17 +60,11 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			}
 			secrets.mustHaveRoom()
 			const id = newId()
-			const made = await secrets.make({ uid: agent.uid, id, slug })
+			const made = await secrets.make(agent, { id, slug })
 			await point(agent, id, slug, made.sealed.token_hash)
 			const record: WebhookRecord = { id, slug, ...made.sealed, made_by, created_at: now() }
 			try {
 				await addRecord(store, agent, record, config.max_per_agent)
-				// The agent's record lies in another scope. One that is marked by now may have been swept already.
-				if ((await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
-					await store.delete(keys.webhook(agent.uid, slug))
-					await store.delete(keys.ledger(agent.uid))
-					throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
-				}
 			} catch (error) {
 				secrets.retire(id)
 				await store.delete(keys.pointer(record.token_hash))
@@ -87,26 +77,16 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		},
 		async rotate(agent, slug, call) {
 			const made_by = call ? sha256(call.key) : null
-			for (;;) {
+			const rotated = await change<GivenWebhook>(store, agentScope(agent.uid), async () => {
 				const { key, value: before, rev } = await entryOf(agent, slug)
-				if (made_by !== null && before.made_by === made_by) {
-					await told(agent, 'webhook.rotated', slug, call)
-					return again(agent, before)
-				}
-				mustBePlain(slug)
-				const made = await secrets.make({ uid: agent.uid, id: before.id, slug })
+				if (made_by !== null && before.made_by === made_by) return { result: await again(agent, before) }
+				const made = await secrets.make(agent, { id: before.id, slug })
 				await point(agent, before.id, slug, made.sealed.token_hash)
 				const record: WebhookRecord = { ...before, ...made.sealed, made_by }
-				try {
-					await store.update(key, record, rev)
-				} catch (error) {
-					await store.delete(keys.pointer(record.token_hash))
-					if (isFault(error, 'conflict')) continue // removed or rotated meanwhile
-					throw error
-				}
-				await told(agent, 'webhook.rotated', slug, call)
-				return given(record, made.secret)
-			}
+				return { ops: [{ key, value: record, expect: rev }], result: given(record, made.secret) }
+			})
+			await told(agent, 'webhook.rotated', slug, call)
+			return rotated
 		},
 		async list(agent) {
 			const found: Webhook[] = []
@@ -118,15 +98,11 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
 		async remove(agent, slug) {
-			for (;;) {
-				const entry = await entryOf(agent, slug)
-				if (!(await removeRecord(store, agent, entry))) continue // rotated meanwhile
-				const { id, token_hash } = entry.value
-				secrets.retire(id)
-				// Made anew, so that deliveries that are on their way have ended when housekeeping comes by.
-				await point(agent, id, slug, token_hash)
-				return told(agent, 'webhook.deleted', slug)
-			}
+			const { id, token_hash } = await removeRecord(store, agent, () => entryOf(agent, slug))
+			secrets.retire(id)
+			// Written again, so that deliveries in flight have ended when maintenance runs.
+			await point(agent, id, slug, token_hash)
+			return told(agent, 'webhook.deleted', slug)
 		},
 		async deliveries(agent, slug, options) {
 			const { value } = await entryOf(agent, slug)
@@ -135,7 +111,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	}
 }
 
-/** Throws `not_found`, which says what the agent has. */
+/** Throws `not_found`, whose message lists the agent's webhooks. */
 export async function findWebhook(store: Store, agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> {
 	const entry = SLUG.test(slug) ? await store.get<WebhookRecord>(keys.webhook(agent.uid, slug)) : undefined
 	if (entry) return entry
@@ -146,8 +122,11 @@ export async function findWebhook(store: Store, agent: AgentRef, slug: string): 
 }
 
 function taken(agent: AgentRef, slug: string): Fault {
-	return new Fault(
-		'already_exists',
-		`agent "${agent.name}" has a webhook "${slug}" already; webhook.rotate gives it a new token and secret`,
-	)
+	const hint = {
+		route: 'POST /v1/agents/{name}/webhooks/{slug}/rotate',
+		params: { name: agent.name, slug },
+		does: 'gives it a new token and secret',
+		known_as: 'webhook.rotate', // agents call it, too
+	}
+	return new Fault('already_exists', `agent "${agent.name}" has a webhook "${slug}" already`, { hint })
 }

@@ -1,7 +1,7 @@
-/** What a chat may tell the gateway itself. Everything else goes to the agent, also with a `/` before it. */
+/** The commands of a chat to the gateway itself. Everything else goes to the agent, also with a leading `/`. */
 export type Command = 'start' | 'new' | 'stop' | 'whoami'
 
-/** A command alone; only `/start` may have something behind it, which is how links to a bot begin. */
+/** A command alone; only `/start` may have an argument, since links to a bot add one. */
 export function commandIn(text: string): Command | undefined {
 	const found = /^\/(start|new|stop|whoami)(?:@\w{1,64})?(?:\s+(\S[^]*))?$/i.exec(text.trim())
 	const name = found?.[1]?.toLowerCase() as Command | undefined

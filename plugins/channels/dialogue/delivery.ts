@@ -1,7 +1,8 @@
-/** Says what a run owes to its chat: its questions, and how it ended. Each part once, wherever the gateway dies. */
+/** Sends the questions and the outcome of a run to its chat. Each part once, even if the gateway crashes at any point. */
 import type { Context } from '../../../core/plugin.ts'
+import type { NewEvent } from '../../../core/protocol.ts'
+import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { RunRecord } from '../../runs/contract.ts'
-import { runOf } from './followed.ts'
 import type { Followed } from './followed.ts'
 import { keys, nonceOf } from './records.ts'
 import type { Reply, Saying } from './records.ts'
@@ -12,22 +13,22 @@ import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
-/** Characters of an answer that are said; a chat is no place for more. */
+/** Characters of an answer that are sent; a chat is not the place for more. */
 const TEXT_LIMIT = 64 * 1024
-/** Of the words with which a platform refuses. */
+/** Characters of a platform's reason for refusing. */
 const ERROR_LIMIT = 500
 
 interface Due {
 	/** As `Saying.what`. */
 	what: string
-	/** Markdown; null where nothing is to be said. */
+	/** Markdown; null if nothing is to be sent. */
 	text: string | null
 	/** When it is too late, ms since 1970. */
 	until: number
 	isLast: boolean
 }
 
-/** Says all that is due now. Settles once nothing is left, or nothing can be done about it any more. True where the run owes nothing more. */
+/** Sends all that is due now. Settles once nothing is left to send, or can be sent any more. True if the run needs no further messages. */
 export async function deliver(way: Way & { ctx: Context }, run: Followed): Promise<boolean> {
 	const { ctx } = way
 	for (;;) {
@@ -56,9 +57,9 @@ export async function deliver(way: Way & { ctx: Context }, run: Followed): Promi
 	}
 }
 
-/** Undefined where the run goes on, and asks nothing that was not said. */
+/** Undefined if the run continues, and has no question that was not sent. */
 async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promise<Due | undefined> {
-	const run = await runOf(ctx, reply.run_id)
+	const run = await ctx.use('runs').find(reply.run_id)
 	const { question, hushed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
 	if (!run) return { ...last, text: null }
@@ -68,7 +69,7 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 		case 'failed':
 			return { ...last, text: run.error ? texts.failed(run.error, run.run_id) : null }
 		case 'stopped':
-			// What people have seen already stays.
+			// What users have seen already stays.
 			if (shown !== undefined && draft.trim() !== '')
 				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
 			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
@@ -87,7 +88,7 @@ function answerOf({ run_id, answer }: RunRecord): string {
 	return text.length <= TEXT_LIMIT ? text : text.slice(0, TEXT_LIMIT).toWellFormed() + texts.cut(run_id)
 }
 
-/** From where it was left off. What the platform refuses is given up, and told of. Answers with the id of the last message. */
+/** Resumes after the last part that was sent. What the platform refuses is dropped and reported. Returns the id of the last message. */
 async function say(
 	way: Way & { ctx: Context },
 	record: OpenReply,
@@ -101,7 +102,7 @@ async function say(
 	const kept = earlier?.kept
 		? await ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
 		: undefined
-	const source = kept?.value.text ?? ctx.redactor.text(wanted, 'message')
+	const source = kept?.value.text ?? namesHidden.text(wanted)
 	let saying: Saying = earlier ?? {
 		what: due.what,
 		place: { offset: 0, fence: null },
@@ -129,7 +130,7 @@ async function say(
 				run.telling?.resolve()
 				run.telling = null
 			},
-			// What shows in the end must be this, though an edit of the preview may only come to something now.
+			// The final text must be this one, although an earlier edit of the preview may take effect only now.
 			edited: (again) => void run.late?.then(again).catch(() => {}),
 			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
 		})
@@ -150,14 +151,31 @@ async function say(
 	}
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
 	const about = { channel_id, run_id, chat_id: chat.id, ...thread, message_ids: saying.ids }
-	if (saying.ids.length > 0) await tell(ctx, 'channel.message_sent', agent, about)
+	if (saying.ids.length > 0 && !(earlier && (await wasReported(ctx, run_id, saying.ids))))
+		await report(ctx, record.value, { event_type: 'channel.message_sent', payload: about })
 	return saying.ids.at(-1)
+}
+
+/** Emits the event in the log of the run, which has usually ended already. */
+async function report(ctx: Context, { run_id, agent, agent_uid }: Reply, event: NewEvent): Promise<void> {
+	try {
+		if (await ctx.use('runs').report({ run_id, agent_uid }, [event])) return
+		await ctx.emit(event, agent) // the run was deleted in the meantime
+	} catch (error) {
+		ctx.log.error({ err: error, event_type: event.event_type }, 'an event of a channel could not be written')
+	}
+}
+
+/** Did the gateway crash only after it had reported these messages? */
+async function wasReported(ctx: Context, run_id: string, ids: readonly string[]): Promise<boolean> {
+	const { entries } = await ctx.events.read({ run_id, types: ['channel.message_sent'] }, null, 100, true)
+	return entries.some(({ event }) => JSON.stringify(event.payload.message_ids) === JSON.stringify(ids))
 }
 
 async function tell(ctx: Context, event_type: string, agent: string, payload: Record<string, unknown>): Promise<void> {
 	try {
 		await ctx.emit({ event_type, payload }, agent)
 	} catch (error) {
-		ctx.log.error({ err: error, event_type }, 'an event of a channel could not be kept')
+		ctx.log.error({ err: error, event_type }, 'an event of a channel could not be written')
 	}
 }

@@ -1,43 +1,49 @@
-/** The runs whose answers are owed to chats, as they stand now. */
-import { isFault, messageOf } from '../../../core/errors.ts'
+/** The runs whose answers chats wait for, and their current state. */
+import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
-import type { Asked } from '../../runs/contract.ts'
+import type { OpenQuestion, RunListener } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
 import type { Reply } from './records.ts'
 
-/** A run from its beginning until its answer was said. */
+/** A run from its beginning until its answer was sent. */
 export interface Followed {
-	/** As it was at the beginning; what has been said since stands in the record. */
+	/** As it was at the beginning; the stored record has what was sent since. */
 	readonly reply: Readonly<Reply>
-	/** Open now: one of its own, or of a sub-agent that it waits for. */
-	question: Asked | null
-	/** Id of the last question that was said: only then is a message an answer to it. */
+	/** The open question: its own, or one of a sub-agent that it waits for. */
+	question: OpenQuestion | null
+	/** Id of the last question that was sent to the chat: a message answers no other question. */
 	said: string | null
-	/** The call that says a question is under way; resolves once it has failed, or `said` is durable. */
+	/** Set while a question is being sent; resolves once that has failed, or `said` is durable. */
 	telling: PromiseWithResolvers<void> | null
-	/** Is a model, or a tool, at work on it? */
+	/** Whether a model or a tool is working on it. */
 	working: boolean
 	/** When that began, on the clock of `performance`. */
 	since: number
-	/** The answer in the making. */
+	/** The answer's text so far. */
 	draft: string
-	/** The preview that shows; undefined before there is one. */
+	/** The preview that the chat shows; undefined before the first one. */
 	shown?: string
-	/** No previews: they do not work here. */
+	/** No previews, since they failed in this chat. */
 	plain: boolean
-	/** An edit of its preview that took too long, and may still come to something. */
+	/** An edit of its preview that took too long and may still succeed. */
 	late?: Promise<unknown>
-	/** Who stopped it was told so. */
+	/** Stopped from the chat, which got a confirmation. */
 	hushed: boolean
-	/** Its turn to be said something of has not come yet. */
+	/** A delivery to its chat is queued. */
 	queued: boolean
-	/** It was at work already when it was first followed. */
+	/** Marks it as working, if it was so already when it was first followed. */
 	resume(): void
 }
 
 export interface FollowedRuns {
-	follow(reply: Reply): Followed
+	/**
+	 * Follows the run that `begin` starts, which must call `follow` before anything can happen in it. Throws what `begin`
+	 * throws; then the run is not followed.
+	 */
+	start(begin: (listener: RunListener, follow: (reply: Reply) => void) => Promise<unknown>): Promise<void>
+	/** Follows a run that exists, unless it is followed already. A run that was deleted has no events. */
+	follow(reply: Reply): Promise<Followed>
 	get(run_id: string): Followed | undefined
 	forget(run_id: string): void
 	all(): Iterable<Followed>
@@ -49,17 +55,17 @@ export interface FollowedRuns {
 }
 
 export interface Hears {
-	/** Something may be due to be said. */
+	/** There may be something to send. */
 	due(run: Followed): void
 	/** Its first event has come. */
 	started(run: Followed): void
 	working(run: Followed): void
 }
 
-/** Characters of an answer in the making that are kept. */
+/** Characters kept of an answer that is not finished. */
 const DRAFT_LIMIT = 16 * 1024
 
-export function followRuns(ctx: Pick<Context, 'events' | 'defer' | 'use'>, hears: Hears): FollowedRuns {
+export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): FollowedRuns {
 	const runs = new Map<string, Followed & { stop(): void }>()
 	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
@@ -82,20 +88,12 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer' | 'use'>, hears
 				work(run, true)
 				return hears.started(run)
 			case 'run.resumed':
-				run.question = null
 				return work(run, true)
 			case 'model.request':
 				run.draft = ''
 				return
 			case 'model.stream':
 				if (run.draft.length < DRAFT_LIMIT) run.draft += String(payload.content)
-				return
-			case 'question.asked':
-				run.question = { ...(payload as unknown as Omit<Asked, 'run_id'>), run_id: run.reply.run_id }
-				work(run, false)
-				return hears.due(run)
-			case 'question.answered':
-				run.question = null
 				return
 			case 'run.paused':
 				return work(run, false)
@@ -107,56 +105,95 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer' | 'use'>, hears
 				return hears.due(run)
 		}
 	}
-	const hearBelow = (run: Followed, asked: Asked | null): void => {
-		if (asked) {
+	/** Open until it is answered, here or elsewhere. */
+	const ask = (run: Followed, asked: OpenQuestion, withdrawn: AbortSignal): Promise<null> =>
+		new Promise((resolve) => {
 			run.question = asked
 			hears.due(run)
-		} else if (run.question?.run_id !== run.reply.run_id) run.question = null
+			const close = (): void => {
+				if (run.question === asked) run.question = null
+				resolve(null)
+			}
+			withdrawn.addEventListener('abort', close, { once: true })
+		})
+	/** `run`: known once `listener` is called. */
+	const listenerOf = (run: () => Followed | undefined, stop: AbortController): RunListener => ({
+		signal: stop.signal,
+		event(event) {
+			const one = run()
+			if (one) hear(one, event)
+		},
+		ask: async (asked, withdrawn) => {
+			const one = run()
+			return one ? ask(one, asked, withdrawn) : null
+		},
+	})
+	const add = (reply: Reply, stop: AbortController): Followed => {
+		const { run_id, channel_id } = reply
+		const run: Followed = {
+			reply,
+			question: null,
+			said: reply.said ?? null,
+			telling: null,
+			working: false,
+			since: 0,
+			draft: '',
+			plain: false,
+			hushed: false,
+			queued: false,
+			resume: () => work(run, true),
+		}
+		runs.set(run_id, Object.assign(run, { stop: () => stop.abort() }))
+		const place = placeOf(reply.agent_uid, channel_id, reply.chat)
+		chats.set(place, (chats.get(place) ?? new Set()).add(run))
+		counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
+		return run
+	}
+	const forget = (run_id: string): void => {
+		const run = runs.get(run_id)
+		if (!run) return
+		run.stop()
+		runs.delete(run_id)
+		working.delete(run)
+		const { agent_uid, channel_id, chat } = run.reply
+		const place = placeOf(agent_uid, channel_id, chat)
+		const others = chats.get(place)
+		others?.delete(run)
+		if (others?.size === 0) chats.delete(place)
+		const count = (counts.get(channel_id) ?? 1) - 1
+		if (count === 0) counts.delete(channel_id)
+		else counts.set(channel_id, count)
 	}
 	return {
-		follow(reply) {
-			const { run_id, channel_id } = reply
+		async start(begin) {
+			let run: Followed | undefined
+			const stop = new AbortController()
+			try {
+				const listener = listenerOf(() => run, stop)
+				await begin(listener, (reply) => (run ??= add(reply, stop)))
+			} catch (error) {
+				if (run) forget(run.reply.run_id)
+				throw error
+			}
+		},
+		async follow(reply) {
+			const { run_id } = reply
 			const before = runs.get(run_id)
 			if (before) return before
-			const run: Followed = {
-				reply,
-				question: null,
-				said: reply.said ?? null,
-				telling: null,
-				working: false,
-				since: 0,
-				draft: '',
-				plain: false,
-				hushed: false,
-				queued: false,
-				resume: () => work(run, true),
+			const stop = new AbortController()
+			const run = add(reply, stop)
+			const listener = listenerOf(() => run, stop)
+			try {
+				await ctx.use('runs').follow(run_id, listener)
+			} catch (error) {
+				if (isFault(error, 'not_found')) return run
+				forget(run_id)
+				throw error
 			}
-			const stops = [
-				ctx.events.subscribe({ run_id }, ({ event }) => hear(run, event)),
-				ctx.use('runs').watchAsked(run_id, (asked) => hearBelow(run, asked)),
-			]
-			runs.set(run_id, Object.assign(run, { stop: () => stops.forEach((stop) => stop()) }))
-			const place = placeOf(reply.agent_uid, channel_id, reply.chat)
-			chats.set(place, (chats.get(place) ?? new Set()).add(run))
-			counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
 			return run
 		},
 		get: (run_id) => runs.get(run_id),
-		forget(run_id) {
-			const run = runs.get(run_id)
-			if (!run) return
-			run.stop()
-			runs.delete(run_id)
-			working.delete(run)
-			const place = placeOf(run.reply.agent_uid, run.reply.channel_id, run.reply.chat)
-			const others = chats.get(place)
-			others?.delete(run)
-			if (others?.size === 0) chats.delete(place)
-			const { channel_id } = run.reply
-			const count = (counts.get(channel_id) ?? 1) - 1
-			if (count === 0) counts.delete(channel_id)
-			else counts.set(channel_id, count)
-		},
+		forget,
 		all: () => runs.values(),
 		working: () => working,
 		inChat: (uid, channel_id, chat) => [...(chats.get(placeOf(uid, channel_id, chat)) ?? [])],
@@ -166,14 +203,4 @@ export function followRuns(ctx: Pick<Context, 'events' | 'defer' | 'use'>, hears
 
 function placeOf(agent_uid: string, channel_id: string, { id, thread_id = '' }: ChatRef): string {
 	return JSON.stringify([agent_uid, channel_id, id, thread_id])
-}
-
-/** The run as it stands; undefined where it is gone. Throws nothing else than the store does. */
-export async function runOf(ctx: Pick<Context, 'use'>, run_id: string) {
-	try {
-		return await ctx.use('runs').get(run_id)
-	} catch (error) {
-		if (isFault(error, 'not_found')) return undefined
-		throw new Error(`run ${run_id}: ${messageOf(error)}`, { cause: error })
-	}
 }

@@ -1,8 +1,9 @@
-/** What becomes of a message that came in. */
+/** Handles an incoming message. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
-import { now } from '../../../core/ids.ts'
+import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
+import type { Op } from '../../../core/store/ports.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
 import { commandIn } from './commands.ts'
@@ -24,13 +25,13 @@ export interface Rooms {
 	sessions: Sessions
 }
 
-/** Answers that one channel may owe, and runs that are at work on them. */
+/** Pending answers of one channel, with the runs that work on them. */
 const OWED_LIMIT = 5_000
 const TELLING_MS = 2_000
-/** How often a chat is looked up again whose agent was deleted meanwhile. */
+/** How often a chat is looked up again whose agent was deleted in the meantime. */
 const ATTEMPTS = 3
 
-/** Settles once nothing of it can get lost. Throws where it could not be taken. */
+/** Settles once the message is durable. Throws if it could not be accepted. */
 export async function receive(rooms: Rooms, channel: LiveChannel, message: IncomingMessage): Promise<void> {
 	const { registry, marks } = rooms
 	const { chat, sender } = message
@@ -51,11 +52,11 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 	}
 }
 
-/** The chat has no agent: it is told how to get one, a few times a minute. */
+/** The chat has no agent: sends a hint how to get one, at most a few times a minute. */
 async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChannel, message: IncomingMessage) {
 	const { chat } = message
 	const mayHint = notices.mayHint(channel.id, chat.id)
-	// What is asked for again and again is no use to keep: should it come again, it is dropped again.
+	// No record for a repeated request: if the platform delivers it again, it is dropped again.
 	if (!mayHint) return marks.pass(channel.id, message)
 	const about = { channel_id: channel.id, chat_id: chat.id }
 	const isStart = commandIn(message.text) === 'start'
@@ -82,7 +83,7 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 	await startRun(rooms, channel, bound.agent, message, conversation)
 }
 
-/** One commit: the run, the message's id, and the answer that is owed. */
+/** One commit: the run, the message's id, and the pending answer. */
 async function startRun(
 	rooms: Rooms,
 	channel: LiveChannel,
@@ -92,38 +93,38 @@ async function startRun(
 ): Promise<void> {
 	const { ctx, marks, runs } = rooms
 	const { id, kind, thread_id } = message.chat
-	let followed: string | undefined
-	try {
-		await ctx.use('runs').start(agent, {
-			prompt: promptOf(message),
-			trigger: channel.type,
+	let isRetry = false
+	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
+		if (isRetry && (await marks.isKnown(channel.id, message))) throw new Known('taken meanwhile')
+		isRetry = true
+		const reply: Reply = {
+			run_id,
+			agent: agent.name,
+			agent_uid: agent.uid,
 			conversation,
-			also: async (run_id) => {
-				if (followed !== undefined && (await marks.isKnown(channel.id, message))) throw new Known('taken meanwhile')
-				const reply: Reply = {
-					run_id,
-					agent: agent.name,
-					agent_uid: agent.uid,
-					conversation,
-					channel_id: channel.id,
-					chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
-					reply_to: message.id,
-					asked: [],
-					said: null,
-					saying: null,
-					preview: null,
-				}
-				// Before anything of the run can be heard.
-				followed = runs.follow(reply).reply.run_id
-				const owed = { key: keys.reply(agent.uid, channel.id, run_id), value: reply, expect: null }
-				const { channel_id, chat, reply_to } = reply
-				const talk = { channel_id, chat, reply_to, at: now() } satisfies Talk
-				const place = { key: keys.talk(agent.uid, conversation), value: talk }
-				return [owed, place, ...(await marks.ops(channel.id, message, agent))]
-			},
-		})
+			channel_id: channel.id,
+			chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
+			reply_to: message.id,
+			asked: [],
+			said: null,
+			saying: null,
+			preview: null,
+		}
+		follow(reply)
+		const { channel_id, chat, reply_to } = reply
+		const talk = { channel_id, chat, reply_to, at: now() } satisfies Talk
+		return [
+			{ key: keys.reply(agent.uid, channel_id, run_id), value: reply, expect: null },
+			{ key: keys.talk(agent.uid, conversation), value: talk },
+			...(await marks.ops(channel.id, message, agent)),
+		]
+	}
+	const start = { prompt: promptOf(message), trigger: channel.type, conversation }
+	try {
+		await runs.start((listener, follow) =>
+			ctx.use('runs').converse(agent, { ...start, also: (run_id) => owe(run_id, follow) }, listener),
+		)
 	} catch (error) {
-		if (followed !== undefined) runs.forget(followed)
 		if (isFault(error, 'queue_full')) return refuse(rooms, channel, message, texts.tooMuch)
 		throw error
 	}
@@ -131,8 +132,8 @@ async function startRun(
 }
 
 /**
- * Has the chat seen the question? Who answers within a blink has seen what the platform has not told us of yet: for that we
- * wait a moment.
+ * Has the chat seen the question? A quick reply may come before the platform has confirmed the question: wait a moment for
+ * that.
  */
 async function wasAsked(run: Followed): Promise<boolean> {
 	const asked = run.question?.question_id
@@ -141,7 +142,7 @@ async function wasAsked(run: Followed): Promise<boolean> {
 	return asked !== undefined && run.said === asked
 }
 
-/** False where nobody waits for the answer any more. */
+/** False if no run waits for the answer any more. */
 async function answerQuestion(
 	{ ctx, marks }: Rooms,
 	channel: LiveChannel,
@@ -164,7 +165,7 @@ async function answerQuestion(
 	return true
 }
 
-/** An option by its number or its words; anything else as it is. */
+/** An option by its number or its text; anything else unchanged. */
 function answerOf({ options = [] }: QuestionText, text: string): string {
 	const said = text.trim()
 	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(said)?.[1]
@@ -205,19 +206,18 @@ async function obey(
 	}
 }
 
-/** Answers with how many there were to stop. */
+/** Returns how many runs there were to stop. */
 async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
 	let count = 0
-	// From the back, so that none becomes active just to be stopped.
+	// The newest first, so that no run becomes active only to be stopped.
 	for (const run of runs.toReversed()) {
 		run.hushed = true
 		try {
-			await ctx.use('runs').cancel(run.reply.run_id)
-			count++
+			run.hushed = await ctx.use('runs').stop(run.reply.run_id)
+			if (run.hushed) count++
 		} catch (error) {
 			run.hushed = false
-			if (!isFault(error, 'conflict', 'not_found'))
-				ctx.log.error({ err: error }, 'a run could not be stopped from a chat')
+			ctx.log.error({ err: error }, 'a run could not be stopped from a chat')
 		}
 	}
 	return count
@@ -235,7 +235,7 @@ function promptOf({ text, chat, sender, attachment }: IncomingMessage): string {
 	return lines.join('\n\n')
 }
 
-/** In the run that it led to, or goes to. Only once that has begun: it writes its own beginning. */
+/** Emitted in the run that the message started or answers. Only after that run has begun, since it writes its own first event. */
 export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string): void {
 	const { run_id, channel_id, chat, agent } = reply
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
@@ -245,8 +245,8 @@ export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string
 		if (await ctx.use('runs').tell(reply, [event])) return
 		await ctx.emit({ ...event, payload: { ...payload, run_id } }, agent)
 	}
-	tell().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be kept'))
+	tell().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be stored'))
 }
 
-/** Somebody else took the message. */
+/** Another call accepted the message. */
 class Known extends Error {}

@@ -1,5 +1,6 @@
-/** The way out of each channel: its connection, waited for while there is none. */
-import { within } from '../../../core/deadline.ts'
+/** The connection of each channel for sending; callers wait while it is not connected. */
+import { within } from '../../../core/util/deadline.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Connection } from '../adapter.ts'
 import type { LiveChannel, Registry } from '../parts.ts'
 
@@ -9,25 +10,25 @@ export interface Line {
 }
 
 export interface Lines {
-	/** Settles once the channel is connected. Undefined where it is gone, or not connected by `until` (ms since 1970). Throws with the signal. */
+	/** Settles once the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
 	open(channel_id: string, until: number): Promise<Line | undefined>
 	/** The same, without waiting. */
 	now(channel_id: string): Line | undefined
-	/** Makes a call, as soon as not too many others of this channel are under way. Where it takes too long, it throws and its outcome is unknown. */
+	/** Makes a call, as soon as not too many others of this channel are running. On a timeout it throws, and the outcome is unknown. */
 	call<T>(channel_id: string, make: () => Promise<T>): Promise<T>
 	/**
-	 * Makes a call that may be left undone, beside those and in nobody's way. It throws where it takes longer than a few
-	 * seconds; what it comes to then is unknown. Undefined where too many such are under way.
+	 * Makes an optional call that delays no other. It throws after a timeout of a few seconds; the outcome is unknown then.
+	 * Undefined if too many such calls are running.
 	 */
 	aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined
-	/** The channel was deleted: nobody waits for it any more. */
+	/** The channel was deleted: ends all waits for it. */
 	forget(channel_id: string): void
 }
 
-/** Calls of one channel that are under way at the same time. */
+/** Concurrent calls of one channel. */
 const CALL_LIMIT = 64
 const CALL_MS = 60_000
-/** The same, of those that may be left undone. */
+/** The same for optional calls. */
 const ASIDE_LIMIT = 32
 const ASIDE_MS = 5_000
 const TIMER_LIMIT_MS = 2 ** 31 - 1
@@ -35,8 +36,8 @@ const GONE_LIMIT = 1_000
 
 export function openLines(registry: Registry, signal: AbortSignal): Lines {
 	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
-	/** Ids are never used again, so that it does no harm to forget the oldest. */
-	const gone = new Set<string>()
+	/** Ids are never reused, so it is safe to forget the oldest. */
+	const gone = new BoundedMap<string, true>(GONE_LIMIT)
 	const slots = new Map<string, { free: number; queue: (() => void)[] }>()
 
 	const asides = new Map<string, number>()
@@ -88,8 +89,7 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 			})
 		},
 		forget(channel_id) {
-			gone.add(channel_id)
-			if (gone.size > GONE_LIMIT) gone.delete(gone.keys().next().value ?? '')
+			gone.set(channel_id, true)
 			tell(channel_id, false)
 		},
 	}

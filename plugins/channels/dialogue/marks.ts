@@ -1,5 +1,5 @@
-/** Which messages were taken: none is taken twice, and a connection learns where to go on. */
-import { now } from '../../../core/ids.ts'
+/** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
+import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
@@ -9,38 +9,38 @@ import type { ChatMark, KnownChatRecord, Seen, Sent, Talk } from './records.ts'
 
 export interface Marks {
 	isKnown(channel_id: string, message: IncomingMessage): Promise<boolean>
-	/** To be called before the agent takes messages of this chat; does nothing where it has done so before. */
+	/** To be called before the agent accepts messages of this chat; has no effect if it has done so before. */
 	introduce(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<void>
-	/** Writes in the agent's scope that make the message known. They conflict where it is known already. */
+	/** Writes in the agent's scope that record the message. They conflict if it is recorded already. */
 	ops(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<Op[]>
 	/** Those writes are durable now. */
 	took(channel_id: string, message: IncomingMessage): Promise<void>
-	/** Makes a message known that led to no run. */
+	/** Records a message that led to no run. */
 	note(channel_id: string, message: IncomingMessage): Promise<void>
-	/** It was nothing to act upon, and need not be known: only where the feed stands counts. */
+	/** The message needed no action, and is not recorded: only the position of the feed counts. */
 	pass(channel_id: string, message: IncomingMessage): Promise<void>
-	/** The feed stands there, whatever was taken. Kept at the first time, and else every few seconds. */
+	/** Sets the position of the feed, whatever was accepted. Stored the first time, and later every few seconds. */
 	advance(channel_id: string, cursor: string): Promise<void>
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
 	kindOf(channel_id: string, chat_id: string): Promise<ChatKind>
-	/** Writes where the feeds stand: an agent's records are gone, and perhaps what said so. */
+	/** Writes the positions of the feeds: an agent's records were deleted, perhaps with the newest positions. */
 	keepCursors(): Promise<void>
 	forget(channel_id: string): Promise<void>
-	/** Forgets messages that were taken before `before`, ISO 8601. */
+	/** Deletes records of messages accepted before `before`, ISO 8601. */
 	prune(before: string): Promise<void>
 }
 
-/** Agents that one chat had, of which is looked whether they know a message. */
+/** Former agents of one chat whose records are checked for a message. */
 const AGENT_LIMIT = 4
 const CHATS_LIMIT = 1_000
 /** Chats whose record is kept in memory. */
 const CACHE_LIMIT = 5_000
 const BATCH = 50
-/** Between two writes of where a feed stands. */
+/** Between two writes of the position of a feed. */
 const ADVANCE_MS = 5_000
 
-/** Where the feed of a channel stands. */
+/** The position of the feed of a channel. */
 interface Feed {
 	taken: number
 	cursor: string | null
@@ -71,7 +71,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		)
 		return [...found.flatMap((entry) => entry?.value ?? []), ...(chat.mark ? [chat.mark] : [])]
 	}
-	/** By whichever agent it had, the newest. */
+	/** The newest, of any agent that it had. */
 	const sentOf = async (channel_id: string, { agents, chat_id }: KnownChatRecord): Promise<string | null> => {
 		const found = await Promise.all(agents.map((uid) => store.get<Sent>(keys.sent(uid, channel_id, chat_id))))
 		return found.reduce<string | null>((last, entry) => newer(last, entry?.value.id), null)
@@ -104,7 +104,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			at: now(),
 		}
 	}
-	/** Only once it is durable: a message that could not be taken must come again. */
+	/** Only once it is durable: a message that could not be accepted must be delivered again. */
 	const advance = async (channel_id: string, { cursor }: IncomingMessage): Promise<void> => {
 		const feed = await feedOf(channel_id)
 		feed.cursor = newer(feed.cursor, cursor)
@@ -158,7 +158,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const feed = await feedOf(channel_id)
 			const isNew = feed.cursor === null
 			feed.cursor = newer(feed.cursor, cursor)
-			feed.taken++ // it counts for more than what was taken before
+			feed.taken++ // newer than everything accepted before
 			if (!isNew && performance.now() < (keptAt.get(channel_id) ?? -Infinity) + ADVANCE_MS) return
 			await store.put(keys.feed(channel_id), { ...feed })
 			keptAt.set(channel_id, performance.now())
@@ -204,7 +204,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const isOld = (value: unknown): boolean => (value as Seen).at < before
 			for (const channel_id of feeds.keys()) {
 				await sweep(keys.allNoted(channel_id), isOld)
-				// Of a chat that never had an agent nothing need be known.
+				// A chat that never had an agent needs no record.
 				await sweep(keys.chats(channel_id), (value) => isOld(value) && (value as KnownChatRecord).agents.length === 0)
 			}
 			for await (const { uid } of ctx.use('agents').list()) {
@@ -214,7 +214,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 	}
 
-	/** In small batches, so that others get their turn. */
+	/** In small batches, so that other work gets its turn. */
 	async function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
 		let ops: Op[] = []
 		const flush = async (): Promise<void> => {
@@ -234,7 +234,7 @@ function blank({ id, kind, within = [] }: IncomingMessage['chat']): KnownChatRec
 	return { chat_id: id, kind, within: within.slice(0, 8), agents: [], mark: null, at: now() }
 }
 
-/** Numbers of the platform's tell their order; of anything else the later one counts. */
+/** Numeric ids are ordered by value; for other ids the later one counts. */
 function newer(before: string | null, after: string | undefined): string | null {
 	if (after === undefined) return before
 	if (before === null) return after

@@ -1,13 +1,13 @@
 /**
- * Markdown as other platforms show it: the few tags of `html` in adapter.ts, or plain text. Never fails: what cannot be
- * understood stands as it is.
+ * Converts Markdown for other platforms: to the few tags of `html` in adapter.ts, or to plain text. Never fails: what cannot
+ * be parsed is shown unchanged.
  */
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { lex } from './lexer.ts'
+import { lex } from '../../../core/util/markdown.ts'
 
 export type Target = 'html' | 'plain'
 
-/** `text` should be short, some ten thousand characters. Of it a block that is too strange is shown as it is written. */
+/** `text` should be short, some ten thousand characters. A block that cannot be converted is shown as it is written. */
 export async function convert(text: string, target: Target): Promise<string> {
 	const clean = text.replaceAll('\0', '').toWellFormed()
 	try {
@@ -25,7 +25,7 @@ export function lengthOf(text: string, target: Target): number {
 
 interface Style {
 	text(text: string): string
-	/** Around something that is converted already. */
+	/** Wraps content that is converted already. */
 	mark(tag: 'b' | 'i' | 's' | 'blockquote', content: string): string
 	code(text: string): string
 	block(text: string, language: string): string
@@ -52,7 +52,7 @@ const styles: Record<Target, Style> = {
 	},
 }
 
-/** Tags that are open: none is put into itself. */
+/** Open tags: no tag is nested in itself. */
 type Open = ReadonlySet<string>
 
 /** `gap`: between two of them. */
@@ -100,7 +100,7 @@ function listOf(list: Tokens.List, style: Style, open: Open): string {
 	return items.join(list.loose ? '\n\n' : '\n')
 }
 
-/** The box of a task stands among its blocks, or in its paragraph. */
+/** The checkbox of a task is among its blocks, or in its paragraph. */
 function itemOf(item: Tokens.ListItem, style: Style, open: Open): string {
 	const rest = item.tokens.filter(({ type }) => type !== 'checkbox')
 	const box = rest.length < item.tokens.length ? boxOf(item.checked === true) : ''
@@ -158,7 +158,7 @@ function linkOf(href: string, tokens: readonly Token[], style: Style, open: Open
 	return style.link(url, content === '' ? style.text(url) : content, inline(tokens, styles.plain, open))
 }
 
-/** Columns side by side; a platform shows it in letters of one width. */
+/** Aligned columns; a platform shows them in a monospaced font. */
 function tableOf({ header, rows, align }: Tokens.Table): string {
 	const cells = [header, ...rows].map((row) => row.map(({ tokens }) => inline(tokens, styles.plain, new Set())))
 	const widths = header.map((_, n) => Math.max(3, ...cells.map((row) => widthOf(row[n] ?? ''))))

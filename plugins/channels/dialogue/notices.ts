@@ -1,18 +1,19 @@
-/** Short words of the gateway's own: hints, and what commands answer. They matter only for a while, and are not kept. */
+/** Short messages of the gateway itself: hints, and replies to commands. They matter only for a while, and are not stored. */
 import type { Context } from '../../../core/plugin.ts'
-import { newId } from '../../../core/ids.ts'
+import { newId } from '../../../core/util/ids.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { ChatKind, ChatRef } from '../adapter.ts'
-import type { Lanes } from './lanes.ts'
-import { laneOf } from './presence.ts'
+import { chatKey } from './chat-queues.ts'
+import type { ChatQueues } from './chat-queues.ts'
 import { nonceOf } from './records.ts'
-import type { Place } from './split.ts'
+import type { SplitPosition } from './split.ts'
 import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 export interface Notices {
-	/** Says it once the chat is free. Dropped where too many wait there, or it could not be said in time. */
+	/** Sends it once the chat is free. Dropped if too many wait there, or it could not be sent in time. */
 	say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
-	/** Says it to a chat without an agent, where nothing else is to be said in the whole channel. */
+	/** Sends it to a chat without an agent, once nothing else is to be sent in the whole channel. */
 	hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
 	/** May a hint be said to this chat? Takes one of those that it may be told in a minute. Never where too many wait already. */
 	mayHint(channel_id: string, chat_id: string): boolean
@@ -38,16 +39,16 @@ const HINTS_WAITING_LIMIT = 100
 /** Chats whose hints are counted. */
 const CHAT_LIMIT = 10_000
 
-export function openNotices(way: Way & { ctx: Context }, lanes: Lanes): Notices {
+export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): Notices {
 	const { ctx } = way
-	const hinted = new Map<string, { since: number; count: number }>()
+	const hinted = new BoundedMap<string, { since: number; count: number }>(CHAT_LIMIT)
 	/** Hints that wait, by channel. */
 	const hinting = new Map<string, number>()
 
 	const say = async (notice: Notice): Promise<void> => {
 		const { text, channel_id, chat, reply_to, until, isHint } = notice
 		const id = newId()
-		let place: Place = { offset: 0, fence: null }
+		let place: SplitPosition = { offset: 0, fence: null }
 		for (let n = 0; place.offset < text.length; n++) {
 			if (ctx.signal.aborted) return
 			const outcome = await transmit(way, {
@@ -71,10 +72,10 @@ export function openNotices(way: Way & { ctx: Context }, lanes: Lanes): Notices 
 	}
 	/** False where it is dropped. */
 	const queue = (notice: Omit<Notice, 'until'>, done: () => void = () => {}): boolean => {
-		const lane = laneOf(notice.channel_id, notice.chat.id)
-		if (lanes.length(lane) >= WAITING_LIMIT) return false
+		const key = chatKey(notice.channel_id, notice.chat.id)
+		if (queues.length(key) >= WAITING_LIMIT) return false
 		const until = Date.now() + AGE_MS
-		lanes.push(lane, () => say({ ...notice, until }).finally(done))
+		queues.push(key, () => say({ ...notice, until }).finally(done))
 		return true
 	}
 	return {
@@ -92,14 +93,12 @@ export function openNotices(way: Way & { ctx: Context }, lanes: Lanes): Notices 
 		},
 		mayHint(channel_id, chat_id) {
 			if ((hinting.get(channel_id) ?? 0) >= HINTS_WAITING_LIMIT) return false
-			const name = laneOf(channel_id, chat_id)
+			const name = chatKey(channel_id, chat_id)
 			const now = performance.now()
 			const before = hinted.get(name)
 			const bucket = before && now < before.since + HINT_MS ? before : { since: now, count: 0 }
 			if (bucket.count >= HINTS) return false
 			bucket.count++
-			// The longest known one goes: none of ten thousand chats gets more by that than its share.
-			if (!before && hinted.size >= CHAT_LIMIT) hinted.delete(hinted.keys().next().value ?? '')
 			hinted.set(name, bucket)
 			return true
 		},

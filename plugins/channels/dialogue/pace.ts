@@ -11,9 +11,9 @@ interface Chat {
 export interface Pace {
 	/** Waits for its turn and takes it. Throws with the signal. */
 	take(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
-	/** Waits until a turn is left that nobody else wants. Throws with the signal. */
+	/** Waits for a turn that no other sender waits for. Throws when the signal aborts. */
 	takeLast(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
-	/** Takes a turn where that needs no waiting. */
+	/** Takes a turn if that needs no waiting. */
 	takeNow(channel: LiveChannel, chat: Chat): boolean
 	/** The platform said to send nothing there for so long: some seconds at most, then it is asked again. */
 	hold(channel: LiveChannel, chat: Chat, ms: number): void

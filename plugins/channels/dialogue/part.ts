@@ -1,34 +1,45 @@
-/** One message's worth of a text, in a format that the platform takes. */
+/** One part of a text that fits a message, in a format that the platform accepts. */
 import type { Format } from '../adapter.ts'
 import { convert, escape, lengthOf } from './markup.ts'
 import { nextPiece } from './split.ts'
-import type { Place } from './split.ts'
+import type { SplitPosition } from './split.ts'
 
 export interface Part {
 	text: string
-	/** Where the next one goes on. */
-	next: Place
+	/** Where the next part begins. */
+	next: SplitPosition
 }
 
 /** Below it nothing is gained by cutting smaller: then the text is shown as it is written. */
 const LEAST_ROOM = 64
 
+/** The most bytes that one code unit takes: as it is, and escaped as in `&quot;`. */
+const UNIT_BYTES = 3
+const ESCAPED_BYTES = 6
+
 /** The part of `source`, Markdown, that begins at `from`; '' where nothing but blanks is left. The same arguments make the same part. */
-export async function nextPart(source: string, from: Place, { markup, max_length }: Format): Promise<Part> {
-	if (markup === 'markdown') return nextPiece(source, from, max_length)
+export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<Part> {
+	const { markup, max_length } = format
 	for (let room = max_length; ;) {
 		const piece = nextPiece(source, from, room)
-		const text = await convert(piece.text, markup)
-		const length = lengthOf(text, markup)
-		if (length <= max_length && text.trim() !== '') return { text, next: piece.next }
+		const text = markup === 'markdown' ? piece.text : await convert(piece.text, markup)
+		const excess = excessOf(text, format)
+		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: piece.next }
 		// Nothing that shows, such as an empty list, or columns that need more room than there is.
-		if (text.trim() === '' || room < LEAST_ROOM) return asWritten(source, from, markup, Math.min(room, max_length))
-		room = Math.min(room - 1, Math.floor((room * max_length * 0.95) / length))
+		if (text.trim() === '' || room < LEAST_ROOM)
+			return asWritten(source, from, { ...format, max_length: Math.min(room, max_length) })
+		room = Math.min(room - 1, Math.floor((room * 0.95) / excess))
 	}
 }
 
-function asWritten(source: string, from: Place, markup: 'html' | 'plain', room: number): Part {
-	const piece = nextPiece(source, from, Math.max(room, 1))
-	if (markup === 'plain') return piece
-	return { text: escape(piece.text), next: piece.next }
+/** The length of the text relative to what the format allows, by the limit that is closer. */
+function excessOf(text: string, { markup, max_length, max_bytes = Infinity }: Format): number {
+	const length = markup === 'markdown' ? text.length : lengthOf(text, markup)
+	return Math.max(length / max_length, Buffer.byteLength(text) / max_bytes)
+}
+
+function asWritten(source: string, from: SplitPosition, { markup, max_length, max_bytes = Infinity }: Format): Part {
+	const bytes = Math.floor(max_bytes / (markup === 'html' ? ESCAPED_BYTES : UNIT_BYTES))
+	const piece = nextPiece(source, from, Math.max(Math.min(max_length, bytes), 1))
+	return { text: markup === 'html' ? escape(piece.text) : piece.text, next: piece.next }
 }

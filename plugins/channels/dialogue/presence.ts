@@ -1,11 +1,13 @@
 /**
- * Shows that a run is at work: typing, and its answer in the making. Never in the way of what is to be said: it is shown
- * only where the chat is free, and what fails is left.
+ * Shows that a run is working: a typing indicator, and a preview of its answer. Never delays messages: it is shown only if
+ * the chat is free, and failures are ignored.
  */
 import type { Context } from '../../../core/plugin.ts'
-import type { OutgoingMessage } from '../adapter.ts'
+import { namesHidden } from '../../../core/redactor/redactor.ts'
+import type { Format, OutgoingMessage } from '../adapter.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
-import type { Lanes } from './lanes.ts'
+import { chatKey } from './chat-queues.ts'
+import type { ChatQueues } from './chat-queues.ts'
 import type { Line } from './lines.ts'
 import { markOf } from './mark.ts'
 import { HOLD_LIMIT_MS } from './pace.ts'
@@ -15,6 +17,7 @@ import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
 import { withNewlines } from './texts.ts'
 import { readThrown } from './thrown.ts'
+import { limitsOf } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 const TICK_MS = 250
@@ -29,7 +32,7 @@ const TYPING_PART = 0.8
 /** Chats of which it is remembered what they were shown. */
 const CHAT_LIMIT = 10_000
 
-/** For how long what is due waits for a preview that is under way. */
+/** How long a due message waits for a running preview. */
 const GIVE_WAY_MS = 1_000
 
 interface Shown {
@@ -39,12 +42,7 @@ interface Shown {
 	preview: number
 }
 
-/** The name of a chat's lane. */
-export function laneOf(channel_id: string, chat_id: string): string {
-	return `${channel_id} ${chat_id}`
-}
-
-export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: FollowedRuns): { wake(): void } {
+export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
 	const { ctx, lines } = way
 	/** When each chat was shown something last. */
 	const shown = new Map<string, Shown>()
@@ -72,15 +70,15 @@ export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: Fo
 		const { channel_id, chat } = run.reply
 		const line = lines.now(channel_id)
 		if (!line) return
-		const lane = laneOf(channel_id, chat.id)
+		const key = chatKey(channel_id, chat.id)
 		const now = performance.now()
-		const last = shown.get(lane) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
+		const last = shown.get(key) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
 		if (shown.size > CHAT_LIMIT) shown.clear() // some are shown typing a bit early
-		shown.set(lane, last)
+		shown.set(key, last)
 		const mode = line.channel.can.preview?.[chat.kind]
 		const isNew = run.draft.trim() !== '' && now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
 		if (mode && !run.plain && isNew) {
-			const isTaken = lanes.offer(lane, (wanted) => attempt(run, () => preview(way, line, run, mode, wanted)))
+			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(way, line, run, mode, wanted)))
 			if (isTaken) last.preview = now
 			return
 		}
@@ -88,8 +86,8 @@ export function showPresence(way: Way & { ctx: Context }, lanes: Lanes, runs: Fo
 		const { connection } = line
 		if (typing_ms === undefined || !connection.typing) return
 		if (now < run.since + TYPING_AFTER_MS || now < last.typing + typing_ms * TYPING_PART) return
-		if (last.isTyping || lanes.length(lane) > 0) return
-		// Outside of the lane: nothing waits for it.
+		if (last.isTyping || queues.length(key) > 0) return
+		// Outside of the queue: nothing waits for it.
 		const call = lines.aside(channel_id, async () => {
 			try {
 				last.isTyping = true
@@ -129,10 +127,10 @@ async function preview(
 	const { channel, connection } = line
 	const format = channel.can.formats[0]
 	if (!format) return
-	const source = ctx.redactor.text(withNewlines(run.draft), 'message')
+	const source = namesHidden.text(withNewlines(run.draft))
 	const { text } = await nextPart(source, { offset: 0, fence: null }, format)
 	if (text === '' || text === run.shown) return
-	const { markup, max_length } = format
+	const { markup } = format
 	const nonce = nonceOf(`${run_id} preview`, 0)
 	const message: OutgoingMessage = { chat, ...(chat.kind === 'group' && { reply_to }), text, markup, nonce }
 	if (mode === 'draft') {
@@ -143,7 +141,7 @@ async function preview(
 		if (!record || record.value.saying || !run.working || !way.pace.takeNow(channel, chat)) return
 		const { asked, preview } = record.value
 		if (!preview)
-			await begin(way, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, max_length)
+			await begin(way, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
 		else if (preview.id !== null) {
 			const { id, nonce } = preview
 			const edit = async (): Promise<void> => {
@@ -184,11 +182,11 @@ async function begin(
 	{ channel, connection }: Line,
 	record: OpenReply,
 	message: OutgoingMessage,
-	max_length: number,
+	format: Format,
 ): Promise<void> {
-	const { text, markup, nonce } = message
+	const { text, nonce } = message
 	const mark = markOf(connection, message.chat, way.ctx.log)
-	const sent = { nonce, text, markup, max_length, ...(mark !== undefined && { mark }) }
+	const sent = { nonce, text, ...limitsOf(format), ...(mark !== undefined && { mark }) }
 	await record.change({ preview: { ...sent, id: null } })
 	let id: string
 	try {

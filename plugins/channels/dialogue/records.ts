@@ -1,10 +1,11 @@
 /** What is kept of a dialogue. Whatever belongs to a run lies in the scope of its agent, so that it is one commit with it. */
 import { createHash } from 'node:crypto'
+import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import type { ChatKind, ChatRef, Markup } from '../adapter.ts'
-import type { Place } from './split.ts'
+import type { SplitPosition } from './split.ts'
 
-/** The answer that a run owes to a chat. There from the same commit as the run, until the answer was said. */
+/** The pending answer of a run to a chat. Stored in the same commit as the run, until the answer was sent. */
 export interface Reply {
 	run_id: string
 	/** The agent's name. */
@@ -21,7 +22,7 @@ export interface Reply {
 	said: string | null
 	/** What is being said. */
 	saying: Saying | null
-	/** A message that shows the answer in the making; it becomes the first part of what is said next. */
+	/** A message that shows a preview of the answer; it becomes the first part of what is sent next. */
 	preview: Preview | null
 }
 
@@ -29,10 +30,10 @@ export interface Saying {
 	/** `answer`, or a question's id. */
 	what: string
 	/** Up to here it was said. */
-	place: Place
+	place: SplitPosition
 	/** Ids of the messages that were sent. */
 	ids: string[]
-	/** The next part is about to be sent, or was, and nobody knows. */
+	/** The next part is about to be sent, or was sent with an unknown outcome. */
 	attempt: Attempt | null
 	/** Its text is kept apart, as it was when its first part was sent: offsets are those of this text. */
 	kept: boolean
@@ -42,12 +43,14 @@ export interface Saying {
 export interface Attempt {
 	markup: Markup
 	max_length: number
+	/** As the format has it, where it does. */
+	max_bytes?: number
 	/** `Connection.mark`. */
 	mark?: string
 }
 
 export interface Preview extends Attempt {
-	/** Null where nobody knows whether it was sent. */
+	/** Null if it is unknown whether it was sent. */
 	id: string | null
 	nonce: string
 	/** As it was first sent. */
@@ -100,7 +103,6 @@ export interface KnownChatRecord {
 	at: string
 }
 
-export const agentScope = (uid: string): string => `agent:${uid}`
 export const channelScope = (channel: string): string => `channel:${channel}`
 
 export const keys = {

@@ -1,9 +1,10 @@
-/** The record of a reply while somebody works on it: written only as long as nobody else has. */
+/** The record of a reply during delivery: written only if no other writer has changed it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Op, Rev } from '../../../core/store/ports.ts'
-import { agentScope, keys } from './records.ts'
+import { keys } from './records.ts'
 import type { Reply, Sent } from './records.ts'
 
 export interface OpenReply {
@@ -24,7 +25,7 @@ interface Beside {
 /** Before a write is tried again that the full disk refused. */
 const FULL_MS = 500
 
-/** Nobody is owed anything any more. */
+/** The record is gone: no message is pending any more. */
 export class Gone extends Error {}
 
 /** Undefined where there is none. */

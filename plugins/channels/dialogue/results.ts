@@ -5,7 +5,6 @@
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../runs/contract.ts'
-import { runOf } from './followed.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import { keys } from './records.ts'
 import type { Reply, Talk } from './records.ts'
@@ -35,17 +34,17 @@ export function followResults(ctx: Context, runs: FollowedRuns, followed: (run: 
 		} catch (error) {
 			if (!isFault(error, 'conflict')) throw error
 		}
-		await followed(runs.follow(reply))
+		await followed(await runs.follow(reply))
 	}
 	const hear = async (run_id: string | null): Promise<void> => {
 		if (run_id === null || runs.get(run_id)) return
-		const run = await runOf(ctx, run_id)
+		const run = await ctx.use('runs').find(run_id)
 		if (run?.parent && run.conversation.startsWith('channel:')) await owe(run)
 	}
 	ctx.on('run.started', ({ run_id, payload }) => {
 		if (payload.parent_run_id !== undefined && String(payload.conversation).startsWith('channel:')) return hear(run_id)
 	})
-	// The gateway may have died before it could be written down that an answer is owed.
+	// The gateway may have crashed before the pending answer was stored.
 	ctx.on('run.resumed', ({ run_id, payload }) => {
 		if (payload.reason === 'restart') return hear(run_id)
 	})

@@ -1,10 +1,11 @@
 /** Which conversation a chat is in: `/new` begins another one there, and in no other chat of the same binding. */
-import { newId, now } from '../../../core/ids.ts'
+import { newId, now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import type { ChatRef } from '../adapter.ts'
 import type { BoundChat } from '../parts.ts'
-import { agentScope, conversationOf, keys } from './records.ts'
+import { conversationOf, keys } from './records.ts'
 import type { Session } from './records.ts'
 
 export interface Sessions {
@@ -41,9 +42,11 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 		},
 		async begin(channel_id, { agent, ...bound }, chat, also) {
 			const first = conversationOf(bound, chat)
+			const old = await store.get<Session>(keys.session(agent.uid, channel_id, first))
 			const value: Session = { session: newId(), first, at: now() }
 			await store.commit(agentScope(agent.uid), [{ key: keys.session(agent.uid, channel_id, first), value }, ...also])
 			remember(nameOf(agent, first), value.session)
+			await use('runs').forgetNotes(agent, conversationOf(bound, chat, old?.value.session ?? null))
 		},
 		async prune(before) {
 			for await (const { name, uid } of use('agents').list()) {

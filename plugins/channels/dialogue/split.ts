@@ -11,7 +11,7 @@ export interface Fence {
 }
 
 /** Somewhere in a text. */
-export interface Place {
+export interface SplitPosition {
 	offset: number
 	/** Open there. */
 	fence: Fence | null
@@ -20,8 +20,8 @@ export interface Place {
 export interface Piece {
 	/** Empty where nothing but blanks is left. */
 	text: string
-	/** Where the next piece goes on. */
-	next: Place
+	/** Where the next piece begins. */
+	next: SplitPosition
 }
 
 /** A break that leaves less than this part of the room used is taken only where there is no other. */
@@ -38,7 +38,7 @@ const CLUSTER_WINDOW = 64
  * sentence, else a blank, else between two characters. Of the text only blanks at the cuts are lost; a code block that a cut
  * goes through is closed before it and opened again behind it. Looks at no more than `limit` code units, wherever it starts.
  */
-export function nextPiece(text: string, from: Place, limit: number): Piece {
+export function nextPiece(text: string, from: SplitPosition, limit: number): Piece {
 	for (let place = from; ;) {
 		const offset = place.fence ? place.offset : skipBlankLines(text, place.offset)
 		const piece = cutPiece(text, { offset, fence: place.fence }, limit)
@@ -50,7 +50,7 @@ export function nextPiece(text: string, from: Place, limit: number): Piece {
 /** All pieces. */
 export function split(text: string, limit: number): string[] {
 	const pieces: string[] = []
-	for (let place: Place = { offset: 0, fence: null }; place.offset < text.length;) {
+	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
 		const piece = nextPiece(text, place, limit)
 		if (piece.text !== '') pieces.push(piece.text)
 		place = piece.next
@@ -72,7 +72,7 @@ export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 	return { marker, info: info.trim(), indent: blanks.length }
 }
 
-function cutPiece(text: string, { offset, fence: wanted }: Place, limit: number): Piece {
+function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit: number): Piece {
 	// A marker that leaves no room for what it marks is not said again.
 	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
 	const opening = fence ? `${fence.marker}${fence.info.slice(0, INFO_LIMIT).toWellFormed()}\n` : ''
@@ -80,7 +80,7 @@ function cutPiece(text: string, { offset, fence: wanted }: Place, limit: number)
 	const view = text.slice(offset, offset + room + CLUSTER_WINDOW)
 	const { end, skip, fence: open } = chooseBreak(view, fence, room)
 	const body = dedent(view.slice(0, end), fence)
-	const next: Place = { offset: Math.min(offset + end + skip, text.length), fence: open }
+	const next: SplitPosition = { offset: Math.min(offset + end + skip, text.length), fence: open }
 	if (!fence && body.trim() === '') return { text: '', next }
 	const closed = open ? `${opening}${body}${body.endsWith('\n') ? '' : '\n'}${open.marker}` : opening + body.trimEnd()
 	return { text: closed, next }

@@ -1,5 +1,5 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
-import { questionBelow } from '../../../core/answer-stream.ts'
+import { questionBelow } from '../../../core/runs/question-text.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { QuestionText } from '../../../core/plugin.ts'
 

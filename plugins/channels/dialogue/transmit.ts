@@ -1,7 +1,7 @@
 /**
- * One message gets out, whatever happens meanwhile: lost connections, lost answers, limits, formats that are not taken.
+ * Sends one message despite lost connections, lost responses, rate limits and formats that are not accepted.
  *
- * What is about to be sent is remembered first. Where nobody knows whether it was sent, the platform is asked (`find`), or
+ * What is about to be sent is stored first. If it is unknown whether it was sent, the platform is asked (`find`), or
  * it is sent again with the same nonce.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
 import type { Part } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
-import type { Place } from './split.ts'
+import type { SplitPosition } from './split.ts'
 import { readThrown } from './thrown.ts'
 
 export interface Order {
@@ -26,14 +26,14 @@ export interface Order {
 	nonce: string
 	/** Markdown; of it the part that begins at `place`. */
 	source: string
-	place: Place
+	place: SplitPosition
 	/** How it was sent, perhaps. */
 	attempt: Attempt | null
 	/** The message that this one replaces. */
 	preview: Preview | null
 	/** When it is too late, ms since 1970. */
 	until: number
-	/** It can wait: it goes only where nothing else wants to. */
+	/** Low priority: it is sent only if nothing else waits. */
 	isHint?: boolean
 	/** Hears that a call which says it begins, and that it has failed. */
 	calling?(isUnderWay: boolean): void
@@ -44,7 +44,7 @@ export interface Order {
 }
 
 export type Outcome =
-	| { status: 'sent'; id: string; next: Place }
+	| { status: 'sent'; id: string; next: SplitPosition }
 	/** The platform will never take it. */
 	| { status: 'refused'; message: string }
 	/** The channel is gone, or was not connected in time. */
@@ -53,7 +53,7 @@ export type Outcome =
 	| { status: 'nothing' }
 
 export interface Way {
-	ctx: Pick<Context, 'log' | 'signal' | 'redactor'>
+	ctx: Pick<Context, 'log' | 'signal'>
 	lines: Lines
 	pace: Pace
 }
@@ -121,8 +121,8 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	}
 
 	/** One attempt, or the finding of an earlier one. */
-	async function sendOnce({ channel, connection }: Line, { markup, max_length }: Format, part: Part): Promise<string> {
-		const message = outgoing(part.text, { markup, max_length })
+	async function sendOnce({ channel, connection }: Line, format: Format, part: Part): Promise<string> {
+		const message = outgoing(part.text, format.markup)
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
 		if (preview?.id && connection.edit) {
 			const { id } = preview
@@ -143,7 +143,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		// A mark of its own for every attempt: `find` does not look far behind it.
 		const mark = markOf(connection, chat, ctx.log)
 		if (!attempt || attempt.mark !== mark) {
-			attempt = { markup, max_length, ...(mark !== undefined && { mark }) }
+			attempt = { ...limitsOf(format), ...(mark !== undefined && { mark }) }
 			await remember()
 		}
 		order.calling?.(true)
@@ -173,19 +173,17 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		}
 	}
 
-	function outgoing(text: string, { markup, max_length }: Format): OutgoingMessage {
-		// A secret that was not known when the text was written.
-		const clean = ctx.redactor.text(text, 'message').slice(0, Math.max(text.length, max_length))
+	function outgoing(text: string, markup: Format['markup']): OutgoingMessage {
 		const reply_to = order.reply_to === undefined ? {} : { reply_to: order.reply_to }
 		const after = order.after === undefined ? {} : { after: order.after }
-		return { chat, ...reply_to, ...after, text: clean, markup, nonce: preview?.nonce ?? order.nonce }
+		return { chat, ...reply_to, ...after, text, markup, nonce: preview?.nonce ?? order.nonce }
 	}
 }
 
 class NotRemembered extends Error {}
 
 function isSame(a: Format, b: Format): boolean {
-	return a.markup === b.markup && a.max_length === b.max_length
+	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
 /** Not for longer than it makes sense. */
@@ -197,7 +195,13 @@ function waitOf(retry_after_ms: number, until: number): number {
 /** The format of an earlier attempt, as long as the platform takes it: only so the part is the same. */
 function offered(formats: readonly Format[], attempt: Attempt | null): Format | undefined {
 	if (!attempt) return undefined
-	const { markup, max_length } = attempt
-	const format = formats.find((one) => one.markup === markup && one.max_length >= max_length)
-	return format && { markup, max_length }
+	const { markup, max_length, max_bytes = Infinity } = attempt
+	const takes = (one: Format): boolean =>
+		one.markup === markup && one.max_length >= max_length && (one.max_bytes ?? Infinity) >= max_bytes
+	return formats.some(takes) ? limitsOf(attempt) : undefined
+}
+
+/** What is needed to build the same part again. */
+export function limitsOf({ markup, max_length, max_bytes }: Format): Format {
+	return { markup, max_length, ...(max_bytes !== undefined && { max_bytes }) }
 }

@@ -1,10 +1,11 @@
 /**
- * Compactions of agents' memories: planned first, which changes nothing; then, once the plan is durable, brought to their
- * end whatever happens. Undoing goes the same way back.
+ * Compactions of agents' memories: first planned, which changes nothing; then, once the plan is durable, always
+ * completed, even after a crash. Undoing works the same way backwards.
  */
-import { Fault, messageOf } from '../../../core/errors.ts'
-import { newId, now } from '../../../core/ids.ts'
+import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import { newId, now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import type { Compaction, LongTermMemory, MemorySettings } from '../contract.ts'
 import { countAll } from '../counts.ts'
@@ -12,16 +13,14 @@ import type { Counts } from '../counts.ts'
 import { embedderOf } from '../embedder.ts'
 import type { Embeddings } from '../embeddings.ts'
 import type { MemoryIndex } from '../memory-index.ts'
-import { keys, scopeOf } from '../records.ts'
+import { keys } from '../records.ts'
 import type { CompactionRecord, GroupRecord } from '../records.ts'
 import { applyGroup, undoGroup } from './groups.ts'
 import { modelOf } from './model.ts'
 
 export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactions' | 'undo'> {
-	/** Brings to an end what a crash has left under way. */
+	/** Completes compactions that a crash interrupted. */
 	resume(): Promise<void>
-	/** Ends what is under way for an agent that was deleted, and takes away what it has written since. */
-	forget(uid: string): Promise<void>
 }
 
 const SHOWN = 100
@@ -33,7 +32,7 @@ export function compactionsOf(
 ): Compactions {
 	const { store, log } = ctx
 	const askOf = modelOf(ctx)
-	/** What this process works on, by agent. `isEnding`: all but told, so the next one waits instead of being refused. */
+	/** Compactions running in this process, by agent. `isEnding`: only its event is pending, so the next one waits. */
 	const working = new Map<string, { done: Promise<unknown>; isEnding: boolean }>()
 
 	const exclusively = async <T>(agent: AgentRef, work: () => Promise<T>): Promise<T> => {
@@ -46,7 +45,7 @@ export function compactionsOf(
 		return done
 	}
 
-	/** The last record of a work: whoever reads it may begin the next one. */
+	/** The last record of a compaction: a reader of it may begin the next one. */
 	const writeLast = (uid: string, record: CompactionRecord): Promise<unknown> => {
 		const own = working.get(uid)
 		if (own) own.isEnding = true
@@ -66,7 +65,7 @@ export function compactionsOf(
 
 	const plan = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
 		const { compaction_id } = record
-		const { planOf } = await import('./plan.ts') // with all the languages, of which an idle gateway needs none
+		const { planOf } = await import('./plan.ts') // loads all the languages, which an idle gateway does not need
 		const ask = await askOf(agent, compaction_id)
 		const groups = await planOf(ctx, agent, compaction_id, { index, ask })
 		const ops = groups.map((group): Op => ({
@@ -74,7 +73,7 @@ export function compactionsOf(
 			value: group,
 		}))
 		for (let from = 0; from < ops.length; from += 20) {
-			await store.commit(scopeOf(agent.uid), ops.slice(from, from + 20))
+			await store.commit(agentScope(agent.uid), ops.slice(from, from + 20))
 		}
 		await write(agent.uid, { ...record, status: 'applying' })
 	}
@@ -114,7 +113,7 @@ export function compactionsOf(
 		try {
 			await plan(agent, record)
 		} catch (error) {
-			if (ctx.signal.aborted) return // the next start tells of it
+			if (ctx.signal.aborted) return // the next start reports it
 			log.warn({ agent: agent.name }, `long-term memory was not compacted: ${messageOf(error)}`)
 			return fail(agent, record, messageOf(error))
 		}
@@ -127,7 +126,7 @@ export function compactionsOf(
 			await undoGroup(ctx, agent, entry)
 		}
 		counts.forget(agent.uid)
-		await index.drop(agent.uid, false) // they come back to their old places, between others
+		await index.drop(agent.uid, false) // they return to their old positions, between others
 		const undone: CompactionRecord = { ...record, status: 'undone' }
 		await writeLast(agent.uid, undone)
 		const { compaction_id } = record
@@ -166,10 +165,8 @@ export function compactionsOf(
 			}
 			exclusively(agent, work).catch((error: unknown) => {
 				if (!isBegun) return begun.reject(error as Error)
-				log.error(
-					{ err: error, agent: agent.name },
-					'a compaction stopped half way; the next start brings it to its end',
-				)
+				if (isFault(error, 'not_found')) return // the agent was deleted
+				log.error({ err: error, agent: agent.name }, 'a compaction was interrupted; the next start completes it')
 			})
 			return view(await begun.promise)
 		},
@@ -180,10 +177,9 @@ export function compactionsOf(
 				if (all.some(({ status }) => underWay.includes(status))) throw busy(agent)
 				const record = all.find((one) => one.compaction_id === compaction_id)
 				if (!record)
-					throw new Fault(
-						'not_found',
-						`agent "${agent.name}" has no compaction "${compaction_id}"; GET /v1/agents/${agent.name}/memory/compactions lists them`,
-					)
+					throw new Fault('not_found', `agent "${agent.name}" has no compaction "${compaction_id}"`, {
+						hint: { route: 'GET /v1/agents/{id}/memory/compactions', params: { id: agent.name }, does: 'lists them' },
+					})
 				if (record.status !== 'completed') {
 					throw new Fault('conflict', `compaction "${compaction_id}" cannot be undone: it is ${record.status}`)
 				}
@@ -208,22 +204,9 @@ export function compactionsOf(
 				}
 			}
 		},
-		async forget(uid) {
-			await working.get(uid)?.done.catch(() => {})
-			for (const prefix of [
-				'memory',
-				'memory-call',
-				'memory-vector',
-				'memory-compaction',
-				'memory-group',
-				'memory-archive',
-			]) {
-				for await (const { key } of store.list([scopeOf(uid), prefix])) await store.delete(key)
-			}
-		},
 	}
 
-	/** Those that stand are kept, since they can be undone. */
+	/** Completed ones are kept, since they can be undone. */
 	async function forgetOld(uid: string, records: readonly CompactionRecord[]): Promise<void> {
 		for (const { compaction_id, status } of records.slice(SHOWN)) {
 			if (status === 'failed' || status === 'undone') await store.delete(keys.compaction(uid, compaction_id))

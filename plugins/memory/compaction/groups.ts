@@ -1,8 +1,9 @@
-/** What a compaction changes: one group of memories after another, each in one commit, there and back. */
+/** The changes of a compaction: one group of memories after another, each in one commit, forward and back. */
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Entry, Op } from '../../../core/store/ports.ts'
-import { keys, scopeOf } from '../records.ts'
+import { keys } from '../records.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
 /** Originals of one group: a commit has 100 operations, an original takes two. */
@@ -11,8 +12,8 @@ export const GROUP_LIMIT = 40
 type Stores = Pick<Context, 'store'>
 
 /**
- * Puts what was made in the place of its originals, which go to the archive. May be repeated. False, and nothing done,
- * where one of them was forgotten meanwhile.
+ * Replaces the originals by the merged memory, and archives them. May be repeated. False, with no change,
+ * if one of them was deleted meanwhile.
  */
 export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: GroupRecord): Promise<boolean> {
 	const { compaction, group: number } = group.made.made_by ?? { compaction: '', group: '' }
@@ -26,7 +27,7 @@ export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: Gr
 		ops.push({ key: keys.archived(uid, compaction, number, id), value: entry.value })
 	}
 	try {
-		await store.commit(scopeOf(uid), ops)
+		await store.commit(agentScope(uid), ops)
 		return true
 	} catch (error) {
 		if (!isFault(error, 'conflict')) throw error
@@ -34,7 +35,7 @@ export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: Gr
 	}
 }
 
-/** Brings the originals back. May be repeated. */
+/** Restores the originals. May be repeated. */
 export async function undoGroup({ store }: Stores, { uid }: AgentRef, entry: Entry<GroupRecord>): Promise<void> {
 	const { made } = entry.value
 	const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
@@ -46,7 +47,7 @@ export async function undoGroup({ store }: Stores, { uid }: AgentRef, entry: Ent
 	for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
 		ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
 	}
-	await store.commit(scopeOf(uid), ops)
+	await store.commit(agentScope(uid), ops)
 }
 
 async function dropGroup(store: Context['store'], uid: string, compaction: string, group: string): Promise<false> {

@@ -8,7 +8,7 @@ import { modelFailed } from './consolidation.ts'
 
 const LOOK_AGAIN_MS = 5_000
 
-/** To be called while the plugin starts. Answers with what gives the way to ask, or undefined where only the built-in provider answers. */
+/** Call this while the plugin starts. Returns how to get the model; undefined for the built-in provider alone. */
 export function modelOf(
 	ctx: Pick<Context, 'on' | 'use' | 'find' | 'signal'>,
 ): (agent: AgentRef, compaction: string) => Promise<AskModel | undefined> {

@@ -1,5 +1,5 @@
-/** Which memories become one, and what they become. Changes nothing. */
-import { newId } from '../../../core/ids.ts'
+/** Plans which memories are merged, and into what. Changes nothing. */
+import { newId } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { embedderOf } from '../embedder.ts'
 import type { MemoryIndex } from '../memory-index.ts'
@@ -12,16 +12,16 @@ import { GROUP_LIMIT } from './groups.ts'
 import { repetitions, saidIn } from './repetitions.ts'
 import type { Said } from './repetitions.ts'
 
-/** Asks the agent's model in a run of its own. Throws where it fails. */
+/** Asks the agent's model in a run of its own. Throws if that fails. */
 export type AskModel = (prompt: string, persona: string) => Promise<string>
 
-/** The newest ones are left as they are: they may belong to what the agent is busy with. */
+/** The newest memories stay as they are: they may belong to the agent's current work. */
 const RECENT = 10
-/** What a model is asked at a time, and how often in one compaction. */
+/** Limits of one request to a model, and of requests in one compaction. */
 const NOTES = 40
 const NOTE_CHARACTERS = 16_000
 const MOST_QUESTIONS = 20
-/** Memories in a group of related ones, and how near they are. */
+/** Memories in a group of related ones, and their minimum similarity. */
 const RELATED = 12
 const NEAR = { built_in: 0.45, model: 0.6 }
 
@@ -41,7 +41,7 @@ export async function planOf(
 	const add = async (ids: string[], content?: string): Promise<void> => {
 		const records = await recordsOf(ctx, agent, ids)
 		const newest = records.at(-1)
-		if (!newest || records.length !== ids.length) return // forgotten meanwhile
+		if (!newest || records.length !== ids.length) return // deleted meanwhile
 		const made: MemoryRecord = {
 			id: newId(),
 			content: content ?? newest.content,

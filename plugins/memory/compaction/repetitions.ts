@@ -1,6 +1,10 @@
 /**
- * What is said twice: a memory each of whose sentences another one has too. Only spelling is compared (case, punctuation,
- * articles), so no sentence gets lost, and "likes tea" is never taken for "does not like tea".
+ * Finds repetitions: a memory whose every sentence is also in another one. Only spelling is compared (case, punctuation,
+ * articles), so no sentence gets lost, and "likes tea" never matches "does not like tea".
+ *
+ * The built-in embedder is not used: no threshold separates repetition from contradiction. "Ada manages Bob" and
+ * "Bob manages Ada" are identical to it (1.0), as is "before" to "after"; "is paid within 30 days" and "we pay within 30
+ * days" are not (0.81).
  */
 import { createHash } from 'node:crypto'
 import { wordsOf } from '../words.ts'
@@ -17,7 +21,7 @@ const articles = new Set(
 	),
 )
 const ends = /[.!?…。！？\n]+/u
-/** A sentence that more memories have tells nothing of where else a memory may stand. */
+/** A sentence in more memories than this does not help to find where else a memory is contained. */
 const MOST_HOLDERS = 1_000
 
 export function saidIn(id: string, content: string): Said {
@@ -32,7 +36,7 @@ export function saidIn(id: string, content: string): Said {
 }
 
 /**
- * Groups of memories that one of them says alone, which comes last. `all`: oldest first; of two that say the same the
+ * Groups of memories that their last one contains completely. `all`: oldest first; of two identical ones the
  * newer one stays. At most `most` in a group; none is in two.
  */
 export function repetitions(all: readonly Said[], most: number): string[][] {
@@ -44,7 +48,7 @@ export function repetitions(all: readonly Said[], most: number): string[][] {
 			else if (list.length < MOST_HOLDERS) list.push(at)
 		}
 	}
-	/** The memory that says all of it, and stays itself. */
+	/** The memory that contains all of it, and stays. */
 	const keeperOf = (at: number): number => {
 		const { sentences } = all[at] as Said
 		let fewest: number[] | undefined

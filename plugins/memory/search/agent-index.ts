@@ -1,4 +1,4 @@
-/** All that is searched of one agent: both legs, and how their answers become one. */
+/** The search indexes of one agent: keywords and vectors, and the fusion of their results. */
 import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
 import { questionOf, termsOf } from '../words.ts'
@@ -9,24 +9,24 @@ import { KeywordIndex } from './keywords.ts'
 import type { Hit, IndexStatus, Question, Row } from './protocol.ts'
 import { Vectors } from './vectors.ts'
 
-/** From so many vectors on a graph is made; fewer are faster looked at one by one. */
+/** From this number of vectors on a graph is built; fewer are faster scanned. */
 const GRAPH_FROM = 4_096
-/** Changes after which the file of a graph is written again without waiting for the end. */
+/** Number of changes after which the file of a graph is saved early. */
 const SAVE_AFTER = 4_096
-/** Candidates of each leg, unless more results are asked for. */
+/** Candidates of each index, unless more results are requested. */
 const CANDIDATES = { words: 100, vectors: 40 }
 
-/** Of the graph for each place in a group, since some of them are in other groups already. */
+/** Candidates from the graph per group member, since some of them are already in other groups. */
 const GROUP_CANDIDATES = 4
 
-/** A memory at rank r (from 1) counts weight / (FUSION + r) in each leg. */
+/** A memory at rank r (from 1) counts weight / (FUSION + r) in each index. */
 const FUSION = 20
-/** What the built-in embedder earns beside the keywords: little, and more the more words of the question are unknown. */
+/** The weight of the built-in embedder beside the keywords: low, and higher the more words of the query are unknown. */
 const HASHING_WEIGHT = { least: 0.05, unknown: 0.3 }
-/** Below this cosine the built-in embedder has found nothing. */
+/** Below this cosine a result of the built-in embedder is ignored. */
 const HASHING_FLOOR = 0.2
 
-/** Unknown terms of a question for which similar ones are looked up. */
+/** Limit of unknown query terms for which similar ones are searched. */
 const MOST_UNKNOWN = 4
 
 export class AgentIndex {
@@ -54,7 +54,7 @@ export class AgentIndex {
 		return this.#isReady
 	}
 
-	/** About what it takes in memory. */
+	/** Approximate size in memory. */
 	get bytes(): number {
 		return this.#keywords.bytes + (this.#vectors?.bytes ?? 0) + (this.#graph?.bytes ?? 0) + this.#ids.length * 180
 	}
@@ -68,7 +68,7 @@ export class AgentIndex {
 		}
 	}
 
-	/** A row that is there already stays as it is. */
+	/** An existing row stays as it is. */
 	add(row: Row): void {
 		if (this.#ordinals.has(row.id)) return
 		const { terms, language } = termsOf(row.content, this.#usual())
@@ -85,7 +85,7 @@ export class AgentIndex {
 		else if (row.vector) this.#setVector(ordinal, row.vector)
 	}
 
-	/** Nothing happens where there is no such memory (any more). */
+	/** Does nothing if there is no such memory. */
 	setVector(id: string, vector: Float32Array): void {
 		const ordinal = this.#ordinals.get(id)
 		if (ordinal !== undefined) this.#setVector(ordinal, vector)
@@ -105,13 +105,13 @@ export class AgentIndex {
 		}
 	}
 
-	/** All its rows are there: takes the graph from its file, or begins to make one. */
+	/** All its rows are present: loads the graph from its file, or begins to build one. */
 	ready(): void {
 		this.#isReady = true
 		this.#openGraph()
 	}
 
-	/** Goes on with the graph for about so long. True where there is more to do. */
+	/** Continues building the graph for about this long. True if there is more to do. */
 	work(milliseconds: number): boolean {
 		if (!this.#isReady || !this.#graph) return false
 		if (this.#graph.work(milliseconds)) return true
@@ -119,7 +119,7 @@ export class AgentIndex {
 		return false
 	}
 
-	/** Where the graph has changed since it was saved last. */
+	/** Set if the graph has changed since it was last saved. */
 	save(): void {
 		if (!this.#graph || this.#graph.changes === 0 || this.#graph.size < GRAPH_FROM / 2) return
 		const ids = this.#graph.labels.map((ordinal) => this.#ids[ordinal] ?? '')
@@ -152,8 +152,8 @@ export class AgentIndex {
 	}
 
 	/**
-	 * Groups of memories that are at least as near as `floor` to the oldest of their group, 2 to `most` in each. `ids` are
-	 * the ones to look at. Yields between two of them, since it takes long.
+	 * Groups of memories that are at least as similar as `floor` to the oldest of their group, 2 to `most` in each. `ids`: the
+	 * ones to compare. Yields between two of them, since it takes long.
 	 */
 	*groups(ids: readonly string[], floor: number, most: number): Generator<undefined, string[][]> {
 		const free = new Set(ids.flatMap((id) => this.#ordinals.get(id) ?? []))
@@ -176,7 +176,7 @@ export class AgentIndex {
 	#nearest(query: Float32Array, most: number, floor: number, allowed?: ReadonlySet<number>): Scored[] {
 		if (!this.#vectors || query.length !== this.#vectors.dimensions) return []
 		if (!this.#graph) return this.#vectors.scan(query, most, floor, allowed)
-		// Few of many would hide behind all the others in the graph.
+		// A few allowed ones among many would be hidden by the others in the graph.
 		if (allowed) return this.#vectors.scan(query, most, floor, allowed)
 		return this.#vectors.scan(query, most, floor, this.#graph.near(query, most))
 	}
@@ -197,7 +197,7 @@ export class AgentIndex {
 		if (manifest) {
 			const ordinals = manifest.ids.map((id) => this.#ordinals.get(id) ?? -1)
 			const live = ordinals.filter((ordinal) => ordinal >= 0).length
-			// What was removed stays in the graph's way; one that is mostly that is better made anew.
+			// Removed entries slow the graph down; if most are removed, it is rebuilt.
 			if (live * 2 > ordinals.length) this.#graph = Graph.load(vectors, filesOf(this.#folder, this.uid).graph, ordinals)
 		}
 		this.#isFromFile = this.#graph !== undefined
@@ -210,7 +210,7 @@ export class AgentIndex {
 		return Math.round(Math.min(1, Math.max(0, this.#vectors.cosine(ordinal, query))) * 10_000) / 10_000
 	}
 
-	/** A term that no memory has may be misspelt. Looking through all of them takes time, so only for a few. */
+	/** An unknown term may be misspelt. Scanning all known terms takes time, so only for a few. */
 	#withSlips(terms: readonly string[][]): string[][] {
 		let unknown = 0
 		return terms.map((forms) => {
@@ -235,7 +235,7 @@ export class AgentIndex {
 		return others.reduce((both, one) => both.intersection(one), first)
 	}
 
-	/** The language that most of its memories are in. */
+	/** The language of most of its memories. */
 	#usual(): Language | undefined {
 		let usual: Language | undefined
 		let most = 0
@@ -244,7 +244,7 @@ export class AgentIndex {
 	}
 }
 
-/** Ordinals, best first. By ranks, since the scores of the two legs have nothing in common. */
+/** Ordinals, best first. By ranks, since the scores of the two indexes are not comparable. */
 function fuse(byWord: readonly Scored[], byVector: readonly Scored[], weight: number, limit: number): number[] {
 	const scores = new Map<number, number>()
 	for (const [rank, { ordinal }] of byWord.entries()) scores.set(ordinal, 1 / (FUSION + rank + 1))

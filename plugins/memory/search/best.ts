@@ -3,7 +3,7 @@ export interface Scored {
 	score: number
 }
 
-/** Keeps the highest scores of many, in a heap whose root is the least of them. Of equal ones the older memory stays. */
+/** Keeps the highest scores of many, in a heap whose root is the lowest of them. Of equal ones the older memory stays. */
 export class Best {
 	readonly #limit: number
 	readonly #heap: Scored[] = []
@@ -20,7 +20,7 @@ export class Best {
 			return
 		}
 		const least = heap[0]
-		// Most end here, and cost nothing.
+		// Most scores are rejected here, at no cost.
 		if (!least || score < least.score || (score === least.score && ordinal > least.ordinal)) return
 		heap[0] = { ordinal, score }
 		this.#down()

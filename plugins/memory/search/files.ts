@@ -1,6 +1,6 @@
 /**
- * Graphs kept in files, since making one of 100,000 vectors takes half a minute. A file is a cache: it is read only where
- * its manifest fits it to the byte (a damaged one can crash the loader), and whatever does not fit is made anew.
+ * Graphs stored in files, since building one of 100,000 vectors takes half a minute. A file is a cache: it is read only if
+ * it matches its manifest to the byte (a damaged one can crash the loader); otherwise the graph is rebuilt.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -24,9 +24,9 @@ export interface Manifest {
 	format: number
 	embedder: string
 	dimensions: number
-	/** The memory of each label of the graph; empty where it is gone. */
+	/** The memory of each label of the graph; empty if deleted. */
 	ids: string[]
-	/** Of the graph's file. */
+	/** Checksum of the graph's file. */
 	sha256: string
 }
 
@@ -35,14 +35,14 @@ export function filesOf(folder: string, uid: string): { graph: string; manifest:
 	return { graph: join(folder, `${uid}.usearch`), manifest: join(folder, `${uid}.json`) }
 }
 
-/** Whole or not at all: where it is cut off half way, manifest and file do not fit and are left aside. */
+/** Atomic: if it is interrupted, manifest and file do not match and are ignored. */
 export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit<Manifest, 'format' | 'sha256'>): void {
 	mkdirSync(folder, { recursive: true, mode: 0o700 })
 	const files = filesOf(folder, uid)
 	const made = `${files.graph}.${process.pid}.tmp`
 	const manifest = `${files.manifest}.${process.pid}.tmp`
 	try {
-		closeSync(openSync(made, 'w', 0o600)) // usearch would make it readable for everybody
+		closeSync(openSync(made, 'w', 0o600)) // usearch would make it readable for all users
 		graph.save(made)
 		sync(made)
 		const body: Manifest = { format: FORMAT, ...about, sha256: digestOf(made) }
@@ -59,7 +59,7 @@ export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit
 	}
 }
 
-/** Undefined where there is none, or one that does not fit; then both files are gone. */
+/** Undefined if there is none, or one that does not match; then both files are deleted. */
 export function readManifest(folder: string, uid: string, wanted: Pick<Manifest, 'embedder' | 'dimensions'>) {
 	const files = filesOf(folder, uid)
 	try {

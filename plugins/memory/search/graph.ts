@@ -1,6 +1,6 @@
 /**
- * The graph that finds the nearest of very many vectors without looking at each: usearch, whose keys are labels, counted
- * up and never used again. What waits to be added is looked at one by one meanwhile.
+ * An approximate nearest-neighbour graph for very many vectors: usearch, whose keys are labels, counted
+ * up and never reused. Pending additions are scanned one by one.
  */
 import usearch from 'usearch'
 import type { Index } from 'usearch'
@@ -15,7 +15,7 @@ const EXPANSION_SEARCH = 96
 export class Graph {
 	readonly #vectors: Vectors
 	readonly #index: Index
-	/** By label: the ordinal, or -1 where it is gone. */
+	/** By label: the ordinal, or -1 if deleted. */
 	readonly #ordinals: number[] = []
 	readonly #labels = new Map<number, number>()
 	#waiting: number[] = []
@@ -28,7 +28,7 @@ export class Graph {
 		this.#index = openIndex(vectors.dimensions)
 	}
 
-	/** What a file holds; `ordinals` by label, -1 for those that are gone since. Throws where the file is damaged. */
+	/** The contents of a file; `ordinals` by label, -1 for deleted ones. Throws if the file is damaged. */
 	static load(vectors: Vectors, file: string, ordinals: readonly number[]): Graph {
 		const graph = new Graph(vectors)
 		graph.#index.load(file)
@@ -44,12 +44,12 @@ export class Graph {
 		return this.#labels.size
 	}
 
-	/** How many wait to be added. */
+	/** Number of pending additions. */
 	get waiting(): number {
 		return this.#waiting.length - this.#head
 	}
 
-	/** By label, as `load` takes them. */
+	/** By label, as `load` accepts them. */
 	get labels(): readonly number[] {
 		return this.#ordinals
 	}
@@ -58,7 +58,7 @@ export class Graph {
 		return this.#ordinals.length * (this.#vectors.dimensions + 32 * CONNECTIVITY + 64)
 	}
 
-	/** To be added by `work`. */
+	/** Queues it for `work`. */
 	add(ordinal: number): void {
 		if (!this.#labels.has(ordinal)) this.#waiting.push(ordinal)
 	}
@@ -71,7 +71,7 @@ export class Graph {
 		this.#drop(label)
 	}
 
-	/** Adds what waits, for about so long. True where there is more to do. */
+	/** Adds pending vectors, for about this long. True if there is more to do. */
 	work(milliseconds: number): boolean {
 		const until = performance.now() + milliseconds
 		while (this.waiting > 0 && performance.now() < until) {
@@ -89,7 +89,7 @@ export class Graph {
 		return this.waiting > 0
 	}
 
-	/** Candidates, in no order: about the `limit` nearest, and all that wait. */
+	/** Candidates, unordered: about the `limit` nearest, and all pending ones. */
 	near(query: Float32Array, limit: number): number[] {
 		const found = this.#waiting.slice(this.#head)
 		if (this.size === 0) return found

@@ -1,7 +1,7 @@
 /**
- * The keyword leg: BM25 over the terms of memories, in the order in which they were stored. What stands next to a memory
- * counts for it too, more lightly: an answer often follows its question. That is worked out while searching, so nothing
- * has to be written anew when a neighbour comes or goes.
+ * The keyword index: BM25 over the terms of memories, in the order in which they were stored. The neighbours of a memory
+ * count for it too, with less weight: an answer often follows its question. That is computed while searching, so nothing
+ * has to be rewritten when a neighbour is added or removed.
  */
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
@@ -11,16 +11,16 @@ import { isSlip } from './spelling.ts'
 /** Where k1 and b come from, and the rest: measured on conversations and on the labelled set of the tests; all are flat there. */
 const K1 = 0.7
 const B = 0.4
-/** What a term in the first, second … neighbour on either side counts for. */
+/** The weight of a term in the first, second … neighbour on either side. */
 const NEAR = [0.5, 0.4, 0.3, 0.2]
-/** A pause after which what is stored has nothing to do with what was stored before. */
+/** Memories further apart than this are not neighbours. */
 const NEAR_MS = 3_600_000
-/** A term of more memories than this tells nothing of neighbours, and only adds to what rarer terms have found. */
+/** A term in more memories than this does not count for neighbours, and only adds to the scores of rarer terms. */
 const COMMON = 512
-/** Postings after which the terms that are left, the most common ones, are not looked at any more. */
+/** Postings after which the remaining terms, the most common ones, are skipped. */
 const MOST_POSTINGS = 32_768
 
-/** A shorter term is one slip away from too many others. */
+/** A shorter term is one typo away from too many others. */
 const SLIP_CHARACTERS = 5
 const SLIPS = 3
 
@@ -31,7 +31,7 @@ const COUNTS = 1 << COUNT_BITS
 export class KeywordIndex {
 	readonly #postings = new Map<string, number[]>()
 	#lengths = new Uint32Array(256)
-	/** How many memories right before one are its neighbours. */
+	/** Number of memories right before one that are its neighbours. */
 	#back = new Uint8Array(256)
 	#lastAt = 0
 	#removed = new Uint8Array(256)
@@ -43,17 +43,17 @@ export class KeywordIndex {
 	#scores = new Float32Array(256)
 	#near = new Float32Array(256)
 
-	/** Ordinals given so far, removed ones too. */
+	/** Number of ordinals assigned so far, including removed ones. */
 	get count(): number {
 		return this.#count
 	}
 
-	/** About what it takes in memory. */
+	/** Approximate size in memory. */
 	get bytes(): number {
 		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 14
 	}
 
-	/** Answers with the ordinal. `at`: when it was stored, in milliseconds. */
+	/** Returns the ordinal. `at`: when it was stored, in milliseconds. */
 	add(terms: readonly string[], at: number): number {
 		const ordinal = this.#count++
 		this.#grow()
@@ -82,7 +82,7 @@ export class KeywordIndex {
 		this.#liveLength -= this.#lengths[ordinal] as number
 	}
 
-	/** How telling a term is: above 0, and 1 for one that only a single memory has. */
+	/** The weight of a term: above 0, and 1 for one in a single memory. */
 	weightOf(term: string): number {
 		return Math.min(1, this.#idf(this.#postings.get(term)?.length ?? 0) / this.#idf(1))
 	}
@@ -91,7 +91,7 @@ export class KeywordIndex {
 		return this.#postings.has(term)
 	}
 
-	/** Terms that a misspelt one may stand for, those of most memories first. */
+	/** Terms that a misspelt one may mean, the most frequent first. */
 	alike(term: string): string[] {
 		if (term.length < SLIP_CHARACTERS || /^\d/.test(term)) return []
 		const found: { other: string; count: number }[] = []
@@ -104,7 +104,7 @@ export class KeywordIndex {
 			.map(({ other }) => other)
 	}
 
-	/** The best of them, best first. `terms`: for each its spellings, as `questionOf` answers. `allowed`: which may show. */
+	/** The best matches, best first. `terms`: for each its spellings, as `questionOf` returns. `allowed`: filters results. */
 	search(terms: readonly string[][], limit: number, allowed?: (ordinal: number) => boolean): Scored[] {
 		const found = terms
 			.map((forms) => {
@@ -131,7 +131,7 @@ export class KeywordIndex {
 		return best.take()
 	}
 
-	/** Gives a score to every memory that has the term, and to those near to it. */
+	/** Adds a score to every memory that has the term, and to its neighbours. */
 	#open(list: readonly number[], touched: number[]): void {
 		const [scores, near, removed, lengths, back] = [this.#scores, this.#near, this.#removed, this.#lengths, this.#back]
 		const idf = this.#idf(list.length)
@@ -165,7 +165,7 @@ export class KeywordIndex {
 		}
 	}
 
-	/** Adds to the scores that there are, and where `touched` is given also gives new ones. */
+	/** Adds to existing scores, and if `touched` is given also creates new ones. */
 	#add(list: readonly number[], touched?: number[]): void {
 		const [scores, lengths, removed] = [this.#scores, this.#lengths, this.#removed]
 		const idf = this.#idf(list.length) * (K1 + 1)

@@ -1,4 +1,4 @@
-/** What the main thread and the index thread say to each other. */
+/** The messages between the main thread and the index thread. */
 
 /** A memory, for the index. */
 export interface Row {
@@ -7,14 +7,14 @@ export interface Row {
 	tags: string[]
 	/** When it was stored, in milliseconds since 1970. */
 	at: number
-	/** Made by the embedder; not sent where that is the built-in one. */
+	/** From the embedder; not sent for the built-in one. */
 	vector?: Float32Array
 }
 
 export interface Question {
 	text: string
 	limit: number
-	/** Made by the embedder; without one only the keyword leg answers, unless the embedder is the built-in one. */
+	/** From the embedder; without one only keywords are searched, unless the embedder is the built-in one. */
 	vector?: Float32Array
 	/** Only memories that have all of these. */
 	tags: readonly string[]
@@ -22,42 +22,42 @@ export interface Question {
 
 export interface Hit {
 	id: string
-	/** 0–1; null where there is no vector yet. */
+	/** 0–1; null if there is no vector yet. */
 	similarity: number | null
 }
 
 export interface IndexStatus {
 	memories: number
-	/** Those that the vector leg knows. */
+	/** Memories with a vector. */
 	vectors: number
-	/** Of them, those in the graph; the others are looked at one by one. */
+	/** Of them, those in the graph; the others are scanned one by one. */
 	in_graph: number
-	/** The graph is read from its file rather than made anew. */
+	/** The graph was loaded from its file rather than built. */
 	from_file: boolean
 }
 
-/** What the index thread can be asked: for each call its parameters and its answer. */
+/** The calls of the index thread: each with its parameters and its result. */
 export interface IndexCalls {
-	/** Begins to fill the index of an agent; what there was of it is thrown away. */
+	/** Begins to fill the index of an agent; discards the previous one. */
 	begin: [{ uid: string; embedder: string }, void]
-	/** Rows in the order of storing, while it is being filled. */
+	/** Rows in the order of storing, while the index is being filled. */
 	fill: [{ uid: string; rows: Row[] }, void]
-	/** From now on it answers. */
+	/** From now on it can be searched. */
 	ready: [{ uid: string }, void]
-	/** False, and nothing done, where the thread does not hold that agent's index (any more). */
+	/** False, with no change, if the thread does not hold that agent's index. */
 	add: [{ uid: string; rows: Row[] }, boolean]
 	vectors: [{ uid: string; embedder: string; vectors: { id: string; vector: Float32Array }[] }, boolean]
 	remove: [{ uid: string; ids: string[] }, boolean]
-	/** Null where it does not hold that agent's index. */
+	/** Null if it does not hold that agent's index. */
 	search: [{ uid: string; question: Question }, Hit[] | null]
-	/** Groups of at least two that are alike, oldest first; none is in two groups. */
+	/** Groups of at least two similar ones, oldest first; none is in two groups. */
 	groups: [{ uid: string; ids: string[]; floor: number; most: number }, string[][] | null]
 	/** By the built-in embedder. */
 	similarity: [{ text: string; contents: string[] }, number[]]
 	status: [{ uid: string }, IndexStatus | null]
-	/** Forgets the index, without its file; the file too where the agent is gone. */
+	/** Discards the index but not its file; the file too if the agent was deleted. */
 	drop: [{ uid: string; file: boolean }, void]
-	/** Saves what is worth it. */
+	/** Saves changed graphs. */
 	close: [null, void]
 }
 
@@ -74,12 +74,12 @@ export interface IndexRequest {
 export type IndexReply =
 	| { id: number; result: unknown }
 	| { id: number; error: string }
-	/** The thread has let go of that agent's index. */
+	/** The thread has evicted that agent's index. */
 	| { evicted: string }
 
 export interface IndexSettings {
-	/** Where the files of graphs lie. */
+	/** The folder of the graph files. */
 	folder: string
-	/** How many mebibytes the indexes may hold together. */
+	/** Memory limit of all indexes, in mebibytes. */
 	index_mib: number
 }

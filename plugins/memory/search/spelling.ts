@@ -1,4 +1,4 @@
-/** True where one slip of the keyboard lies between the two: a letter more, less, other, or changed with its neighbour. */
+/** True if the two differ by one typo: a letter more, less, different, or swapped with its neighbour. */
 export function isSlip(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1 || a === b) return false
 	let from = 0

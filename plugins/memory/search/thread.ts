@@ -1,16 +1,16 @@
-/** The main thread's side of the index thread: starts it when it is needed, asks it, and outlives it. */
+/** The main thread's side of the index thread: starts it on demand, sends it requests, and restarts it. */
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../../core/errors.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 
-/** Beyond the indexes themselves. */
+/** In addition to the indexes. */
 const HEAP_MIB = 512
 const MAX_WAITING = 10_000
 
 export interface IndexThread extends AsyncDisposable {
-	/** Throws `unavailable` where the thread ended meanwhile; asking again starts another one. */
+	/** Throws `unavailable` if the thread ended meanwhile; the next request starts another one. */
 	ask<C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>>
-	/** Hears of indexes that the thread let go of; `all` where it ended. Called before anything else is asked. */
+	/** Called for indexes that the thread evicted; `all` if it ended. Called before any other request is sent. */
 	onLost(heard: (uid: string) => void): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * The vectors of one agent, a byte a dimension: small enough to look at each of them, exactly, where that is fast or the
- * graph is not there yet.
+ * The vectors of one agent, a byte per dimension: small enough for an exact scan, if that is fast or the
+ * graph is not ready yet.
  */
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
@@ -11,7 +11,7 @@ const START = 256
 export class Vectors {
 	readonly dimensions: number
 	#codes: Int8Array
-	/** What a code counts for; 0 where there is no vector. */
+	/** The scale of a code; 0 if there is no vector. */
 	#scales = new Float32Array(START)
 	#count = 0
 
@@ -20,7 +20,7 @@ export class Vectors {
 		this.#codes = new Int8Array(START * dimensions)
 	}
 
-	/** How many there are. */
+	/** The number of vectors. */
 	get count(): number {
 		return this.#count
 	}
@@ -29,7 +29,7 @@ export class Vectors {
 		return this.#codes.length + this.#scales.length * 4
 	}
 
-	/** `vector`: of length 1. All zeros are no vector. */
+	/** `vector`: of length 1. All zeros mean no vector. */
 	set(ordinal: number, vector: Float32Array): void {
 		this.#scales = grown(this.#scales, ordinal + 1)
 		this.#codes = grown(this.#codes, (ordinal + 1) * this.dimensions)
@@ -54,7 +54,7 @@ export class Vectors {
 		return this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
 	}
 
-	/** -1 to 1; 0 where there is no vector. */
+	/** -1 to 1; 0 if there is no vector. */
 	cosine(ordinal: number, query: Float32Array): number {
 		const codes = this.#codes
 		let sum = 0
@@ -64,21 +64,21 @@ export class Vectors {
 		return sum * (this.#scales[ordinal] ?? 0)
 	}
 
-	/** The nearest of `ordinals`, all where it is absent, that are at least as near as `floor`; nearest first. */
+	/** The nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; nearest first. */
 	scan(query: Float32Array, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
 		const best = new Best(limit)
-		const look = (ordinal: number): void => {
+		const compare = (ordinal: number): void => {
 			if (!this.has(ordinal)) return
 			const score = this.cosine(ordinal, query)
 			if (score >= floor) best.offer(ordinal, score)
 		}
-		if (ordinals) for (const ordinal of ordinals) look(ordinal)
-		else for (let ordinal = 0; ordinal < this.#scales.length; ordinal++) look(ordinal)
+		if (ordinals) for (const ordinal of ordinals) compare(ordinal)
+		else for (let ordinal = 0; ordinal < this.#scales.length; ordinal++) compare(ordinal)
 		return best.take()
 	}
 }
 
-/** Answers with what a code counts for. */
+/** Returns the scale of a code. */
 export function encode(vector: Float32Array, codes: Int8Array): number {
 	let most = 0
 	for (const value of vector) most = Math.max(most, Math.abs(value))

@@ -1,6 +1,6 @@
 /**
- * The thread that indexes and searches, so that the main thread never waits for it. It holds nothing that the store does
- * not have: it may be ended at any time, and an index that it let go of is filled again.
+ * The thread that indexes and searches, so that the main thread never waits for it. It holds nothing that is not in the
+ * store: it may be ended at any time, and an evicted index is filled again.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { AgentIndex } from './agent-index.ts'
@@ -9,13 +9,13 @@ import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result
 import { hashTerms } from '../hashing.ts'
 import { termsOf } from '../words.ts'
 
-/** For how long calls may have to wait for work that nobody asked for. */
+/** The longest that calls may have to wait for background work. */
 const SLICE_MS = 4
 
 const port = parentPort
 if (!port) throw new Error('this file is a thread of plugins/memory')
 const { folder, index_mib } = workerData as IndexSettings
-/** The one that was used longest ago comes first. */
+/** Least recently used first. */
 const indexes = new Map<string, AgentIndex>()
 let isWorking = false
 
@@ -107,7 +107,7 @@ function use(uid: string): AgentIndex | undefined {
 	return index
 }
 
-/** Lets go of the indexes that were used longest ago, but never of the one in use. */
+/** Evicts the least recently used indexes, but never the one in use. */
 function makeRoom(inUse: string): void {
 	let bytes = 0
 	for (const index of indexes.values()) bytes += index.bytes
@@ -121,7 +121,7 @@ function makeRoom(inUse: string): void {
 	}
 }
 
-/** A file that cannot be written costs time at the next start, nothing else. */
+/** A file that cannot be written only slows down the next start. */
 function save(index: AgentIndex): void {
 	try {
 		index.save()
@@ -130,7 +130,7 @@ function save(index: AgentIndex): void {
 	}
 }
 
-/** Goes on with graphs while there is any to make, with a turn for messages in between. */
+/** Continues building graphs while there are any to build, handling messages in between. */
 function work(): void {
 	if (isWorking) return
 	const busy = indexes.values().find((index) => index.work(SLICE_MS))

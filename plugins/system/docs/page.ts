@@ -1,6 +1,6 @@
 /**
- * All that the page may load. Swagger UI sets styles by script only, which needs no `unsafe-inline`, and takes no text for
- * code, which needs no `unsafe-eval`. Its images are data: addresses.
+ * The sources that the page may load. Swagger UI sets styles by script only, which needs no `unsafe-inline`, and does not evaluate
+ * text as code, which would need `unsafe-eval`. Its images are data: addresses.
  */
 export const contentSecurityPolicy = [
 	"default-src 'none'",

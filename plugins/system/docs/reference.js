@@ -1,6 +1,6 @@
 /* global SwaggerUIBundle, document -- runs in the browser, behind Swagger UI's own script */
 
-/** What cannot be tried from this page: another address is another origin, and a stream never ends. */
+/** Operations that cannot be tried from this page: another address is another origin, and a stream never ends. */
 const onlyWhatCanBeTried = () => ({
 	statePlugins: {
 		spec: {
@@ -28,9 +28,9 @@ SwaggerUIBundle({
 	filter: true,
 	showCommonExtensions: true,
 	tryItOutEnabled: true,
-	// A token lives as long as the page does.
+	// A token is kept as long as the page is open.
 	persistAuthorization: false,
-	// The badge would show the document to another host.
+	// The badge would send the document to another host.
 	validatorUrl: null,
 	queryConfigEnabled: false,
 })

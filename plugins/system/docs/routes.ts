@@ -3,19 +3,19 @@ import { fileURLToPath } from 'node:url'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
-import { once } from '../../../core/once.ts'
+import { once } from '../../../core/util/once.ts'
 import { encoded } from '../encoded.ts'
 import type { Source } from '../encoded.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {
-	/** As `import.meta.resolve` takes it. */
+	/** As `import.meta.resolve` accepts it. */
 	from: string
 	type: string
 }
 
 const JAVASCRIPT = 'text/javascript'
-/** All that there is: no name from outside ever becomes a path. */
+/** The complete list: no name from outside ever becomes a path. */
 const assets = new Map<string, Asset>([
 	['swagger-ui.css', { from: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' }],
 	['swagger-ui-bundle.js', { from: 'swagger-ui-dist/swagger-ui-bundle.js', type: JAVASCRIPT }],
@@ -23,7 +23,7 @@ const assets = new Map<string, Asset>([
 	['reference.js', { from: './reference.js', type: JAVASCRIPT }],
 ])
 
-/** The reference for people: Swagger UI over the document, from this machine alone. Nothing of it is loaded before it is read. */
+/** The reference for people: Swagger UI for the document, with local assets only. Nothing is loaded before the first request. */
 export function docsRoutes(server: Server): void {
 	const answers = new Map(
 		[...assets].map(([name, asset]) => [name, once(async () => encoded(await load(asset)))] as const),

@@ -1,4 +1,4 @@
-/** What the document says of the API as a whole. */
+/** The document's text about the API as a whole. */
 
 export const about = `Every answer but event streams and health lines is JSON. Errors have the shape \`Error\`: the message says what to
 change, and the code stays the same in later versions. Operations of the older chat surface, which has an address of its own,
@@ -35,7 +35,7 @@ const tags: Record<string, string> = {
 	webhooks: 'Addresses at which other services start runs.',
 }
 
-/** `plugin`: whose routes have the tag first. */
+/** `plugin`: the one whose routes have the tag first. */
 export function tagOf(name: string, plugin: string): { name: string; description: string } {
 	return { name, description: tags[name] ?? `Of the plugin ${plugin}.` }
 }

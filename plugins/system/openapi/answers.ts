@@ -7,8 +7,8 @@ import type { JsonSchema } from './json-schema.ts'
 import { isJoi } from './schemas.ts'
 import type { Schemas } from './schemas.ts'
 
-/** What a caller may get wrong, from which the errors follow. */
-export interface Asked {
+/** The properties of an operation from which its possible errors follow. */
+export interface RequestTraits {
 	method: string
 	hasCaller: boolean
 	hasInput: boolean
@@ -19,8 +19,8 @@ type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 
 const writing = ['post', 'put', 'patch', 'delete']
 
-/** Every answer of a route by its status, successes first; `default` stands for all that are not named. */
-export function responsesOf(route: RequestRoute, asked: Asked, schemas: Schemas): Record<string, unknown> {
+/** Every response of a route by its status, successes first; `default` stands for all others. */
+export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: Schemas): Record<string, unknown> {
 	const contents = contentsOf(route.settings, asked.method, schemas)
 	const said = Object.entries(contents).map(([status, content]): [string, unknown] => [
 		status,
@@ -39,7 +39,7 @@ export function responsesOf(route: RequestRoute, asked: Asked, schemas: Schemas)
 	return Object.fromEntries([...said, ...errors, ['default', errorResponse('default', shape, schemas)]])
 }
 
-function implied({ path }: RequestRoute, { method, hasCaller, hasInput, hasBody }: Asked): number[] {
+function implied({ path }: RequestRoute, { method, hasCaller, hasInput, hasBody }: RequestTraits): number[] {
 	return [
 		...(hasInput || hasBody ? [400] : []),
 		...(hasCaller ? [401, 403, 429] : []),

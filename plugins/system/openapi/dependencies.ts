@@ -3,11 +3,11 @@ import type { Dependency, JsonSchema } from './json-schema.ts'
 /** joi's rules between the keys of one object, such as `or` and `xor`, as JSON Schema. */
 export function rulesOf(dependencies: Dependency[], orNull: boolean): JsonSchema[] {
 	const rules = dependencies.flatMap(ruleOf)
-	// `required` says nothing about null, so of two of them null would fit both.
+	// `required` ignores null, so of two keys both could be null.
 	return orNull ? rules.map((rule) => ({ anyOf: [{ type: 'null' }, rule] })) : rules
 }
 
-/** Rules that look deeper into the object have no counterpart. */
+/** Rules about nested keys have no counterpart. */
 function ruleOf({ rel, key, peers }: Dependency): JsonSchema[] {
 	const names = peers.filter((peer): peer is string => typeof peer === 'string' && !peer.includes('.'))
 	if (names.length !== peers.length) return []

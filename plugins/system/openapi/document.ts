@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RequestRoute, Server } from '@hapi/hapi'
+import type { GenerationView } from '../../../core/plugin.ts'
 import { about, tagOf } from './about.ts'
 import { errorResponses, errorSchema } from './errors.ts'
 import { sharedHeaders } from './headers.ts'
@@ -20,9 +21,7 @@ export interface Document {
 
 export interface Surfaces {
 	version: string
-	main: Server
-	/** Null where there is no such address. */
-	legacy: Server | null
+	generation: GenerationView
 	/** Such as `http://127.0.0.1:17890`; null where it does not listen. */
 	legacyUrl: string | null
 }
@@ -33,14 +32,15 @@ interface ServerObject {
 	variables?: Record<string, { default: string; description: string }>
 }
 
-/** For a route that takes any method. */
+/** For a route that accepts any method. */
 const allMethods = ['get', 'put', 'post', 'delete', 'patch']
-/** For how long it works before others have their turn. */
+/** Milliseconds of work before it yields to others. */
 const SLICE_MS = 8
 
-/** OpenAPI 3.1 of every route that these servers have. Works in slices, since it takes longer than anybody should wait. */
-export async function documentOf({ version, main, legacy, legacyUrl }: Surfaces): Promise<Document> {
-	const schemas = new Schemas({ Error: errorSchema })
+/** OpenAPI 3.1 of every route of these servers. Works in slices, since it would block the event loop for too long. */
+export async function documentOf({ version, generation, legacyUrl }: Surfaces): Promise<Document> {
+	const { main, legacy } = generation.servers
+	const schemas = new Schemas({ Error: errorSchema(generation.errors.keys()) })
 	const paths: Document['paths'] = {}
 	const tags = new Map<string, string>()
 	let since = performance.now()
@@ -59,7 +59,7 @@ export async function documentOf({ version, main, legacy, legacyUrl }: Surfaces)
 
 	await add(main, (path) => (paths[path] ??= {}))
 	const ofMain = new Set(Object.keys(paths))
-	// One path has one address here: where the main one has it, too, the other is left out.
+	// One path has one address here: if the main server has it, too, the other one is left out.
 	if (legacy) {
 		const servers = [legacyServer(legacyUrl)]
 		await add(legacy, (path) => (ofMain.has(path) ? {} : (paths[path] ??= { servers })))

@@ -1,6 +1,6 @@
-/** What errors look like, and the answers that many operations share. */
+/** The shape of errors, and the responses that many operations share. */
 import { STATUS_CODES } from 'node:http'
-import { statusOf } from '../../../core/errors.ts'
+import { generalCodes } from '../../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../../core/errors.ts'
 import { exampleOf } from './examples.ts'
 import { everyHeader } from './headers.ts'
@@ -95,7 +95,7 @@ const meanings: Record<number, Meaning> = {
 	},
 }
 
-/** Statuses that every operation that changes something may answer with. */
+/** Statuses that every changing operation may return. */
 export const ofWrites: readonly number[] = [503, 507]
 
 const ELSE = 'Any other error.'
@@ -112,29 +112,31 @@ const headers: Record<number, Record<string, unknown>> = {
 	503: { 'Retry-After': header('Seconds to wait, where that is known.', { type: 'integer', minimum: 0 }, 5) },
 }
 
-/** What every error looks like. */
-export const errorSchema: JsonSchema = {
-	type: 'object',
-	description: 'An error. The message says what to change; the code is stable.',
-	properties: {
-		statusCode: { type: 'integer' },
-		error: { type: 'string', description: 'Name of the status.' },
-		message: { type: 'string' },
-		code: { type: 'string', enum: Object.keys(statusOf) },
-		errors: {
-			type: 'array',
-			description: 'The wrong fields, where fields are wrong.',
-			items: {
-				type: 'object',
-				properties: {
-					path: { type: 'string', description: 'Where it stands, with dots; empty for the whole.' },
-					message: { type: 'string' },
+/** The shape of every error. `codes`: those that plugins add. */
+export function errorSchema(codes: Iterable<string>): JsonSchema {
+	return {
+		type: 'object',
+		description: 'An error. The message says what to change; the code is stable.',
+		properties: {
+			statusCode: { type: 'integer' },
+			error: { type: 'string', description: 'Name of the status.' },
+			message: { type: 'string' },
+			code: { type: 'string', enum: [...Object.keys(generalCodes), ...codes] },
+			errors: {
+				type: 'array',
+				description: 'The wrong fields, where fields are wrong.',
+				items: {
+					type: 'object',
+					properties: {
+						path: { type: 'string', description: 'Where it stands, with dots; empty for the whole.' },
+						message: { type: 'string' },
+					},
+					required: ['path', 'message'],
 				},
-				required: ['path', 'message'],
 			},
 		},
-	},
-	required: ['statusCode', 'error', 'message', 'code'],
+		required: ['statusCode', 'error', 'message', 'code'],
+	}
 }
 
 /** Shared answers, by name. */
@@ -146,7 +148,7 @@ export function errorResponses(): Record<string, unknown> {
 	return Object.fromEntries([...ofStatus, ['Failure', gatewayError(undefined)]])
 }
 
-/** A route's entry for an error status; `default` for all that are not named. `failure`: its errors' own schema. */
+/** A route's entry for an error status; `default` for all others. `failure`: its errors' own schema. */
 export function errorResponse(
 	status: number | 'default',
 	failure: JsonSchema | undefined,

@@ -1,4 +1,4 @@
-/** As much of JSON Schema 2020-12, and of what joi says of itself, as the description of the API needs. */
+/** The parts of JSON Schema 2020-12, and of joi's descriptions, that the API description needs. */
 import type { Description } from 'joi'
 
 export interface JsonSchema {

@@ -1,6 +1,6 @@
 import type { RequestRoute } from '@hapi/hapi'
-import { scopesOf } from '../../../core/routes.ts'
-import type { RouteAccess } from '../../../core/routes.ts'
+import { scopesOf } from '../../../core/http/routes.ts'
+import type { RouteAccess } from '../../../core/http/routes.ts'
 import { responsesOf } from './answers.ts'
 import { bodyOf, parametersOf } from './requests.ts'
 import type { Schemas } from './schemas.ts'
@@ -40,7 +40,7 @@ function inWords(scopes: string[]): string {
 	return scopes.length === 0 ? '`*`' : `${scopes.map((scope) => `\`${scope}\``).join(' or ')} (or \`*\`)`
 }
 
-/** The route's own id; else one that is made from method and path. */
+/** The route's own id; else one made from method and path. */
 function operationId({ settings, method, path }: RequestRoute, asked: string): string {
 	if (settings.id !== undefined && method !== '*') return settings.id
 	const words = path

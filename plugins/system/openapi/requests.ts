@@ -1,4 +1,4 @@
-/** What an operation takes: its parameters and its body. */
+/** The inputs of an operation: its parameters and its body. */
 import type { RequestRoute, RouteSettings } from '@hapi/hapi'
 import type { ObjectSchema, Schema } from 'joi'
 import { exampleOf } from './examples.ts'
@@ -20,7 +20,7 @@ export function parametersOf(route: RequestRoute, schemas: Schemas): Record<stri
 	return found
 }
 
-/** Undefined where it takes none. */
+/** Undefined if it has no body. */
 export function bodyOf(settings: RouteSettings, schemas: Schemas): Record<string, unknown> | undefined {
 	const rules: unknown = settings.plugins?.openapi?.body ?? settings.validate?.payload
 	if (!isJoi(rules)) {

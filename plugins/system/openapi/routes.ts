@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { once } from '../../../core/once.ts'
-import type { Context } from '../../../core/plugin.ts'
+import { once } from '../../../core/util/once.ts'
+import type { Context, GenerationView } from '../../../core/plugin.ts'
 import { encoded } from '../encoded.ts'
 import type { Source } from '../encoded.ts'
 import type { Document } from './document.ts'
@@ -11,14 +11,14 @@ const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().e
 const notes = "OpenAPI 3.1, made from the routes themselves, third parties' plugins included."
 const unchanged = { 304: {} }
 
-/** `legacy`: the server of the other address in the same generation; null where there is none. */
-export function documentRoutes(server: Server, legacy: Server | null, ctx: Context): void {
+/** Describes the routes of all servers of this generation. */
+export function documentRoutes(server: Server, generation: GenerationView, ctx: Context): void {
 	const { gateway } = ctx
-	// Routes are complete once a generation serves, and never change afterwards.
+	// Routes are complete when a generation serves, and never change afterwards.
 	const json = once(async () => {
 		const { documentOf } = await import('./document.ts')
 		const { version } = gateway
-		return JSON.stringify(await documentOf({ version, main: server, legacy, legacyUrl: gateway.url('legacy') }))
+		return JSON.stringify(await documentOf({ version, generation, legacyUrl: gateway.url('legacy') }))
 	})
 	const answerJson = once(async () => encoded(sourceOf(await json(), 'application/json')))
 	const answerYaml = once(async () => {

@@ -1,20 +1,20 @@
-/** From joi to JSON Schema 2020-12: joi's own translation, and what that leaves out or gets wrong. */
+/** From joi to JSON Schema 2020-12: joi's own translation, with additions and corrections. */
 import type { ObjectSchema, Schema } from 'joi'
 import { rulesOf } from './dependencies.ts'
 import { isMap } from './json-schema.ts'
 import type { About, JsonSchema } from './json-schema.ts'
-import { mend, textRules } from './mend.ts'
+import { correct, textRules } from './corrections.ts'
 
-/** Schemas with a joi `id()` go to `components` once, and are referred to wherever they stand. */
+/** Schemas with a joi `id()` are added to `components` once, and referenced everywhere else. */
 export class Schemas {
 	readonly components: Record<string, JsonSchema>
 
-	/** `known`: components that are there already. */
+	/** `known`: existing components. */
 	constructor(known: Record<string, JsonSchema>) {
 		this.components = { ...known }
 	}
 
-	/** Says nothing of a schema that cannot be told: one odd route must not take the whole description away. */
+	/** Returns an empty schema if the translation fails: one odd route must not break the whole description. */
 	of(schema: Schema): JsonSchema {
 		try {
 			return this.#complete(translate(schema), schema.describe() as About)
@@ -33,7 +33,7 @@ export class Schemas {
 		}))
 	}
 
-	/** What a reference leads to; any other schema as it is. */
+	/** The target of a reference; any other schema as it is. */
 	resolve(schema: JsonSchema): JsonSchema {
 		const name = schema.$ref?.replace('#/components/schemas/', '')
 		return (name === undefined ? undefined : this.components[name]) ?? schema
@@ -73,7 +73,7 @@ export class Schemas {
 		return { ...json, anyOf: (json.anyOf ?? []).map((branch, index) => this.#complete(branch, items[index] ?? {})) }
 	}
 
-	/** joi tells nothing of the rules for names that are a schema of their own. */
+	/** joi does not describe rules for names that are a schema of their own. */
 	#completePatterns(json: JsonSchema, patterns: NonNullable<About['patterns']>): void {
 		const [only] = patterns
 		const values = json.patternProperties?.['.*']
@@ -84,7 +84,7 @@ export class Schemas {
 		if (Object.keys(names).length > 0) json.propertyNames = names
 	}
 
-	/** Two plugins may use one name for different things: the second then stays where it is. */
+	/** Two plugins may use one name for different schemas: the second then stays inline. */
 	#share(id: string, json: JsonSchema): JsonSchema {
 		const known = this.components[id]
 		if (known && JSON.stringify(known) !== JSON.stringify(json)) return json
@@ -93,7 +93,7 @@ export class Schemas {
 	}
 }
 
-/** By its looks: a third party may bring a joi of its own, also one that cannot yet say what it takes. */
+/** By its shape: a third party may bring its own joi, also a version that lacks this description. */
 export function isJoi(rules: unknown): rules is Schema {
 	if (typeof rules !== 'object' || rules === null || !('describe' in rules) || !('~standard' in rules)) return false
 	return isMap(rules['~standard']) && 'jsonSchema' in rules['~standard']
@@ -101,11 +101,11 @@ export function isJoi(rules: unknown): rules is Schema {
 
 function translate(schema: Schema): JsonSchema {
 	const { $defs: _, ...json } = schema['~standard'].jsonSchema.input({ target: 'draft-2020-12' }) as JsonSchema
-	mend(json)
+	correct(json)
 	return json
 }
 
-/** Where other types are allowed too, joi wraps what it says of the type itself. */
+/** If other types are allowed too, joi wraps the rules of the type itself. */
 function bodyOf(json: JsonSchema): JsonSchema {
 	const isBody = (one: JsonSchema): boolean => Boolean(one.properties ?? one.items ?? one.patternProperties)
 	return isBody(json) ? json : (json.anyOf?.find(isBody) ?? json)

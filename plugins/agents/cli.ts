@@ -1,0 +1,20 @@
+import type { CommandFile } from '../../core/cli/command.ts'
+
+export default {
+	commands: {
+		agents: {
+			summary: 'Create, list, change and delete agents',
+			group: 'work',
+			order: 1,
+			load: () => import('./cli/agents.ts'),
+		},
+	},
+	candidates: {
+		agent: async ({ api }, _prefix, signal) =>
+			(await api.request<{ name: string }[]>('GET', '/v1/agents', undefined, { signal })).map(({ name }) => name),
+	},
+	hints: {
+		'POST /v1/agents': 'svc agents create NAME',
+		'PATCH /v1/agents/{name}': 'svc agents update {name}',
+	},
+} satisfies CommandFile

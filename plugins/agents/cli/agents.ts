@@ -1,0 +1,144 @@
+import { slipsIn } from './agent-config.ts'
+import { settingsOf } from '../../../core/cli/assignments.ts'
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { when } from '../../../core/cli/when.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
+
+interface Agent {
+	name: string
+	persona: string | null
+	config: Record<string, unknown>
+	created_at: string
+	skills?: { id: string; name: string }[]
+}
+
+interface Fields {
+	persona?: string
+	personaFile?: string
+	set?: string[]
+}
+
+interface Body {
+	persona?: string
+	config?: Record<string, unknown>
+}
+
+const fieldOptions = {
+	'--persona <text>': 'who it is',
+	'--persona-file <file>': 'the same from a file, or from standard input for -',
+	'--set <key=value...>': 'a key of its config, such as provider=openai or limits.steps=20; an empty value removes it',
+} as const
+
+export default {
+	examples: `
+Examples:
+  svc agents create ada --persona "You are a patient tutor."
+  svc agents create bob --persona-file bob.md --set provider=ollama --set temperature=0.2
+  svc agents update ada --set limits.steps=20 --set model=
+  svc agents show ada --json
+  svc agents delete ada --yes`,
+	commands: {
+		list: {
+			description: 'List agents',
+			async run({ api, out }) {
+				const list = await api.request<Agent[]>('GET', '/v1/agents')
+				out.answer(list, (all, style) =>
+					style.table(
+						['agent', 'created'],
+						all.map((one) => [one.name, when(one.created_at)]),
+						'No agents yet. Make one: svc agents create ada',
+					),
+				)
+			},
+		},
+		show: {
+			description: 'Show an agent: persona, config and active skills',
+			arguments: '<agent>',
+			async run({ api, out }, { agent: name }: { agent: string }) {
+				out.answer(await api.request<Agent>('GET', path`/v1/agents/${name}`), shown)
+			},
+		},
+		create: {
+			description: 'Create an agent',
+			arguments: '<agent>',
+			options: fieldOptions,
+			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
+				const body = await bodyOf(cli, fields)
+				const made = await cli.api.request<Agent>('POST', '/v1/agents', { name, ...body })
+				warn(cli, body)
+				cli.out.answer(
+					made,
+					(agent, style) => `Created ${agent.name}. Try: ${style.bold(`svc run ${agent.name} "Hello"`)}`,
+				)
+			},
+		},
+		update: {
+			description: 'Change an agent; keys that are not given stay as they are',
+			arguments: '<agent>',
+			options: fieldOptions,
+			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
+				const body = await bodyOf(cli, fields)
+				if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
+				const changed = await cli.api.request<Agent>('PATCH', path`/v1/agents/${name}`, body)
+				warn(cli, body)
+				cli.out.answer(changed, shown)
+			},
+		},
+		reset: {
+			description: 'Start a new session with an empty history and short-term memory',
+			arguments: '<agent>',
+			async run({ api, out }, { agent: name }: { agent: string }) {
+				const done = await api.request('POST', path`/v1/agents/${name}/reset`)
+				out.answer(done, () => `${name} begins a new session.`)
+			},
+		},
+		stop: {
+			description: 'Cancel every run of an agent',
+			arguments: '<agent>',
+			async run({ api, out }, { agent: name }: { agent: string }) {
+				const done = await api.request('POST', path`/v1/agents/${name}/stop`)
+				out.answer(done, () => `Nothing of ${name} runs any more.`)
+			},
+		},
+		delete: {
+			description: 'Delete an agent with its conversations, memories, skills and everything else of its own',
+			arguments: '<agent>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent: name, ...options }: { agent: string; yes?: boolean }) {
+				await consent(cli, options, `Delete ${name} with everything of its own?`)
+				await cli.api.request('DELETE', path`/v1/agents/${name}`)
+				cli.out.answer({ agent: name, status: 'deleted' }, () => `Deleted ${name}.`)
+			},
+		},
+	},
+} satisfies Command
+
+function warn(cli: Cli, { config }: Body): void {
+	for (const slip of config ? slipsIn(cli, config) : [])
+		cli.out.note(cli.out.style.warn(`Note: ${cli.out.style.plain(slip)}`))
+}
+
+async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields): Promise<Body> {
+	if (persona !== undefined && personaFile !== undefined)
+		throw new CliError('usage', 'give either --persona or --persona-file')
+	const text = personaFile === undefined ? persona : (await textInput(cli, personaFile)).trimEnd()
+	return {
+		...(text !== undefined && { persona: text }),
+		...(set && { config: settingsOf(set, 'provider=openai or limits.steps=20') }),
+	}
+}
+
+function shown({ name, persona, config, skills, created_at }: Agent, style: Style): string {
+	return style.fields([
+		['agent', name],
+		['persona', persona],
+		...Object.entries(config).map(([key, value]): [string, unknown] => [key, value]),
+		...(skills ? [['skills', skills.map((skill) => skill.name)] as [string, unknown]] : []),
+		['created', when(created_at)],
+	])
+}

@@ -1,0 +1,29 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'agent.created': {
+		description: 'An agent was created.',
+		payload: {
+			persona: 'Whether it has one.',
+			config: 'The settings that were given.',
+		},
+	},
+	'agent.updated': {
+		description: 'An agent was changed.',
+		payload: {
+			fields: 'What changed.',
+		},
+	},
+	'agent.deleted': {
+		description: 'An agent was deleted.',
+		payload: {
+			uid: 'Its inner id, under which its records were kept.',
+		},
+	},
+	'agent.reset': {
+		description: 'An agent began a new session with an empty short-term memory.',
+		payload: {
+			session_id: 'The new session.',
+		},
+	},
+} satisfies Record<string, EventType>

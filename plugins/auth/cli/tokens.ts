@@ -1,0 +1,85 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import { expiryOf } from './expiry.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface Token {
+	id: string
+	scopes: string[]
+	status: 'active' | 'revoked' | 'expired'
+	expires_at: string | null
+	created_at: string
+}
+
+type NewToken = Omit<Token, 'status'> & { token: string }
+
+export default {
+	examples: `
+Scopes: agents:read agents:write runs:write events:read vault:read vault:write channels:read channels:write
+tokens:admin, and * for everything.
+
+Examples:
+  svc tokens create --scope agents:read runs:write events:read --ttl 30d
+  svc tokens create --scope '*' --json
+  svc tokens revoke TOKEN_ID`,
+	commands: {
+		list: {
+			description: 'List the tokens, never their text',
+			async run(cli) {
+				const answer = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
+				cli.out.answer(answer.tokens, (list, style) =>
+					style.table(
+						['id', 'status', 'scopes', 'expires', 'created'],
+						list.map(({ id, status, scopes, expires_at, created_at }) => [
+							id,
+							status,
+							scopes.join(' '),
+							expires_at === null ? 'never' : when(expires_at),
+							when(created_at),
+						]),
+						"No tokens yet. Create one: svc tokens create --scope '*'",
+					),
+				)
+			},
+		},
+		create: {
+			description: 'Create a token, and show it this once',
+			options: {
+				'--scope <scope...>': {
+					about: 'what it is good for; several are given one after another, or with commas',
+					required: true,
+				},
+				'--ttl <time>': 'how long: 12h, 30d, 8w; or until when: 2030-01-31T12:00:00Z. Left out: for ever',
+			},
+			async run(cli, { scope, ttl }: { scope: string[]; ttl?: string }) {
+				const scopes = [...new Set(scope.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
+				const body = { scopes, ...(ttl !== undefined && { ttl: expiryOf(ttl) }) }
+				const made = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
+				cli.out.answer(made, ({ token, id, expires_at }, style) =>
+					style.fields([
+						['token', token],
+						['id', id],
+						['scopes', made.scopes.join(' ')],
+						['expires', expires_at === null ? 'never' : when(expires_at)],
+					]),
+				)
+				cli.out.note(
+					'The token is not shown again. Clients send it as Authorization: Bearer; svc takes it from SVC_TOKEN, or svc login stores it.',
+				)
+			},
+		},
+		revoke: {
+			description: 'Revoke a token at once; streams that are open with it end',
+			arguments: '<id>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { id, ...options }: { id: string; yes?: boolean }) {
+				await consent(cli, options, `Revoke the token ${id}?`)
+				const revoked = await cli.api.request('DELETE', path`/v1/auth/tokens/${id}`)
+				cli.out.answer(revoked, () => `Revoked ${id}.`)
+			},
+		},
+	},
+} satisfies Command

@@ -1,0 +1,43 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'security.violation': {
+		description: 'An attempt to do what is not allowed was blocked.',
+		payload: {
+			reason: 'What was blocked: one of the [causes](#causes-of-securityviolation).',
+			message: 'What was blocked, and why.',
+			'what?': 'What it was about, such as a host.',
+			'skill?': 'The name of the skill.',
+			'skill_id?': 'The id of the revision.',
+			'server?': "The MCP server's name.",
+			'mcp_id?': "The MCP server's id.",
+			'tools?': 'The MCP tools that are held back.',
+			'transport?': "The MCP server's transport.",
+			'command?': 'The program that was to start.',
+			'args?': 'Its arguments.',
+			'url?': 'The address that was to be called.',
+			'type?': 'The type of the channel.',
+			'channel_id?': 'The channel.',
+			'secret?': 'The secret that was named.',
+			'token_id?': 'The token of the caller; null for a caller without one.',
+			'slug?': 'The webhook.',
+			'delivery_id?': 'The delivery in the log of the webhook; null: not kept there.',
+			'source_ip?': 'The address that it came from.',
+			'untold?': 'How many more there were since the last such event.',
+		},
+	},
+	'token.created': {
+		description: 'An API token was created.',
+		payload: {
+			token_id: 'Its id.',
+			scopes: 'What it may do.',
+			expires_at: 'When it ends; null: never.',
+		},
+	},
+	'token.revoked': {
+		description: 'An API token was revoked.',
+		payload: {
+			token_id: 'Its id.',
+		},
+	},
+} satisfies Record<string, EventType>

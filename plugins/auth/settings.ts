@@ -1,0 +1,40 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { host, list } from '../../config/fields.ts'
+import type { AuthSettings } from './contract.ts'
+
+export default defineSettings<AuthSettings>({
+	required: true,
+	at: { auth_mode: 'auth_mode', allowed_hosts: 'server.allowed_hosts' },
+	reads: { host: 'server.host' },
+	topic: 'Addresses and access',
+	schema: (joi) =>
+		joi.object<AuthSettings>({
+			auth_mode: joi
+				.string()
+				.valid('loopback', 'token')
+				.default('loopback')
+				.description(
+					'loopback: clients on this machine need no token; token: every request needs one. Default loopback.',
+				),
+			allowed_hosts: list(
+				host().description('A host name.'),
+				64,
+				'Further host names under which local clients may call without a token.',
+			).unique(),
+		}),
+	environment({ SVC_LOOPBACK: text }) {
+		if (text === undefined) return []
+		const variable = 'SVC_LOOPBACK'
+		const value = modeOf(text)
+		// Also for an empty value: whether tokens are required must not be guessed.
+		const problem = 'must be 1, true, yes or on for loopback mode, or 0, false, no or off for token mode'
+		return [{ path: 'auth_mode', variable, ...(value ? { value } : { problem }) }]
+	},
+})
+
+function modeOf(text: string): AuthSettings['auth_mode'] | undefined {
+	const word = text.trim().toLowerCase()
+	if (['1', 'true', 'yes', 'on'].includes(word)) return 'loopback'
+	if (['0', 'false', 'no', 'off'].includes(word)) return 'token'
+	return undefined
+}

@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http'
+import { openNotices } from '../../core/events/notices.ts'
+import type { Context } from '../../core/plugin.ts'
+
+/** Values of `reason` in the events `security.violation` about callers. */
+export type AuthViolation =
+	| 'foreign_page'
+	| 'token_invalid'
+	| 'token_revoked'
+	| 'token_expired'
+	| 'scope_missing'
+	| 'setup_code_wrong'
+
+export type ReportViolation = (
+	reason: AuthViolation,
+	refusal: { message: string },
+	request: IncomingMessage,
+	/** The id of a known token. Its text, or anything else that the caller sent, is not reported. */
+	token_id?: string | null,
+) => void
+
+const PER_MINUTE = 60
+
+/**
+ * Reports refused callers as `security.violation`: at most 60 a minute for each reason, whatever clients send. Returns at
+ * once; an event that cannot be written is logged.
+ */
+export function violationsOf({ emit, log }: Pick<Context, 'emit' | 'log'>): ReportViolation {
+	const { notice } = openNotices(PER_MINUTE)
+	return (reason, { message }, request, token_id) =>
+		notice(reason, (untold) => {
+			const source_ip = request.socket.remoteAddress ?? 'unknown'
+			const payload = { reason, message, source_ip, ...(token_id !== undefined && { token_id }), ...untold }
+			emit({ event_type: 'security.violation', payload }).catch((error: unknown) =>
+				log.error({ err: error }, 'the event security.violation was not written'),
+			)
+		})
+}

@@ -1,0 +1,80 @@
+/** What `svc doctor` checks: whether there is a recent backup. */
+import { stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { listBackups } from '../../core/backup/list.ts'
+import { note, ok, warning } from '../../core/cli/doctor/contract.ts'
+import type { Expert, Patient } from '../../core/cli/doctor/contract.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Without a schedule: a home of that age should have a backup of that age. */
+const HOME_DAYS = 7
+const BACKUP_DAYS = 30
+
+export default {
+	checks: [
+		{
+			id: 'backup.recent',
+			about: 'whether there is a recent backup',
+			async run(patient) {
+				const { backups, unreadable } = await listBackups(await folderOf(patient))
+				const newest = Date.parse(backups.at(-1)?.created_at ?? '')
+				const bad = unreadable
+					.slice(0, 5)
+					.map(({ file, message }) =>
+						warning(
+							`the backup ${file} cannot be read: ${message}`,
+							'take another one: svc backup create; and remove that file',
+						),
+					)
+				const { schedule, timezone } = (await patient.config()).backups
+				const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
+				// NaN (no backup) is not recent.
+				if (newest >= due) return [...bad, ok(`the latest backup was made at ${new Date(newest).toISOString()}`)]
+				const since = await usedSince(patient.home)
+				const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
+				if (isYoung) return [...bad, ok('the home is too young to need a backup')]
+				const last = Number.isNaN(newest)
+					? 'none was ever taken'
+					: `the latest one was made at ${new Date(newest).toISOString()}`
+				if (schedule === null)
+					return [
+						...bad,
+						note(
+							`no backup is younger than ${BACKUP_DAYS} days: ${last}`,
+							'take one: svc backup create; or set backups.schedule in gateway.yaml',
+						),
+					]
+				return [
+					...bad,
+					warning(
+						`a backup was due at ${new Date(due).toISOString()}, and ${last}`,
+						'make one, which shows what prevents it: svc backup create; the gateway makes scheduled backups only while it runs',
+					),
+				]
+			},
+		},
+	],
+} satisfies Expert
+
+async function folderOf({ home, config }: Patient): Promise<string> {
+	return resolve(home, (await config()).backups.folder)
+}
+
+/** The latest time at which the schedule required a backup that should exist already. */
+async function lastDue(schedule: string, timezone: string | null): Promise<number> {
+	const { Cron } = await import('croner')
+	const cron = new Cron(schedule, { mode: '5-part', paused: true, ...(timezone !== null && { timezone }) })
+	// Creating one takes a while.
+	const [due] = cron.previousRuns(1, new Date(Date.now() - HOUR_MS))
+	return due?.getTime() ?? 0
+}
+
+/** The age of the files that the first start created, as far as it is known; undefined before the first start. */
+async function usedSince(home: string): Promise<number | undefined> {
+	const found = await Promise.all(
+		['keys/vault.key', 'data'].map((name) => stat(join(home, name)).catch(() => undefined)),
+	)
+	const times = found.flatMap((one) => (one ? [one.mtimeMs] : []))
+	return times.length > 0 ? Math.min(...times) : undefined
+}

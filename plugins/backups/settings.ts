@@ -1,0 +1,61 @@
+import { Cron } from 'croner'
+import type { CustomHelpers } from 'joi'
+import { defineSettings } from '../../config/declaration.ts'
+import { count, flag } from '../../config/fields.ts'
+import type { BackupSettings } from './contract.ts'
+
+export default defineSettings<BackupSettings>({
+	description: 'Copies of everything that the gateway keeps.',
+	topic: 'Operation',
+	reads: { min_free_mib: 'store.min_free_mib' },
+	paths: ['folder'],
+	schema: (joi) =>
+		joi.object<BackupSettings>({
+			schedule: joi
+				.string()
+				.max(256)
+				.custom(schedule)
+				.allow(null)
+				.default(null)
+				.description('When to take one, as five cron fields such as "0 3 * * *"; null: on request only. Default null.'),
+			timezone: joi
+				.string()
+				.max(64)
+				.custom(timezone)
+				.allow(null)
+				.default(null)
+				.description("Time zone of the schedule, such as Europe/Rome; null: the machine's. Default null."),
+			folder: joi
+				.string()
+				.max(4096)
+				.default('backups')
+				.description('Where they go, relative to the home folder. Default backups.'),
+			keep: count(1, 1000, 7, 'Scheduled backups that are kept; older ones are removed.'),
+			include_key: flag(
+				true,
+				"Whether the vault's key is in them: without it a backup opens no secrets, with it whoever has one can.",
+			),
+		}),
+})
+
+/** Five cron fields that come some time. */
+function schedule(text: string, helpers: CustomHelpers): unknown {
+	try {
+		if (new Cron(text, { paused: true, mode: '5-part' }).nextRun()) return text
+	} catch {
+		// Reported below.
+	}
+	return helpers.message({
+		custom: 'must be five cron fields (minute hour day month weekday) that come some time, such as "0 3 * * *"',
+	})
+}
+
+/** A name of the time zone database. */
+function timezone(name: string, helpers: CustomHelpers): unknown {
+	try {
+		new Intl.DateTimeFormat('en', { timeZone: name })
+		return name
+	} catch {
+		return helpers.message({ custom: 'must be the name of a time zone, such as Europe/Rome' })
+	}
+}

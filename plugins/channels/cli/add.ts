@@ -1,0 +1,91 @@
+/** Stores a bot token in the vault, and creates the channel that uses it. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { settingsOf } from '../../../core/cli/assignments.ts'
+import { readChannel } from './find.ts'
+import type { Channel, ChannelDetails } from './find.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { secretInput } from '../../../core/cli/secret-input.ts'
+
+export interface ChannelOptions {
+	agent?: string
+	answer?: string
+	allow?: string[]
+	apiRoot?: string
+	/** The platform's own settings, as `key=value`. */
+	set?: string[]
+	/** Name of a secret that is in the vault. */
+	secret?: string
+	/** Name for the secret that is made. */
+	name?: string
+}
+
+/** How long to wait for the first connection. */
+const CONNECT_MS = 15_000
+const LOOK_MS = 200
+
+/** Returns the channel once it is connected, or after a timeout. */
+export async function addChannel(cli: Cli, type: string, options: ChannelOptions): Promise<ChannelDetails> {
+	const { secret, name = `${type.toUpperCase().replaceAll(/\W/g, '_')}_TOKEN` } = options
+	for (const given of [secret, options.name]) if (given !== undefined) mustBeName(given)
+	if (secret !== undefined && options.name !== undefined)
+		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one that is in the vault')
+	const config = withoutNull(configOf(options))
+	const made = secret === undefined ? await storeToken(cli, name) : undefined
+	using progress = cli.out.progress(`Connecting ${type}`)
+	const body = { type, bot_token_ref: secret ?? name, config }
+	let channel: Channel
+	try {
+		channel = await cli.api.request<Channel>('POST', '/v1/channels', body)
+	} catch (error) {
+		// Refused: the secret is unused, and would conflict with the next attempt.
+		if (made !== undefined && error instanceof CliError && error.code !== undefined)
+			await cli.api.request('DELETE', path`/v1/vault/secrets/${made}`).catch(() => {})
+		throw error
+	}
+	const connected = await settled(cli, channel.id)
+	progress.done()
+	return connected
+}
+
+/** Keys of `config` that are given. Null, which removes a key, stays. */
+export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOptions): Record<string, unknown> {
+	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
+	const given = Object.entries(named).filter(([, value]) => value !== undefined)
+	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...Object.fromEntries(given) }
+}
+
+function withoutNull(config: Record<string, unknown>): Record<string, unknown> {
+	return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null))
+}
+
+/** A token given instead of its name is exposed already (shell history); it must not reach the gateway's log, too. */
+export function mustBeName(text: string): void {
+	if (/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return
+	throw new CliError(
+		'usage',
+		'--secret and --name take the name of a secret in the vault, never the token itself: leave them out to be asked for it',
+	)
+}
+
+async function storeToken(cli: Cli, name: string): Promise<string> {
+	const value = await secretInput(cli, 'Token of the bot')
+	try {
+		const body = { name, value, policy_label: 'channel' }
+		return (await cli.api.request<{ id: string }>('POST', '/v1/vault/secrets', body)).id
+	} catch (error) {
+		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
+		const advice = `use it with --secret ${name}, or give the new one another name with --name`
+		throw new CliError('conflict', `the vault has a secret ${name} already; ${advice}`, { cause: error })
+	}
+}
+
+/** The channel once its connection succeeds or fails. */
+export async function settled(cli: Cli, id: string): Promise<ChannelDetails> {
+	const until = performance.now() + CONNECT_MS
+	for (;;) {
+		const channel = await readChannel(cli.api, id)
+		if (channel.connection !== 'connecting' || channel.last_error !== null || performance.now() > until) return channel
+		await delay(LOOK_MS, undefined, { signal: cli.signal })
+	}
+}

@@ -1,0 +1,187 @@
+import { merged } from '../../../core/cli/assignments.ts'
+import { addChannel, configOf, mustBeName, settled } from './add.ts'
+import type { ChannelOptions } from './add.ts'
+import { allChannels, findChannel, platformOf } from './find.ts'
+import type { Binding } from './find.ts'
+import { details, mustWork } from './text.ts'
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { count } from '../../../core/cli/count.ts'
+import { pick } from '../../../core/cli/pick.ts'
+import { when } from '../../../core/cli/when.ts'
+
+const settingOptions = {
+	'--agent <agent>': 'the agent of chats that are paired by a code',
+	'--answer <what>': {
+		about: 'in groups: what is said to the bot, the default, or all',
+		choices: ['mentions', 'all'],
+	},
+	'--allow <sender...>': 'ids of those who may talk to the bot; default everybody in a bound chat',
+	'--api-root <address>': "another server than the platform's own",
+	'--set <key=value...>':
+		'a setting of the platform, such as port=7007 or nick.name=helper, as JSON or text; an empty value removes it',
+}
+
+export default {
+	examples: `
+A channel goes by its id, by the name of its token, by its bot, or by its platform where there is only one.
+
+Examples:
+  svc channels add telegram --agent ada    asks for the token that @BotFather gave
+  svc channels add discord --name HELP_BOT < token.txt
+  svc channels add line --set port=7008    a platform of a plugin, with a setting of its own
+  svc channels pair 7K3N9QXM               the code that the bot answered /start with
+  svc channels pair telegram --chat -1001234567890 --agent ada
+  svc channels unbind telegram -- -1001234567890`,
+	commands: {
+		list: {
+			description: 'List the channels and how they are connected',
+			async run(cli) {
+				cli.out.answer(await allChannels(cli.api), (list, style) =>
+					style.table(
+						['channel', 'platform', 'connection', 'bot', 'chats', 'token', 'last error'],
+						list.map((one) => [
+							one.id,
+							platformOf(one.type),
+							one.connection,
+							one.bot,
+							one.bindings.length,
+							one.bot_token_ref,
+							one.last_error,
+						]),
+						'No channels yet. Connect a bot: svc channels add telegram',
+					),
+				)
+			},
+		},
+		show: {
+			description: 'Show a channel with its connection, its settings and its chats',
+			arguments: '<channel>',
+			async run(cli, { channel: wanted }: { channel: string }) {
+				cli.out.answer(await findChannel(cli.api, wanted), details)
+			},
+		},
+		add: {
+			description: 'Connect a bot: asks for its token, or reads it from standard input, and keeps it in the vault',
+			arguments: '<platform>',
+			options: {
+				...settingOptions,
+				'--name <name>': 'what the vault calls the token; default TELEGRAM_TOKEN, DISCORD_TOKEN',
+				'--secret <name>': 'a token that is in the vault already',
+			},
+			takesSecret: true,
+			async run(cli, { platform: type, ...options }: { platform: string } & ChannelOptions) {
+				const channel = await addChannel(cli, type, options)
+				cli.out.answer(channel, details)
+				mustWork(channel)
+				cli.out.note('Send /start to the bot. It answers with a code: svc channels pair CODE')
+			},
+		},
+		update: {
+			description: 'Change settings of a channel, and reconnect it',
+			arguments: '<channel>',
+			options: {
+				...settingOptions,
+				'--secret <name>': 'another secret of the vault that holds its token',
+			},
+			async run(cli, { channel: wanted, ...options }: { channel: string } & ChannelOptions) {
+				const { secret } = options
+				if (secret !== undefined) mustBeName(secret)
+				const changes = configOf(options)
+				const { id, config } = await findChannel(cli.api, wanted)
+				const body = { ...(secret !== undefined && { bot_token_ref: secret }), config: merged(config, changes) }
+				await cli.api.request('PATCH', path`/v1/channels/${id}`, body)
+				const channel = await settled(cli, id)
+				cli.out.answer(channel, details)
+				mustWork(channel)
+			},
+		},
+		pair: {
+			description: 'Bind a chat to an agent: by the code that the bot gave to it, or by its id',
+			arguments: '<words...>',
+			usage: '[channel] <code> | <channel> --chat <id> --agent <agent>',
+			options: {
+				'--agent <agent>': 'the agent; with a code: default the one of the channel, or the only one',
+				'--chat <id>': 'id of the chat, as /whoami shows it',
+			},
+			async run(cli, { words, ...options }: { words: string[]; agent?: string; chat?: string }) {
+				const body = await pairing(cli, words, options)
+				const bound = await cli.api.request<Binding>('POST', '/v1/channels/pair', body)
+				cli.out.answer(bound, (one) => `The chat ${one.external_chat_id} talks to ${one.agent_id} now.`)
+			},
+		},
+		bindings: {
+			description: 'List the chats that are bound, of one channel or of all',
+			arguments: '[channel]',
+			async run(cli, { channel: wanted }: { channel?: string }) {
+				const list = wanted === undefined ? await allChannels(cli.api) : [await findChannel(cli.api, wanted)]
+				const all = list.flatMap((one) => one.bindings.map((binding) => ({ ...binding, type: one.type })))
+				cli.out.answer(all, (bindings, style) =>
+					style.table(
+						['binding', 'platform', 'chat', 'agent', 'since'],
+						bindings.map((one) => [
+							one.binding_id,
+							platformOf(one.type),
+							one.external_chat_id,
+							one.agent_id,
+							when(one.created_at),
+						]),
+						'No chat is bound yet. Send /start to the bot: it says how.',
+					),
+				)
+			},
+		},
+		unbind: {
+			description: 'Take a chat from its agent, by the id of the chat or of the binding',
+			arguments: '<channel> <chat>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { channel: wanted, chat, ...options }: { channel: string; chat: string; yes?: boolean }) {
+				const { id, bindings } = await findChannel(cli.api, wanted)
+				const { binding_id, agent_id, external_chat_id } = pick(bindings, chat, {
+					kind: 'chat',
+					id: (one) => one.binding_id,
+					names: (one) => [one.external_chat_id],
+				})
+				await consent(cli, options, `Take the chat ${external_chat_id} from ${agent_id}?`)
+				const removed = await cli.api.request('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
+				cli.out.answer(removed, () => `The chat ${external_chat_id} is unbound.`)
+			},
+		},
+		remove: {
+			description: 'Close a channel and delete it with its chats; its token stays in the vault',
+			arguments: '<channel>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { channel: wanted, ...options }: { channel: string; yes?: boolean }) {
+				const { id, type, bindings, bot_token_ref } = await findChannel(cli.api, wanted)
+				await consent(
+					cli,
+					options,
+					`Delete the ${platformOf(type)} channel ${id} with ${count(bindings.length, 'chat')}?`,
+				)
+				const removed = await cli.api.request('DELETE', path`/v1/channels/${id}`)
+				cli.out.answer(removed, () => `Deleted ${id}.`)
+				cli.out.note(`Its token is still in the vault: svc vault delete ${bot_token_ref}`)
+			},
+		},
+	},
+} satisfies Command
+
+async function pairing(cli: Cli, words: string[], { agent, chat }: { agent?: string; chat?: string }): Promise<object> {
+	const [first = '', second] = words
+	if (words.length > 2) throw new CliError('usage', 'give a channel and a code at most')
+	if (chat === undefined) {
+		// A code identifies its channel: naming one is optional, and must not name another.
+		if (second !== undefined) await findChannel(cli.api, first)
+		return { pairing_code: second ?? first, ...(agent !== undefined && { agent_id: agent }) }
+	}
+	if (second !== undefined) throw new CliError('usage', 'give either a code or --chat')
+	if (agent === undefined) throw new CliError('usage', '--chat needs --agent: the agent that answers there')
+	const { id } = await findChannel(cli.api, first)
+	return { agent_id: agent, channel_id: id, external_chat_id: chat }
+}

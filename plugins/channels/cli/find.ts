@@ -1,0 +1,51 @@
+/** Channels as people name them. */
+import { path } from '../../../core/cli/contract.ts'
+import type { Api } from '../../../core/cli/contract.ts'
+import { pick } from '../../../core/cli/pick.ts'
+
+export interface Channel {
+	id: string
+	type: string
+	status: string
+	created_at: string
+}
+
+export interface Binding {
+	binding_id: string
+	agent_id: string
+	channel_id: string
+	external_chat_id: string
+	created_at: string
+}
+
+export interface ChannelDetails extends Channel {
+	bot_token_ref: string
+	config: Record<string, unknown>
+	connection: 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
+	bot: string | null
+	last_error: string | null
+	bindings: Binding[]
+}
+
+/** What the platforms are called, by the type of the channel. */
+const platforms: Record<string, string> = { chat_a: 'telegram', chat_b: 'discord' }
+
+export function platformOf(type: string): string {
+	return platforms[type] ?? type
+}
+
+/** Oldest first, each as it is now. */
+export async function allChannels(api: Api): Promise<ChannelDetails[]> {
+	const { channels } = await api.request<{ channels: Channel[] }>('GET', '/v1/channels')
+	return Promise.all(channels.map(({ id }) => readChannel(api, id)))
+}
+
+export function readChannel(api: Api, id: string): Promise<ChannelDetails> {
+	return api.request<ChannelDetails>('GET', path`/v1/channels/${id}`)
+}
+
+/** By id, by the name of the secret with its token, by the name of its bot, or by its type where there is one of it. */
+export async function findChannel(api: Api, wanted: string): Promise<ChannelDetails> {
+	const names = (one: ChannelDetails) => [one.bot_token_ref, one.bot, platformOf(one.type), one.type]
+	return pick(await allChannels(api), wanted, { kind: 'channel', id: (one) => one.id, names })
+}

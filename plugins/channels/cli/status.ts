@@ -1,0 +1,40 @@
+/** How the channels are connected, for `svc status`. */
+import type { StatusPart } from '../../../core/cli/command.ts'
+import { path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { inTurns } from '../../../core/cli/in-turns.ts'
+import { permitted } from '../../../core/cli/permitted.ts'
+
+interface Channel {
+	id: string
+	type: string
+	connection: string
+	last_error: string | null
+}
+
+interface Facts {
+	channels: Channel[] | null
+}
+
+const CHANNELS_LIMIT = 64
+
+export default {
+	async read(cli: Cli): Promise<Facts> {
+		return { channels: await permitted(channelsOf(cli)) }
+	},
+	show({ channels }: Facts, style) {
+		if (!channels || channels.length === 0) return []
+		const rows = channels.map((one) => [one.type, one.connection, one.last_error])
+		return ['', style.table(['channel', 'connection', 'last error'], rows)]
+	},
+} satisfies StatusPart
+
+async function channelsOf({ api }: Cli): Promise<Channel[]> {
+	const { channels } = await api.request<{ channels: { id: string }[] }>('GET', '/v1/channels')
+	const details = async ({ id }: { id: string }): Promise<Channel | null> =>
+		await permitted(api.request<Channel>('GET', path`/v1/channels/${id}`))
+	const found = await inTurns(channels.slice(0, CHANNELS_LIMIT), details)
+	return found.flatMap((one) =>
+		one ? [{ id: one.id, type: one.type, connection: one.connection, last_error: one.last_error }] : [],
+	)
+}

@@ -1,0 +1,33 @@
+/** Removes what is no longer needed: interrupted deletions, bindings of agents that are gone, codes that have expired. */
+import type { Context } from '../../core/plugin.ts'
+import type { ChannelSettings } from './contract.ts'
+import type { ChannelParts, RunningChannels } from './channels.ts'
+
+type MaintainedParts = Pick<ChannelParts, 'directory' | 'bindings' | 'pairing'>
+
+const CODES_EVERY_MS = 10 * 60_000
+
+export function maintain(ctx: Context<ChannelSettings>, channels: RunningChannels, parts: MaintainedParts): void {
+	const { log, signal } = ctx
+	const { directory, bindings, pairing } = parts
+	const inEach = async (work: (channel_id: string) => Promise<void>): Promise<void> => {
+		for (const { id } of await directory.list()) {
+			if (signal.aborted) return
+			await work(id)
+		}
+	}
+	const carefully = (work: Promise<void>): void =>
+		void work.catch((error: unknown) => {
+			if (!signal.aborted) log.error({ err: error }, 'the maintenance of channels failed; it is tried again')
+		})
+
+	ctx.on('agent.deleted', () => carefully(inEach(bindings.sweep)))
+	const timer = setInterval(() => carefully(inEach(pairing.sweep)), CODES_EVERY_MS).unref()
+	ctx.defer(() => clearInterval(timer), 'codes that expire')
+	const begin = async (): Promise<void> => {
+		await channels.finishDeletions()
+		await inEach(bindings.sweep)
+		await inEach(pairing.sweep)
+	}
+	void ctx.serving.then(() => carefully(begin()))
+}

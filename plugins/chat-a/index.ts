@@ -1,8 +1,0 @@
-import { definePlugin } from '../../core/plugin.ts'
-import { telegram } from './telegram.ts'
-
-export default definePlugin({
-	name: 'chat-a',
-	needs: ['channels'],
-	start: (ctx) => ctx.extend('channel', telegram),
-})

@@ -1,0 +1,93 @@
+/**
+ * Fetches messages that arrived while the bot was offline. A resumed session delivers them itself; a new one does not, so
+ * each chat is asked for messages since its newest accepted one.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Routes } from 'discord.js'
+import type { REST } from 'discord.js'
+import type { KnownChat } from '../channels/adapter.ts'
+import { isGone, isUnauthorized } from './faults.ts'
+import type { DiscordMessage } from './incoming.ts'
+import { byAge, isSnowflake, overlapped, snowflakeAt, timeOf } from './snowflake.ts'
+
+export interface CatchUp {
+	rest: Pick<REST, 'get'>
+	/** The liveliest first. */
+	chats: readonly KnownChat[]
+	take(message: DiscordMessage): Promise<void>
+	/** This chat has caught up, or can be read no more. `ids`: of the messages that were taken. */
+	done(chat_id: string, ids: ReadonlySet<string>): void
+	warn(chat_id: string, message: string): void
+	signal: AbortSignal
+}
+
+/** Older messages are not answered any more. */
+const OLDEST_MS = 24 * 3_600_000
+const PAGE = 100
+/** Of one chat: the newest messages of a chat that had more are missed. */
+const PAGES = 50
+/** Chats that are asked at the same time; Discord allows a bot 50 requests a second, and answers need some. */
+const AT_ONCE = 4
+const RETRY_MS = [1_000, 4_000, 16_000]
+
+/** Asks all chats. Throws if one does not respond, also after a retry, or if a message was not accepted. */
+export async function catchUp(work: CatchUp): Promise<void> {
+	const queue = work.chats.values()
+	const ask = async (): Promise<void> => {
+		for (const chat of queue) {
+			const ids = await askChat(chat, work)
+			work.signal.throwIfAborted()
+			work.done(chat.id, ids)
+		}
+	}
+	await Promise.all(Array.from({ length: AT_ONCE }, ask))
+}
+
+async function askChat(chat: KnownChat, { rest, take, warn, signal }: CatchUp): Promise<Set<string>> {
+	const ids = new Set<string>()
+	if (!isSnowflake(chat.id)) return ids
+	let after = beginning(chat)
+	for (let page = 0; page < PAGES; page++) {
+		const answer = await read(rest, chat.id, after, signal)
+		if (!answer) return ids
+		const { messages, isLast } = answer
+		for (const message of messages) {
+			await take(message)
+			ids.add(message.id)
+		}
+		const newest = messages.at(-1)?.id
+		if (isLast || newest === undefined || byAge(newest, after) <= 0) return ids
+		after = newest
+	}
+	warn(chat.id, `more than ${PAGES * PAGE} messages came while the gateway was away; the newest of them were missed`)
+	return ids
+}
+
+/** The id behind which to ask. */
+function beginning({ last_id, bound_at }: KnownChat): string {
+	const moments = [Date.now() - OLDEST_MS, Date.parse(bound_at)]
+	if (isSnowflake(last_id)) moments.push(timeOf(overlapped(last_id)))
+	return snowflakeAt(Math.max(...moments.filter(Number.isFinite)))
+}
+
+/** Oldest first; undefined where there is nothing to read any more. */
+async function read(
+	rest: CatchUp['rest'],
+	chat_id: string,
+	after: string,
+	signal: AbortSignal,
+): Promise<{ messages: DiscordMessage[]; isLast: boolean } | undefined> {
+	const query = new URLSearchParams({ after, limit: String(PAGE) })
+	for (let attempt = 0; ; attempt++) {
+		try {
+			const given = (await rest.get(Routes.channelMessages(chat_id), { query, signal })) as DiscordMessage[]
+			const messages = given.filter((message) => isSnowflake(message?.id)).toSorted((a, b) => byAge(a.id, b.id))
+			return { messages, isLast: given.length < PAGE }
+		} catch (error) {
+			if (isGone(error)) return undefined
+			const wait = RETRY_MS[attempt]
+			if (wait === undefined || isUnauthorized(error)) throw error
+			await pause(wait, undefined, { signal })
+		}
+	}
+}

@@ -1,0 +1,131 @@
+import { GatewayDispatchEvents } from 'discord.js'
+import { within } from '../../core/util/deadline.ts'
+import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
+import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
+import { openClient, REQUEST_MS } from './client.ts'
+import type { DiscordConfig } from './config.ts'
+import { Closed, faultOf, isUnauthorized } from './faults.ts'
+import { openIntake } from './intake.ts'
+import { outgoingOf } from './outgoing.ts'
+import type { Outgoing, WayOut } from './outgoing.ts'
+import { isSnowflake } from './snowflake.ts'
+
+const LOGIN_MS = 45_000
+/** Time for discord.js to restore a connection; then it is opened again after growing delays, which discord.js does not have. */
+const MEND_MS = 30_000
+const CLOSE_MS = 5_000
+/** A page of a hundred messages, with all that may hang on them. */
+const ANSWER_LIMIT = 8 * 1024 * 1024
+
+const DISALLOWED_INTENTS = 4014
+const NO_CONTENT =
+	'"Message Content Intent" is off: only direct messages and messages that mention the bot can be read. To have the others, switch it on in the developer portal (Bot, Privileged Gateway Intents); it counts from the next connection on'
+
+/** As `ChannelAdapter.connect` says. Where the privileged intent is refused it connects without, and says so. */
+export async function connect(link: Link<DiscordConfig>, { mend_ms = MEND_MS } = {}): Promise<Connection> {
+	if (!/^[\x21-\x7e]{1,1000}$/.test(link.token))
+		throw link.error('refused', 'the secret is not a bot token: it has blanks or other signs that no token has')
+	try {
+		return await open(link, true, mend_ms).catch((error: unknown) => {
+			if (error instanceof Closed && error.code === DISALLOWED_INTENTS) return open(link, false, mend_ms)
+			throw error
+		})
+	} catch (error) {
+		throw faultOf(error, link.error)
+	}
+}
+
+async function open(link: Link<DiscordConfig>, message_content: boolean, mend_ms: number): Promise<Connection> {
+	const warning = message_content ? undefined : NO_CONTENT
+	const closing = new AbortController()
+	const failed = Promise.withResolvers<never>()
+	failed.promise.catch(() => {}) // there is no listener once it is open
+	let isOpen = false
+	let mending: NodeJS.Timeout | undefined
+	const lost = (error: unknown): void => {
+		if (!isOpen) failed.reject(error)
+		else if (!closing.signal.aborted) link.lost(faultOf(error, link.error))
+	}
+
+	const fetcher = fetcherFor(link.config.api_root, {
+		// The address was checked when the channel was made, and may well be a private one.
+		policy: { protocols: ['http:', 'https:'], private_first: true },
+		max_bytes: ANSWER_LIMIT,
+		timeout_ms: REQUEST_MS,
+		redirects: 0,
+	})
+	const { client, end } = openClient({
+		api_root: link.config.api_root,
+		fetcher,
+		message_content,
+		onLeaving() {
+			if (!isOpen || closing.signal.aborted || mending) return
+			link.status('reconnecting', 'the connection to Discord was lost')
+			mending = setTimeout(lost, mend_ms, new Error(`Discord's gateway was not reached for ${mend_ms / 1000} s`))
+		},
+	})
+	const close = async (): Promise<void> => {
+		closing.abort(new Error('the connection was closed'))
+		clearTimeout(mending)
+		await within(CLOSE_MS, 'Discord', end()).catch((error: unknown) => link.log.debug({ err: error }, 'closing'))
+		await fetcher[Symbol.asyncDispose]()
+	}
+
+	// Without a listener, an error that discord.js meets in one of its own would end the process.
+	client.on('error', (error) => link.log.warn({ err: error }, 'discord.js'))
+	client.on('warn', (message) => link.log.warn(`discord.js: ${message}`))
+	client.on('shardError', (error) => link.log.debug({ err: error }, "Discord's gateway"))
+	client.on('shardDisconnect', ({ code }) => {
+		// Switched off while it was connected: the next connection does without.
+		const isMended = isOpen && message_content && code === DISALLOWED_INTENTS
+		lost(isMended ? new Error(NO_CONTENT) : new Closed(code))
+	})
+	for (const event of [GatewayDispatchEvents.Ready, GatewayDispatchEvents.Resumed])
+		client.ws.on(event, () => {
+			clearTimeout(mending)
+			mending = undefined
+			if (isOpen) link.status('connected', warning)
+		})
+	const outgoing = outgoingOf(client)
+	openIntake({ client, link, signal: closing.signal, saw: outgoing.saw, lost })
+
+	const abandon = (): void => failed.reject(link.signal.reason)
+	link.signal.addEventListener('abort', abandon, { once: true })
+	try {
+		link.signal.throwIfAborted()
+		await within(LOGIN_MS, "Discord's gateway", Promise.race([client.login(link.token), failed.promise]))
+	} catch (error) {
+		await close()
+		throw error
+	} finally {
+		link.signal.removeEventListener('abort', abandon)
+	}
+	isOpen = true
+	// It begins as connected, once this is answered; what is to be said of it comes behind that.
+	if (warning !== undefined) setImmediate(() => link.status('connected', warning))
+	const bot = client.user
+	return { ...(bot && { name: `@${bot.tag}` }), ...wayOut(outgoing, link, lost), close }
+}
+
+function wayOut(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unknown) => void): WayOut {
+	const inChat = async <T>({ id }: ChatRef, work: () => Promise<T>): Promise<T> => {
+		// The id comes from the request that binds a chat, and becomes part of a request's path.
+		if (!isSnowflake(id))
+			throw link.error('refused', `${JSON.stringify(id)} is not the id of a Discord channel, which is a number`)
+		try {
+			return await work()
+		} catch (error) {
+			if (!isUnauthorized(error)) throw faultOf(error, link.error)
+			// It can still be said, with the next token.
+			lost(error)
+			throw link.error('failed', 'Discord no longer takes the bot token')
+		}
+	}
+	return {
+		send: (message) => inChat(message.chat, () => outgoing.send(message)),
+		edit: (id, message) => inChat(message.chat, () => outgoing.edit(id, message)),
+		typing: (chat) => inChat(chat, () => outgoing.typing(chat)),
+		find: (message, mark) => inChat(message.chat, () => outgoing.find(message, mark)),
+		mark: outgoing.mark,
+	}
+}

@@ -1,0 +1,29 @@
+/** The checks of `svc doctor` with Discord. */
+import type {} from '../channels/adapter.ts'
+import type { Expert } from '../../core/cli/doctor/contract.ts'
+
+const API_ROOT = 'https://discord.com/api'
+/** Bits of an application's flags: the intent for those in many servers, and for the others. */
+const MESSAGE_CONTENT = (1 << 18) | (1 << 19)
+
+const fromPortal =
+	'make a new token in the developer portal (Bot, Reset Token), and give it to the secret of the channel: svc vault set NAME'
+
+export default {
+	bots: {
+		async chat_b({ token, config: { api_root = API_ROOT } }, patient) {
+			if (!/^[\x21-\x7e]{1,256}$/.test(token)) return { message: 'it is no bot token', fix: fromPortal }
+			const root = String(api_root).replace(/\/+$/, '')
+			const { status, body } = await patient.ask(`${root}/v10/applications/@me`, {
+				headers: { authorization: `Bot ${token}` },
+			})
+			if (status === 401) return { message: 'Discord does not know it (401)', fix: fromPortal }
+			const { flags } = (body ?? {}) as { flags?: unknown }
+			if (status !== 200 || typeof flags !== 'number' || (flags & MESSAGE_CONTENT) !== 0) return null
+			return {
+				message: 'its application gets the text of direct messages and mentions only',
+				fix: 'switch on "Message Content Intent" in the developer portal (Bot, Privileged Gateway Intents)',
+			}
+		},
+	},
+} satisfies Expert

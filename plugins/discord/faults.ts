@@ -1,0 +1,104 @@
+/** What Discord and discord.js throw, as a channel's error: was it sent, and may it be tried again? */
+import {
+	DiscordAPIError,
+	DiscordjsError,
+	DiscordjsErrorCodes,
+	HTTPError,
+	RateLimitError,
+	RESTJSONErrorCodes,
+} from 'discord.js'
+import { messageOf } from '../../core/errors.ts'
+import type { Link } from '../channels/adapter.ts'
+
+type MakeError = Link['error']
+
+/** The gateway ended the connection for good. */
+export class Closed extends Error {
+	readonly code: number
+
+	constructor(code: number) {
+		super(`Discord's gateway ended the connection (close code ${code})`)
+		this.code = code
+	}
+}
+
+const TOKEN =
+	'Discord refused the bot token; copy it anew from the developer portal (Bot, Reset Token) into the secret of the vault'
+
+/** Close codes after which Discord forbids further attempts. */
+const closeMessages: Record<number, string> = {
+	4004: `${TOKEN} (close code 4004)`,
+	4010: 'Discord refused the shard (close code 4010); this is no fault of the settings: report it',
+	4011: 'the bot is in more servers than one connection may serve (close code 4011); split it into several bots',
+	4012: 'Discord no longer speaks the version of its interface that this gateway uses (close code 4012); update the gateway',
+	4013: 'Discord refused the intents as invalid (close code 4013); update the gateway',
+	4014: 'Discord refused the intents (close code 4014); switch on "Message Content Intent" in the developer portal (Bot, Privileged Gateway Intents)',
+}
+
+const apiMessages: Record<number, string> = {
+	[RESTJSONErrorCodes.UnknownChannel]: 'there is no such channel any more, or the bot was removed from its server',
+	[RESTJSONErrorCodes.MissingAccess]: 'the bot cannot see the channel; give it "View Channel" there',
+	[RESTJSONErrorCodes.CannotSendMessagesToThisUser]: 'the user takes no direct messages from the bot',
+	[RESTJSONErrorCodes.MissingPermissions]:
+		'the bot may not write in the channel; give it "Send Messages", in threads "Send Messages in Threads"',
+	[RESTJSONErrorCodes.InvalidActionOnArchivedThread]: 'the thread is archived',
+}
+
+/** Bad requests that no other format avoids. */
+const HOPELESS = new Set<unknown>([
+	RESTJSONErrorCodes.CannotSendAnEmptyMessage,
+	RESTJSONErrorCodes.InvalidActionOnArchivedThread,
+	RESTJSONErrorCodes.MaximumNumberOfEditsToMessagesOlderThanOneHourReached,
+])
+
+/** System errors that come before a request is sent. */
+const UNSENT = new Set([
+	'ECONNREFUSED',
+	'ENOTFOUND',
+	'EAI_AGAIN',
+	'EHOSTUNREACH',
+	'ENETUNREACH',
+	'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** Without a code where the outcome of a request is unknown. */
+export function faultOf(error: unknown, make: MakeError): Error {
+	if (error instanceof Closed) return make('refused', closeMessages[error.code] ?? error.message)
+	if (isUnauthorized(error)) return make('refused', TOKEN)
+	if (error instanceof RateLimitError) {
+		const message = `Discord takes no more for now (${error.global ? 'all of the bot' : error.route})`
+		return make('limited', message, { retry_after_ms: Math.max(0, Math.ceil(error.retryAfter)) })
+	}
+	if (error instanceof DiscordAPIError) return apiFault(error, make)
+	if (isUnsent(error)) return make('failed', `Discord was not reached: ${messageOf(error)}`)
+	if (error instanceof HTTPError) return new Error(`Discord answered with the status ${error.status}`)
+	return new Error(messageOf(error), { cause: error })
+}
+
+/** The token is invalid or revoked: each further request would count against the address of the gateway. */
+export function isUnauthorized(error: unknown): boolean {
+	if (error instanceof DiscordAPIError) return error.status === 401
+	return error instanceof DiscordjsError && error.code === DiscordjsErrorCodes.TokenInvalid
+}
+
+/** Reading and writing there always fails with these permissions. */
+export function isGone(error: unknown): boolean {
+	return error instanceof DiscordAPIError && [403, 404].includes(error.status) && typeof error.code === 'number'
+}
+
+function apiFault(error: DiscordAPIError, make: MakeError): Error {
+	const { status, code } = error
+	const message = `${apiMessages[Number(code)] ?? messageOf(error)} (Discord: ${status}, ${code})`
+	if (HOPELESS.has(code)) return make('refused', message)
+	if (status === 400) return make('format', message)
+	if (isGone(error)) return make('refused', message)
+	// Not from the interface itself, such as a proxy that is in the way for a while.
+	return make('failed', message)
+}
+
+function isUnsent(error: unknown): boolean {
+	let one: unknown = error
+	for (let depth = 0; depth < 8 && one instanceof Error; depth++, one = one.cause)
+		if ('code' in one && UNSENT.has(String(one.code))) return true
+	return false
+}

@@ -1,0 +1,66 @@
+import { MessageFlags, MessageType } from 'discord.js'
+import type { APIMessage } from 'discord.js'
+import type { IncomingMessage } from '../channels/adapter.ts'
+import type { Place } from './places.ts'
+import { isSnowflake } from './snowflake.ts'
+
+/** As Discord's gateway and its REST interface give it; only the gateway tells the server's nickname of the sender. */
+export type DiscordMessage = Pick<APIMessage, 'id' | 'channel_id' | 'author' | 'type'> &
+	Partial<APIMessage> & { guild_id?: string; member?: { nick?: string | null } }
+
+/** Said by a person? Bots, webhooks, Discord's own notices and what has no proper id are not for us. */
+export function isFromPerson({ id, channel_id, author, type, webhook_id }: DiscordMessage): boolean {
+	if (![id, channel_id, author?.id].every(isSnowflake)) return false
+	if (author.bot || author.system || webhook_id !== undefined) return false
+	return type === MessageType.Default || type === MessageType.Reply
+}
+
+/** Converts a person's message to the form of the gateway. */
+export function incomingOf(message: DiscordMessage, place: Place, bot_id: string): IncomingMessage {
+	const { id, channel_id, author, member, mentions = [], mention_roles = [] } = message
+	const name = member?.nick ?? author.global_name ?? author.username
+	const attachment = attachmentOf(message)
+	const isNamed =
+		mentions.some((user) => user.id === bot_id) ||
+		(place.bot_role !== undefined && mention_roles.includes(place.bot_role))
+	return {
+		id,
+		chat: { id: channel_id, kind: place.kind, ...(place.within.length > 0 && { within: place.within }) },
+		sender: { id: author.id, ...(name && { name }) },
+		text: textOf(message, place, bot_id),
+		addressed: place.kind === 'private' || isNamed,
+		...(attachment !== undefined && { attachment }),
+		cursor: id,
+	}
+}
+
+/** Without the bot's name at either end; other people are called by the names that they show. */
+function textOf({ content = '', mentions = [] }: DiscordMessage, { bot_role }: Place, bot_id: string): string {
+	const isBot = (sign: string, id: string): boolean => id === (sign === '&' ? bot_role : bot_id)
+	let text = content.trim()
+	for (let match; (match = /^<@([!&]?)(\d{1,20})>[\s,:]*/.exec(text)) && isBot(match[1] ?? '', match[2] ?? '');)
+		text = text.slice(match[0].length)
+	for (let match; (match = /<@([!&]?)(\d{1,20})>$/.exec(text)) && isBot(match[1] ?? '', match[2] ?? '');)
+		text = text.slice(0, match.index).trimEnd()
+	const names = new Map(mentions.map((user) => [user.id, user.global_name ?? user.username]))
+	return text.replace(/<@!?(\d{1,20})>/g, (all, id: string) => (names.has(id) ? `@${names.get(id)}` : all))
+}
+
+const kinds: [RegExp, one: string, many: string][] = [
+	[/^image\//, 'an image', 'images'],
+	[/^video\//, 'a video', 'videos'],
+	[/^audio\//, 'an audio file', 'audio files'],
+	[/^/, 'a file', 'files'],
+]
+
+function attachmentOf({ flags, attachments = [], ...message }: DiscordMessage): string | undefined {
+	if ((flags ?? 0) & MessageFlags.IsVoiceMessage) return 'a voice message'
+	if (attachments.length > 0) {
+		const [, one, many] = kinds.find(([type]) => attachments.every((file) => type.test(file.content_type ?? ''))) ?? []
+		return attachments.length === 1 ? one : `${attachments.length} ${many}`
+	}
+	if (message.sticker_items?.length) return 'a sticker'
+	if (message.poll) return 'a poll'
+	if (message.message_snapshots?.length) return 'a forwarded message'
+	return undefined
+}

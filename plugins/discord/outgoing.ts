@@ -1,0 +1,97 @@
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { MessageFlags, Routes } from 'discord.js'
+import type { Client, RESTPatchAPIChannelMessageJSONBody, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
+import type { Connection, OutgoingMessage } from '../channels/adapter.ts'
+import { dialectOf, literalOf } from './dialect.ts'
+import type { DiscordMessage } from './incoming.ts'
+import { byAge, isSnowflake, snowflakeAt, timeOf } from './snowflake.ts'
+
+export type WayOut = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find'>>
+
+export interface Outgoing extends WayOut {
+	/** Receives each message that exists, whoever wrote it. */
+	saw(chat_id: string, id: string): void
+}
+
+/** Text of a model never notifies users. */
+const allowed_mentions = { parse: [], replied_user: false }
+/** Chats whose newest message is remembered. */
+const REMEMBERED = 1_000
+/** By how much our clock, and those of Discord's machines, may differ. */
+const SKEW_MS = 10_000
+const MACHINES_SKEW_MS = 2_000
+const PAGE = 100
+const MAX_LENGTH = 2000
+
+/** The requests that write. They throw what discord.js throws. */
+export function outgoingOf(client: Client): Outgoing {
+	const { rest } = client
+	/** By chat, the one with the newest message last. */
+	const newest = new BoundedMap<string, string>(REMEMBERED)
+	let newestOfAll: string | undefined
+
+	const saw = (chat_id: string, id: string): void => {
+		if (!isSnowflake(id)) return
+		const before = newest.get(chat_id)
+		newest.set(chat_id, before !== undefined && byAge(before, id) > 0 ? before : id)
+		if (newestOfAll === undefined || byAge(newestOfAll, id) < 0) newestOfAll = id
+	}
+	return {
+		saw,
+		async send(message) {
+			const { chat, reply_to, nonce } = message
+			const body: RESTPostAPIChannelMessageJSONBody = {
+				content: contentOf(message),
+				nonce,
+				enforce_nonce: true,
+				flags: MessageFlags.SuppressEmbeds,
+				allowed_mentions,
+				...(reply_to !== undefined && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
+			}
+			const { id } = (await rest.post(Routes.channelMessages(chat.id), { body })) as DiscordMessage
+			if (!isSnowflake(id)) throw new Error('Discord answered without the id of the message')
+			saw(chat.id, id)
+			return { id }
+		},
+		async edit(id, message) {
+			const body: RESTPatchAPIChannelMessageJSONBody = { content: contentOf(message), allowed_mentions }
+			await rest.patch(Routes.channelMessage(message.chat.id, id), { body })
+		},
+		async typing(chat) {
+			await rest.post(Routes.channelTyping(chat.id))
+		},
+		mark(chat) {
+			const last = newest.get(chat.id)
+			if (last !== undefined) return last
+			if (newestOfAll !== undefined) return snowflakeAt(timeOf(newestOfAll) - MACHINES_SKEW_MS)
+			return snowflakeAt(Date.now() - SKEW_MS)
+		},
+		/**
+		 * Discord makes one message of all that come with one nonce within some minutes. Later, the bot's own messages behind
+		 * the mark tell: in one chat one message is sent at a time, so that one of that text there is that one.
+		 */
+		async find(message, mark) {
+			if (!isSnowflake(mark)) return undefined
+			const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
+			const messages = (await rest.get(Routes.channelMessages(message.chat.id), { query })) as DiscordMessage[]
+			const found = messages.find((one) => one?.author?.id === client.user?.id && isSame(one, message))
+			return found && { id: found.id }
+		},
+	}
+}
+
+function isSame({ nonce, content, message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
+	if (nonce !== undefined) return nonce === message.nonce
+	// Discord forgets the reference to a message that is gone.
+	const isReply = message_reference === undefined || message_reference.message_id === message.reply_to
+	return isReply && bare(String(content ?? '')) === bare(contentOf(message))
+}
+
+/** Discord takes blanks off both ends, and signs that do not show. */
+function bare(text: string): string {
+	return text.replaceAll(/[\s\p{C}]+/gu, '')
+}
+
+function contentOf({ text, markup }: OutgoingMessage): string {
+	return markup === 'markdown' ? dialectOf(text, MAX_LENGTH) : literalOf(text, MAX_LENGTH)
+}

@@ -1,0 +1,56 @@
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { ChannelType, Routes } from 'discord.js'
+import type { APIChannel, Client } from 'discord.js'
+import type { ChatKind } from '../channels/adapter.ts'
+import { isGone } from './faults.ts'
+
+/** Where a message stands. */
+export interface Place {
+	kind: ChatKind
+	/** A thread's channel, then the server. */
+	within: string[]
+	/** The role that Discord made for the bot in that server: who names it means the bot. */
+	bot_role?: string
+}
+
+/** Answers with the place of a channel. `guild_id`: null in direct messages, undefined where it is not known. Throws what the request throws. */
+export type Places = (channel_id: string, guild_id: string | null | undefined) => Promise<Place>
+
+/** Looked up ones that are remembered: direct chats and threads that discord.js does not know. */
+const REMEMBERED = 1_000
+
+export function placesOf(client: Client<true>): Places {
+	const remembered = new BoundedMap<string, Place>(REMEMBERED)
+	const inGuild = (guild_id: string, parent?: string | null): Place => {
+		const bot_role = client.guilds.cache.get(guild_id)?.roles.botRoleFor(client.user)?.id
+		return {
+			kind: 'group',
+			within: parent === undefined || parent === null ? [guild_id] : [parent, guild_id],
+			...(bot_role !== undefined && { bot_role }),
+		}
+	}
+	const lookUp = async (id: string): Promise<Place> => {
+		const channel = (await client.rest.get(Routes.channel(id))) as APIChannel
+		if (channel.type === ChannelType.DM) return { kind: 'private', within: [] }
+		const guild_id = 'guild_id' in channel ? channel.guild_id : undefined
+		if (guild_id === undefined) return { kind: 'group', within: [] }
+		return inGuild(guild_id, isThread(channel.type) && 'parent_id' in channel ? channel.parent_id : null)
+	}
+	return async (id, guild_id) => {
+		if (guild_id === null) return { kind: 'private', within: [] }
+		const channel = client.channels.cache.get(id)
+		if (channel && 'guildId' in channel) return inGuild(channel.guildId, channel.isThread() ? channel.parentId : null)
+		const known = remembered.get(id)
+		if (known) return known
+		const place = await lookUp(id).catch((error: unknown) => {
+			if (guild_id !== undefined && isGone(error)) return inGuild(guild_id)
+			throw error
+		})
+		remembered.set(id, place)
+		return place
+	}
+}
+
+function isThread(type: ChannelType): boolean {
+	return [ChannelType.PublicThread, ChannelType.PrivateThread, ChannelType.AnnouncementThread].includes(type)
+}

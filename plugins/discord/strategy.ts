@@ -1,0 +1,69 @@
+/**
+ * How discord.js keeps its socket, with two fixes: a socket that is given up is closed, and a destroyed client stays
+ * destroyed.
+ */
+import { SimpleShardingStrategy } from 'discord.js'
+import type { WebSocketOptions } from 'discord.js'
+import type { WebSocket } from 'ws'
+
+type Build = NonNullable<WebSocketOptions['buildStrategy']>
+type Manager = Parameters<Build>[0]
+
+export interface EndingStrategy {
+	build: Build
+	/** From now on nothing connects any more. */
+	end(): void
+}
+
+/** For the other side's part of the goodbye; ws would wait for 30 s, in which a dead connection would pass for a good one. */
+const GOODBYE_MS = 2_000
+
+/** @param onLeaving called when a socket is given up and will be opened again. */
+export function endingStrategy(onLeaving: () => void): EndingStrategy {
+	let ended = false
+	return {
+		build(manager) {
+			const { retrieveSessionInfo } = manager.options
+			// A shard between two attempts, or on its way to its first one, hears of no end: it asks for its session before
+			// it connects, and waits here for ever, without a timer.
+			manager.options.retrieveSessionInfo = (id) => (ended ? new Promise(() => {}) : retrieveSessionInfo(id))
+			return new Strategy(manager, onLeaving)
+		},
+		end: () => void (ended = true),
+	}
+}
+
+/** What discord.js declares as private. */
+interface Shard {
+	connection: WebSocket | null
+	destroy(options?: { recover?: unknown }): Promise<void>
+}
+
+class Strategy extends SimpleShardingStrategy {
+	readonly #onLeaving: () => void
+
+	constructor(manager: Manager, onLeaving: () => void) {
+		super(manager)
+		this.#onLeaving = onLeaving
+	}
+
+	override async spawn(ids: number[]): Promise<void> {
+		await super.spawn(ids)
+		const { shards } = this as unknown as { shards: Map<number, Shard> }
+		for (const shard of shards.values()) {
+			const destroy = shard.destroy.bind(shard)
+			shard.destroy = (options) => {
+				if (options?.recover !== undefined) this.#onLeaving()
+				if (shard.connection) finish(shard.connection)
+				return destroy(options)
+			}
+		}
+	}
+}
+
+function finish(socket: WebSocket): void {
+	if (socket.readyState === socket.CLOSED) return
+	socket.on('error', () => {}) // discord.js takes its own listener away, and then an error would have none
+	const timer = setTimeout(() => socket.terminate(), GOODBYE_MS)
+	socket.once('close', () => clearTimeout(timer))
+}

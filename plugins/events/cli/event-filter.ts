@@ -1,0 +1,49 @@
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { shortId, withShortIds } from '../../../core/cli/short-ids.ts'
+import { runIdOf } from '../../../core/cli/run-id.ts'
+import { timeOfDay } from '../../../core/cli/when.ts'
+
+export interface FilterOptions {
+	agent?: string
+	run?: string
+	type?: string
+	full?: boolean
+}
+
+/** The options that `events` and `audit` share. */
+export const filterOptions = {
+	'--agent <agent>': 'of this agent',
+	'--run <run>': 'of this run; the beginning or end of its id is enough',
+	'--type <types>': 'of this type, family or list of them, such as run.*,message.assistant',
+	'--full': 'show whole ids, not only their ends; --json always does',
+} as const
+
+/** As fields of a query. */
+export function queryOf({ agent, run, type }: FilterOptions): Record<string, string> {
+	return {
+		...(agent !== undefined && { agent_id: agent }),
+		...(run !== undefined && { run_id: run }),
+		...(type !== undefined && { event_type: type }),
+	}
+}
+
+/** Replaces the beginning or end of an id in `--run` with the whole id; the other options are unchanged. */
+export async function withRunId<T extends FilterOptions>(cli: Cli, options: T): Promise<T> {
+	return options.run === undefined ? options : { ...options, run: await runIdOf(cli, options.run) }
+}
+
+/** An event as one line, with the ends of ids unless `full`. */
+export function lineOf(event: EventEnvelope, style: Style, { full = false } = {}): string {
+	const { timestamp, agent_id, event_type } = event
+	const run_id = event.run_id === null || full ? event.run_id : shortId(event.run_id)
+	const about = [agent_id, run_id].filter((one) => one !== null).join(' ')
+	const kind = bad.test(event_type) ? style.bad(style.plain(event_type)) : style.bold(style.plain(event_type))
+	const rest = full ? JSON.stringify(event.payload) : withShortIds(JSON.stringify(event.payload))
+	const shown = rest === '{}' ? '' : rest.length > PAYLOAD_LIMIT ? `${rest.slice(0, PAYLOAD_LIMIT)}…` : rest
+	return `${style.dim(timeOfDay(timestamp))} ${kind} ${style.plain(about)} ${style.dim(style.plain(shown))}`.trimEnd()
+}
+
+/** Characters of a payload that a line shows; --json has all. */
+const PAYLOAD_LIMIT = 300
+const bad = /\.(failed|rejected|error|violation|denied)$/

@@ -1,0 +1,117 @@
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { CliError } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
+import type { FilterOptions } from './event-filter.ts'
+import { pointInTime } from './time-input.ts'
+
+export default {
+	examples: `
+Examples:
+  svc events tail
+  svc events tail -n 20
+  svc events tail --since 10m --agent ada --type 'run.*,message.assistant'
+  svc events tail --json --type security.violation | while read -r event; do notify "$event"; done
+  svc events tail --json --cursors --count 100 > page; svc events tail --since "$(tail -n 1 page | jq -r .cursor)"`,
+	commands: {
+		tail: {
+			description: 'Show events from now on, until Ctrl-C; reconnects without a gap',
+			options: {
+				...filterOptions,
+				'-n, --lines <n>': { about: 'begin with this many past events', max: 10_000 },
+				'--since <time>': 'begin this long ago, such as 10m, 2h or 1d, at an ISO 8601 time, or after a cursor',
+				'--stream': 'also show the pieces of answers (model.stream), as a --type that names them does',
+				'--count <n>': { about: 'end after this many events', max: 1_000_000 },
+				'--cursors': 'with --json: each line as {cursor, event}',
+			},
+			async run(cli, given: TailOptions) {
+				const options = await withRunId(cli, given)
+				const { count = Infinity, lines, since } = options
+				const isTime = since !== undefined && /^\d{1,9}[smhd]$|^\d{4}-\d\d-\d\d/.test(since)
+				const showsPieces = options.stream === true || /(^|,)model\.(\*|stream)/.test(options.type ?? '')
+				/** Ids of events from before the stream opened, which it may repeat. */
+				const told = new Set<string>()
+				let seen = 0
+				let lost = false
+				const opened = Promise.withResolvers<void>()
+				const over = new AbortController()
+				const tell = (event: EventEnvelope, cursor?: string): void => {
+					if (seen >= count || (event.event_type === 'model.stream' && !showsPieces)) return
+					cli.out.line(options.cursors ? { cursor: cursor ?? null, event } : event)
+					cli.out.write(`${lineOf(event, cli.out.style, options)}\n`)
+					seen++
+				}
+				const stream = cli.api.events(queryOf(options), {
+					signal: over.signal,
+					...(since !== undefined && !isTime && { after: since }),
+					opened: () => {
+						if (!cli.out.json && seen === 0 && !lost)
+							cli.out.note(cli.out.style.dim(`(following ${cli.api.url}; Ctrl-C ends)`))
+						lost = false
+						opened.resolve()
+					},
+					lost: () => {
+						if (!lost) cli.out.note(cli.out.style.dim('(the connection is lost; trying again)'))
+						lost = true
+					},
+				})
+				const events = stream[Symbol.asyncIterator]()
+				const first = events.next()
+				if (lines !== undefined || isTime) {
+					await Promise.race([opened.promise, first])
+					const before = await past(cli, queryOf(options), lines ?? PAST_LIMIT, isTime ? pointInTime(since) : undefined)
+					for (const event of before) {
+						told.add(event.event_id)
+						tell(event)
+					}
+				}
+				if (seen >= count) over.abort()
+				for (let next = await first; next.done !== true; next = await events.next()) {
+					const { cursor, event } = next.value
+					if (!told.delete(event.event_id)) tell(event, cursor)
+					if (seen >= count) over.abort()
+				}
+				if (cli.signal.aborted) throw new CliError('interrupted', '')
+			},
+		},
+	},
+} satisfies Command
+
+/** The last `limit` events, oldest first. */
+async function past(cli: Cli, query: Record<string, string>, limit: number, since?: string): Promise<EventEnvelope[]> {
+	const found: EventEnvelope[] = []
+	let cursor: string | null = null
+	do {
+		const fields: Record<string, string> = {
+			...query,
+			...(since !== undefined && { since }),
+			...(cursor !== null && { cursor }),
+			limit: String(Math.min(PAGE, limit - found.length)),
+		}
+		const page: Page = await cli.api.request<Page>('GET', `/v1/audit?${new URLSearchParams(fields).toString()}`)
+		found.push(...page.events)
+		cursor = page.next_cursor
+	} while (found.length < limit && cursor !== null)
+	if (cursor !== null && since !== undefined)
+		cli.out.note(cli.out.style.dim(`(older events are left out; svc audit --since shows them)`))
+	return found.toReversed()
+}
+
+interface TailOptions extends FilterOptions {
+	lines?: number
+	since?: string
+	stream?: boolean
+	count?: number
+	cursors?: boolean
+}
+
+interface Page {
+	events: EventEnvelope[]
+	next_cursor: string | null
+}
+
+/** The gateway's limit for one page. */
+const PAGE = 500
+/** How many events since a time are shown if no number is given. */
+const PAST_LIMIT = 10_000

@@ -1,0 +1,15 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, heartbeat, stallTimeout } from '../../config/fields.ts'
+import type { EventSettings } from './contract.ts'
+
+export default defineSettings<EventSettings>({
+	description: 'The event log, and the streams that show it.',
+	topic: 'Data and log',
+	schema: (joi) =>
+		joi.object<EventSettings>({
+			retention_days: count(1, 3650, 30, 'Days that events are kept.'),
+			max_streams: count(1, 20_000, 10_000, 'Event streams that may be open at the same time; the next one gets 503.'),
+			heartbeat_s: heartbeat(),
+			stall_timeout_s: stallTimeout(),
+		}),
+})

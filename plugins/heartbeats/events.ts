@@ -1,0 +1,37 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'heartbeat.created': {
+		description: 'A heartbeat was set up for an agent.',
+		payload: {
+			heartbeat_id: 'Its id.',
+			cron: 'Its cron expression, or null.',
+			timezone: 'Its time zone, or null.',
+			every: 'Its distance, such as `30m`, or null.',
+			next_at: 'When it fires first.',
+		},
+	},
+	'heartbeat.fired': {
+		description: 'A heartbeat started a run.',
+		payload: {
+			heartbeat_id: 'Its id.',
+			due_at: 'When it was due.',
+			run_id: 'The run that it started.',
+		},
+	},
+	'heartbeat.skipped': {
+		description: 'A heartbeat was due and started no run.',
+		payload: {
+			heartbeat_id: 'Its id.',
+			due_at: 'When it was due.',
+			reason: '`busy`: the agent is at work; `missed`: it was due too long ago; `queue_full`.',
+			next_at: 'When it is due next.',
+		},
+	},
+	'heartbeat.deleted': {
+		description: 'A heartbeat was deleted.',
+		payload: {
+			heartbeat_id: 'Its id.',
+		},
+	},
+} satisfies Record<string, EventType>

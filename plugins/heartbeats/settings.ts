@@ -1,0 +1,18 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count } from '../../config/fields.ts'
+import type { HeartbeatSettings } from './contract.ts'
+
+export default defineSettings<HeartbeatSettings>({
+	description: 'Runs that start by the clock.',
+	topic: 'What agents can do',
+	schema: (joi) =>
+		joi.object<HeartbeatSettings>({
+			max_per_agent: count(1, 1000, 32, 'Heartbeats of one agent.'),
+			missed_grace_s: count(
+				0,
+				604_800,
+				3600,
+				'Seconds after its time for which a missed beat still fires, once; a later one is skipped.',
+			),
+		}),
+})

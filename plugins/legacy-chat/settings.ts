@@ -1,0 +1,16 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, heartbeat, stallTimeout } from '../../config/fields.ts'
+import type { ChatSettings } from './contract.ts'
+
+export default defineSettings<ChatSettings>({
+	description: 'The older chat surface: its limits.',
+	topic: 'Addresses and access',
+	schema: (joi) =>
+		joi.object<ChatSettings>({
+			max_waiting: count(1, 20_000, 1_000, 'Requests that wait for their replies at the same time, streams included.'),
+			max_sockets: count(1, 20_000, 1_000, 'WebSockets that may be open at the same time.'),
+			heartbeat_s: heartbeat(),
+			ping_s: count(1, 300, 30, 'Seconds between the pings of a WebSocket.'),
+			stall_timeout_s: stallTimeout(),
+		}),
+})

@@ -1,0 +1,16 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, stallTimeout } from '../../config/fields.ts'
+import type { McpServerSettings } from './contract.ts'
+
+export default defineSettings<McpServerSettings>({
+	description: 'Agents as tools of other programs, by the Model Context Protocol. Off by default.',
+	onByDefault: false,
+	topic: 'Addresses and access',
+	schema: (joi) =>
+		joi.object<McpServerSettings>({
+			max_sessions: count(2, 10_000, 200, 'Sessions that may be open at the same time.'),
+			idle_timeout_s: count(1, 86_400, 1_800, 'Seconds after which a session without a call ends.'),
+			max_wait_s: count(1, 86_400, 600, 'Seconds for which a call waits for a run.'),
+			stall_timeout_s: stallTimeout(),
+		}),
+})

@@ -1,0 +1,41 @@
+import type { Style } from '../../../core/cli/contract.ts'
+
+interface Definition {
+	description: string
+	input_schema: Record<string, unknown>
+	annotations: Record<string, unknown>
+}
+
+export interface McpTool extends Definition {
+	name: string
+	tool: string
+	digest: string
+	held: boolean
+	/** The definition that was accepted before, of a tool that is held. */
+	accepted?: Definition
+}
+
+/** What changed in the definitions of tools, one after another; the whole definition of one that is new. */
+export async function changesText(tools: readonly McpTool[], style: Style): Promise<string> {
+	const { diffLines } = await import('diff')
+	return tools.map(changes).join('\n\n')
+
+	function changes({ tool, digest, accepted, ...now }: McpTool): string {
+		const title = `${style.bold(style.plain(tool))}  ${style.dim(digest)}`
+		const parts = diffLines(accepted === undefined ? '' : written(accepted), written(now))
+		const lines = parts.flatMap(({ added, removed, value }) =>
+			value
+				.replace(/\n$/, '')
+				.split('\n')
+				.map((line) => {
+					const text = style.plain(line)
+					return added ? style.good(`  + ${text}`) : removed ? style.bad(`  - ${text}`) : `    ${text}`
+				}),
+		)
+		return [title, ...lines].join('\n')
+	}
+}
+
+function written({ description, input_schema, annotations }: Definition): string {
+	return `${description}\n\nArguments: ${JSON.stringify(input_schema, null, 2)}\nAnnotations: ${JSON.stringify(annotations, null, 2)}\n`
+}

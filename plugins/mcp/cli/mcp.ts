@@ -1,0 +1,171 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { count } from '../../../core/cli/count.ts'
+import { changesText } from './changes.ts'
+import { mcpRequest } from './request.ts'
+import type { AddOptions } from './request.ts'
+import { details, state } from './text.ts'
+import type { Details, Server } from './text.ts'
+import { pick } from '../../../core/cli/pick.ts'
+
+export default {
+	examples: `
+Examples:
+  svc mcp add ada files -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  svc mcp add ada tracker --url https://example.com/mcp --header 'Authorization: Bearer {{secret:TRACKER}}'
+  svc mcp tools ada files
+  svc mcp accept ada files                 after a server changed the definition of a tool`,
+	commands: {
+		list: {
+			description: 'List the MCP servers of an agent',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				cli.out.answer(await listed(cli, agent), (list, style) =>
+					style.table(
+						['server', 'transport', 'status', 'id'],
+						list.map((one) => [one.name, one.transport, one.status, one.id]),
+						`No MCP servers yet; svc mcp --help shows how to add one.`,
+					),
+				)
+			},
+		},
+		show: {
+			description: 'Show how a server is, and what it last said on standard error',
+			arguments: '<agent> <server>',
+			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+				cli.out.answer(await detailsOf(cli, agent, wanted), details)
+			},
+		},
+		tools: {
+			description: 'List the tools that a server offers; if it is not connected, say why',
+			arguments: '<agent> <server>',
+			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+				const { tools, not_offered, name, status, status_detail } = await detailsOf(cli, agent, wanted)
+				cli.out.answer(tools, (list, style) =>
+					style.table(
+						['tool', 'state', 'description'],
+						list.map((one) => [one.tool, one.held ? 'held back' : 'offered', one.description]),
+						status === 'connected'
+							? `${style.bold(name)} offers no tools.`
+							: `The tools of ${style.bold(name)} are not known yet.`,
+					),
+				)
+				if (status !== 'connected') cli.out.note(`${name} is not connected (${status}): ${status_detail}`)
+				for (const why of not_offered) cli.out.note(`Left out: ${why}`)
+				if (tools.some((one) => one.held)) cli.out.note(`To look at what changed: svc mcp accept ${agent} ${name}`)
+			},
+		},
+		add: {
+			description: 'Give an agent a server: a program with its arguments behind --, or an address',
+			arguments: '<agent> <name> [command...]',
+			options: {
+				'--url <address>': 'of a server over Streamable HTTP or the older SSE',
+				'--transport <name>': { about: 'with --url: sse tries both, the default', choices: ['sse', 'http'] },
+				'--env <name=value...>': 'an environment variable of the program; {{secret:NAME}} stands for a secret',
+				'--header <name: value...>': 'a header for the address; {{secret:NAME}} stands for a secret',
+			},
+			async run(
+				cli,
+				{ agent, name, command, ...options }: { agent: string; name: string; command: string[] } & AddOptions,
+			) {
+				const body = mcpRequest(name, command, options)
+				using progress = cli.out.progress(`Connecting ${name}`)
+				const added = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp`, body)
+				progress.done()
+				cli.out.answer(added, (one, style) => state(one, style))
+				if (added.status !== 'connected' && added.status !== 'connecting')
+					throw new CliError('failed', `${name} was added, and does not work so far: svc mcp show ${agent} ${name}`)
+			},
+		},
+		accept: {
+			description: 'Show which tools changed their definitions, ask, and accept what was shown',
+			arguments: '<agent> <server>',
+			options: {
+				'--digest <sha256...>': 'accept these definitions without asking',
+				...yesOption,
+			},
+			async run(
+				cli,
+				{ agent, server: wanted, ...options }: { agent: string; server: string; digest?: string[]; yes?: boolean },
+			) {
+				const before = await detailsOf(cli, agent, wanted)
+				const digests = options.digest ?? (await consented(cli, before, agent, options))
+				if (digests.length === 0) return cli.out.answer(before, ({ name }) => `Nothing of ${name} is held back.`)
+				const where = path`/v1/agents/${agent}/mcp/${before.id}/accept`
+				const after = await cli.api.request<Details>('POST', where, { digests })
+				cli.out.answer(after, ({ name }) => `Accepted ${count(digests.length, 'definition')} of ${name}.`)
+			},
+		},
+		enable: {
+			description: 'Switch a server on',
+			arguments: '<agent> <server>',
+			run: (cli, { agent, server }: { agent: string; server: string }) => switchTo(cli, true, agent, server),
+		},
+		disable: {
+			description: 'Switch a server off; its process or session ends',
+			arguments: '<agent> <server>',
+			run: (cli, { agent, server }: { agent: string; server: string }) => switchTo(cli, false, agent, server),
+		},
+		restart: {
+			description: 'Reconnect a server; calls in progress end',
+			arguments: '<agent> <server>',
+			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+				const { id, name } = await find(cli, agent, wanted)
+				using progress = cli.out.progress(`Connecting ${name}`)
+				const restarted = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp/${id}/restart`)
+				progress.done()
+				cli.out.answer(restarted, state)
+			},
+		},
+		remove: {
+			description: 'Take a server away from an agent; its process or session ends',
+			arguments: '<agent> <server>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, server: wanted, ...options }: { agent: string; server: string; yes?: boolean }) {
+				const { id, name } = await find(cli, agent, wanted)
+				await consent(cli, options, `Take the MCP server ${name} away from ${agent}?`)
+				await cli.api.request('DELETE', path`/v1/agents/${agent}/mcp/${id}`)
+				cli.out.answer({ id, status: 'deleted' }, () => `Removed ${name}.`)
+			},
+		},
+	},
+} satisfies Command
+
+async function switchTo(cli: Cli, enabled: boolean, agent: string, wanted: string): Promise<void> {
+	const { id } = await find(cli, agent, wanted)
+	const changed = await cli.api.request<Server>('PATCH', path`/v1/agents/${agent}/mcp/${id}`, { enabled })
+	cli.out.answer(changed, state)
+}
+
+function listed(cli: Cli, agent: string): Promise<Server[]> {
+	return cli.api.request<Server[]>('GET', path`/v1/agents/${agent}/mcp`)
+}
+
+async function find(cli: Cli, agent: string, wanted: string): Promise<Server> {
+	const choice = { kind: 'MCP server', id: (one: Server) => one.id, names: (one: Server) => [one.name] }
+	return pick(await listed(cli, agent), wanted, choice)
+}
+
+async function detailsOf(cli: Cli, agent: string, wanted: string): Promise<Details> {
+	return cli.api.request<Details>('GET', path`/v1/agents/${agent}/mcp/${(await find(cli, agent, wanted)).id}`)
+}
+
+/** The digests of what was shown and agreed to. */
+async function consented(
+	cli: Cli,
+	{ tools, name }: Details,
+	agent: string,
+	{ yes = false }: { yes?: boolean },
+): Promise<string[]> {
+	const held = tools.filter((one) => one.held)
+	if (held.length === 0) return []
+	if (!yes && (cli.out.json || !cli.ask.canAsk))
+		throw new CliError('usage', 'nobody can be asked here: give the --digest of what to accept, or --yes')
+	cli.out.write(`${await changesText(held, cli.out.style)}\n\n`)
+	await consent(cli, { yes }, `Let ${agent} use ${count(held.length, 'tool')} of ${name}, as shown above?`)
+	return held.map((one) => one.digest)
+}

@@ -1,0 +1,45 @@
+import { CliError } from '../../../core/cli/contract.ts'
+import { refuseSecret } from '../../../core/cli/secret-input.ts'
+
+export interface AddOptions {
+	url?: string
+	transport?: string
+	env?: string[]
+	header?: string[]
+}
+
+/** The body that adds a server: a program behind `--`, or an address. Throws a `CliError` where it is both, neither, or holds a secret. */
+export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
+	const { url, transport, env = [], header = [] } = options
+	const [program, ...args] = command
+	if ((program === undefined) === (url === undefined))
+		throw new CliError('usage', 'give either a program behind --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
+	if (url === undefined) {
+		if (header.length > 0) throw new CliError('usage', '--header goes with --url; a program takes --env')
+		return {
+			name,
+			transport: 'stdio',
+			command: program,
+			args,
+			...(env.length > 0 && { env: pairs('--env', env, '=') }),
+		}
+	}
+	if (env.length > 0) throw new CliError('usage', '--env goes with a program; an address takes --header')
+	const headers = header.length > 0 && { headers: pairs('--header', header, ':') }
+	return { name, transport: transport ?? 'sse', url, ...headers }
+}
+
+/** A value that is a handle and nothing else goes as a reference: the server's details then show which secret it is. */
+function pairs(option: string, texts: string[], separator: string): Record<string, string | { secret: string }> {
+	return Object.fromEntries(
+		texts.map((text) => {
+			const at = text.indexOf(separator)
+			if (at < 1) throw new CliError('usage', `${option} must read name${separator}value`)
+			const name = text.slice(0, at).trim()
+			const value = separator === ':' ? text.slice(at + 1).trim() : text.slice(at + 1)
+			refuseSecret(option, name, value)
+			const [, secret] = /^\{\{secret:([A-Za-z0-9_.-]+)\}\}$/.exec(value) ?? []
+			return [name, secret === undefined ? value : { secret }]
+		}),
+	)
+}

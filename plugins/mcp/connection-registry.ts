@@ -1,0 +1,63 @@
+/** The connections of all agents. Those of an agent come from its records when they are first asked for. */
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Connection } from './connection.ts'
+import type { McpRecord, Records } from './records.ts'
+
+/** By the server's id, in the order in which they were added. */
+export type Connections = Map<string, Connection>
+
+export interface ConnectionRegistry {
+	/** Connects those that are switched on, when they are asked for the first time. */
+	of(agent: AgentRef): Promise<Connections>
+	/** The connections that are loaded already, without waiting. */
+	all(): Iterable<Connection>
+	/** Ends every connection of an agent that is gone, at once. */
+	forget(uid: string): Promise<void>
+	/** Ends all. */
+	close(): Promise<void>
+}
+
+export function openConnectionRegistry(
+	records: Pick<Records, 'list'>,
+	connectionTo: (agent: AgentRef, record: McpRecord) => Promise<Connection>,
+): ConnectionRegistry {
+	const registry = new Map<string, { connections: Connections; loaded: Promise<Connections>; isGone: boolean }>()
+	let isClosed = false
+
+	const load = (agent: AgentRef): Promise<Connections> => {
+		const known = registry.get(agent.uid)
+		if (known) return known.loaded
+		const connections: Connections = new Map()
+		const entry = { connections, loaded: Promise.resolve(connections), isGone: false }
+		entry.loaded = (async () => {
+			for (const record of await records.list(agent)) {
+				const connection = await connectionTo(agent, record)
+				if (entry.isGone || isClosed) break
+				connections.set(record.id, connection)
+				if (record.enabled) connection.start()
+			}
+			return connections
+		})()
+		entry.loaded.catch(() => registry.delete(agent.uid)) // the next request retries
+		registry.set(agent.uid, entry)
+		return entry.loaded
+	}
+
+	return {
+		of: load,
+		*all() {
+			for (const { connections } of registry.values()) yield* connections.values()
+		},
+		async forget(uid) {
+			const entry = registry.get(uid)
+			if (!entry) return
+			entry.isGone = true
+			registry.delete(uid)
+			await Promise.all([...entry.connections.values()].map((one) => one.dispose(true)))
+		},
+		async close() {
+			isClosed = true
+			await Promise.all([...this.all()].map((one) => one.dispose()))
+		},
+	}
+}

@@ -1,0 +1,35 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, hostsAndPorts, list } from '../../config/fields.ts'
+import type { McpSettings } from './contract.ts'
+
+const MAX_CALL_S = 600
+
+export default defineSettings<McpSettings>({
+	description: 'Servers that give agents tools by the Model Context Protocol.',
+	topic: 'What agents can do',
+	schema: (joi) => {
+		const argument = joi.string().max(4096).description('The command or one of its arguments.')
+		const command = joi
+			.array()
+			.items(argument)
+			.min(1)
+			.max(64)
+			.description('A whole command line; items such as NAME= before it are variables that callers may set.')
+		return joi.object<McpSettings>({
+			allowed_commands: list(
+				command,
+				256,
+				'Command lines, such as [npx, -y, some-server], that callers without the scope * may start; NAME= items in front name variables they may set.',
+			),
+			allowed_hosts: hostsAndPorts('Hosts at private addresses that callers without the scope * may name.'),
+			max_per_agent: count(1, 256, 16, 'Servers of one agent.'),
+			call_timeout_s: count(1, 3600, 60, 'Seconds that one call may take without a sign of progress.'),
+			max_call_s: count(1, 86_400, MAX_CALL_S, 'Seconds that one call may take in all.'),
+		})
+	},
+	check({ call_timeout_s, max_call_s }) {
+		if (call_timeout_s <= max_call_s) return []
+		const message = `mcp.call_timeout_s (${call_timeout_s}) must be at most mcp.max_call_s (${max_call_s})`
+		return [{ path: max_call_s === MAX_CALL_S ? 'call_timeout_s' : 'max_call_s', message }]
+	},
+})

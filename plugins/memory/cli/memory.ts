@@ -1,0 +1,189 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { count } from '../../../core/cli/count.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface Memory {
+	id: string
+	content: string
+	tags: string[]
+	created_at: string
+}
+
+interface Found {
+	id: string
+	content: string
+	similarity: number
+	created_at: string
+}
+
+interface Compaction {
+	compaction_id: string
+	status: 'running' | 'completed' | 'failed' | 'undone'
+	started_at: string
+	memories_before: number
+	memories_after: number | null
+	merged: number
+	error: string | null
+}
+
+/** Interval of polling a compaction that the user waits for. */
+const LOOK_MS = 300
+
+export default {
+	examples: `
+Examples:
+  svc memory search ada what is the cat called
+  svc memory add ada "The office cat is called Biscotto." --tag office
+  svc memory compact ada
+  svc memory undo ada`,
+	commands: {
+		search: {
+			description: 'Search by meaning and by words, best first',
+			arguments: '<agent> <query...>',
+			options: {
+				'--limit <n>': { about: 'how many, 100 at most', max: 100, default: 10 },
+			},
+			async run(cli, { agent, query: words, limit }: { agent: string; query: string[]; limit: number }) {
+				const where = path`/v1/agents/${agent}/memory/search?q=${words.join(' ')}&limit=${limit}`
+				cli.out.answer(await cli.api.request<Found[]>('GET', where), (list, style) =>
+					style.table(
+						['similarity', 'id', 'stored', 'memory'],
+						list.map((one) => [one.similarity.toFixed(2), one.id, when(one.created_at), one.content]),
+						'Nothing found.',
+					),
+				)
+			},
+		},
+		list: {
+			description: 'List what an agent remembers, newest first',
+			arguments: '<agent>',
+			options: {
+				'--limit <n>': { about: 'how many, 100 at most', max: 100, default: 50 },
+				'--cursor <cursor>': 'continue after an earlier page',
+			},
+			async run(cli, { agent, limit, cursor }: { agent: string; limit: number; cursor?: string }) {
+				const more = cursor === undefined ? '' : path`&cursor=${cursor}`
+				const where = path`/v1/agents/${agent}/memory?limit=${limit}` + more
+				const page = await cli.api.request<{ memories: Memory[]; next_cursor: string | null }>('GET', where)
+				cli.out.answer(page, ({ memories }, style) =>
+					style.table(
+						['id', 'stored', 'tags', 'memory'],
+						memories.map((one) => [one.id, when(one.created_at), one.tags.join(' '), one.content]),
+						`No memories yet. Add one: svc memory add ${agent} "The office cat is called Biscotto."`,
+					),
+				)
+				if (page.next_cursor !== null) cli.out.note(`There is more: --cursor ${page.next_cursor}`)
+			},
+		},
+		add: {
+			description: 'Store a memory; - reads it from standard input',
+			arguments: '<agent> <text...>',
+			options: {
+				'--tag <tag...>': 'what it is about',
+			},
+			async run(cli, { agent, text: words, tag }: { agent: string; text: string[]; tag?: string[] }) {
+				const isInput = words.length === 1 && words[0] === '-'
+				const content = isInput ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+				const body = { content, ...(tag && { tags: tag }) }
+				const stored = await cli.api.request<Memory>('POST', path`/v1/agents/${agent}/memory`, body)
+				cli.out.answer(stored, ({ id }) => `Stored ${id}.`)
+			},
+		},
+		forget: {
+			description: 'Forget a memory for good, and what a compaction made of it',
+			arguments: '<agent> <id>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, id, ...options }: { agent: string; id: string; yes?: boolean }) {
+				await consent(cli, options, `Let ${agent} forget ${id} for good?`)
+				await cli.api.request('DELETE', path`/v1/agents/${agent}/memory/${id}`)
+				cli.out.answer({ id, status: 'deleted' }, () => `Forgotten.`)
+			},
+		},
+		compact: {
+			description: 'Merge what is stored twice and sum up what is old; can be undone',
+			arguments: '<agent>',
+			options: {
+				'--detach': 'do not wait for the end',
+			},
+			async run(cli, { agent, detach }: { agent: string; detach?: boolean }) {
+				const where = path`/v1/agents/${agent}/memory/compact`
+				const started = await cli.api.request<{ compaction_id: string; memories_before: number }>('POST', where)
+				const { compaction_id, memories_before } = started
+				if (detach)
+					return cli.out.answer(started, () => `Started ${compaction_id}, with ${memoriesOf(memories_before)}.`)
+				using progress = cli.out.progress(`Compacting ${memoriesOf(memories_before)}`)
+				const ended = await endOf(cli, agent, compaction_id).catch((error: unknown) => {
+					if (cli.signal.aborted) cli.out.note(`It continues in the background: svc memory compactions ${agent}`)
+					throw error
+				})
+				progress.done()
+				const unchanged = ended.status === 'completed' && ended.merged === 0
+				cli.out.answer(ended, ({ memories_after, merged }) => {
+					if (memories_after === null) return `It ${ended.status}.`
+					if (unchanged) return `Nothing to merge: ${agent} has ${memoriesOf(memories_after)} as before.`
+					return `Of ${memoriesOf(memories_before)} there are ${memories_after} now; ${count(merged, 'group')} became one each.`
+				})
+				if (ended.status === 'failed') throw new CliError('failed', `nothing was changed: ${ended.error}`)
+				if (!unchanged) cli.out.note(`To undo it: svc memory undo ${agent}`)
+			},
+		},
+		compactions: {
+			description: 'List compactions, newest first',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				cli.out.answer(await compactions(cli, agent), (list, style) =>
+					style.table(
+						['compaction', 'status', 'started', 'before', 'after', 'error'],
+						list.map((one) => [
+							one.compaction_id,
+							one.status,
+							when(one.started_at),
+							one.memories_before,
+							one.memories_after,
+							one.error,
+						]),
+						`No compactions yet. Start one: svc memory compact ${agent}`,
+					),
+				)
+			},
+		},
+		undo: {
+			description: 'Undo a compaction, the latest that stands where none is named',
+			arguments: '<agent> [compaction]',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, compaction: given, ...options }: { agent: string; compaction?: string; yes?: boolean }) {
+				const id = given ?? (await compactions(cli, agent)).find((one) => one.status === 'completed')?.compaction_id
+				if (id === undefined)
+					throw new CliError('not_found', `no compaction of ${agent} stands; there is nothing to undo`)
+				await consent(cli, options, `Bring back what ${agent} remembered before the compaction ${id}?`)
+				const where = path`/v1/agents/${agent}/memory/compactions/${id}/undo`
+				const undone = await cli.api.request<Compaction>('POST', where)
+				cli.out.answer(undone, ({ memories_before }) => `Undone: ${memoriesOf(memories_before)} as before.`)
+			},
+		},
+	},
+} satisfies Command
+
+function compactions(cli: Cli, agent: string): Promise<Compaction[]> {
+	return cli.api.request<Compaction[]>('GET', path`/v1/agents/${agent}/memory/compactions`)
+}
+
+async function endOf(cli: Cli, agent: string, id: string): Promise<Compaction> {
+	for (;;) {
+		const one = (await compactions(cli, agent)).find(({ compaction_id }) => compaction_id === id)
+		if (one === undefined) throw new CliError('not_found', `the compaction ${id} is gone`)
+		if (one.status !== 'running') return one
+		await delay(LOOK_MS, undefined, { signal: cli.signal })
+	}
+}
+
+const memoriesOf = (n: number): string => count(n, 'memory', 'memories')

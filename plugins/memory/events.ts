@@ -1,0 +1,48 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'memory.stored': {
+		description: 'A fact was stored in long-term memory.',
+		payload: {
+			memory_id: 'Its id.',
+			tags: 'Its tags.',
+		},
+	},
+	'memory.recalled': {
+		description: 'Long-term memory was searched by an agent.',
+		payload: {
+			count: 'How many were found.',
+			memory_ids: 'Their ids, best first.',
+		},
+	},
+	'memory.forgotten': {
+		description: 'A fact was removed from long-term memory.',
+		payload: {
+			memory_id: 'Its id.',
+		},
+	},
+	'memory.compaction_started': {
+		description: 'Compaction of long-term memory began.',
+		payload: {
+			compaction_id: 'Its id.',
+			memories_before: 'How many memories there are.',
+		},
+	},
+	'memory.compacted': {
+		description: 'Compaction of long-term memory ended.',
+		payload: {
+			compaction_id: 'Its id.',
+			status: '`completed` or `failed`; a failed one has changed nothing.',
+			memories_before: 'How many memories there were.',
+			memories_after: 'How many there are now; null where it failed.',
+			merged: 'How many groups became one memory each.',
+			'error?': 'Why it failed.',
+		},
+	},
+	'memory.compaction_undone': {
+		description: 'A compaction of long-term memory was undone: the originals are back.',
+		payload: {
+			compaction_id: 'Its id.',
+		},
+	},
+} satisfies Record<string, EventType>

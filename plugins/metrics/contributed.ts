@@ -1,0 +1,86 @@
+/** Metrics that plugins add, checked: an error in one of them must not spoil the scrape of the others. */
+import { messageOf } from '../../core/errors.ts'
+import type { Context, Extension } from '../../core/plugin.ts'
+import { within } from '../../core/util/deadline.ts'
+import type { MetricSource, Reading, Readings } from './contract.ts'
+import { gauge } from './metric.ts'
+import type { Metric } from './metric.ts'
+import { SERIES_LIMIT } from './series.ts'
+
+const READ_MS = 2_000
+/** Limit of different problems that are logged. */
+const COMPLAINTS = 100
+const NAME = /^[a-z][a-z0-9_]{0,127}$/
+
+type Source = Extension<'metrics'>
+
+/** Reads every source of the current generation. Never rejects. */
+export function contributed(ctx: Context): () => Promise<Metric[]> {
+	const readers = new WeakMap<MetricSource, () => Promise<Readings>>()
+	const logged = new Set<string>()
+	const complain = ({ plugin }: Source, problem: string): void => {
+		const message = `metrics of plugin "${plugin}" are left out: ${problem}`
+		if (logged.has(message) || logged.size >= COMPLAINTS) return
+		logged.add(message)
+		ctx.log.warn({ plugin }, message)
+	}
+	const read = async (source: Source): Promise<Metric[]> => {
+		try {
+			checkNames(source, isBuiltIn(ctx, source.plugin))
+			let reader = readers.get(source.value)
+			if (!reader) readers.set(source.value, (reader = rarely(async () => source.run(() => source.value.read()))))
+			return metricsOf(source.value, await within(READ_MS, 'reading them', reader()))
+		} catch (error) {
+			complain(source, messageOf(error))
+			return []
+		}
+	}
+	return async () => {
+		const found = (await Promise.all(ctx.extensions('metrics').map(read))).flat()
+		return [...new Map(found.toReversed().map((metric) => [metric.name, metric])).values()].toReversed()
+	}
+}
+
+function isBuiltIn({ gateway }: Context, plugin: string): boolean {
+	return gateway.plugins().find(({ name }) => name === plugin)?.source === 'built in'
+}
+
+function checkNames({ plugin, value }: Source, builtIn: boolean): void {
+	const prefix = builtIn ? 'svc_' : `${plugin.replaceAll('-', '_')}_`
+	for (const [name, { help, type }] of Object.entries(value.metrics)) {
+		if (!NAME.test(name) || !name.startsWith(prefix))
+			throw new Error(`the name "${name}" must begin with ${prefix}, and has small letters, digits and _`)
+		if (typeof help !== 'string' || help === '') throw new Error(`${name} needs a help text`)
+		if (type !== 'gauge' && type !== 'counter') throw new Error(`${name} must be a gauge or a counter`)
+		if ((type === 'counter') !== name.endsWith('_total'))
+			throw new Error(`${name}: counters, and only they, end in _total`)
+	}
+}
+
+function metricsOf({ metrics }: MetricSource, readings: Readings): Metric[] {
+	return Object.entries(metrics).flatMap(([name, { help, type }]) => {
+		const value = readings[name]
+		if (value === undefined) return []
+		if (typeof value !== 'number') value.forEach((one) => checkReading(name, one))
+		return gauge(name, help, typeof value === 'number' ? value : value.slice(0, SERIES_LIMIT), type)
+	})
+}
+
+function checkReading(name: string, { labels, value }: Reading): void {
+	const isFine = Object.entries(labels).every(([label, text]) => NAME.test(label) && typeof text === 'string')
+	if (!isFine || typeof value !== 'number') throw new Error(`${name} has a value that is no {labels, value: number}`)
+}
+
+/** `read` is given at most a twentieth of the time, however often it is called: between two calls the last result applies. */
+function rarely<T>(read: () => Promise<T>): () => Promise<T> {
+	const SHARE = 20
+	let answer: Promise<T> | undefined
+	let until = Infinity
+	return () => {
+		if (answer && performance.now() < until) return answer
+		const began = performance.now()
+		until = Infinity
+		answer = read().finally(() => (until = performance.now() + (performance.now() - began) * SHARE))
+		return answer
+	}
+}

@@ -1,0 +1,177 @@
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import type { Metric } from './metric.ts'
+import { counter, histogram } from './series.ts'
+
+export interface EventCounts {
+	heard(event: EventEnvelope): void
+	metrics: readonly Metric[]
+}
+
+/** An unfinished run. */
+interface Known {
+	/** Null if it began before this plugin started: its record is read at the end. */
+	trigger: string | null
+	/** Milliseconds before its latest pause. */
+	active_ms: number
+	/** When it continued, in milliseconds since 1970; null while it is paused. */
+	since: number | null
+	/** The current model call. */
+	call: { provider: string; since: number } | null
+}
+
+/** Limit of runs tracked in memory. For older ones, mostly paused, the record is read when they end. */
+const RUNS_LIMIT = 10_000
+/** Third-party plugins may use any value. */
+const TRIGGER = /^[a-z][a-z0-9_-]{0,31}$/
+const PRIMITIVE = /^[a-z][a-z0-9_.]{0,63}$/
+const RUN_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800]
+const CALL_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300]
+
+/** Counts from events. `recordOf`: the record of a run; throws if it is unknown. */
+export function countEvents(
+	recordOf: (run_id: string) => Promise<{ trigger: string; active_ms: number }>,
+): EventCounts {
+	const runs = counter('svc_runs_total', 'Runs that ended, by outcome and by what started them.', [
+		'outcome',
+		'trigger',
+	])
+	const runTimes = histogram(
+		'svc_run_duration_seconds',
+		'Seconds for which an ended run was at work; waiting for an answer does not count.',
+		RUN_BOUNDS,
+	)
+	const calls = counter(
+		'svc_model_calls_total',
+		'Calls of models: answered, failed, stopped with their run, or retried after a failure.',
+		['provider', 'outcome'],
+	)
+	const callTimes = histogram(
+		'svc_model_call_duration_seconds',
+		'Seconds from a question to a model until its whole answer, retries included.',
+		CALL_BOUNDS,
+		['provider'],
+	)
+	const tokens = counter('svc_model_tokens_total', 'Tokens that models took in and gave out.', ['type'])
+	const tools = counter(
+		'svc_tool_calls_total',
+		'Calls of tools by kind (primitive, skill, mcp, unknown) and outcome; primitives by their names.',
+		['kind', 'tool', 'outcome'],
+	)
+	const kills = counter('svc_sandbox_kills_total', 'Programs of skills that were ended, by what they exceeded.', [
+		'reason',
+	])
+	const deliveries = counter(
+		'svc_webhook_deliveries_total',
+		'Deliveries to webhooks, by whether their signature was valid.',
+		['valid'],
+	)
+	const known = new BoundedMap<string, Known>(RUNS_LIMIT)
+
+	const knownRun = (run_id: string): Known => {
+		const run = known.get(run_id)
+		if (run) return run
+		const fresh: Known = { trigger: null, active_ms: 0, since: null, call: null }
+		known.set(run_id, fresh)
+		return fresh
+	}
+	const endCall = (run: Known, outcome: string): void => {
+		if (run.call) calls.add([run.call.provider, outcome])
+		run.call = null
+	}
+	const endRun = (run_id: string, outcome: string, at: number): void => {
+		const run = knownRun(run_id)
+		known.delete(run_id)
+		const latest_ms = run.since === null ? 0 : Math.max(0, at - run.since)
+		const count = (trigger: string, before_ms: number): void => {
+			runs.add([outcome, TRIGGER.test(trigger) ? trigger : 'other'])
+			runTimes.observe([], (before_ms + latest_ms) / 1000)
+		}
+		if (run.trigger !== null) return count(run.trigger, run.active_ms)
+		recordOf(run_id).then(
+			({ trigger, active_ms }) => count(trigger, active_ms),
+			() => count('unknown', run.active_ms), // deleted with its agent
+		)
+	}
+	const countTool = (kind: string, tool: string, outcome: 'ok' | 'failed'): void => tools.add([kind, tool, outcome])
+
+	const heardOfRun = (run_id: string, { event_type, payload, timestamp }: EventEnvelope): void => {
+		const at = Date.parse(timestamp)
+		switch (event_type) {
+			case 'run.started':
+				return void Object.assign(knownRun(run_id), { trigger: String(payload.trigger), since: at })
+			case 'run.paused': {
+				const run = knownRun(run_id)
+				if (run.since !== null) run.active_ms += Math.max(0, at - run.since)
+				return void (run.since = null)
+			}
+			case 'run.resumed': {
+				const run = knownRun(run_id)
+				endCall(run, 'stopped') // its thread was lost in the middle of it
+				return void (run.since = at)
+			}
+			case 'model.request':
+				return void (knownRun(run_id).call = { provider: String(payload.provider), since: at })
+			case 'model.retry':
+				return calls.add([String(payload.provider), 'retried'])
+			case 'model.fallback':
+				return endCall(knownRun(run_id), 'failed')
+			case 'model.response': {
+				const run = knownRun(run_id)
+				if (run.call) callTimes.observe([run.call.provider], Math.max(0, at - run.call.since) / 1000)
+				endCall(run, 'answered')
+				const { input_tokens = 0, output_tokens = 0 } = (payload.usage ?? {}) as Record<string, number>
+				tokens.add(['input'], input_tokens)
+				return tokens.add(['output'], output_tokens)
+			}
+			case 'run.completed':
+				return endRun(run_id, 'completed', at)
+			case 'run.failed':
+				endCall(knownRun(run_id), String(payload.code).startsWith('model_') ? 'failed' : 'stopped')
+				return endRun(run_id, 'failed', at)
+			case 'run.stopped':
+				endCall(knownRun(run_id), 'stopped')
+				return endRun(run_id, 'stopped', at)
+		}
+	}
+
+	return {
+		heard(event) {
+			const { event_type, payload, run_id } = event
+			switch (event_type) {
+				case 'primitive.result':
+					return countTool('primitive', primitiveIn(payload), 'ok')
+				case 'primitive.failed':
+					// Its name there is model output.
+					if (payload.code === 'tool_unknown') return countTool('unknown', '', 'failed')
+					return countTool('primitive', primitiveIn(payload), 'failed')
+				case 'skill.completed':
+					return countTool('skill', '', 'ok')
+				case 'skill.failed':
+					if (isKill(payload.code)) kills.add([payload.code.slice('sandbox_'.length)])
+					return countTool('skill', '', 'failed')
+				case 'mcp.result':
+					return countTool('mcp', '', 'ok')
+				case 'mcp.failed':
+					return countTool('mcp', '', 'failed')
+				case 'webhook.accepted':
+					return deliveries.add(['true'])
+				case 'webhook.rejected': {
+					const { code, untold = 0 } = payload as { code: string; untold?: number }
+					return deliveries.add([String(code !== 'signature_invalid')], 1 + untold)
+				}
+			}
+			// Pieces of answers are frequent, and there is nothing to count in them.
+			if (run_id !== null && event_type !== 'model.stream') heardOfRun(run_id, event)
+		},
+		metrics: [runs, runTimes, calls, callTimes, tokens, tools, kills, deliveries],
+	}
+}
+
+function primitiveIn({ primitive }: Record<string, unknown>): string {
+	return typeof primitive === 'string' && PRIMITIVE.test(primitive) ? primitive : ''
+}
+
+function isKill(code: unknown): code is string {
+	return code === 'sandbox_timeout' || code === 'sandbox_memory' || code === 'sandbox_crash'
+}

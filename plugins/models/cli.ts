@@ -1,0 +1,12 @@
+import type { CommandFile } from '../../core/cli/command.ts'
+
+export default {
+	commands: {
+		init: {
+			summary: 'Set up the home folder and a model provider',
+			group: 'gateway',
+			order: 1,
+			load: () => import('../../plugins/models/cli/init.ts'),
+		},
+	},
+} satisfies CommandFile

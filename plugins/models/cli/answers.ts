@@ -1,0 +1,63 @@
+/** The answers to `svc init` about a provider: as a setting of gateway.yaml, and as options of a command that continues. */
+import { readConfig } from '../../../core/host/config.ts'
+import { isFault } from '../../../core/errors.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+
+/** The location of a provider's key. `value`: the typed key, which is sent only to the server and to the vault. */
+export type KeyPlace =
+	| { from: 'none' }
+	| { from: 'env'; variable: string }
+	| { from: 'vault'; secret: string; value?: string }
+
+/** Answers so far; absent ones are still to be asked. */
+export interface Answers {
+	name?: string
+	base_url?: string
+	key?: KeyPlace
+	model?: string
+}
+
+/** One provider, as it goes into gateway.yaml. */
+export interface Wanted {
+	name: string
+	settings: { kind: 'openai'; base_url: string; api_key?: string | { secret: string }; model: string }
+}
+
+export function wantedFrom({ name, base_url, key, model }: Required<Answers>): Wanted {
+	const api_key = settingOf(key)
+	return { name, settings: { kind: 'openai', base_url, ...(api_key !== undefined && { api_key }), model } }
+}
+
+/** The schema's error about one answer; undefined if it is valid. Never repeats a key. */
+export function problemWith(part: Answers, { home, env }: Pick<Cli, 'home' | 'env'>): string | undefined {
+	const sample = { name: 'sample', base_url: 'http://sample/v1', key: { from: 'none' }, model: 'sample' } as const
+	const { name, settings } = wantedFrom({ ...sample, ...part })
+	try {
+		readConfig({ home, env, text: JSON.stringify({ providers: { [name]: settings } }) })
+		return undefined
+	} catch (error) {
+		if (!isFault(error, 'config_invalid')) throw error
+		return error.errors?.[0]?.message ?? error.message
+	}
+}
+
+/** The command that asks for the rest. It never contains a key. */
+export function commandFor({ name, base_url, key, model }: Answers): string {
+	const options = [
+		['--name', name],
+		['--base-url', base_url],
+		['--key-env', key?.from === 'env' ? key.variable : undefined],
+		['--key-secret', key?.from === 'vault' ? key.secret : undefined],
+		['--model', model],
+	].flatMap(([option, value]) => (value === undefined ? [] : [option, inShell(value)]))
+	return ['svc init', ...options].join(' ')
+}
+
+function settingOf(key: KeyPlace): string | { secret: string } | undefined {
+	if (key.from === 'none') return undefined
+	return key.from === 'env' ? `\${${key.variable}}` : { secret: key.secret }
+}
+
+function inShell(text: string): string {
+	return /^[\w.:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+}

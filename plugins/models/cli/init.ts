@@ -1,0 +1,201 @@
+import { configFile } from '../../../config/home.ts'
+import { originOf } from '../../../config/read.ts'
+import type { Config } from '../../../config/types.ts'
+import { changeConfig, prepareHome, readConfig, setSetting } from '../../../core/host/config.ts'
+import { checkConfig } from '../../../core/host/check-config.ts'
+import { holderOf } from '../../../core/process/lock.ts'
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { commandFor, wantedFrom } from './answers.ts'
+import type { Answers, KeyPlace, Wanted } from './answers.ts'
+import { keepKey } from './keep-key.ts'
+import { askForProvider } from './questions.ts'
+import { noWaitOption, takenOver, tellOf } from '../../../core/cli/taken-over.ts'
+
+interface InitOptions {
+	kind?: string
+	name?: string
+	baseUrl?: string
+	model?: string
+	keyEnv?: string
+	keySecret?: string
+	yes?: boolean
+	wait: boolean
+}
+
+const openaiUrl = 'https://api.openai.com/v1'
+
+export default {
+	description:
+		'Set up the home folder, gateway.yaml and a model provider: asks on a terminal, and tries the answers. What is there already stays, unless you say so',
+	options: {
+		'--kind <kind>': 'openai, for all that speak its API, or offline; nothing is asked with it and --model',
+		'--name <name>': 'what you call the provider',
+		'--base-url <url>': 'address of its API, such as http://127.0.0.1:11434/v1',
+		'--model <model>': 'model for agents that name none',
+		'--key-env <variable>': 'the environment variable that holds the key',
+		'--key-secret <secret>': 'the secret of the vault that holds the key',
+		...yesOption,
+		...noWaitOption,
+	},
+	examples: `
+On a terminal it asks for what the options do not say, lists the models of the server, and tries the one that you choose.
+A wrong answer can be corrected alone; after Ctrl-C the command that continues is printed. With --kind and --model, or
+without a terminal, it asks nothing and tries nothing. A key is never an argument: name the variable that holds it, or the
+secret of the vault; on a terminal you can type it unseen.
+
+Examples:
+  svc init
+  svc init --base-url http://127.0.0.1:11434/v1
+  svc init --kind offline
+  svc init --kind openai --model gpt-4o-mini --key-env OPENAI_API_KEY
+  svc init --kind openai --name ollama --base-url http://127.0.0.1:11434/v1 --model qwen3`,
+	async run(cli, options: InitOptions) {
+		const { home } = cli
+		const { first } = prepareHome(home)
+		const answers = answersFrom(options)
+		const { wanted, replaces, mustStore } = await settled(cli, answers, options, first)
+		const file = configFile(home)
+		const taken = options.wait ? await takenOver(cli, file) : null
+		const runs = taken !== null || (await holderOf(home)) !== null
+		const verb = replaces ? 'Changed' : 'Added'
+		const answer = { home, file, created: first, provider: wanted?.name ?? null, gateway: taken && taken.state }
+		cli.out.answer(answer, (_, style) =>
+			[
+				first
+					? `Made ${file}`
+					: wanted
+						? `${verb} provider ${wanted.name} ${replaces ? 'in' : 'to'} ${file}`
+						: `Kept ${file}`,
+				wanted
+					? `Models: ${wanted.name} (${wanted.settings.model})`
+					: 'Models: as the file says; the built-in provider where it names none',
+				...(taken?.state === 'in_force' ? ['The running gateway goes by it.'] : []),
+				'',
+				runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
+				...(mustStore === undefined ? [] : [`  svc vault set ${mustStore}`]),
+				'  svc agents create ada',
+				'  svc run ada "Hello"',
+			].join('\n'),
+		)
+		tellOf(cli, taken)
+	},
+} satisfies Command
+
+interface Settled {
+	/** Undefined if no provider is wanted, or there is no terminal to ask at. */
+	wanted: Wanted | undefined
+	replaces: boolean
+	/** The secret that must still be stored in the vault. */
+	mustStore: string | undefined
+}
+
+/** Writes the answers. If that fails, shows what was kept. */
+async function settled(cli: Cli, answers: Answers, options: InitOptions, first: boolean): Promise<Settled> {
+	const isAsking = needsQuestions(options) && cli.ask.canAsk
+	try {
+		const wanted = isAsking ? await asked(cli, answers, options) : given(answers, options)
+		if (!wanted) return { wanted, replaces: false, mustStore: undefined }
+		const mustStore = await secretToStore(cli, answers.key, isAsking)
+		// The replacement was confirmed when the name was entered.
+		const replaces = await write(cli, wanted, isAsking ? { ...options, yes: true } : options)
+		return { wanted, replaces, mustStore }
+	} catch (error) {
+		if (isAsking) {
+			const file = configFile(cli.home)
+			cli.out.note(first ? `Made ${file} with the defaults; no provider was added.` : `Nothing was changed in ${file}.`)
+			cli.out.note(`To continue: ${commandFor(answers)}`)
+		}
+		throw error
+	}
+}
+
+function asked(cli: Cli, answers: Answers, { kind, yes = false }: InitOptions): Promise<Wanted | undefined> {
+	const before = configNow(cli)
+	return askForProvider(cli, answers, {
+		isTaken: (name) => before !== undefined && originOf(before, `providers.${name}`).from === 'file',
+		mayBeOffline: kind === undefined,
+		yes,
+	})
+}
+
+/** The secret that is not in the vault yet. */
+async function secretToStore(cli: Cli, key: KeyPlace | undefined, isAsking: boolean): Promise<string | undefined> {
+	if (key?.from !== 'vault') return undefined
+	// The user answered that the vault has it.
+	if (key.value === undefined) return isAsking ? undefined : key.secret
+	const why = await keepKey(cli, key.secret, key.value)
+	if (why === null) {
+		cli.out.note(`Stored ${key.secret} in the vault.`)
+		return undefined
+	}
+	cli.out.note(cli.out.style.warn(`The key is not in the vault yet: ${why}`))
+	return key.secret
+}
+
+/** True if it replaces a provider of that name. */
+async function write(cli: Cli, { name, settings }: Wanted, options: InitOptions): Promise<boolean> {
+	const { home, env } = cli
+	const before = configNow(cli)
+	const isSet = (path: string): boolean => before !== undefined && originOf(before, path).from === 'file'
+	const replaces = isSet(`providers.${name}`)
+	if (replaces) await consent(cli, options, `Replace the provider ${name} in ${configFile(home)}?`)
+	const keepsDefault = isSet('default_provider') && before?.default_provider !== name
+	const change = (text: string): string => {
+		const changed = setSetting(text, ['providers', name], settings)
+		return keepsDefault ? changed : setSetting(changed, ['default_provider'], name)
+	}
+	const { problems } = await changeConfig({
+		home,
+		env,
+		change,
+		check: async (read) => void (await checkConfig(read, { home, env })),
+	})
+	for (const { path, message } of problems)
+		cli.out.note(cli.out.style.warn(`still wrong in the file: ${path}: ${message}`))
+	if (keepsDefault)
+		cli.out.note(
+			`The default provider stays ${before?.default_provider}; svc config set default_provider ${name} changes that.`,
+		)
+	return replaces
+}
+
+/** Undefined if the file contains an error, which writing reports. */
+function configNow({ home, env }: Cli): Config | undefined {
+	try {
+		return readConfig({ home, env })
+	} catch {
+		return undefined
+	}
+}
+
+/** Whether options leave anything to ask. Throws for contradictory options. */
+function needsQuestions({ kind, model }: InitOptions): boolean {
+	if (kind !== undefined && kind !== 'openai' && kind !== 'offline')
+		throw new CliError('usage', '--kind must be openai or offline')
+	return kind === undefined || (kind === 'openai' && model === undefined)
+}
+
+function answersFrom({ name, baseUrl, model, keyEnv, keySecret }: InitOptions): Answers {
+	if (keyEnv !== undefined && keySecret !== undefined)
+		throw new CliError('usage', 'give either --key-env or --key-secret')
+	return {
+		...(name !== undefined && { name }),
+		...(baseUrl !== undefined && { base_url: baseUrl }),
+		...(keyEnv !== undefined && { key: { from: 'env', variable: keyEnv } as const }),
+		...(keySecret !== undefined && { key: { from: 'vault', secret: keySecret } as const }),
+		...(model !== undefined && { model }),
+	}
+}
+
+/** Without questions. Undefined if the options name no provider. */
+function given(answers: Answers, { kind }: InitOptions): Wanted | undefined {
+	if (kind === 'offline' || (kind === undefined && Object.keys(answers).length === 0)) return undefined
+	const { base_url = openaiUrl, key = { from: 'none' }, model } = answers
+	if (model === undefined)
+		throw new CliError('usage', '--model is missing; give the name of a model that this server has')
+	const { name = base_url === openaiUrl ? 'openai' : 'models' } = answers
+	return wantedFrom({ name, base_url, key, model })
+}

@@ -1,0 +1,41 @@
+/** Stores the key that was typed at `svc init` in the vault of the home. */
+import { isFault } from '../../../core/errors.ts'
+import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
+import { holderOf } from '../../../core/process/lock.ts'
+import { openApi } from '../../../core/cli/api.ts'
+import { CliError } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { storeSecret } from '../../../core/cli/store-secret.ts'
+
+/** The vault, and the plugins it needs. */
+const PLUGINS = ['auth', 'agents', 'vault']
+
+/**
+ * Stores it through the running gateway; if none runs, through one that is started only for this, on a free port of
+ * the loopback and without the other plugins. Null when it is stored, else the reason why not.
+ */
+export async function keepKey(cli: Cli, secret: string, value: string): Promise<string | null> {
+	const { env, home, signal } = cli
+	try {
+		if ((await holderOf(home)) !== null) {
+			// SVC_URL may point to another gateway.
+			const url = readRuntimeFile(home)?.url
+			if (url) await storeSecret(openApi({ env: { ...env, SVC_URL: url }, home, signal }), secret, value)
+			return url ? null : 'the gateway has not started yet'
+		}
+		const { boot } = await import('../../../core/boot.ts')
+		const alone = { ...env, SVC_HOST: '127.0.0.1', SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' }
+		const { gateway, stop } = await boot({ home, env: alone, only: PLUGINS })
+		try {
+			const url = gateway.status.url('main') ?? ''
+			await storeSecret(openApi({ env: { ...env, SVC_URL: url }, home, signal }), secret, value)
+		} finally {
+			await stop()
+		}
+		return null
+	} catch (error) {
+		if (error instanceof CliError && error.exit === 'interrupted') throw error
+		if (error instanceof CliError || isFault(error)) return error.message
+		throw error
+	}
+}

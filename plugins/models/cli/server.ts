@@ -1,0 +1,97 @@
+/** Whether a server that speaks OpenAI's API accepts an address, a key and a model, and its error if not. */
+import { askingUntil } from '../../../core/cli/doctor/asking.ts'
+import type { Reply, Request } from '../../../core/cli/doctor/contract.ts'
+import { isFault } from '../../../core/errors.ts'
+import { CliError } from '../../../core/cli/contract.ts'
+import { plain } from '../../../core/cli/plain.ts'
+
+export interface Server {
+	base_url: string
+	api_key?: string | undefined
+}
+
+/**
+ * - `ok`: `models` is absent if the server does not list them
+ * - `unreachable`: no response, or not one of a model server
+ * - `denied`: it requires another key
+ * - `refused`: it accepts the key and refuses the call
+ */
+export type Verdict =
+	| { state: 'ok'; models?: string[] }
+	| { state: 'unreachable' | 'denied' | 'refused'; message: string }
+
+const LIST_TIMEOUT_MS = 10_000
+/** A local server may have to load the model first. */
+const CALL_TIMEOUT_MS = 60_000
+const MAX_MODELS = 2_000
+const MAX_NAME = 256
+const MAX_MESSAGE = 500
+
+/** `GET {base_url}/models`: at most 10 s and 4 MiB, 2,000 names. Throws `interrupted` once the signal aborts. */
+export async function listModels(server: Server, signal: AbortSignal): Promise<Verdict> {
+	const reply = await call(server, '/models', { timeout_ms: LIST_TIMEOUT_MS, signal })
+	if ('state' in reply) return reply
+	if (reply.status >= 300 && ![404, 405, 501].includes(reply.status)) return failureOf(server, reply)
+	const { data } = (reply.body ?? {}) as { data?: unknown }
+	const models = Array.isArray(data) && reply.status < 300 ? data.flatMap(nameOf).slice(0, MAX_MODELS).sort() : []
+	return { state: 'ok', ...(models.length > 0 && { models: [...new Set(models)] }) }
+}
+
+/** One short chat completion, at most 60 s and 4 MiB. Throws `interrupted` once the signal aborts. */
+export async function tryModel(server: Server, model: string, signal: AbortSignal): Promise<Verdict> {
+	// Without a token limit, as the gateway calls it: servers do not agree on the name of that field.
+	const body = { model, messages: [{ role: 'user', content: 'Reply with the word "ready" and nothing else.' }] }
+	const reply = await call(server, '/chat/completions', { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS, signal })
+	if ('state' in reply) return reply
+	if (reply.status !== 200) return failureOf(server, reply)
+	const { choices } = (reply.body ?? {}) as { choices?: unknown }
+	if (Array.isArray(choices) && choices.length > 0) return { state: 'ok' }
+	return {
+		state: 'unreachable',
+		message: `${server.base_url} answers, but not with a chat completion; is this the address of its API, with the version?`,
+	}
+}
+
+async function call(
+	{ base_url, api_key }: Server,
+	path: string,
+	{ timeout_ms, signal, ...request }: Request & { timeout_ms: number; signal: AbortSignal },
+): Promise<Reply | Exclude<Verdict, { state: 'ok' }>> {
+	const headers = api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }
+	try {
+		return await askingUntil(signal, timeout_ms)(base_url + path, { ...request, headers })
+	} catch (error) {
+		if (signal.aborted) throw new CliError('interrupted', '', { cause: error })
+		if (!isFault(error)) throw error
+		return { state: 'unreachable', message: `${base_url} does not answer: ${error.message}` }
+	}
+}
+
+function failureOf({ base_url, api_key }: Server, { status, body }: Reply): Verdict {
+	const said = messageIn(body)
+	// Before it is cut, so that no part of the key remains.
+	const text = api_key !== undefined && api_key.length > 3 ? said.replaceAll(api_key, '[redacted]') : said
+	const quote = text === '' ? '' : `: ${text.slice(0, MAX_MESSAGE)}`
+	if (status === 401 || status === 403) {
+		const what = api_key === undefined ? 'asks for a key' : 'refuses the key'
+		return { state: 'denied', message: `${base_url} ${what} (${status})${quote}` }
+	}
+	if (status < 400)
+		return { state: 'unreachable', message: `${base_url} redirects to another address (${status}); give that one` }
+	const state = status >= 500 ? 'unreachable' : 'refused'
+	return { state, message: `${base_url} answers with an error (${status})${quote}` }
+}
+
+/** OpenAI returns `{error: {message}}`; others have the text in `error`, `message` or `detail`. */
+function messageIn(body: unknown): string {
+	const { error, message, detail } = (body ?? {}) as Record<string, unknown>
+	const inner = (error as { message?: unknown } | null | undefined)?.message
+	const found = [inner, error, message, detail].find((one) => typeof one === 'string')
+	return typeof found === 'string' ? found : ''
+}
+
+/** A name that cannot be displayed cannot be chosen. */
+function nameOf(one: { id?: unknown } | null): string[] {
+	const id = one?.id
+	return typeof id === 'string' && id !== '' && id.length <= MAX_NAME && plain(id) === id ? [id] : []
+}

@@ -1,0 +1,50 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'model.request': {
+		description: 'A model is asked.',
+		payload: {
+			provider: 'Its name in gateway.yaml.',
+			model: 'The model that is asked.',
+			step: 'The number of the step in this run.',
+			messages: 'How many messages it is given.',
+			tools: 'How many tools it is offered.',
+		},
+	},
+	'model.response': {
+		description: 'A model has answered; with the tokens it took.',
+		payload: {
+			provider: 'Its name in gateway.yaml.',
+			model: 'The model that answered.',
+			finish_reason: 'Why it stopped, in its own word, such as `stop` or `tool_calls`.',
+			usage: 'Tokens of this call: `input_tokens` and `output_tokens`.',
+			tool_calls: 'The names of the tools that it wants called.',
+		},
+	},
+	'model.stream': {
+		description: 'A piece of an answer while the model streams it; delivered live and not stored.',
+		payload: {
+			content: 'The piece of text.',
+		},
+	},
+	'model.retry': {
+		description: 'A model call failed and is made again after a delay.',
+		payload: {
+			provider: 'Its name in gateway.yaml.',
+			model: 'The model that is asked again.',
+			attempt: 'The number of the attempt that failed, from 1.',
+			delay_ms: 'Milliseconds until the next one.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What is wrong, for people.',
+		},
+	},
+	'model.fallback': {
+		description: 'A model call failed and goes to the next provider.',
+		payload: {
+			from: 'The provider that failed.',
+			to: 'The provider that is asked now.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What is wrong, for people.',
+		},
+	},
+} satisfies Record<string, EventType>

@@ -1,0 +1,44 @@
+/** The checks of `svc config validate` in valid settings of providers: secrets and providers that do not exist. */
+import type { PlaceCheck, PlaceProblem } from '../../core/cli/doctor/contract.ts'
+import type {} from './contract.ts'
+
+/** Limit of agents checked: each takes a request of its own. */
+const AGENTS = 200
+
+interface AgentView {
+	config: { provider?: string; fallback?: string[] }
+}
+
+export const placeChecks: readonly PlaceCheck[] = [
+	{
+		about: 'secrets',
+		async run({ providers }, patient) {
+			const problems: PlaceProblem[] = []
+			for (const [name, { api_key }] of Object.entries(providers)) {
+				if (typeof api_key !== 'object') continue
+				const { secret } = api_key
+				if (await (await patient.secrets()).find(secret)) continue
+				const message = `the vault has no secret of this name; store it (svc vault set ${secret}) or correct the name`
+				problems.push({ path: `providers.${name}.api_key.secret`, message })
+			}
+			return problems
+		},
+	},
+	{
+		about: 'the providers of agents',
+		async run({ providers }, patient) {
+			const gateway = await patient.gateway()
+			if (!gateway) return []
+			const problems: PlaceProblem[] = []
+			for (const { name } of (await gateway.get<{ name: string }[]>('/v1/agents')).slice(0, AGENTS)) {
+				const { config } = await gateway.get<AgentView>(`/v1/agents/${name}`)
+				const named = [config.provider, ...(config.fallback ?? [])].filter((one) => one !== undefined)
+				for (const missing of new Set(named.filter((one) => !Object.hasOwn(providers, one)))) {
+					const message = `agent ${name} names the provider ${missing}, which does not exist; add it, or change the agent`
+					problems.push({ path: 'providers', message, part: 'key' })
+				}
+			}
+			return problems
+		},
+	},
+]

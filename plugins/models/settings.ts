@@ -1,0 +1,196 @@
+import joi from 'joi'
+import type { CustomHelpers, ObjectSchema } from 'joi'
+import { defineSettings } from '../../config/declaration.ts'
+import { count, list, section } from '../../config/fields.ts'
+import type { Environment } from '../../config/home.ts'
+import { messages } from '../../config/messages.ts'
+import { suggest } from '../../config/suggest.ts'
+import type { ModelSettings } from './contract.ts'
+
+const providerName = /^[A-Za-z0-9_.-]{1,64}$/
+const anAddress = 'an address such as https://api.openai.com/v1'
+
+export default defineSettings<ModelSettings>({
+	at: { providers: 'providers', default_provider: 'default_provider', fallback: 'fallback' },
+	topic: 'Models',
+	variables: {
+		OPENAI_API_KEY: 'Where the file names no provider: OpenAI becomes the default one, with this key.',
+		OPENAI_BASE_URL: "The same, for another server than OpenAI's.",
+		OPENAI_MODEL: 'The same: its model. Default `gpt-4o-mini`.',
+	},
+	schema: () =>
+		joi.object<ModelSettings>({
+			providers: joi
+				.object()
+				.pattern(providerName, provider())
+				.max(32)
+				.empty(null)
+				.default({})
+				.messages({ 'object.unknown': 'is not a name; use 1 to 64 of letters, digits, "-", "_" and "."' })
+				.description('The model servers, by names of your own. Default the built-in offline provider.'),
+			default_provider: joi
+				.string()
+				.max(64)
+				.default(onlyProvider)
+				.example('openai')
+				.description(
+					'The provider for agents that name none; needed where there are several. Default the only one there is.',
+				),
+			fallback: list(
+				joi.string().max(64).description('A name from providers.'),
+				8,
+				'Providers to try, in this order, when one fails.',
+			)
+				.unique()
+				.example(['ollama']),
+		}),
+	environment: providersFor,
+	check({ providers, default_provider, fallback }) {
+		const names = Object.keys(providers)
+		const known = names.join(', ')
+		const missing = (path: string, name: string) => {
+			const meant = suggest(name, names)
+			const message = `no such provider; there ${names.length === 1 ? 'is' : 'are'} ${known}.${meant ? ` did you mean "${meant}"?` : ''}`
+			return { path, message }
+		}
+		const wrong = fallback.flatMap((name, at) => (names.includes(name) ? [] : missing(`fallback.${at}`, name)))
+		if (default_provider === undefined) {
+			const message = `is missing; with several providers it must name one of them: ${known}`
+			return [{ path: 'default_provider', message, pointAt: 'providers' }, ...wrong]
+		}
+		return names.includes(default_provider) ? wrong : [missing('default_provider', default_provider), ...wrong]
+	},
+	banner({ providers, default_provider }, svc) {
+		const { kind, model, base_url } = providers[default_provider] ?? {}
+		if (kind === 'openai') return [`Models: ${default_provider} (${model} at ${base_url})`]
+		return [`Models: the built-in offline provider, without network; "${svc} init" sets up a real one`]
+	},
+	examples: {
+		providers: `# Without a provider the gateway answers with a built-in one that needs no network, or with OpenAI where
+# OPENAI_API_KEY is set. Names are your own; an agent picks one by its config.provider.
+#providers:
+  #openai:
+    #kind: openai
+    #base_url: https://api.openai.com/v1
+    # From the environment, or from the vault: {secret: NAME}.
+    #api_key: \${OPENAI_API_KEY}
+    #model: gpt-4o-mini
+    # For long-term memory; without it a built-in one, which finds related wording but no meaning.
+    #embedding_model: text-embedding-3-small
+    # Seconds that one call may take.
+    #timeout_s: 120
+  # Anything that speaks OpenAI's API works the same way, here Ollama.
+  #ollama:
+    #kind: openai
+    #base_url: http://127.0.0.1:11434/v1
+    #model: qwen3
+  #offline:
+    #kind: offline
+`,
+	},
+})
+
+/** If the file configures no provider: the built-in one and, if there is a key for it, OpenAI as the default. */
+function providersFor(env: Environment, { providers, default_provider }: Readonly<Record<string, unknown>>) {
+	const isSetUp = typeof providers !== 'object' || (providers !== null && Object.keys(providers).length > 0)
+	if (isSetUp && providers !== undefined) return []
+	const { OPENAI_API_KEY: key, OPENAI_MODEL: model, OPENAI_BASE_URL: base_url } = env
+	const chosen = key ? 'openai' : 'offline'
+	return [
+		...(key
+			? [
+					{ path: 'providers.openai.kind', value: 'openai' },
+					{ path: 'providers.openai.api_key', value: key, variable: 'OPENAI_API_KEY' },
+					{ path: 'providers.openai.model', value: model || 'gpt-4o-mini', variable: 'OPENAI_MODEL' },
+				]
+			: []),
+		...(key && base_url ? [{ path: 'providers.openai.base_url', value: base_url, variable: 'OPENAI_BASE_URL' }] : []),
+		{ path: 'providers.offline', value: { kind: 'offline' } },
+		...((default_provider ?? null) === null ? [{ path: 'default_provider', value: chosen }] : []),
+	]
+}
+
+function onlyProvider({ providers = {} }: { providers?: object }): string | undefined {
+	const [first, ...others] = Object.keys(providers)
+	return others.length === 0 ? first : undefined
+}
+
+function provider(): joi.AlternativesSchema {
+	const kind = joi.string().required()
+	const openai = ofKind('A server that speaks the OpenAI API: OpenAI itself, Ollama, vLLM, LM Studio and many more.', {
+		kind: kind.valid('openai').description('The API that the server speaks: openai.'),
+		base_url: joi
+			.string()
+			.max(2048)
+			.pattern(/^https?:\/\/\S+$/, anAddress)
+			.custom(apiAddress)
+			.default('https://api.openai.com/v1')
+			.description('Address of the API, with its version. Default https://api.openai.com/v1.'),
+		api_key: joi
+			.alternatives(
+				joi
+					.string()
+					.empty('')
+					.max(4096)
+					.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
+				joi.object({
+					secret: joi
+						.string()
+						.pattern(/^[A-Za-z0-9_.-]{1,128}$/, '1 to 128 of letters, digits, "-", "_" and "."')
+						.required()
+						.description('Name or id of the secret in the vault that holds the key.'),
+				}),
+			)
+			.messages({ 'alternatives.types': 'must be text, or secret: NAME for one that the vault has' })
+			.description(
+				'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; leave it out where none is needed.',
+			),
+		model: joi
+			.string()
+			.max(256)
+			.required()
+			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
+			.description('Model for agents that name none, such as gpt-4o-mini.'),
+		embedding_model: joi
+			.string()
+			.max(256)
+			.description(
+				'Model that makes embeddings for long-term memory, such as text-embedding-3-small. Default the built-in one.',
+			),
+		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
+	})
+	const offline = ofKind('The built-in provider: deterministic, without network.', {
+		kind: kind.valid('offline').description('The built-in provider: offline.'),
+	})
+	/** Checks the kind alone, so that an unknown one does not cause errors about its settings. */
+	const unknown = joi
+		.object({
+			kind: kind.valid('openai', 'offline').messages({ 'any.required': 'is missing; it must be openai or offline' }),
+		})
+		.unknown()
+	return joi.alternatives().conditional('.kind', {
+		switch: [
+			// oxlint-disable unicorn/no-thenable -- joi's word; nobody awaits these
+			{ is: 'openai', then: openai },
+			{ is: 'offline', then: offline },
+			// oxlint-enable unicorn/no-thenable
+		],
+		otherwise: unknown,
+	})
+}
+
+/** Its unknown settings are not names of providers. */
+function ofKind(description: string, keys: Record<string, joi.Schema>): ObjectSchema {
+	return section(description, keys).messages({ 'object.unknown': messages['object.unknown'] ?? '' })
+}
+
+/** The SDK appends paths to it, and fetch refuses an address with a user in it. */
+function apiAddress(text: string, helpers: CustomHelpers): unknown {
+	const url = URL.parse(text)
+	if (!url) return helpers.message({ custom: `must be ${anAddress}` })
+	if (url.username || url.password) {
+		return helpers.message({ custom: 'must not hold a user or password; put the key into api_key' })
+	}
+	if (url.search || url.hash) return helpers.message({ custom: 'must end with its path, without "?" or "#"' })
+	return text.replace(/\/+$/, '')
+}

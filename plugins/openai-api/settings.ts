@@ -1,0 +1,16 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, flag, heartbeat, stallTimeout } from '../../config/fields.ts'
+import type { OpenAiSettings } from './contract.ts'
+
+export default defineSettings<OpenAiSettings>({
+	description: 'Agents as models of an OpenAI-compatible API. Off by default.',
+	onByDefault: false,
+	topic: 'Addresses and access',
+	schema: (joi) =>
+		joi.object<OpenAiSettings>({
+			user_is_conversation: flag(true, 'Whether the field user names a conversation that is kept.'),
+			max_open: count(1, 20_000, 1_000, 'Requests at the same time; the next one gets 503.'),
+			heartbeat_s: heartbeat(),
+			stall_timeout_s: stallTimeout(),
+		}),
+})

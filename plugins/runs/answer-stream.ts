@@ -1,0 +1,132 @@
+/** Converts the events of a run to the text of its answer, piece by piece, and to its end. */
+import { codeIn } from '../../core/errors.ts'
+import type { WireError } from '../../core/errors.ts'
+import type { Usage } from '../../core/protocol.ts'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+
+export type AnswerEnd = { status: 'completed' } | { status: 'failed'; error: WireError }
+
+/**
+ * An answer is what the agent says between its tool calls and at the end, separated by blank lines.
+ *
+ * Pieces are sent as the model streams them. A model call that breaks off is retried and may return different words, but
+ * pieces cannot be taken back: the part that is the same is not sent twice, and after a difference no more is sent; see
+ * `isWhole`.
+ */
+export class AnswerStream {
+	/** Of all model calls so far. */
+	readonly usage: Usage = { input_tokens: 0, output_tokens: 0 }
+	/** The model that answered last; null before the first answer. */
+	model: string | null = null
+	/** Why the model's latest answer ended, in the provider's words. */
+	finish_reason = ''
+	readonly #piece: ((text: string) => void) | undefined
+	/** The text of finished model calls. */
+	#text = ''
+	/** What was sent of the current model call's text, and what its current attempt has returned. */
+	#sent = ''
+	#attempt = ''
+	/** The model call has ended; its text, if any, follows. */
+	#answered = false
+	#whole = true
+
+	/** `piece` receives the text in pieces, never empty; absent if only the whole text is wanted. Must not throw. */
+	constructor(piece?: (text: string) => void) {
+		this.#piece = piece
+	}
+
+	get text(): string {
+		return this.#text
+	}
+
+	/** Whether the pieces add up to the text. Once false, it stays false. */
+	get isWhole(): boolean {
+		return this.#whole
+	}
+
+	/** Takes the next event of the run, of any type. Returns how the run ended, once it has. */
+	hear({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): AnswerEnd | undefined {
+		switch (event_type) {
+			case 'model.request':
+				this.#settle()
+				this.#attempt = ''
+				return undefined
+			case 'model.retry':
+			case 'model.fallback':
+				this.#attempt = ''
+				return undefined
+			case 'model.stream':
+				this.#attempt += textOf(payload.content)
+				this.#send(this.#attempt)
+				return undefined
+			case 'model.response': {
+				const { input_tokens = 0, output_tokens = 0 } = Object(payload.usage) as Partial<Usage>
+				this.usage.input_tokens += input_tokens
+				this.usage.output_tokens += output_tokens
+				this.model = textOf(payload.model)
+				this.finish_reason = textOf(payload.finish_reason)
+				this.#answered = true
+				return undefined
+			}
+			case 'message.assistant':
+				this.#say(textOf(payload.content))
+				return undefined
+			case 'run.completed':
+				this.#settle()
+				return { status: 'completed' }
+			case 'run.failed':
+				return { status: 'failed', error: { code: codeIn(payload.code), message: textOf(payload.error) } }
+			case 'run.stopped':
+				return { status: 'failed', error: { code: 'stopped', message: 'the run was stopped' } }
+			default:
+				return undefined
+		}
+	}
+
+	/** Ends the text with a question. */
+	ask(words: string): void {
+		this.#settle()
+		this.#say(words)
+	}
+
+	/** The text of one model call, complete. */
+	#say(words: string): void {
+		this.#send(words)
+		if (this.#piece && this.#sent !== words) this.#whole = false
+		this.#text += this.#gap() + words
+		this.#sent = this.#attempt = ''
+		this.#answered = false
+	}
+
+	/** If the model call ended without text, pieces of an earlier attempt may have been sent. */
+	#settle(): void {
+		if (!this.#answered) return
+		this.#answered = false
+		if (this.#sent !== '') this.#whole = false
+		this.#sent = ''
+	}
+
+	#send(words: string): void {
+		if (!this.#piece || !this.#whole) return
+		if (words.length <= this.#sent.length) {
+			this.#whole = this.#sent.startsWith(words)
+			return
+		}
+		if (!words.startsWith(this.#sent)) {
+			this.#whole = false
+			return
+		}
+		const gap = this.#sent === '' ? this.#gap() : ''
+		const piece = words.slice(this.#sent.length)
+		this.#sent = words
+		this.#piece(gap + piece)
+	}
+
+	#gap(): string {
+		return this.#text === '' ? '' : '\n\n'
+	}
+}
+
+function textOf(value: unknown): string {
+	return typeof value === 'string' ? value : ''
+}

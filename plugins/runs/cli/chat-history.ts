@@ -1,0 +1,73 @@
+/** The prompts of earlier conversations, in a file of the user's: they belong to the user, not to a gateway. */
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { History } from '../../../core/cli/contract.ts'
+
+const ENTRIES = 1_000
+/** Longer prompts are not kept: they were probably pasted. */
+const ENTRY_LIMIT = 16 * 1024
+/** The file is shortened at the next start once it is larger. */
+const FILE_LIMIT_BYTES = 1024 * 1024
+const FILE_MODE = 0o600
+
+/** `svc/chat-history` in XDG_STATE_HOME or ~/.local/state; undefined where the user has no home. */
+export function historyFile(env: Readonly<NodeJS.ProcessEnv>): string | undefined {
+	const home = env.HOME || env.USERPROFILE
+	const state = env.XDG_STATE_HOME || (home && join(home, '.local', 'state'))
+	return state ? join(state, 'svc', 'chat-history') : undefined
+}
+
+/**
+ * One JSON string a line, newest last, mode 0600. Without a `file`, and where it cannot be read or written, the history
+ * lasts as long as the process: a conversation must not fail because of it.
+ */
+export function openHistory(file: string | undefined): History {
+	const entries = file === undefined ? [] : read(file)
+	return {
+		entries,
+		add(text) {
+			if (text.length > ENTRY_LIMIT || text === entries[0]) return
+			entries.unshift(text)
+			entries.length = Math.min(entries.length, ENTRIES)
+			if (file !== undefined) attempt(() => append(file, text))
+		},
+	}
+}
+
+function read(file: string): string[] {
+	let entries: string[] = []
+	attempt(() => {
+		if (!existsSync(file)) return
+		chmodSync(file, FILE_MODE)
+		const text = readFileSync(file, 'utf8')
+		entries = text.split('\n').flatMap(parsed).slice(-ENTRIES)
+		if (text.length <= FILE_LIMIT_BYTES && text.split('\n').length <= 2 * ENTRIES) return
+		const shorter = `${file}.${process.pid}`
+		writeFileSync(shorter, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), { mode: FILE_MODE })
+		renameSync(shorter, file)
+	})
+	return entries.toReversed()
+}
+
+function append(file: string, text: string): void {
+	mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+	appendFileSync(file, `${JSON.stringify(text)}\n`, { mode: FILE_MODE })
+}
+
+/** Empty for a damaged line, such as one cut off by a full disk. */
+function parsed(line: string): string[] {
+	try {
+		const entry: unknown = JSON.parse(line)
+		return typeof entry === 'string' ? [entry] : []
+	} catch {
+		return []
+	}
+}
+
+function attempt(work: () => void): void {
+	try {
+		work()
+	} catch {
+		// continue without a history
+	}
+}

@@ -1,0 +1,35 @@
+import { chatCommands, converse } from './converse.ts'
+import { historyFile, openHistory } from './chat-history.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+
+export default {
+	description: 'Talk with an agent: each line is a prompt, in the session that its runs share',
+	arguments: '<agent>',
+	options: {
+		'--ids': 'show the ids of runs',
+		'--no-history': 'neither read nor write the history of prompts',
+	},
+	examples: `
+At the prompt, and while an answer is being made:
+${chatCommands}
+Ctrl-C in the middle of an answer stops it, and the conversation continues. Piped lines are taken one after another; while a
+run waits for the answer to a question, the next one is taken if it is a command.
+
+On a terminal, Markdown is rendered (not with NO_COLOR), and the arrow keys bring back the prompts of earlier
+conversations, which are kept in svc/chat-history below XDG_STATE_HOME or ~/.local/state.
+
+Examples:
+  svc chat ada
+  printf 'My name is Ann.\\nWho am I?\\n' | svc chat ada`,
+	async run(cli, { agent, ...options }: { agent: string; ids?: boolean; history: boolean }) {
+		await cli.api.request('GET', path`/v1/agents/${agent}`)
+		if (cli.ask.canAsk)
+			cli.out.note(
+				cli.out.style.dim(`Talking with ${agent}. /help shows the commands, /quit leaves; Ctrl-C stops an answer.`),
+			)
+		const history = openHistory(options.history ? historyFile(cli.env) : undefined)
+		const allAnswered = await converse(cli, agent, { history, ids: options.ids ? 'full' : 'short' })
+		if (!allAnswered && !cli.ask.canAsk) throw new CliError('failed', 'not every prompt was answered')
+	},
+} satisfies Command

@@ -1,0 +1,164 @@
+/** A conversation at the terminal: prompts, and commands that are accepted at any time. */
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli, History } from '../../../core/cli/contract.ts'
+import { startRun } from './follow-run.ts'
+
+/** `none`: not a command. `over`: do not wait for the current answer. */
+type Obeyed = 'none' | 'again' | 'over'
+
+/** An answer that the conversation waits for. */
+interface Talk {
+	/** Stops the run. */
+	interrupt: AbortController
+	/** Stops waiting; the run continues. */
+	leave: AbortController
+	/** Never rejects. */
+	ended: Promise<unknown>
+}
+
+interface ChatOptions {
+	history?: History
+	/** How runs are shown; `short`: only in commands to type, by the end of their id. */
+	ids?: 'short' | 'full'
+}
+
+/** Limit of lines typed ahead while waiting for an answer; further input waits. */
+const AHEAD_LIMIT = 20
+
+/**
+ * Reads lines until one leaves, each a prompt or a command. While waiting for an answer, typed commands are executed at
+ * once; piped ones in order, unless the run waits for the answer to a question. Returns false if not every
+ * prompt was answered.
+ */
+export async function converse(
+	cli: Cli,
+	agent: string,
+	{ history, ids = 'short' }: ChatOptions = {},
+): Promise<boolean> {
+	const { api, ask, out } = cli
+	const lines = await ask.lines('> ', history)
+	const ahead: string[] = []
+	let talk: Talk | undefined
+	/** The latest command: at a question it may run a moment longer than the answer that it ends. */
+	let obeying: Promise<unknown> = Promise.resolve()
+	let isLeaving = false
+	let allAnswered = true
+
+	while (!isLeaving) {
+		const line = ahead.shift() ?? (await lines.next())
+		if (line === undefined) break
+		if (line.trim() === '' || (await obey(line)) !== 'none') continue
+		if (!(await answered(line.trim()))) allAnswered = false
+	}
+	return allAnswered
+
+	async function obey(line: string): Promise<Obeyed> {
+		const text = line.trimEnd()
+		// What the offline provider understands; pasted text is never a command.
+		if (!text.startsWith('/') || /^\/tool\b/.test(text) || text.includes('\n')) return 'none'
+		try {
+			const done = order(text)
+			obeying = done.catch(() => {})
+			return await done
+		} catch (error) {
+			if (!goesOn(cli, error)) throw error
+			return 'again'
+		}
+	}
+
+	async function order(text: string): Promise<Obeyed> {
+		switch (text) {
+			case '/exit':
+			case '/quit':
+				isLeaving = true
+				talk?.leave.abort()
+				return 'over'
+			case '/new':
+				talk?.interrupt.abort()
+				await talk?.ended
+				await api.request('POST', path`/v1/agents/${agent}/reset`)
+				out.note('A new session: the agent remembers nothing of this one.')
+				return 'over'
+			case '/stop':
+				await api.request('POST', path`/v1/agents/${agent}/stop`)
+				out.note(`Nothing of ${agent} runs any more.`)
+				return 'over'
+			case '/help':
+				out.note(chatCommands)
+				return 'again'
+			default:
+				allAnswered = false
+				out.note(
+					`There is no command ${out.style.plain(text.split(' ', 1)[0] ?? '')}; nothing was sent.\n${chatCommands}`,
+				)
+				return 'again'
+		}
+	}
+
+	/** A prompt that fails does not end the conversation. */
+	async function answered(prompt: string): Promise<boolean> {
+		const over = new AbortController()
+		const listening = Promise.withResolvers<void>()
+		const interrupt = new AbortController()
+		const leave = new AbortController()
+		const followed = cli.interruptible((signal) =>
+			startRun(cli, agent, prompt, {
+				signal: AbortSignal.any([signal, interrupt.signal]),
+				leave: leave.signal,
+				ids,
+				stuck: listening.resolve,
+				// An answer may begin with a slash.
+				command: async (text) => (known.has(text) ? obey(text) : 'none'),
+			}),
+		)
+		const ended = followed.then(
+			() => {},
+			() => {},
+		)
+		talk = { interrupt, leave, ended }
+		if (ask.canAsk) listening.resolve()
+		void ended.then(() => {
+			talk = undefined
+			over.abort()
+			listening.resolve()
+		})
+		const heard = listening.promise
+			.then(() => listen(over.signal))
+			.catch((error: unknown) => {
+				leave.abort()
+				throw error
+			})
+		const [answer, commands] = await Promise.allSettled([followed, heard])
+		await obeying
+		for (const one of [answer, commands]) if (one.status === 'rejected' && !goesOn(cli, one.reason)) throw one.reason
+		return answer.status === 'fulfilled' && !leave.signal.aborted
+	}
+
+	async function listen(until: AbortSignal): Promise<void> {
+		for (;;) {
+			const line = await lines.meanwhile(until)
+			if (line === undefined) return
+			if (line.trim() === '' || (await obey(line)) !== 'none') continue
+			ahead.push(line)
+			if (!ask.canAsk || ahead.length === AHEAD_LIMIT) return
+			out.note(out.style.dim('  (comes after this answer)'))
+		}
+	}
+}
+
+/** Shows an error that does not end the conversation. */
+function goesOn({ signal, out }: Cli, error: unknown): boolean {
+	if (!(error instanceof CliError) || signal.aborted) return false
+	if (!['failed', 'conflict', 'interrupted'].includes(error.exit)) return false
+	if (error.message) out.note(out.style.bad(error.message))
+	return true
+}
+
+const known = new Set(['/new', '/stop', '/exit', '/quit', '/help'])
+
+export const chatCommands = `  /new    begin a new session; an unfinished answer is stopped
+  /stop   stop every run of the agent
+  /quit   leave, as /exit, Ctrl-C and Ctrl-D do; an unfinished answer continues without you
+  /help   show these
+To begin a prompt with /, put a space in front of it. \\ at the end of a line, or Alt-Enter, begins a new line; pasted
+lines are one prompt.`

@@ -1,0 +1,276 @@
+/** One run, followed to its end at the terminal. */
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
+import { runAhead, waitingNote } from './run-ahead.ts'
+import type { Ahead } from './run-ahead.ts'
+import { askUser } from './run-question.ts'
+import type { Asking, QuestionHooks } from './run-question.ts'
+import type { Question, Run } from './run-record.ts'
+import { runView } from './run-view.ts'
+import type { RunView } from './run-view.ts'
+import { hasEnded, openQuestion, standingAfter } from '../standing.ts'
+import type { Standing } from '../standing.ts'
+import { shortId } from '../../../core/cli/short-ids.ts'
+
+/** To start a run; Ctrl-C does not interrupt it, since stopping a run needs its id. */
+const START_MS = 15_000
+/** If a run ended while the connection was lost, its last events come at once or not at all. */
+const REPLAY_MS = 3_000
+
+const ends = ['run.completed', 'run.failed', 'run.stopped']
+/** After these events a queued run may wait for something else. */
+const turns = new Set(['run.started', 'run.paused', 'run.resumed', 'question.asked', ...ends])
+
+export interface FollowOptions extends QuestionHooks {
+	/** Replaces the command's own signal: aborts on Ctrl-C. */
+	signal?: AbortSignal
+	/** Aborts when the user leaves: nothing more is shown, and the run continues. */
+	leave?: AbortSignal
+	/** How runs are shown, default `full`; `short`: only in commands to type, by the end of their id. */
+	ids?: 'short' | 'full'
+}
+
+/** Starts a run and follows it to its end, as `Follower` describes. Ctrl-C stops it. */
+export function startRun(cli: Cli, agent: string, prompt: string, options: FollowOptions = {}): Promise<Run> {
+	const start = async (): Promise<string> => {
+		const until = { signal: AbortSignal.timeout(START_MS) }
+		const { run_id } = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, { prompt }, until)
+		return run_id
+	}
+	const stop = (run_id: string): Promise<boolean> => cancel(cli, run_id, options.ids)
+	return new Follower(cli, agent, options).follow({ start, stop })
+}
+
+/** Follows an existing run; Ctrl-C does not stop it. */
+export async function followRun(cli: Cli, run_id: string): Promise<Run> {
+	const run = await readRun(cli, run_id)
+	return new Follower(cli, run.agent).follow({ run_id })
+}
+
+export function readRun({ api }: Cli, run_id: string): Promise<Run> {
+	return api.request<Run>('GET', path`/v1/runs/${run_id}`)
+}
+
+/** False if it had already ended. */
+async function cancel({ api, out }: Cli, run_id: string, ids: FollowOptions['ids']): Promise<boolean> {
+	try {
+		await api.request('POST', path`/v1/runs/${run_id}/cancel`)
+		out.note(out.style.dim(ids === 'short' ? '  (stopped)' : `  (stopped run ${run_id})`))
+		return true
+	} catch (error) {
+		if (error instanceof CliError && error.exit === 'conflict') return false
+		throw error
+	}
+}
+
+/** An existing run, or how to start one, and to stop it if Ctrl-C does that. */
+type Target = { run_id: string } | { start(): Promise<string>; stop(run_id: string): Promise<boolean> }
+
+/**
+ * Shows a run until its end: with `--json` its events, with `--quiet` the answer alone. Asks the agent's questions at the
+ * prompt. Throws a CliError if the run failed or was stopped, and `interrupted` after Ctrl-C.
+ */
+class Follower {
+	readonly #cli: Cli
+	/** Aborts on Ctrl-C. */
+	readonly #signal: AbortSignal
+	readonly #options: FollowOptions
+	readonly #agent: string
+	/** Aborts when no more events are needed. */
+	readonly #over = new AbortController()
+	#view: RunView = noView
+	#asking: Asking | undefined
+	#standing: Standing = { status: 'queued', question: null }
+	/** The conversation in whose queue it waits. */
+	#queuedIn: string | undefined
+	/** The run ahead of it, as last shown. */
+	#ahead: Ahead | undefined
+	/** Why the user's answer could not be read or sent. */
+	#failure: unknown
+
+	constructor(cli: Cli, agent: string, options: FollowOptions = {}) {
+		this.#cli = cli
+		this.#options = options
+		this.#signal = options.signal ?? cli.signal
+		this.#agent = agent
+	}
+
+	async follow(target: Target): Promise<Run> {
+		const { api, out } = this.#cli
+		if (!out.quiet && !out.json) this.#view = await runView(out)
+		const leave = (): void => this.#over.abort()
+		this.#options.leave?.addEventListener('abort', leave)
+		const open = Promise.withResolvers<void>()
+		let run_id = 'run_id' in target ? target.run_id : undefined
+		let lost = false
+		// All of the agent's events: a run's events cannot be requested before it has an id, and sub-agents may ask questions.
+		const stream = api.events(
+			{ agent_id: this.#agent },
+			{
+				signal: AbortSignal.any([this.#signal, this.#over.signal]),
+				opened: () => {
+					open.resolve()
+					if (lost && run_id !== undefined) this.#catchUp(run_id, REPLAY_MS)
+					lost = false
+				},
+				lost: () => {
+					if (!lost) out.note(out.style.dim('  (the connection is lost; trying again)'))
+					lost = true
+				},
+			},
+		)
+		const events = stream[Symbol.asyncIterator]()
+		try {
+			const first = events.next()
+			await Promise.race([open.promise, first])
+			first.catch(() => {}) // reported by #listen, unless the run cannot be started
+			if (this.#signal.aborted) throw new CliError('interrupted', '')
+			this.#view.wait()
+			const own = 'start' in target ? await target.start() : target.run_id
+			if (run_id !== undefined) this.#catchUp(own, 0)
+			run_id = own
+			await this.#listen(first, events, own)
+		} finally {
+			this.#over.abort()
+			this.#view.rest()
+			this.#options.leave?.removeEventListener('abort', leave)
+			await events.return?.()
+		}
+		return await this.#conclude(run_id, target)
+	}
+
+	async #listen(
+		first: Promise<IteratorResult<StreamedEvent>>,
+		events: AsyncIterator<StreamedEvent>,
+		run_id: string,
+	): Promise<void> {
+		for (let next = await first; next.done !== true; next = await events.next()) {
+			const { event } = next.value
+			if (event.run_id !== run_id) {
+				this.#hearBelow(event, run_id)
+				continue
+			}
+			this.#hear(event, run_id)
+			if (hasEnded(this.#standing)) return
+		}
+	}
+
+	#hear(event: EventEnvelope, run_id: string): void {
+		this.#cli.out.line(event)
+		this.#view.show(event)
+		this.#heedAnswer(event)
+		const before = this.#standing
+		const standing = standingAfter(before, event)
+		if (standing === before) return
+		this.#standing = standing
+		const question = openQuestion(standing)
+		if (standing.status === 'queued') this.#queue(String(event.payload.conversation), run_id)
+		else if (question) this.#ask(question, run_id)
+		else if (standing.waits_for) this.#catchUp(run_id, REPLAY_MS)
+		else if (standing.status !== before.status) this.#begin()
+	}
+
+	/** Shows which run it waits for in its conversation queue, and what that run waits for. */
+	#queue(conversation: string, run_id: string): void {
+		this.#queuedIn = conversation
+		const showAhead = async (): Promise<void> => {
+			const ahead = await runAhead(this.#cli, this.#agent, conversation)
+			const before = this.#ahead
+			if (this.#queuedIn === undefined || ahead === undefined) return
+			if (before?.run_id === ahead.run_id && before.question?.question_id === ahead.question?.question_id) return
+			this.#ahead = ahead
+			if (!ahead.question && before !== undefined) return // the user knows that a run is ahead
+			const { out, ask } = this.#cli
+			out.note(
+				out.style.dim(`  (${waitingNote(this.#cli, this.#agent, { ...ahead, run_id: this.#id(ahead.run_id) })})`),
+			)
+			if (!ahead.question) return
+			if (ask.canAsk && !out.json) this.#ask(ahead.question, ahead.question.run_id ?? run_id)
+			else this.#options.stuck?.()
+		}
+		showAhead().catch(() => {}) // the connection is lost, and the check is repeated
+	}
+
+	/** It is no longer queued. */
+	#begin(): void {
+		this.#queuedIn = undefined
+		this.#asking?.withdraw()
+	}
+
+	/** An event of another run of the agent: a sub-agent that this one waits for, or a run ahead of it. */
+	#hearBelow(event: EventEnvelope, run_id: string): void {
+		this.#heedAnswer(event)
+		if (this.#queuedIn !== undefined) {
+			if (event.run_id === this.#ahead?.run_id && ends.includes(event.event_type)) this.#asking?.withdraw()
+			if (turns.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
+		}
+		if (this.#standing.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
+	}
+
+	#heedAnswer({ event_type, payload }: EventEnvelope): void {
+		if (event_type === 'question.answered' && payload.question_id === this.#asking?.question_id)
+			this.#asking?.withdraw(String(payload.answer))
+	}
+
+	#ask(question: Question, run_id: string): void {
+		// After a lost connection the event arrives twice.
+		if (this.#asking?.question_id === question.question_id) return
+		this.#view.rest()
+		const until = AbortSignal.any([this.#signal, this.#over.signal])
+		this.#asking = askUser(this.#cli, { agent: this.#agent, run_id, hooks: this.#options }, question, until)
+		this.#asking.done.catch((error: unknown) => {
+			if (this.#over.signal.aborted) return // no more questions
+			this.#failure ??= error
+			this.#over.abort()
+		})
+	}
+
+	/** Reads the run itself, because events may be missing. Waits `patience` ms for the last events of a run that has ended. */
+	#catchUp(run_id: string, patience: number): void {
+		const checkRecord = async (): Promise<void> => {
+			const run = await readRun(this.#cli, run_id)
+			if (run.ended_at !== null) return void setTimeout(() => this.#over.abort(), patience).unref()
+			this.#standing = run
+			if (run.status === 'queued') return this.#queue(run.conversation, run_id)
+			if (this.#queuedIn !== undefined) this.#begin()
+			if (run.open_question) this.#ask(run.open_question, run_id)
+		}
+		checkRecord().catch(() => {}) // the connection is lost again, and the check is repeated
+	}
+
+	#id(run_id: string): string {
+		return this.#options.ids === 'short' ? shortId(run_id) : run_id
+	}
+
+	async #conclude(run_id = '', target: Target): Promise<Run> {
+		const { out } = this.#cli
+		const broken = this.#failure instanceof CliError && this.#failure.exit === 'interrupted'
+		this.#view.rest()
+		if (this.#options.leave?.aborted) {
+			const left = await readRun(this.#cli, run_id)
+			if (left.ended_at === null)
+				out.note(
+					out.style.dim(
+						`  (the run continues: svc runs follow ${this.#id(run_id)}, or svc runs cancel ${this.#id(run_id)})`,
+					),
+				)
+			return left
+		}
+		if (this.#signal.aborted || broken) {
+			const stopped = 'stop' in target ? await target.stop(run_id) : true
+			if (stopped) throw new CliError('interrupted', '')
+		} else if (this.#failure !== undefined) throw this.#failure
+		const run = await readRun(this.#cli, run_id)
+		this.#view.finish(run.answer)
+		if (out.quiet && run.answer) out.write(`${run.answer}\n`)
+		const { status, error, usage } = run
+		if (status === 'stopped') throw new CliError('failed', 'the run was stopped', { code: 'stopped' })
+		if (error) throw new CliError('failed', `the run failed: ${error.message} (${error.code})`, { code: error.code })
+		const named = this.#options.ids === 'short' ? '' : `; run ${run_id}`
+		out.note(out.style.dim(`  (${usage.input_tokens} tokens in, ${usage.output_tokens} out${named})`))
+		return run
+	}
+}
+
+const noView: RunView = { wait() {}, show() {}, rest() {}, finish() {} }

@@ -1,0 +1,78 @@
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { inTurns } from '../../../core/cli/in-turns.ts'
+import { pick } from '../../../core/cli/pick.ts'
+import type { Question } from './run-record.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface OpenQuestion extends Question {
+	run_id: string
+	asked_at: string
+}
+
+export default {
+	examples: `
+Examples:
+  svc questions list
+  svc questions answer ada
+  svc questions answer ada 48d0d8b679cd4ec9213e5b750adcd531 "yes, go ahead"`,
+	commands: {
+		list: {
+			description: 'List the questions that wait for an answer, of one agent or of all',
+			arguments: '[agent]',
+			async run(cli, { agent }: { agent?: string }) {
+				const names =
+					agent === undefined
+						? (await cli.api.request<{ name: string }[]>('GET', '/v1/agents')).map((one) => one.name)
+						: [agent]
+				const ofAgent = async (name: string): Promise<(OpenQuestion & { agent: string })[]> =>
+					(await open(cli, name)).map((one) => ({ agent: name, ...one }))
+				cli.out.answer((await inTurns(names, ofAgent)).flat(), (all, style) =>
+					style.table(
+						['agent', 'question id', 'asked', 'options', 'question'],
+						all.map((one) => [one.agent, one.question_id, when(one.asked_at), one.options?.join(' / '), one.question]),
+						'No questions: nobody waits for an answer.',
+					),
+				)
+			},
+		},
+		answer: {
+			description:
+				'Answer a question; its run continues. Without an answer it is asked for; without an id, the only question.',
+			arguments: '<agent> [question] [answer...]',
+			async run(cli, { agent, question: id, answer: words }: { agent: string; question?: string; answer: string[] }) {
+				const asked = await one(cli, agent, id)
+				const answer = words.length > 0 ? await answerOf(cli, words) : await ask(cli, asked)
+				const { question_id } = asked
+				const done = await cli.api.request('POST', path`/v1/agents/${agent}/ask-responses/${question_id}`, { answer })
+				cli.out.answer(done, () => `Answered; follow the run with: svc runs follow ${asked.run_id}`)
+			},
+		},
+	},
+} satisfies Command
+
+function open(cli: Cli, agent: string): Promise<OpenQuestion[]> {
+	return cli.api.request<OpenQuestion[]>('GET', path`/v1/agents/${agent}/questions`)
+}
+
+async function one(cli: Cli, agent: string, id: string | undefined): Promise<OpenQuestion> {
+	const list = await open(cli, agent)
+	if (id !== undefined)
+		return pick(list, id, { kind: 'open question', id: (each) => each.question_id, names: () => [] })
+	const [only, ...others] = list
+	if (only === undefined) throw new CliError('not_found', `${agent} asks nothing`)
+	if (others.length === 0) return only
+	throw new CliError(
+		'usage',
+		`${agent} asks ${list.length} questions; name one of: ${list.map((each) => each.question_id).join(', ')}`,
+	)
+}
+
+async function answerOf(cli: Cli, words: string[]): Promise<string> {
+	return words.length === 1 && words[0] === '-' ? String(await cli.ask.input()).trimEnd() : words.join(' ')
+}
+
+function ask(cli: Cli, { question, options }: Question): Promise<string> {
+	return options && options.length > 0 ? cli.ask.choice(question, options) : cli.ask.text(question)
+}

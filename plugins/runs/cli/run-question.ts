@@ -1,0 +1,80 @@
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import type { Question } from './run-record.ts'
+
+export interface Asking {
+	readonly question_id: string
+	/** Answered elsewhere; without an `answer`, the question was closed without one. */
+	withdraw(answer?: string): void
+	/** Settles when the question is answered, here or elsewhere. Rejects with a CliError if the user cancels. */
+	readonly done: Promise<void>
+}
+
+const OTHER = 'Something else …'
+
+/** The fields of the followed run that are needed here. */
+interface Followed {
+	agent: string
+	run_id: string
+	hooks?: QuestionHooks
+}
+
+export interface QuestionHooks {
+	/** No prompt is available: the question must be answered elsewhere. */
+	stuck?(): void
+	/** Handles a command typed at a question; `over`: ask no more questions. */
+	command?(text: string): Promise<'none' | 'again' | 'over'>
+}
+
+/** Asks the user what an agent or a sub-agent asks, and sends the answer; without a prompt, shows how to answer. */
+export function askUser(
+	cli: Cli,
+	{ agent, run_id, hooks = {} }: Followed,
+	asked: Question,
+	signal: AbortSignal,
+): Asking {
+	const { question_id, question, options = [] } = asked
+	const { api, ask, out } = cli
+	const isBelow = asked.run_id !== undefined && asked.run_id !== run_id
+	const who = isBelow ? `a sub-agent of ${agent}` : agent
+	const withdrawn = new AbortController()
+	let answered = false
+
+	async function answer(): Promise<void> {
+		if (!ask.canAsk || out.json) {
+			const choices = options.length > 0 ? ` (${options.join(' / ')})` : ''
+			out.note(`${who} asks: ${out.style.plain(question + choices, { lines: true })}`)
+			out.note(`Answer with: svc questions answer ${agent} ${question_id} …`)
+			hooks.stuck?.()
+			return
+		}
+		const until = { signal: AbortSignal.any([signal, withdrawn.signal]) }
+		const shown = isBelow ? `${who} asks: ${question}` : question
+		for (;;) {
+			const chosen = options.length > 0 ? await ask.choice(shown, [...options, OTHER], until) : OTHER
+			const text = chosen === OTHER ? await ask.text(options.length > 0 ? 'What?' : shown, until) : chosen
+			const order = (await hooks.command?.(text)) ?? 'none'
+			if (order === 'again') continue
+			answered = true
+			if (order === 'none')
+				await api.request('POST', path`/v1/agents/${agent}/ask-responses/${question_id}`, { answer: text })
+			return
+		}
+	}
+
+	return {
+		question_id,
+		withdraw(text) {
+			if (answered || withdrawn.signal.aborted) return
+			withdrawn.abort()
+			const why = text === undefined ? 'no longer asked' : `answered elsewhere: ${out.style.plain(text)}`
+			out.note(out.style.dim(`  (${why})`))
+		},
+		done: answer().catch((error: unknown) => {
+			if (withdrawn.signal.aborted) return
+			// It was answered elsewhere; the run continues.
+			if (error instanceof CliError && error.exit === 'conflict') return out.note(error.message)
+			throw error
+		}),
+	}
+}

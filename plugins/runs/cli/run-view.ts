@@ -1,0 +1,115 @@
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import type { Output, Progress, Style } from '../../../core/cli/contract.ts'
+import { plainStream } from '../../../core/cli/plain-stream.ts'
+
+export interface RunView {
+	/** Shows a spinner until the run has output. */
+	wait(): void
+	/** Shows an event of the run. */
+	show(event: EventEnvelope): void
+	/** Shows buffered text, ends its line, and removes the spinner. */
+	rest(): void
+	/** Shows the run's whole answer, unless it was already shown. */
+	finish(answer: string | null): void
+}
+
+/** Longer arguments are cut to this number of characters. */
+const ARGUMENTS_LIMIT = 100
+
+/**
+ * Shows a run live: the answer on standard output, with its Markdown rendered on a terminal; tool calls
+ * and everything else as short lines on standard error. Events do not keep the pieces of an answer: missing ones
+ * are written when the whole answer arrives. Until the first word, and between tool calls, a spinner shows.
+ */
+export async function runView(out: Output): Promise<RunView> {
+	const { style } = out
+	const text =
+		out.richColumns === null
+			? plainStream()
+			: (await import('../../../core/cli/markdown-stream.ts')).markdownStream(() => out.richColumns ?? 80)
+	/** The current answer so far. */
+	let answer = ''
+	let latest: string | undefined
+	let atLineStart = true
+	let waiting: Progress | undefined
+
+	const write = (shown: string): void => {
+		if (shown === '') return
+		waiting?.done()
+		waiting = undefined
+		out.write(shown)
+		atLineStart = shown.endsWith('\n')
+	}
+	const take = (piece: string): void => {
+		answer += piece
+		write(text.write(piece))
+	}
+	const rest = (): void => {
+		write(text.flush())
+		if (!atLineStart) write('\n')
+		waiting?.done()
+		waiting = undefined
+	}
+	const note = (line: string): void => {
+		rest()
+		out.note(style.dim(line))
+		wait()
+	}
+	const wait = (): void => void (waiting ??= out.progress('thinking …', { terminalOnly: true }))
+	const begin = (): void => void (answer = '')
+	const beginAnew = (why: string): void => {
+		if (answer !== '') note(`  (${why}; the answer begins anew)`)
+		begin()
+	}
+	const whole = (content: string): void => {
+		if (!content.startsWith(answer)) beginAnew('the connection was lost')
+		take(content.slice(answer.length))
+		rest()
+		begin()
+		latest = content
+	}
+
+	return {
+		wait,
+		rest,
+		finish(content) {
+			if (content !== null && content !== '' && content !== latest) whole(content)
+			rest()
+		},
+		show({ event_type, payload }) {
+			const of = (key: string): string => style.plain(String(payload[key] ?? ''))
+			switch (event_type) {
+				case 'model.stream':
+					return take(String(payload.content))
+				case 'message.assistant':
+					return whole(String(payload.content))
+				case 'model.retry':
+					return beginAnew(of('message'))
+				case 'model.fallback':
+					beginAnew(of('message'))
+					return note(`  (${of('from')} failed; asking ${of('to')})`)
+				case 'run.resumed':
+					if (payload.reason === 'restart') beginAnew('the gateway was restarted')
+					return wait()
+			}
+			const tool = toolOf(payload)
+			if (tool === undefined || payload.primitive === 'ask') return
+			if (calls.has(event_type)) note(`  → ${style.plain(tool)} ${argumentsOf(payload, style)}`.trimEnd())
+			else if (failures.has(event_type)) note(`  ✗ ${style.plain(tool)}: ${of('message')}`)
+		},
+	}
+}
+
+const calls = new Set(['primitive.called', 'skill.invoked', 'mcp.called'])
+const failures = new Set(['primitive.failed', 'skill.failed', 'mcp.failed'])
+
+/** The name of a primitive, a skill or an MCP server's tool. */
+function toolOf({ primitive, skill, server, tool }: Record<string, unknown>): string | undefined {
+	const name = primitive ?? skill ?? (server === undefined ? undefined : `${String(server)}: ${String(tool)}`)
+	return typeof name === 'string' ? name : undefined
+}
+
+function argumentsOf(payload: Record<string, unknown>, style: Style): string {
+	const given = typeof payload.arguments === 'string' && payload.arguments !== '{}' ? payload.arguments : ''
+	return style.plain(given.length > ARGUMENTS_LIMIT ? `${given.slice(0, ARGUMENTS_LIMIT)}…` : given)
+}

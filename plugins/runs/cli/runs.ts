@@ -1,0 +1,145 @@
+import { path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { followRun, readRun } from './follow-run.ts'
+import type { Run } from './run-record.ts'
+import { shortId } from '../../../core/cli/short-ids.ts'
+import { runIdOf } from '../../../core/cli/run-id.ts'
+import { when } from '../../../core/cli/when.ts'
+
+/** The gateway's own limit for one page. */
+const PAGE = 500
+
+export default {
+	examples: `
+The beginning or end of a run's id is enough if it is unique.
+
+Examples:
+  svc runs
+  svc runs list ada --status failed
+  svc runs show 32d6e42c
+  svc runs follow 01a2000b-1d30-7000-a99c-5be232d6e42c
+  svc runs list ada --json | jq -r '.[].run_id'`,
+	commands: {
+		list: {
+			description: 'List the runs of an agent or of all agents, newest first',
+			arguments: '[agent]',
+			options: {
+				'--status <status>': 'queued, started, paused, completed, failed or stopped',
+				'--limit <n>': { about: 'how many', max: 10_000, default: 20 },
+				'--full': 'show whole ids, not only their ends; --json always does',
+			},
+			async run(cli, { agent, ...options }: { agent?: string; status?: string; limit: number; full?: boolean }) {
+				cli.out.answer(
+					agent === undefined ? await listAll(cli, options) : await list(cli, agent, options),
+					(all, style) =>
+						style.table(
+							['run', 'agent', 'status', 'by', 'created', 'prompt'],
+							all.map((run) => [
+								options.full ? run.run_id : shortId(run.run_id),
+								run.agent,
+								coloured(run, style),
+								run.trigger,
+								when(run.created_at),
+								run.prompt,
+							]),
+							options.status === undefined
+								? `No runs yet. Start one: svc run ${agent ?? 'AGENT'} "Hello"`
+								: `No run is ${options.status}.`,
+						),
+				)
+			},
+		},
+		show: {
+			description: 'Show a run: prompt, answer, error, use of tokens',
+			arguments: '<run>',
+			async run(cli, { run: run_id }: { run: string }) {
+				cli.out.answer(await readRun(cli, await runIdOf(cli, run_id)), shown)
+			},
+		},
+		follow: {
+			description: 'Follow a run to its end; Ctrl-C leaves it alone',
+			arguments: '<run>',
+			async run(cli, { run: run_id }: { run: string }) {
+				await followRun(cli, await runIdOf(cli, run_id))
+			},
+		},
+		cancel: {
+			description: 'Cancel a run, and the sub-agents that it started',
+			arguments: '<run>',
+			async run(cli, { run: typed }: { run: string }) {
+				const run_id = await runIdOf(cli, typed)
+				const run = await cli.api.request<Run>('POST', path`/v1/runs/${run_id}/cancel`)
+				cli.out.answer(run, () => `Cancelled ${run_id}.`)
+			},
+		},
+	},
+} satisfies Command
+
+async function listAll(cli: Cli, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
+	const found: Run[] = []
+	let cursor: string | null = null
+	do {
+		const query = new URLSearchParams({
+			limit: String(Math.min(PAGE, limit - found.length)),
+			...(status !== undefined && { status }),
+			...(cursor !== null && { cursor }),
+		})
+		const page: { runs: Run[]; next_cursor: string | null } = await cli.api.request(
+			'GET',
+			`/v1/runs?${query.toString()}`,
+		)
+		found.push(...page.runs)
+		cursor = page.next_cursor
+	} while (found.length < limit && cursor !== null)
+	return found
+}
+
+/** A page may be shorter than its limit, so pages are requested until one is empty. */
+async function list(cli: Cli, agent: string, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
+	const found: Run[] = []
+	while (found.length < limit) {
+		const before = found.at(-1)?.run_id
+		const query = new URLSearchParams({
+			limit: String(Math.min(PAGE, limit - found.length)),
+			...(status !== undefined && { status }),
+			...(before !== undefined && { before }),
+		})
+		const page = await cli.api.request<Run[]>('GET', `${path`/v1/agents/${agent}/runs`}?${query.toString()}`)
+		if (page.length === 0) break
+		found.push(...page)
+	}
+	return found
+}
+
+function coloured({ status }: Run, style: Style): string {
+	if (status === 'completed') return style.good(status)
+	return status === 'failed' ? style.bad(status) : status === 'paused' ? style.warn(status) : status
+}
+
+function shown(run: Run, style: Style): string {
+	const { usage, error, open_question: question } = run
+	return style.fields([
+		['run', run.run_id],
+		['agent', run.agent],
+		['status', coloured(run, style)],
+		['by', run.trigger],
+		['conversation', run.conversation],
+		...(run.parent_run_id === null ? [] : [['parent', run.parent_run_id] as [string, unknown]]),
+		['created', when(run.created_at)],
+		['ended', when(run.ended_at)],
+		['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`],
+		['prompt', run.prompt],
+		...(question
+			? [
+					['asks', `${question.question} (svc questions answer ${run.agent} ${question.question_id} …)`] as [
+						string,
+						unknown,
+					],
+				]
+			: []),
+		...(error
+			? [['error', `${error.message} (${error.code})`] as [string, unknown]]
+			: [['answer', run.answer] as [string, unknown]]),
+	])
+}

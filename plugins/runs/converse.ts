@@ -1,0 +1,84 @@
+/** Sends a message in a conversation and follows it to its answer. */
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Op } from '../../core/store/ports.ts'
+import { watchAhead } from './ahead.ts'
+import type { Exchange, NewMessage, RunListener, RunRecord, Runs } from './contract.ts'
+import { Follower, isNotOpen } from './follower.ts'
+import type { FollowerPlace } from './follower.ts'
+
+/** As `Runs.converse`. */
+export async function converse(
+	ctx: FollowerPlace,
+	runs: Runs,
+	agent: AgentRef,
+	message: NewMessage,
+	listener: RunListener = {},
+): Promise<Exchange> {
+	let follower: Follower | undefined
+	/** Called before anything can happen in the run. */
+	const listen = (run_id: string): Follower => {
+		if (follower?.run_id === run_id) return follower
+		follower?.close()
+		return (follower = new Follower(ctx, runs, run_id, listener))
+	}
+	try {
+		const { run, answered } = await send(runs, agent, message, listen)
+		const { run_id, status } = run
+		const exchange = listen(run_id)
+		exchange.begin({ answered })
+		if (answered === undefined && status === 'queued' && listener.until?.includes('blocked'))
+			exchange.own(watchAhead(ctx, runs, run, () => exchange.finish({ status: 'blocked' })))
+		// The caller left before it was certain that it is this run.
+		if (listener.signal?.aborted && listener.stopsRun) await runs.stop(run_id)
+		return exchange
+	} catch (error) {
+		follower?.close()
+		throw error
+	}
+}
+
+/** As `Runs.follow`. */
+export async function follow(
+	ctx: FollowerPlace,
+	runs: Runs,
+	run_id: string,
+	listener: RunListener = {},
+): Promise<Exchange> {
+	const follower = new Follower(ctx, runs, run_id, listener)
+	try {
+		follower.begin({ record: await runs.get(run_id) })
+		return follower
+	} catch (error) {
+		follower.close()
+		throw error
+	}
+}
+
+/** `answered`: id of the question to which the message was the answer. */
+async function send(
+	runs: Runs,
+	agent: AgentRef,
+	{ answerTo, also, ...start }: NewMessage,
+	listen: (run_id: string) => unknown,
+): Promise<{ run: RunRecord; answered?: string }> {
+	const conversation = start.conversation ?? (await runs.session(agent))
+	const active = answerTo && (await runs.active(agent, conversation))
+	const asked = active ? await runs.asked(active) : null
+	const answer = active && asked ? await answerTo(active, asked) : null
+	if (active && asked && answer !== null) {
+		const { question_id } = asked
+		listen(active.run_id)
+		try {
+			await runs.answer(agent, question_id, answer, await also?.(active.run_id, false))
+			return { run: active, answered: question_id }
+		} catch (error) {
+			// Another caller answered, or the run was stopped meanwhile: then the message starts a run.
+			if (!isNotOpen(error)) throw error
+		}
+	}
+	const begun = async (run_id: string): Promise<Op[]> => {
+		listen(run_id)
+		return (await also?.(run_id, true)) ?? []
+	}
+	return { run: await runs.start(agent, { ...start, conversation, also: begun }) }
+}

@@ -1,0 +1,113 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'run.queued': {
+		description: 'A run waits behind another one of its conversation.',
+		payload: {
+			conversation: 'The conversation in which it waits.',
+		},
+	},
+	'run.started': {
+		description: 'A run begins to work on its prompt.',
+		payload: {
+			trigger:
+				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `openai` or `mcp`.',
+			conversation: 'The conversation that it belongs to.',
+			'parent_run_id?': 'The run that started it as a sub-agent.',
+			'request_id?': 'The request that started it, as in `X-Request-Id` and the log.',
+			'traceparent?': "The caller's place in a trace, as W3C Trace Context writes it.",
+		},
+	},
+	'run.paused': {
+		description: 'A run waits for the answer to a question, or for the end of a sub-agent.',
+		payload: {
+			'question_id?': 'The question that it waits for.',
+			'waits_for?': 'The run that it waits for.',
+		},
+	},
+	'run.resumed': {
+		description: 'A run continues after what it waited for, or after a restart of the gateway.',
+		payload: {
+			reason:
+				'`answer`, `subagent` or `restart`; `withdrawn` or `expired` if the question was closed without an answer.',
+			'question_id?': 'The question that it waited for.',
+			'run_id?': 'The sub-agent that it waited for.',
+		},
+	},
+	'run.completed': {
+		description: 'A run ended with an answer.',
+		payload: {
+			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
+		},
+	},
+	'run.failed': {
+		description: 'A run ended with an error.',
+		payload: {
+			error: 'What went wrong, for people.',
+			code: 'The [code of the error](http-api.md#codes).',
+			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
+		},
+	},
+	'run.stopped': {
+		description: 'A run was stopped or cancelled; neither `run.completed` nor `run.failed` follows.',
+		payload: {},
+	},
+	'message.user': {
+		description: 'What the user said to the agent.',
+		payload: {
+			content: 'The text.',
+		},
+	},
+	'message.assistant': {
+		description: 'What the agent answered.',
+		payload: {
+			content: 'The text.',
+		},
+	},
+	'message.system': {
+		description: 'The persona with which a run begins.',
+		payload: {
+			content: 'The text.',
+		},
+	},
+	'question.asked': {
+		description: 'An agent asks a question and waits for the answer.',
+		payload: {
+			question_id: 'For the answer.',
+			question: 'The text.',
+			'options?': 'The answers to choose from.',
+		},
+	},
+	'question.answered': {
+		description: 'A question of an agent was answered.',
+		payload: {
+			question_id: 'The question.',
+			answer: 'The text.',
+		},
+	},
+	'primitive.called': {
+		description: 'An agent calls a primitive.',
+		payload: {
+			primitive: 'Its name, such as `memory.store`.',
+			call_id: 'The call, unique in its run.',
+			arguments: 'What it is called with, as JSON text; cut where it is long.',
+		},
+	},
+	'primitive.result': {
+		description: 'A primitive answered.',
+		payload: {
+			primitive: 'Its name, such as `memory.store`.',
+			call_id: 'The call, unique in its run.',
+			result: 'What the model is told, as text; cut where it is long.',
+		},
+	},
+	'primitive.failed': {
+		description: 'A primitive failed.',
+		payload: {
+			primitive: 'Its name, such as `memory.store`.',
+			call_id: 'The call, unique in its run.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What is wrong, for people.',
+		},
+	},
+} satisfies Record<string, EventType>

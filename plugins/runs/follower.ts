@@ -1,0 +1,212 @@
+/** Follows one run to its result. */
+import { isFault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { questionBelow, questionText } from '../../core/runs/question-text.ts'
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { AnswerStream } from './answer-stream.ts'
+import { watchAsked } from './asked.ts'
+import { openQuestion, standingAfter } from './standing.ts'
+import type { Standing } from './standing.ts'
+import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
+
+export type FollowerPlace = Pick<Context, 'store' | 'events' | 'log'>
+
+interface Asking {
+	asked: OpenQuestion
+	withdrawn: AbortController
+}
+
+/**
+ * Collects events from its construction on, and delivers them after `begin`: only then is it certain that the message
+ * went to this run.
+ */
+export class Follower implements Exchange {
+	readonly run_id: string
+	readonly #ctx: FollowerPlace
+	readonly #runs: Runs
+	readonly #listener: RunListener
+	readonly #result = Promise.withResolvers<RunResult>()
+	readonly #answer: AnswerStream
+	/** Functions that `close` calls. */
+	readonly #releases: (() => void)[]
+	/** Events before `begin`; null after it. */
+	#held: EventEnvelope[] | null = []
+	#standing: Standing = { status: 'queued', question: null }
+	/** The question that the listener is answering. */
+	#asking: Asking | undefined
+	/** The id of the question that this follower answered last. */
+	#answered: string | undefined
+	#isOver = false
+
+	constructor(ctx: FollowerPlace, runs: Runs, run_id: string, listener: RunListener) {
+		this.#ctx = ctx
+		this.#runs = runs
+		this.run_id = run_id
+		this.#listener = listener
+		this.#answer = new AnswerStream(listener.text)
+		this.#result.promise.catch(() => {}) // nothing awaits it after the caller has left
+		const { signal } = listener
+		signal?.addEventListener('abort', this.#leave, { once: true })
+		this.#releases = [
+			ctx.events.subscribe({ run_id }, ({ event }) => {
+				if (this.#held) this.#held.push(event)
+				else this.#hear(event)
+			}),
+			() => signal?.removeEventListener('abort', this.#leave),
+		]
+		if (signal?.aborted) this.#leave()
+	}
+
+	get result(): Promise<RunResult> {
+		return this.#result.promise
+	}
+
+	/** `record`: the run's record, read after the construction. `answered`: id of the question that the message answered. */
+	begin({ record, answered }: { record?: RunRecord; answered?: string | undefined } = {}): void {
+		this.#answered = answered
+		const held = this.#held ?? []
+		this.#held = null
+		if (this.#isOver) return
+		if (record) this.#catchUp(record)
+		for (const event of held) this.#hear(event)
+		if (!this.#isOver) this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
+	}
+
+	/** `release` is called when the run is no longer followed, which may be within this call. */
+	own(release: () => void): void {
+		if (this.#isOver) release()
+		else this.#releases.push(release)
+	}
+
+	/** Ends with the current text. */
+	finish(end: Pick<RunResult, 'status'> & Partial<RunResult>): void {
+		if (!this.close()) return
+		const { text, isWhole, model, usage, finish_reason } = this.#answer
+		this.#result.resolve({ text, isWhole, model, usage, finish_reason, error: null, ...end })
+	}
+
+	/** False if it is already over. */
+	close(): boolean {
+		if (this.#isOver) return false
+		this.#isOver = true
+		this.#withdraw()
+		for (const release of this.#releases) release()
+		return true
+	}
+
+	readonly #leave = (): void => {
+		if (!this.close()) return
+		this.#result.reject(this.#listener.signal?.reason)
+		// Before `begin` it is unknown whether it is this run.
+		if (this.#listener.stopsRun && !this.#held) void this.#stop()
+	}
+
+	async #stop(): Promise<void> {
+		try {
+			await this.#runs.stop(this.run_id)
+		} catch (error) {
+			this.#ctx.log.error({ err: error, run_id: this.run_id }, 'the run of a caller that left could not be stopped')
+		}
+	}
+
+	#catchUp(record: RunRecord): void {
+		const result = resultIn(record)
+		if (result) this.finish(result)
+		else this.#apply(record)
+	}
+
+	#hear(event: EventEnvelope): void {
+		if (this.#isOver) return
+		this.#listener.event?.(event)
+		const end = this.#answer.hear(event)
+		if (this.#isBroken()) return
+		if (end) return this.finish(end)
+		this.#apply(standingAfter(this.#standing, event))
+	}
+
+	#apply(standing: Standing): void {
+		if (standing === this.#standing) return
+		const [before, open] = [openQuestion(this.#standing), openQuestion(standing)]
+		this.#standing = standing
+		if (open) this.#ask({ ...open, run_id: this.run_id })
+		else if (before) this.#withdraw()
+	}
+
+	#hearBelow(asked: OpenQuestion | null): void {
+		if (this.#isOver) return
+		if (asked) this.#ask(asked)
+		else if (this.#asking?.asked.run_id !== this.run_id) this.#withdraw()
+	}
+
+	#ask(asked: OpenQuestion): void {
+		const { question_id } = asked
+		if (question_id === this.#answered || question_id === this.#asking?.asked.question_id) return
+		this.#withdraw()
+		const { ask } = this.#listener
+		if (!ask) return this.#endWith(asked)
+		const asking = { asked, withdrawn: new AbortController() }
+		this.#asking = asking
+		void this.#relay(asking, ask).catch((error: unknown) => {
+			if (this.close()) this.#result.reject(error)
+		})
+	}
+
+	async #relay(asking: Asking, ask: NonNullable<RunListener['ask']>): Promise<void> {
+		const { question_id, run_id } = asking.asked
+		const answer = await ask(asking.asked, asking.withdrawn.signal, run_id !== this.run_id)
+		if (this.#asking !== asking) return
+		this.#asking = undefined
+		if (answer === null) return this.#endWith(asking.asked)
+		this.#answered = question_id
+		const { agent: name, agent_uid: uid } = await this.#runs.get(this.run_id)
+		try {
+			await this.#runs.answer({ name, uid }, question_id, answer)
+		} catch (error) {
+			// The question was answered elsewhere or withdrawn: the run's events show what follows.
+			if (!isNotOpen(error)) throw error
+		}
+	}
+
+	/** The question is not answered here: it ends the text. */
+	#endWith(asked: OpenQuestion): void {
+		const words = questionText(asked)
+		this.#answer.ask(asked.run_id === this.run_id ? words : questionBelow(words))
+		if (!this.#isBroken()) this.finish({ status: 'asks', question: asked })
+	}
+
+	#withdraw(): void {
+		this.#asking?.withdrawn.abort()
+		this.#asking = undefined
+	}
+
+	#isBroken(): boolean {
+		if (this.#answer.isWhole || !this.#listener.until?.includes('broken')) return false
+		this.finish({ status: 'broken' })
+		return true
+	}
+}
+
+/** Whether `error` means that a question is no longer open: it was answered or withdrawn, or its run has ended. */
+export function isNotOpen(error: unknown): boolean {
+	return isFault(error, 'already_answered', 'conflict', 'not_found')
+}
+
+/** How a run ended, by its record; undefined if it has not. `asked`: the question that it waits for. */
+export function resultIn(run: RunRecord, asked: OpenQuestion | null = null): RunResult | undefined {
+	const { run_id, status, usage } = run
+	const result = { text: run.answer ?? '', isWhole: true, model: null, usage, finish_reason: '', error: null }
+	switch (status) {
+		case 'completed':
+			return { ...result, status }
+		case 'failed':
+			return { ...result, status, error: run.error ?? { code: 'internal', message: 'the run failed' } }
+		case 'stopped':
+			return { ...result, status: 'failed', error: { code: 'stopped', message: 'the run was stopped' } }
+		default: {
+			if (!asked) return undefined
+			const words = questionText(asked)
+			const text = asked.run_id === run_id ? words : questionBelow(words)
+			return { ...result, status: 'asks', text, question: asked }
+		}
+	}
+}

@@ -1,0 +1,78 @@
+/** Time-based maintenance: expires questions, deletes ended runs and used keys. */
+import { now, timeOfId } from '../../core/util/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import { close } from './asks.ts'
+import type { Question, RunRecord, RunSettings } from './contract.ts'
+import { end, openLog } from './ending.ts'
+import { forgetRun } from './forget.ts'
+import { keys } from './keys.ts'
+import type { IndexEntry } from './keys.ts'
+import { forgetEndedNotes } from './notes.ts'
+import { hasOpenChild, isEnded } from './records.ts'
+import { IDEMPOTENCY_MS } from './start.ts'
+import type { IdempotencyRecord } from './start.ts'
+import { withRun } from './turns.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+export function maintain(ctx: Context<RunSettings>): void {
+	const work = (): void =>
+		void tidy(ctx, Date.now()).catch((error: unknown) =>
+			ctx.log.error({ err: error }, 'old runs could not be tidied away'),
+		)
+	const timer = setInterval(work, HOUR_MS).unref()
+	ctx.defer(() => clearInterval(timer), 'maintenance timer')
+}
+
+/** `at`: the current time in milliseconds since 1970. */
+export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void> {
+	const { config, store, signal } = ctx
+	await forgetRuns(ctx, at - config.retention_days * DAY_MS)
+	for await (const { uid, name } of ctx.use('agents').list()) {
+		if (signal.aborted) return
+		await forgetEndedNotes(store, { uid, name })
+		for await (const { key, value } of store.list<IdempotencyRecord>(keys.idempotencies(uid))) {
+			if (Date.parse(value.at) < at - IDEMPOTENCY_MS) await store.delete(key)
+		}
+		for await (const { key, value } of store.list<Question>(keys.questions(uid))) {
+			const asked = Date.parse(value.asked_at)
+			const isOpen = value.answer === null && value.closed === undefined
+			if (isOpen && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
+			if (asked < at - config.retention_days * DAY_MS && !(await store.get(keys.run(uid, value.run_id))))
+				await store.delete(key)
+		}
+	}
+}
+
+/** Ids sort by time, so the first that is young enough ends the search; an unfinished run is kept at any age. */
+async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<void> {
+	const { store, signal } = ctx
+	for await (const { key, value } of store.list<IndexEntry>(keys.indexes())) {
+		const run_id = key.at(-1) ?? ''
+		if (signal.aborted || (timeOfId(run_id) ?? 0) >= before) return
+		const entry = await store.get<RunRecord>(keys.run(value.uid, run_id))
+		if (entry && (!isEnded(entry.value.status) || Date.parse(entry.value.ended_at ?? now()) >= before)) continue
+		if (entry && (await hasOpenChild(store, entry.value))) continue // the child's result needs it
+		if (entry) await forgetRun(store, entry.value)
+		else await store.delete(key)
+	}
+}
+
+async function expire(ctx: Context<RunSettings>, uid: string, question: Question): Promise<void> {
+	// Its call is still in flight and is notified.
+	if (question.live) return void (await close(ctx.store, uid, question.question_id, 'expired'))
+	await withRun(question.run_id, async () => {
+		const entry = await ctx.store.get<RunRecord>(keys.run(uid, question.run_id))
+		if (entry?.value.status !== 'paused') return
+		const error = {
+			code: 'question_expired' as const,
+			message: `nobody answered the question within ${ctx.config.question_ttl_days} days (runs.question_ttl_days)`,
+		}
+		const run = entry.value
+		const log = await openLog(ctx, run)
+		if (!log) return
+		const payload = { error: error.message, code: error.code, usage: run.usage }
+		await end(ctx, { run, log }, { status: 'failed', error }, { events: [{ event_type: 'run.failed', payload }] })
+	})
+}

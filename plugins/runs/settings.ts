@@ -1,0 +1,19 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, section } from '../../config/fields.ts'
+import type { RunSettings } from './contract.ts'
+
+export default defineSettings<RunSettings>({
+	description: 'What runs may use, and how long they are kept.',
+	topic: 'Agents at work',
+	schema: (joi) =>
+		joi.object<RunSettings>({
+			retention_days: count(1, 3650, 30, 'Days that ended runs are kept.'),
+			limits: section('Limits of one run, for agents that set none of their own.', {
+				steps: count(1, 10_000, 50, 'Model calls of one run.'),
+				tokens: count(1, 1_000_000_000, 500_000, 'Tokens of one run, prompts and answers together.'),
+				wall_time_s: count(1, 604_800, 900, 'Seconds that one run may take, without the time it waits for an answer.'),
+			}),
+			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
+			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),
+		}),
+})

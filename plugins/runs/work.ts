@@ -1,0 +1,16 @@
+import type { Context } from '../../core/plugin.ts'
+import type { RunLog } from '../../core/events/run-log.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { RunRecord } from './contract.ts'
+import type { Turn } from './turns.ts'
+
+/** A run in execution. */
+export interface Work {
+	ctx: Pick<Context, 'store' | 'toolbox'>
+	run: RunRecord
+	agent: AgentRecord
+	log: RunLog
+	turn: Turn
+	/** Milliseconds that the run has been active: before this execution, and since. */
+	active_ms(): number
+}

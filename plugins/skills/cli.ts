@@ -1,0 +1,15 @@
+import type { CommandFile } from '../../core/cli/command.ts'
+
+export default {
+	commands: {
+		skills: {
+			summary: 'Install, review and approve skills',
+			group: 'abilities',
+			order: 1,
+			load: () => import('./cli/skills.ts'),
+		},
+	},
+	hints: {
+		'GET /v1/agents/{id}/skills': 'svc skills list {id}',
+	},
+} satisfies CommandFile

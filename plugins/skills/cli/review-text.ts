@@ -1,0 +1,144 @@
+/** The text of a skill's review: what it is, its permissions, the findings, and its document. */
+import type { Style } from '../../../core/cli/contract.ts'
+import { when } from '../../../core/cli/when.ts'
+
+export interface Skill {
+	id: string
+	name: string
+	description: string
+	status: 'active' | 'quarantined'
+	installed_at: string
+}
+
+export interface Review extends Skill {
+	digest: string
+	source: { kind: 'inline' | 'url'; url?: string; resolved_url?: string }
+	size: number
+	tool: string
+	approved_at: string | null
+	runtime: 'javascript' | null
+	parameters: { name: string; type: string; required: boolean; description: string }[]
+	permissions: Record<'primitives' | 'hosts' | 'secrets', string[]>
+	warnings?: string[]
+	findings: { rule: string; severity: 'high' | 'medium' | 'low'; line: number; excerpt: string; message: string }[]
+	replaces: string | null
+	diff: string | null
+	program: string | null
+	/** The document's line on which it begins; 1 is the first. */
+	program_line: number | null
+	markdown: string
+}
+
+/** With the whole program, if there is one. `full`: with the whole document, even if a diff would do. */
+export function reviewText(review: Review, style: Style, full = false): string {
+	const { diff, replaces } = review
+	const parts = [
+		about(review, style),
+		section(
+			style,
+			'May use',
+			permissions(review).map((line) => style.plain(line)),
+		),
+		section(
+			style,
+			'Parameters',
+			parameters(review).map((line) => style.plain(line)),
+		),
+		section(
+			style,
+			'Warnings',
+			(review.warnings ?? []).map((text) => style.warn(style.plain(text))),
+		),
+		section(style, 'Findings of the scan', findings(review, style)),
+		section(style, 'Lines with characters that cannot be seen', unseen(review, style)),
+		section(style, 'Program, with the lines of the document', program(review, style)),
+	]
+	if (diff !== null)
+		parts.push(section(style, `Changes against the active revision ${replaces ?? ''}`, changes(diff, style)))
+	if (diff === null || full || !diff.includes('@@'))
+		parts.push(section(style, 'Document', numbered(lines(review.markdown), style)))
+	return parts.filter((part) => part !== '').join('\n\n')
+}
+
+function about(review: Review, style: Style): string {
+	const { name, description, status, source, runtime } = review
+	const from =
+		source.kind === 'inline' ? 'given as text' : [source.url, source.resolved_url].filter(Boolean).join(' → ')
+	const state = status === 'active' ? style.good('active') : style.warn('quarantined')
+	return [
+		`${style.bold(style.plain(name))}  ${state}`,
+		style.plain(description),
+		'',
+		style.fields([
+			['id', review.id],
+			['digest', `sha256:${review.digest}`],
+			['kind', runtime === null ? 'instructions for the model' : 'a program, which runs in a sandbox'],
+			['tool', style.plain(review.tool)],
+			['source', style.plain(from)],
+			['size', `${review.size} bytes`],
+			['installed', when(review.installed_at)],
+			['approved', when(review.approved_at)],
+		]),
+	].join('\n')
+}
+
+function section(style: Style, title: string, lines: string[]): string {
+	return lines.length === 0 ? '' : [style.bold(title), ...lines.map((line) => `  ${line}`)].join('\n')
+}
+
+function permissions({ permissions: { primitives, hosts, secrets }, runtime }: Review): string[] {
+	const declared = [
+		['primitives', primitives],
+		['hosts', hosts],
+		['secrets', secrets],
+	] as const
+	const lines = declared.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.join(', ')}`)
+	if (lines.length > 0) return lines
+	return [runtime === null ? 'what the model may use anyway: it has no program' : 'nothing but its arguments']
+}
+
+function parameters(review: Review): string[] {
+	return review.parameters.map(
+		({ name, type, required, description }) => `${name} (${type}${required ? '' : ', optional'}): ${description}`,
+	)
+}
+
+function findings(review: Review, style: Style): string[] {
+	if (review.findings.length === 0) return ['none, which does not make it safe: read it']
+	const colour = { high: style.bad, medium: style.warn, low: style.dim }
+	return review.findings.flatMap(({ severity, line, rule, message, excerpt }) => [
+		`${colour[severity](severity.toUpperCase())} line ${line}, ${style.plain(rule)}: ${style.plain(message)}`,
+		...(excerpt === '' ? [] : [style.dim(`    ${style.plain(excerpt)}`)]),
+	])
+}
+
+/** Escaped here, so that nothing that a model would read is hidden from the reviewer. */
+function unseen({ markdown }: Review, style: Style): string[] {
+	const lines = markdown.replaceAll('\r\n', '\n').split('\n')
+	const found = lines.flatMap((line, at) => (style.plain(line) === line ? [] : [`${at + 1}: ${style.plain(line)}`]))
+	return found.length <= SHOWN ? found : [...found.slice(0, SHOWN), `and ${found.length - SHOWN} more`]
+}
+
+const SHOWN = 20
+
+function changes(diff: string, style: Style): string[] {
+	return lines(diff).map((line) => {
+		const text = style.plain(line)
+		if (line.startsWith('@@')) return style.dim(text)
+		if (line.startsWith('+')) return style.good(text)
+		return line.startsWith('-') ? style.bad(text) : text
+	})
+}
+
+function program({ program: code, program_line: first }: Review, style: Style): string[] {
+	return code === null ? [] : numbered(lines(code), style, first ?? 1)
+}
+
+function numbered(all: readonly string[], style: Style, first = 1): string[] {
+	const width = String(first + all.length - 1).length
+	return all.map((line, at) => `${style.dim(String(at + first).padStart(width))}  ${style.plain(line)}`)
+}
+
+function lines(text: string): string[] {
+	return text.replaceAll('\r\n', '\n').replace(/\n$/, '').split('\n')
+}

@@ -1,0 +1,5 @@
+import type { Expert } from '../../core/cli/doctor/contract.ts'
+
+export default {
+	packages: { 'isolated-vm': 'runs the code of skills' },
+} satisfies Expert

@@ -1,0 +1,68 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'skill.installed': {
+		description: 'A skill was installed and waits in quarantine for its approval.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			digest: 'SHA-256 of the document.',
+			source: '`url` or `inline`.',
+			'url?': 'Where it came from, without the query.',
+		},
+	},
+	'skill.approved': {
+		description: 'An operator approved a skill.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			digest: 'SHA-256 of the document.',
+			replaces: 'The id of the revision that was active; null: none.',
+			by: 'The id of the token that approved; null: a local caller without one.',
+		},
+	},
+	'skill.removed': {
+		description: 'A skill was removed.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			status: 'What it was: `active` or `quarantined`.',
+		},
+	},
+	'skill.invoked': {
+		description: 'An agent calls a skill.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			call_id: 'The call, unique in its run.',
+			arguments: 'What it is called with, as JSON text; cut where it is long.',
+		},
+	},
+	'skill.completed': {
+		description: 'A skill answered.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			call_id: 'The call, unique in its run.',
+			result: 'What the model is told, as text; cut where it is long.',
+		},
+	},
+	'skill.failed': {
+		description: 'A skill failed or exceeded a limit.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			call_id: 'The call, unique in its run.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What is wrong, for people.',
+		},
+	},
+	'skill.logged': {
+		description: 'What the program of a skill logged in one call.',
+		payload: {
+			skill: 'The name of the skill.',
+			skill_id: 'The id of the revision.',
+			lines: 'The lines, 8 KiB of text at most.',
+		},
+	},
+} satisfies Record<string, EventType>

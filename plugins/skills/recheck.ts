@@ -1,0 +1,25 @@
+/** Once per home: returns skills to quarantine that an earlier version approved, and whose documents this one refuses. */
+import type { Context } from '../../core/plugin.ts'
+import type { Key } from '../../core/store/ports.ts'
+import type {} from '../agents/contract.ts'
+import type { Library } from './library.ts'
+import { indexOf } from './records.ts'
+
+/** Raise it with each new rule for documents. 2: one program, in plain Markdown flow. */
+const RULES = 2
+const key: Key = ['skills', 'rules']
+
+/** At the start instead of the first run, so that an operator learns of it during the upgrade. */
+export async function recheck(
+	{ store, signal, use }: Pick<Context, 'store' | 'signal' | 'use'>,
+	library: Library,
+): Promise<void> {
+	if ((await store.get<number>(key))?.value === RULES) return
+	for await (const agent of use('agents').list()) {
+		for (const entry of (await indexOf(store, agent))?.value.skills ?? []) {
+			if (signal.aborted) return
+			if (entry.status === 'active') await library.approved(agent, entry)
+		}
+	}
+	await store.put(key, RULES)
+}

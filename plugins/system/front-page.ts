@@ -1,0 +1,102 @@
+/** The page at the gateway's own address, for people with a browser: what this is, and whether it is healthy. */
+import { createHash } from 'node:crypto'
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { Context } from '../../core/plugin.ts'
+import type { Health } from './contract.ts'
+import { healthOf, isReady } from './health.ts'
+
+const NAME = 'svc gateway'
+const WHAT = 'A gateway for autonomous agents.'
+
+const style = `:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
+
+/** The page loads and runs nothing; its only style sheet is allowed by its hash. */
+const contentSecurityPolicy = [
+	"default-src 'none'",
+	`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+	'img-src data:',
+	"base-uri 'none'",
+	"form-action 'none'",
+	"frame-ancestors 'none'",
+].join('; ')
+
+const sentences: Record<Health['status'], string> = {
+	ok: 'It is healthy.',
+	degraded: 'It is running, but something needs attention.',
+	starting: 'It is starting.',
+	draining: 'It is shutting down.',
+}
+
+const summary = Joi.object({
+	name: Joi.string().required().example(NAME),
+	description: Joi.string().required().example(WHAT),
+	status: Joi.valid(...Object.keys(sentences))
+		.required()
+		.example('ok'),
+	docs: Joi.string().description('The path of the API reference; absent if it is not served.').example('/docs'),
+}).id('FrontPage')
+
+/** Public, so it shows neither version nor checks. */
+export function frontPage(server: Server, { gateway }: Context): void {
+	server.route({
+		method: 'GET',
+		path: '/',
+		options: {
+			id: 'getFrontPage',
+			description: 'What this is, and whether it is healthy',
+			notes: 'A page for people; JSON with `Accept: application/json`. 503 while it starts or drains, as GET /readyz.',
+			tags: ['api', 'gateway'],
+			auth: false,
+			plugins: {
+				openapi: {
+					answers: Object.fromEntries(
+						[200, 503].map((status) => [
+							status,
+							{ 'text/html': Joi.string().example('<!doctype html>'), 'application/json': summary },
+						]),
+					),
+				},
+			},
+		},
+		handler: (request, h) => {
+			const health = healthOf(gateway, false)
+			const docs = server.match('get', '/docs') === null ? undefined : '/docs'
+			const asJson = prefersJson(request.headers.accept)
+			const body = asJson
+				? { name: NAME, description: WHAT, status: health.status, ...(docs && { docs }) }
+				: pageOf(health.status, docs)
+			const response = h
+				.response(body)
+				.code(isReady(health) ? 200 : 503)
+				.vary('accept')
+				.header('cache-control', 'no-store')
+			return asJson ? response : response.type('text/html').header('content-security-policy', contentSecurityPolicy)
+		},
+	})
+}
+
+/** Browsers accept text/html; a client without an Accept header gets the page. */
+function prefersJson(accept: unknown): boolean {
+	return typeof accept === 'string' && /\bapplication\/json\b/i.test(accept) && !/\btext\/html\b/i.test(accept)
+}
+
+function pageOf(status: Health['status'], docs: string | undefined): string {
+	const link = docs === undefined ? '' : `\n\t\t<p><a href="${docs}">Reference of the API</a></p>`
+	return `<!doctype html>
+<html lang="en">
+	<head>
+		<meta charset="utf-8" />
+		<meta name="viewport" content="width=device-width, initial-scale=1" />
+		<title>${NAME}</title>
+		<link rel="icon" href="data:," />
+		<style>${style}</style>
+	</head>
+	<body>
+		<h1>${NAME}</h1>
+		<p>${WHAT} ${sentences[status]}</p>${link}
+	</body>
+</html>
+`
+}

@@ -1,0 +1,114 @@
+/** One bot, connected. */
+import type { Update } from 'grammy/types'
+import { messageOf } from '../../core/errors.ts'
+import type { Connection, IncomingMessage, Link, Markup, OutgoingMessage } from '../channels/adapter.ts'
+import { openApi } from './api.ts'
+import type { BotApi, OptionalMethod } from './api.ts'
+import { errorOf, isCode } from './errors.ts'
+import { openFeed } from './feed.ts'
+import { openFind } from './find.ts'
+import { commands, incomingOf } from './incoming.ts'
+import { openMarks } from './marks.ts'
+import * as outgoing from './outgoing.ts'
+import type { TelegramConfig } from './config.ts'
+
+export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
+	await using held = new AsyncDisposableStack()
+	const api = held.use(openApi(link))
+	const me = await api.call.getMe(link.signal as Parameters<typeof api.call.getMe>[0]).catch((error: unknown) => {
+		throw isCode(error, 404) ? link.error('refused', 'Telegram knows no bot of this token') : errorOf(error, link)
+	})
+	const marks = openMarks(await link.chats())
+	const find = openFind(api, marks)
+
+	async function take(update: Update): Promise<void> {
+		const incoming = read(update)
+		if (incoming) await link.receive(incoming)
+	}
+
+	/** An unreadable update is skipped: it would be unreadable again, and block all later ones. */
+	function read(update: Update): IncomingMessage | undefined {
+		try {
+			const { message } = update
+			if (message) marks.saw(message.chat.id, message.message_id)
+			if (message?.migrate_to_chat_id !== undefined)
+				link.log.warn(`group ${message.chat.id} became supergroup ${message.migrate_to_chat_id}: bind that one`)
+			return incomingOf(update, me)
+		} catch (error) {
+			link.log.warn(`update ${update.update_id} was left out, since it cannot be read: ${messageOf(error)}`)
+			return undefined
+		}
+	}
+
+	/** Its error tells whether the message was sent. */
+	async function doing<T>(markup: Markup, work: () => Promise<T>): Promise<T> {
+		try {
+			return await work()
+		} catch (error) {
+			const told = errorOf(error, link, markup)
+			if (isCode(error, 401)) link.lost(told)
+			throw told
+		}
+	}
+
+	/** Throws before anything is sent. */
+	async function prepare(message: OutgoingMessage, method: OptionalMethod | undefined): Promise<void> {
+		outgoing.checkChat(message.chat, link)
+		if (method === undefined || (await knows(api, method, link))) return
+		if (message.markup === 'markdown') throw link.error('format', 'this Bot API server knows no rich messages')
+		throw link.error('refused', 'this Bot API server knows no drafts')
+	}
+
+	const richMethod = ({ markup }: OutgoingMessage) => (markup === 'markdown' ? 'sendRichMessage' : undefined)
+	const draftMethod = ({ markup }: OutgoingMessage) =>
+		markup === 'markdown' ? 'sendRichMessageDraft' : 'sendMessageDraft'
+
+	// Not awaited: the menu of commands is optional.
+	api.call.setMyCommands(commands).catch((error: unknown) => {
+		link.log.debug(`the menu of commands was not set: ${messageOf(errorOf(error, link))}`)
+	})
+	held.use(await openFeed(api, link, take))
+	const open = held.move()
+	return {
+		name: `@${me.username}`,
+		send: (message) =>
+			doing(message.markup, async () => {
+				await prepare(message, richMethod(message))
+				const id = await outgoing.send(api, message)
+				marks.saw(message.chat.id, id)
+				return { id: String(id) }
+			}),
+		edit: (id, message) =>
+			doing(message.markup, async () => {
+				await prepare(message, richMethod(message))
+				await outgoing.edit(api, Number(id), message)
+			}),
+		draft: (message) =>
+			doing(message.markup, async () => {
+				await prepare(message, draftMethod(message))
+				await outgoing.draft(api, message)
+			}),
+		typing: (chat) =>
+			doing('plain', async () => {
+				outgoing.checkChat(chat, link)
+				if (await knows(api, 'sendChatAction', link)) await outgoing.typing(api, chat)
+			}),
+		mark: (chat) => marks.mark(chat.id),
+		find: (message, mark) =>
+			doing(message.markup, async () => {
+				await prepare(message, richMethod(message))
+				return find(message, mark)
+			}),
+		close: () => open.disposeAsync(),
+	}
+}
+
+/** Nothing was sent yet where asking fails. */
+async function knows(api: BotApi, method: OptionalMethod, link: Link): Promise<boolean> {
+	try {
+		return await api.knows(method)
+	} catch (error) {
+		const told = errorOf(error, link)
+		throw isCode(error, 401) || 'code' in told ? error : link.error('failed', told.message)
+	}
+}

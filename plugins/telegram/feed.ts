@@ -1,0 +1,136 @@
+/** Polls for updates, and confirms a batch only once it is accepted. */
+import { createRunner, createSource } from '@grammyjs/runner'
+import type { UpdateSink } from '@grammyjs/runner'
+import type { Update } from 'grammy/types'
+import type { Link } from '../channels/adapter.ts'
+import { POLL_S } from './api.ts'
+import type { BotApi } from './api.ts'
+import { errorOf, isCode } from './errors.ts'
+import { wantedUpdates } from './incoming.ts'
+
+const BATCH = 50
+/** Pauses between attempts: the first one, and what they grow to. */
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 30_000
+/** If the server itself sets the delay. */
+const LONGEST_WAIT_MS = 600_000
+/** A single lost poll, which happens on idle connections, is not reported. */
+const FAILURES_TOLD = 2
+/** What a server that does not wait for updates must be given between two empty answers. */
+const IDLE_PAUSE_MS = 500
+/** And what the pauses grow to where a server gives the same updates again and again. */
+const LONGEST_STALE_PAUSE_MS = 5_000
+
+/** The parameter of grammY's that stands for the global's AbortSignal. */
+type Signal = NonNullable<Parameters<BotApi['call']['getUpdates']>[1]>
+
+/**
+ * `take` settles once an update is durable. The server deletes updates as soon as a later one is requested, so there is no
+ * request before that; if `take` throws, nothing is confirmed and the connection is `lost`.
+ */
+export async function openFeed(
+	api: BotApi,
+	link: Link,
+	take: (update: Update) => Promise<void>,
+): Promise<AsyncDisposable> {
+	const cursor = Number((await link.cursor()) ?? Number.NaN)
+	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
+	let failures = 0
+	/** Answers in a row with updates that are none, or lie behind. */
+	let stale = 0
+	/** Reports that polling fails. */
+	let isTold = false
+
+	/** One batch; empty if nothing came during one poll. */
+	async function supply(_size: number, signal: Signal): Promise<Update[]> {
+		if (stale > 0) await pause(growing(stale, LONGEST_STALE_PAUSE_MS), signal)
+		for (;;) {
+			if (signal.aborted) return []
+			const began = performance.now()
+			try {
+				const given: unknown = await api.call.getUpdates(
+					{ ...(offset !== undefined && { offset }), limit: BATCH, timeout: POLL_S, allowed_updates: wantedUpdates },
+					signal,
+				)
+				if (!Array.isArray(given)) throw new Error('the server gave an answer that is not one of the Bot API')
+				const updates = given.filter(isUpdate)
+				if (isTold) link.status('connected')
+				isTold = false
+				failures = 0
+				const waited = performance.now() - began
+				if (given.length === 0 && waited < IDLE_PAUSE_MS) await pause(IDLE_PAUSE_MS - waited, signal)
+				const isNew = updates.some(({ update_id }) => update_id >= (offset ?? -Infinity))
+				stale = isNew || given.length === 0 ? 0 : stale + 1
+				return updates
+			} catch (error) {
+				if (signal.aborted || isCode(error, 401) || isCode(error, 404)) throw error
+				failures++
+				await mend(error, signal)
+			}
+		}
+	}
+
+	async function mend(error: unknown, signal: Signal): Promise<void> {
+		if (isCode(error, 409) && /webhook/i.test(error.description)) {
+			link.log.warn('the bot had a webhook, which keeps messages from here: it is removed')
+			await api.call.deleteWebhook({ drop_pending_updates: false }).catch(() => {})
+		}
+		const told = errorOf(error, link)
+		const isConflict = isCode(error, 409) && !/webhook/i.test(error.description)
+		const why = isConflict ? 'another process polls this bot: each bot token works in one place only' : told.message
+		if (isConflict || failures >= FAILURES_TOLD) {
+			isTold = true
+			link.status('reconnecting', why)
+		}
+		const { retry_after_ms = 0 } = told as { retry_after_ms?: number }
+		await pause(Math.max(growing(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
+	}
+
+	const sink: UpdateSink<Update> = {
+		async handle(updates) {
+			// In order, since a restarted gateway resumes at the newest accepted update.
+			const sorted = updates.toSorted((a, b) => a.update_id - b.update_id)
+			for (const update of sorted) await take(update)
+			const newest = sorted.at(-1)
+			if (newest) offset = newest.update_id + 1
+			return Infinity
+		},
+		size: () => 0,
+		snapshot: () => [],
+	}
+	const runner = createRunner(createSource({ supply }), sink)
+	runner.start()
+	const stop = (): void => void runner.stop()
+	link.signal.addEventListener('abort', stop)
+	const ended = runner.task()?.catch((error: unknown) => {
+		link.lost(isCode(error, 404) ? link.error('refused', 'Telegram knows no bot of this token') : errorOf(error, link))
+	})
+	return {
+		async [Symbol.asyncDispose]() {
+			link.signal.removeEventListener('abort', stop)
+			await Promise.all([runner.stop(), ended])
+		},
+	}
+}
+
+/** Without an id it cannot be confirmed either. */
+function isUpdate(update: unknown): update is Update {
+	return Number.isSafeInteger((update as Partial<Update> | null | undefined)?.update_id)
+}
+
+/** @param count 1 for the first pause */
+function growing(count: number, longest: number): number {
+	return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 16), longest)
+}
+
+function pause(ms: number, signal: Signal): Promise<void> {
+	return new Promise((resolve) => {
+		const end = (): void => {
+			clearTimeout(timer)
+			signal.removeEventListener('abort', end)
+			resolve()
+		}
+		const timer = setTimeout(end, ms)
+		signal.addEventListener('abort', end)
+	})
+}

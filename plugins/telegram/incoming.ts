@@ -1,0 +1,150 @@
+/** Converts an incoming message to the form of the gateway. */
+import type { Chat, Message, MessageEntity, Update, User, UserFromGetMe } from 'grammy/types'
+import type { IncomingMessage } from '../channels/adapter.ts'
+import { textOf } from './rich-text.ts'
+
+export type Me = Pick<UserFromGetMe, 'id' | 'username'>
+
+/** The kinds of updates that are requested. */
+export const wantedUpdates = ['message', 'stopped_message_generation'] as const satisfies (keyof Update)[]
+
+/** Commands that a group may give to the bot without its name, as Telegram's own menu of commands does in some clients. */
+export const commands = [
+	{ command: 'start', description: 'Connect this chat to an agent' },
+	{ command: 'new', description: 'Begin a new conversation' },
+	{ command: 'stop', description: 'Stop the answer in the making' },
+	{ command: 'whoami', description: 'Show the ids of this chat' },
+]
+
+/** Undefined for messages that need no answer: other bots' messages, service messages, commands for another bot. */
+export function incomingOf(
+	{ update_id, message, stopped_message_generation }: Update,
+	me: Me,
+): IncomingMessage | undefined {
+	const cursor = String(update_id)
+	if (stopped_message_generation) {
+		const { chat, message_thread_id } = stopped_message_generation
+		const thread = message_thread_id === undefined ? {} : { thread_id: String(message_thread_id) }
+		return {
+			id: `stop-${cursor}`,
+			chat: { id: String(chat.id), kind: 'private', ...thread },
+			sender: senderOf(chat),
+			text: '/stop',
+			addressed: true,
+			cursor,
+		}
+	}
+	if (!message || isOfNobody(message)) return undefined
+	const said = saidBy(message)
+	const attachment = attachmentOf(message)
+	if (said.text === '' && attachment === undefined) return undefined
+	const heard = hear(said, me)
+	if (!heard) return undefined
+	const isPrivate = message.chat.type === 'private'
+	return {
+		id: String(message.message_id),
+		chat: { id: String(message.chat.id), kind: isPrivate ? 'private' : 'group', ...threadOf(message) },
+		sender: senderOf(message.sender_chat ?? message.from),
+		text: heard.text,
+		addressed: isPrivate || heard.named || isReplyTo(message, me),
+		...(attachment !== undefined && { attachment }),
+		cursor,
+	}
+}
+
+function isOfNobody(message: Message & { from: User }): boolean {
+	const { type, is_direct_messages } = message.chat as Chat & { type: string; is_direct_messages?: true }
+	if ((type !== 'private' && type !== 'group' && type !== 'supergroup') || is_direct_messages) return true
+	// What is shown to one person only, or for another account, could not be answered where it was said.
+	if (message.message_id === 0 || message.ephemeral_message_id !== undefined) return true
+	if (message.business_connection_id !== undefined || message.guest_query_id !== undefined) return true
+	// Who speaks as a group or a channel is a person, though Telegram puts a bot into `from`.
+	return message.sender_chat ? message.is_automatic_forward === true : message.from.is_bot
+}
+
+function senderOf(sender: User | Chat): IncomingMessage['sender'] {
+	const { title, first_name, last_name } = sender as { title?: string; first_name?: string; last_name?: string }
+	const name = title ?? [first_name, last_name].filter(Boolean).join(' ')
+	return { id: String(sender.id), ...(name !== '' && { name }) }
+}
+
+/** Outside topics Telegram numbers threads of replies in the same field: those have no conversation of their own. */
+function threadOf({ is_topic_message, message_thread_id }: Message): { thread_id?: string } {
+	return is_topic_message && message_thread_id !== undefined ? { thread_id: String(message_thread_id) } : {}
+}
+
+/** The first message of a topic counts as what every other one there replies to. */
+function isReplyTo({ reply_to_message: to }: Message, me: Me): boolean {
+	return to?.from?.id === me.id && !to.forum_topic_created
+}
+
+interface Said {
+	text: string
+	entities: readonly MessageEntity[]
+}
+
+function saidBy(message: Message): Said {
+	if (message.text !== undefined) return { text: message.text, entities: message.entities ?? [] }
+	if (message.caption !== undefined) return { text: message.caption, entities: message.caption_entities ?? [] }
+	return { text: message.rich_message ? textOf(message.rich_message) : '', entities: [] }
+}
+
+/** Is it said to the bot by name? Without that name where it only addresses. Undefined for a command to another bot. */
+function hear({ text, entities }: Said, me: Me): { text: string; named: boolean } | undefined {
+	const own = `@${me.username}`.toLowerCase()
+	const partOf = ({ offset, length }: MessageEntity): string => text.slice(offset, offset + length)
+	const command = entities.find(({ type, offset }) => type === 'bot_command' && offset === 0)
+	if (command) {
+		const [name = '', bot] = partOf(command).split('@')
+		if (bot !== undefined && `@${bot.toLowerCase()}` !== own) return undefined
+		const isOurs = bot !== undefined || commands.some((one) => `/${one.command}` === name.toLowerCase())
+		return { text: (name + text.slice(command.length)).trim(), named: isOurs }
+	}
+	const mentions = entities.filter(
+		(entity) =>
+			(entity.type === 'mention' && partOf(entity).toLowerCase() === own) ||
+			(entity.type === 'text_mention' && entity.user.id === me.id),
+	)
+	return { text: withoutName(text, mentions), named: mentions.length > 0 }
+}
+
+/** In the middle of a sentence a name may be a part of what is said. */
+function withoutName(text: string, mentions: readonly MessageEntity[]): string {
+	let [from, to] = [0, text.length]
+	for (const { offset, length } of mentions) {
+		if (text.slice(from, offset).trim() === '') from = offset + length
+	}
+	for (const { offset, length } of mentions.toReversed()) {
+		if (offset >= from && text.slice(offset + length, to).trim() === '') to = offset
+	}
+	const rest = text.slice(from, to).trim()
+	return from > 0 ? rest.replace(/^[,:]\s*/, '') : rest
+}
+
+/** In this order, since some come with the field of a simpler kind as well. */
+const attachments = {
+	live_photo: 'a live photo',
+	photo: 'a photo',
+	voice: 'a voice message',
+	video_note: 'a video message',
+	video: 'a video',
+	animation: 'an animation',
+	audio: 'an audio file',
+	document: 'a file',
+	sticker: 'a sticker',
+	venue: 'a place',
+	location: 'a location',
+	contact: 'a contact',
+	poll: 'a poll',
+	checklist: 'a checklist',
+	story: 'a story',
+	paid_media: 'paid media',
+	dice: 'a dice',
+	game: 'a game',
+	invoice: 'an invoice',
+} as const satisfies Partial<Record<keyof Message, string>>
+
+function attachmentOf(message: Message): string | undefined {
+	const kind = (Object.keys(attachments) as (keyof typeof attachments)[]).find((key) => message[key] !== undefined)
+	return kind && attachments[kind]
+}

@@ -1,0 +1,54 @@
+/**
+ * Ids of messages that a connection has seen, used to find messages that were sent without a response.
+ *
+ * Telegram has no nonces. But ids grow, and each new one is the next of its counter: a supergroup has one of its own,
+ * while private chats and basic groups share the one of the bot's account. So a message has an id a little behind the
+ * highest one that was seen before it was sent, the `mark`.
+ */
+import type { KnownChat } from '../channels/adapter.ts'
+
+/** Ids that are remembered of one counter, and counters. */
+const IDS = 1000
+const COUNTERS = 1000
+/** The ids of supergroups are below it: -100 and the number of the supergroup, in digits. */
+const SUPERGROUPS_BELOW = -1_000_000_000_000
+
+export interface Marks {
+	/** A message of this id is there, and known. */
+	saw(chat_id: number | string, message_id: number): void
+	/** The highest id that counts for this chat; undefined where none was seen. */
+	mark(chat_id: string): string | undefined
+	/** Is this the id of a message that is known? */
+	knows(chat_id: string, message_id: number): boolean
+}
+
+export function openMarks(known: readonly KnownChat[]): Marks {
+	const counters = new Map<string, { top: number; ids: Set<number> }>()
+
+	function saw(chat_id: number | string, message_id: number): void {
+		const key = counterOf(chat_id)
+		const counter = counters.get(key) ?? { top: 0, ids: new Set<number>() }
+		counters.delete(key)
+		counters.set(key, counter) // the newest stands last
+		counter.top = Math.max(counter.top, message_id)
+		counter.ids.add(message_id)
+		const [oldest] = counter.ids
+		if (oldest !== undefined && counter.ids.size > IDS) counter.ids.delete(oldest)
+		const [unused] = counters.keys()
+		if (unused !== undefined && counters.size > COUNTERS) counters.delete(unused)
+	}
+
+	for (const { id, last_id, sent_id } of known.toReversed()) {
+		for (const message_id of [Number(last_id), Number(sent_id)])
+			if (Number.isSafeInteger(message_id)) saw(id, message_id)
+	}
+	return {
+		saw,
+		mark: (chat_id) => counters.get(counterOf(chat_id))?.top.toString(),
+		knows: (chat_id, message_id) => counters.get(counterOf(chat_id))?.ids.has(message_id) === true,
+	}
+}
+
+function counterOf(chat_id: number | string): string {
+	return Number(chat_id) < SUPERGROUPS_BELOW ? String(chat_id) : 'account'
+}

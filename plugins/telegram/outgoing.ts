@@ -1,0 +1,90 @@
+/** Outgoing messages: the Bot API's methods for a message, an edit, and a draft. */
+import { createHash } from 'node:crypto'
+import type { ChatRef, Link, OutgoingMessage } from '../channels/adapter.ts'
+import type { BotApi } from './api.ts'
+import { isUnchanged } from './errors.ts'
+import { safeMarkdown } from './markdown.ts'
+
+/** Returns the new message's id. */
+export async function send(api: BotApi, message: OutgoingMessage): Promise<number> {
+	const { chat_id, ...place } = placeOf(message.chat)
+	const options = { ...place, ...replyOf(message) }
+	const content = contentOf(message)
+	const { message_id } =
+		'rich' in content
+			? await api.call.sendRichMessage(chat_id, content.rich, options)
+			: await api.call.sendMessage(chat_id, content.text, { ...options, ...content.options })
+	return message_id
+}
+
+/** Setting the same text again is not an error. */
+export async function edit(api: BotApi, message_id: number, message: OutgoingMessage): Promise<void> {
+	const { chat_id } = placeOf(message.chat)
+	const content = contentOf(message)
+	try {
+		await ('rich' in content
+			? api.call.editMessageText(chat_id, message_id, content.rich)
+			: api.call.editMessageText(chat_id, message_id, content.text, content.options))
+	} catch (error) {
+		if (!isUnchanged(error)) throw error
+	}
+}
+
+/** Shows for 30 s, or until the message itself comes, with a button that stops it. */
+export async function draft(api: BotApi, message: OutgoingMessage): Promise<void> {
+	const { chat_id, ...place } = placeOf(message.chat)
+	const content = contentOf(message)
+	const options = { ...place, can_stop: true }
+	const draft_id = draftIdOf(message.nonce)
+	await ('rich' in content
+		? api.call.sendRichMessageDraft(chat_id, draft_id, content.rich, options)
+		: api.call.sendMessageDraft(chat_id, draft_id, content.text, { ...options, ...parseModeOf(message) }))
+}
+
+export async function typing(api: BotApi, chat: ChatRef): Promise<void> {
+	const { chat_id, ...place } = placeOf(chat)
+	await api.call.sendChatAction(chat_id, 'typing', place)
+}
+
+/** Throws `refused` for ids that are none of Telegram's, such as those that somebody bound by hand. */
+export function checkChat(chat: ChatRef, { error }: Pick<Link, 'error'>): void {
+	const isId = (id: string): boolean => Number.isSafeInteger(Number(id)) && Number(id) !== 0
+	if (!isId(chat.id) || (chat.thread_id !== undefined && !isId(chat.thread_id)))
+		throw error('refused', `chat ${chat.id} has no number, as Telegram's chats do: bind the one that /whoami shows`)
+}
+
+function placeOf(chat: ChatRef): { chat_id: number; message_thread_id?: number } {
+	return {
+		chat_id: Number(chat.id),
+		...(chat.thread_id !== undefined && { message_thread_id: Number(chat.thread_id) }),
+	}
+}
+
+/** The message that it answers may be deleted already. */
+function replyOf({ reply_to }: OutgoingMessage): {
+	reply_parameters?: { message_id: number; allow_sending_without_reply: true }
+} {
+	const message_id = Number(reply_to)
+	if (!Number.isSafeInteger(message_id) || message_id <= 0) return {}
+	return { reply_parameters: { message_id, allow_sending_without_reply: true } }
+}
+
+type Content =
+	| { rich: { markdown: string } }
+	| { text: string; options: { parse_mode?: 'HTML'; link_preview_options: { is_disabled: true } } }
+
+/** Without previews of links: Telegram's servers would fetch whatever a model names. */
+function contentOf(message: OutgoingMessage): Content {
+	const { text, markup } = message
+	if (markup === 'markdown') return { rich: { markdown: safeMarkdown(text) } }
+	return { text, options: { ...parseModeOf(message), link_preview_options: { is_disabled: true } } }
+}
+
+function parseModeOf({ markup }: OutgoingMessage): { parse_mode?: 'HTML' } {
+	return markup === 'html' ? { parse_mode: 'HTML' } : {}
+}
+
+/** The same for all texts of one message, and never 0. */
+function draftIdOf(nonce: string): number {
+	return (createHash('sha256').update(nonce).digest().readUInt32BE() >>> 1) + 1
+}

@@ -1,0 +1,3 @@
+import { defineSettings } from '../../config/declaration.ts'
+
+export default defineSettings({ formerNames: ['chat-a'] })

@@ -1,0 +1,35 @@
+/**
+ * What authors of plugins import as `svc-gateway`: the contract, and the services of the built-in plugins. Types only, so a
+ * plugin's file needs nothing of the gateway at run time.
+ */
+/// <reference types="node" preserve="true" />
+export type * from '../core/plugin.ts'
+export type * from '../core/errors.ts'
+export type * from '../core/cli/command.ts'
+export type * from '../core/cli/contract.ts'
+export type { Check, Expert, Finding, Patient } from '../core/cli/doctor/contract.ts'
+export type * from './channels/adapter.ts'
+export type { SettingsDeclaration, SettingMistake } from '../config/declaration.ts'
+export type { default as Joi } from 'joi'
+export type { Server } from '@hapi/hapi'
+// Each adds its service to `Services`.
+import type {} from './agents/contract.ts'
+import type {} from './auth/contract.ts'
+import type {} from './backups/contract.ts'
+import type {} from './channels/contract.ts'
+import type {} from './events/contract.ts'
+import type {} from './heartbeats/contract.ts'
+import type {} from './legacy-chat/contract.ts'
+import type {} from './mcp-server/contract.ts'
+import type {} from './mcp/contract.ts'
+import type {} from './memory/contract.ts'
+import type {} from './metrics/contract.ts'
+import type {} from './models/contract.ts'
+import type {} from './openai-api/contract.ts'
+import type {} from './runs/contract.ts'
+import type {} from './skills/contract.ts'
+import type {} from './subagents/contract.ts'
+import type {} from './system/contract.ts'
+import type {} from './tracing/contract.ts'
+import type {} from './vault/contract.ts'
+import type {} from './webhooks/contract.ts'

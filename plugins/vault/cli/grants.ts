@@ -1,0 +1,114 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import { pick } from '../../../core/cli/pick.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface Grant {
+	grant_id: string
+	agent_id: string
+	secret_id: string
+	reveal: boolean
+	hosts?: string[]
+	created_at: string
+}
+
+/** With the secret's name, where the caller may see it. */
+type NamedGrant = Grant & { secret?: string }
+
+export default {
+	examples: `
+Examples:
+  svc grants add ada GITHUB_TOKEN          its model gets a handle, never the value
+  svc grants add ada GITHUB_TOKEN --host api.github.com
+                                           the value is sent to this host only
+  svc grants add ada API_PIN --reveal      its model gets the value
+  svc grants revoke ada GITHUB_TOKEN`,
+	commands: {
+		list: {
+			description: 'List the grants, of one agent or of all',
+			arguments: '[agent]',
+			async run(cli, { agent }: { agent?: string }) {
+				cli.out.answer(await listed(cli, agent), (list, style) =>
+					style.table(
+						['agent', 'secret', 'model sees', 'grant', 'since', 'hosts'],
+						list.map((one) => [
+							one.agent_id,
+							one.secret ?? one.secret_id,
+							one.reveal ? 'the value' : 'a handle',
+							one.grant_id,
+							when(one.created_at),
+							one.hosts?.join(', ') ?? 'any',
+						]),
+						`No grants yet. Give an agent a secret: svc grants add ${agent ?? 'ada'} NAME`,
+					),
+				)
+			},
+		},
+		add: {
+			description: 'Let an agent use a secret, by name or id',
+			arguments: '<agent> <secret>',
+			options: {
+				'--reveal': 'the model itself sees the value, instead of a handle that the gateway fills in',
+				'--host <host...>':
+					'send the value to these hosts only, such as api.example.com, and to no program on this machine',
+			},
+			async run(
+				cli,
+				{ agent, secret, ...options }: { agent: string; secret: string; reveal?: boolean; host?: string[] },
+			) {
+				const { reveal = false, host: hosts } = options
+				const body = { agent_id: agent, secret_id: secret, reveal, ...(hosts && { hosts }) }
+				const grant = await cli.api.request<Grant>('POST', '/v1/vault/grants', body)
+				cli.out.answer(grant, () => {
+					if (reveal) return `${agent} may read ${secret}, and its model sees the value.`
+					const may = `${agent} may use ${secret}: its model gets a handle`
+					return hosts
+						? `${may}, and the value is sent to ${grant.hosts?.join(', ')} only.`
+						: `${may}, and skills and MCP servers get the value.`
+				})
+			},
+		},
+		revoke: {
+			description: 'Take a secret away, at once: by the id of the grant, or by agent and secret',
+			arguments: '<grant> [secret]',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { grant: given, secret, ...options }: { grant: string; secret?: string; yes?: boolean }) {
+				const grant_id = secret === undefined ? given : await between(cli, given, secret)
+				const what = secret === undefined ? `the grant ${given}` : `${secret} from ${given}`
+				await consent(cli, options, secret === undefined ? `Revoke ${what}?` : `Take ${what}?`)
+				await cli.api.request('DELETE', path`/v1/vault/grants/${grant_id}`)
+				cli.out.answer({ grant_id, status: 'revoked' }, () => `Revoked. The next read is denied.`)
+			},
+		},
+	},
+} satisfies Command
+
+async function listed(cli: Cli, agent?: string): Promise<NamedGrant[]> {
+	const where = agent === undefined ? '/v1/vault/grants' : path`/v1/vault/grants?agent_id=${agent}`
+	const [list, names] = await Promise.all([cli.api.request<Grant[]>('GET', where), secretNames(cli)])
+	return list.map((one) => {
+		const secret = names.get(one.secret_id)
+		return secret === undefined ? one : { ...one, secret }
+	})
+}
+
+/** Names by id; empty for a caller without the scope to see them. */
+async function secretNames(cli: Cli): Promise<Map<string, string>> {
+	try {
+		const secrets = await cli.api.request<{ id: string; name: string }[]>('GET', '/v1/vault/secrets')
+		return new Map(secrets.map(({ id, name }) => [id, name]))
+	} catch (error) {
+		if (error instanceof CliError && error.exit === 'denied') return new Map()
+		throw error
+	}
+}
+
+async function between(cli: Cli, agent: string, secret: string): Promise<string> {
+	const kind = `grant of ${agent} for`
+	const names = (one: NamedGrant) => [one.secret ?? null, one.secret_id]
+	return pick(await listed(cli, agent), secret, { kind, id: (one) => one.grant_id, names }).grant_id
+}

@@ -1,0 +1,84 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import { count } from '../../../core/cli/count.ts'
+import { secretInput } from '../../../core/cli/secret-input.ts'
+import { storeSecret } from '../../../core/cli/store-secret.ts'
+import type { Secret } from '../../../core/cli/store-secret.ts'
+import { when } from '../../../core/cli/when.ts'
+
+export default {
+	examples: `
+Examples:
+  svc vault set GITHUB_TOKEN               asks for the value, and does not show it
+  gh auth token | svc vault set GITHUB_TOKEN
+  svc vault set TELEGRAM_TOKEN --label channel < token.txt
+  svc vault list
+  svc vault delete GITHUB_TOKEN`,
+	commands: {
+		list: {
+			description: 'List the secrets, never their values',
+			async run(cli) {
+				const secrets = await cli.api.request<Secret[]>('GET', '/v1/vault/secrets')
+				cli.out.answer(secrets, (list, style) =>
+					style.table(
+						['name', 'label', 'id', 'created'],
+						list.map((one) => [
+							one.damaged ? `${one.name} (damaged: delete it)` : one.name,
+							one.policy_label,
+							one.id,
+							when(one.created_at),
+						]),
+						'No secrets yet. Store one: svc vault set NAME',
+					),
+				)
+			},
+		},
+		set: {
+			description: 'Store a secret, or give it another value: asks for it, or reads standard input',
+			arguments: '<name>',
+			options: {
+				'--label <label>': 'what it is for; `channel` marks the token of a bot; it cannot be changed later',
+			},
+			takesSecret: true,
+			async run(cli, { name, label }: { name: string; label?: string }) {
+				if (name.includes('='))
+					throw new CliError('usage', 'give the name alone: the value is asked for, or read from standard input')
+				const value = await secretInput(cli, `Value of ${name}`)
+				const { secret, made } = await storeSecret(cli.api, name, value, label)
+				if (secret.warning) cli.out.note(`Note: ${secret.warning}.`)
+				cli.out.answer({ ...secret, status: made ? 'created' : 'changed' }, () =>
+					made
+						? `Stored ${name}. An agent may use it after: svc grants add AGENT ${name}`
+						: `Changed the value of ${name}. Its grants stay.`,
+				)
+			},
+		},
+		delete: {
+			description: 'Delete a secret, by name or id, with its grants',
+			arguments: '<secret>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { secret, ...options }: { secret: string; yes?: boolean }) {
+				await consent(cli, options, `Delete the secret ${secret} with its grants?`)
+				await cli.api.request('DELETE', path`/v1/vault/secrets/${secret}`)
+				cli.out.answer({ secret, status: 'deleted' }, () => `Deleted ${secret}.`)
+			},
+		},
+		'rotate-key': {
+			description: 'Change the master key; secrets and grants stay as they are',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { ...options }: { yes?: boolean }) {
+				await consent(cli, options, 'Make a new keys/vault.key? Backups made so far need a copy of the present one.')
+				const rotated = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/rotate-key')
+				cli.out.answer(
+					rotated,
+					({ secrets }) => `The master key is a new one, for ${count(secrets, 'secret')}. Back it up.`,
+				)
+			},
+		},
+	},
+} satisfies Command

@@ -1,0 +1,79 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'vault.accessed': {
+		description: 'An agent read a secret under a grant.',
+		payload: {
+			secret: "The secret's name.",
+			secret_id: "The secret's id.",
+			grant_id: "The grant's id.",
+			via: 'What read it, such as `vault.read`, `skill:weather` or `mcp:files`.',
+		},
+	},
+	'vault.denied': {
+		description: 'An agent was denied the value of a secret.',
+		payload: {
+			secret: 'The name that was asked for.',
+			via: 'What would have received it, such as `vault.read`, `skill:weather` or `mcp:files`.',
+			'reason?':
+				'Absent: no grant. `hosts`: the grant names other hosts; `undeclared`: the skill does not declare it; `server`: whoever added the server lacked `vault:write`.',
+		},
+	},
+	'vault.secret_created': {
+		description: 'A secret was stored.',
+		payload: {
+			secret_id: "The secret's id.",
+			name: 'Its name.',
+			'policy_label?': 'Its label, such as `channel`.',
+		},
+	},
+	'vault.secret_updated': {
+		description: 'A secret got another value.',
+		payload: {
+			secret_id: "The secret's id.",
+			name: 'Its name.',
+			'policy_label?': 'Its label, such as `channel`.',
+			version: 'Counts the values that it had.',
+		},
+	},
+	'vault.secret_deleted': {
+		description: 'A secret was deleted, with its grants.',
+		payload: {
+			secret_id: "The secret's id.",
+			name: 'Its name.',
+			grants: 'How many grants went with it.',
+		},
+	},
+	'vault.granted': {
+		description: 'An agent was granted a secret.',
+		payload: {
+			grant_id: "The grant's id.",
+			secret_id: "The secret's id.",
+			secret: "The secret's name.",
+			reveal: 'Whether the model may see the value.',
+			'hosts?': 'The hosts that the value is bound to.',
+		},
+	},
+	'vault.revoked': {
+		description: 'A grant was taken back.',
+		payload: {
+			grant_id: "The grant's id.",
+			secret_id: "The secret's id.",
+		},
+	},
+	'vault.key_rotated': {
+		description: 'The master key of the vault was changed.',
+		payload: {
+			secrets: 'How many secrets it protects.',
+		},
+	},
+	'security.redacted': {
+		description: 'A secret was redacted from something that would have shown it.',
+		payload: {
+			'secret?': "The secret's name; only for readers with `vault:read`.",
+			'secret_id?': "The secret's id; likewise.",
+			sink: 'What would have shown it: `event`, `record`, `log`, `model` or `stream`; up to 0.1.0 `response` or `message` too.',
+			count: 'How often.',
+		},
+	},
+} satisfies Record<string, EventType>

@@ -1,0 +1,159 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface Webhook {
+	slug: string
+	token: string
+	created_at: string
+	last_delivery: string | null
+	delivery_count: number
+}
+
+interface NewWebhook {
+	slug: string
+	url: string
+	token: string
+	secret: string
+}
+
+interface Delivery {
+	delivery_id: string
+	source_ip: string
+	signature_valid: boolean
+	run_id: string | null
+	status_code: number
+	error: string | null
+	received_at: string
+}
+
+export default {
+	examples: `
+Examples:
+  svc webhooks add ada github              shows address and secret for the other service
+  svc webhooks test ada github
+  echo '{"event": "deployed"}' | svc webhooks test ada github --data -
+  svc webhooks deliveries ada github --limit 10`,
+	commands: {
+		list: {
+			description: 'List the webhooks of an agent',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				const list = await cli.api.request<Webhook[]>('GET', path`/v1/agents/${agent}/webhooks`)
+				cli.out.answer(list, (all, style) =>
+					style.table(
+						['webhook', 'deliveries', 'last', 'address', 'created'],
+						all.map((one) => [
+							one.slug,
+							one.delivery_count,
+							when(one.last_delivery),
+							`/v1/hooks/${one.token}`,
+							when(one.created_at),
+						]),
+						`No webhooks yet. Add one: svc webhooks add ${agent} NAME`,
+					),
+				)
+			},
+		},
+		add: {
+			description: 'Make a webhook, and show its address and, this once, its secret',
+			arguments: '<agent> <slug>',
+			async run(cli, { agent, slug }: { agent: string; slug: string }) {
+				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, { slug })
+				shown(cli, made)
+			},
+		},
+		rotate: {
+			description: 'Give a webhook a new address and a new secret; the old ones become invalid',
+			arguments: '<agent> <slug>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
+				await consent(cli, options, `Replace the address and the secret of ${agent}'s webhook ${slug}?`)
+				shown(cli, await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`))
+			},
+		},
+		remove: {
+			description: 'Remove a webhook; runs that it started continue',
+			arguments: '<agent> <slug>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
+				await consent(cli, options, `Remove ${agent}'s webhook ${slug}?`)
+				await cli.api.request('DELETE', path`/v1/agents/${agent}/webhooks/${slug}`)
+				cli.out.answer({ slug, status: 'deleted' }, () => `Removed ${slug}. Deliveries to its address are refused now.`)
+			},
+		},
+		deliveries: {
+			description: 'Show the log of deliveries, newest first',
+			arguments: '<agent> <slug>',
+			options: {
+				'--limit <n>': { about: 'how many, 500 at most', max: 500, default: 50 },
+				'--before <delivery>': 'continue after this one',
+			},
+			async run(cli, { agent, slug, limit, before }: { agent: string; slug: string; limit: number; before?: string }) {
+				const query = path`limit=${limit}` + (before === undefined ? '' : path`&before=${before}`)
+				const where = `${path`/v1/agents/${agent}/webhooks/${slug}/deliveries`}?${query}`
+				cli.out.answer(await cli.api.request<Delivery[]>('GET', where), deliveriesTable)
+			},
+		},
+		test: {
+			description: 'Send a signed delivery, as the other service would, and start a run',
+			arguments: '<agent> <slug>',
+			options: {
+				'--data <file>': 'the JSON to deliver; - reads standard input',
+			},
+			async run(cli, { agent, slug, data }: { agent: string; slug: string; data?: string }) {
+				const body = data === undefined ? {} : { payload: parsed(await textInput(cli, data), data) }
+				const where = path`/v1/agents/${agent}/webhooks/${slug}/test`
+				const sent = await cli.api.request<{ delivery_id: string; run_id: string }>('POST', where, body)
+				cli.out.answer(sent, ({ delivery_id, run_id }, style) =>
+					style.fields([
+						['delivery', delivery_id],
+						['run', run_id],
+					]),
+				)
+				cli.out.note(`To follow its run: svc runs follow ${sent.run_id}`)
+			},
+		},
+	},
+} satisfies Command
+
+function shown(cli: Cli, made: NewWebhook): void {
+	cli.out.answer(made, ({ url, secret }, style) =>
+		style.fields([
+			['url', url],
+			['secret', secret],
+		]),
+	)
+	cli.out.note('The secret is not shown again: give both to the other service now.')
+}
+
+function deliveriesTable(list: Delivery[], style: Style): string {
+	return style.table(
+		['delivery', 'received', 'status', 'signed', 'from', 'run', 'why not'],
+		list.map((one) => [
+			one.delivery_id,
+			when(one.received_at),
+			one.status_code,
+			one.signature_valid ? 'yes' : 'no',
+			one.source_ip,
+			one.run_id,
+			one.error,
+		]),
+		'No deliveries yet.',
+	)
+}
+
+function parsed(text: string, name: string): unknown {
+	try {
+		return JSON.parse(text)
+	} catch {
+		throw new CliError('usage', `${name === '-' ? 'standard input' : name} is not valid JSON`)
+	}
+}

@@ -1,0 +1,41 @@
+import type { EventType } from '../../core/plugin.ts'
+
+export default {
+	'webhook.registered': {
+		description: 'An agent registered a webhook.',
+		payload: {
+			slug: 'The webhook.',
+		},
+	},
+	'webhook.rotated': {
+		description: 'A webhook got a new token and secret.',
+		payload: {
+			slug: 'The webhook.',
+		},
+	},
+	'webhook.deleted': {
+		description: 'A webhook was deleted.',
+		payload: {
+			slug: 'The webhook.',
+		},
+	},
+	'webhook.accepted': {
+		description: 'A delivery to a webhook was accepted and started a run.',
+		payload: {
+			slug: 'The webhook.',
+			delivery_id: 'The delivery in its log.',
+			run_id: 'The run that it started.',
+		},
+	},
+	'webhook.rejected': {
+		description: 'A delivery to a webhook was refused.',
+		payload: {
+			slug: 'The webhook.',
+			delivery_id: 'The delivery in its log; null: not kept there.',
+			source_ip: 'The address that it came from.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What is wrong, for people.',
+			'untold?': 'How many more there were since the last such event.',
+		},
+	},
+} satisfies Record<string, EventType>

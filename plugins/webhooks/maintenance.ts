@@ -1,0 +1,104 @@
+/** Time-based maintenance of webhooks: deletes old deliveries, and leftovers of deleted webhooks. */
+import { isFault } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { deleteAll } from '../../core/store/delete-all.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
+import type { WebhookDelivery, WebhookSettings } from './contract.ts'
+import { totalsOf } from './delivery-log.ts'
+import { keys } from './records.ts'
+import type { AcceptedRecord, Pointer, Pruned, WebhookRecord } from './records.ts'
+import type { Secrets } from './secrets.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const FIRST_MS = 60_000
+/** A pending registration has a pointer and no record yet; a webhook that was just deleted may still have deliveries in flight. */
+const UNDER_WAY_MS = 600_000
+/** Limit of accepted deliveries kept per webhook, whatever their age. */
+const ACCEPTED = 100_000
+const COMMIT_LIMIT = 100
+
+export function maintain(ctx: Context<WebhookSettings>, secrets: Secrets): void {
+	const failed = (error: unknown): void => ctx.log.error({ err: error }, 'webhooks could not be tidied up')
+	const work = (): void => void tidy(ctx, secrets, Date.now()).catch(failed)
+	const first = setTimeout(work, FIRST_MS).unref()
+	const timer = setInterval(work, HOUR_MS).unref()
+	ctx.defer(() => {
+		clearTimeout(first)
+		clearInterval(timer)
+	}, 'maintenance timer')
+	ctx.on('agent.deleted', ({ payload }) => forgetAgent(ctx, secrets, String(payload.uid)))
+}
+
+type MaintenanceDeps = Pick<Context<WebhookSettings>, 'store' | 'config' | 'signal'>
+
+/** `at`: the current time in milliseconds since 1970. */
+export async function tidy(
+	{ store, config, signal }: MaintenanceDeps,
+	secrets: Secrets,
+	at: number,
+	kept: number = ACCEPTED,
+): Promise<void> {
+	const before = new Date(at - config.retention_days * DAY_MS).toISOString()
+	for await (const { key, value: pointer } of store.list<Pointer>(keys.pointers())) {
+		if (signal.aborted) return
+		const { uid, id, slug } = pointer
+		const webhook = (await store.get<WebhookRecord>(keys.webhook(uid, slug)))?.value
+		if (webhook?.id === id && webhook.token_hash === key.at(-1)) await prune(store, { uid, id, before, kept })
+		else if (Date.parse(pointer.at) < at - UNDER_WAY_MS) await bury(store, secrets, key, pointer, webhook?.id === id)
+	}
+}
+
+/** Its records are deleted with its scope, and its pointers lead nowhere. */
+async function forgetAgent({ store }: MaintenanceDeps, secrets: Secrets, uid: string): Promise<void> {
+	for await (const { value } of store.list<Pointer>(keys.pointers())) if (value.uid === uid) secrets.retire(value.id)
+}
+
+/** The pointer last: while it exists, this is repeated. */
+async function bury(store: Store, secrets: Secrets, key: Key, { uid, id }: Pointer, isRotated: boolean): Promise<void> {
+	if (!isRotated) {
+		secrets.retire(id)
+		for (const prefix of [keys.allAccepted, keys.allRejected, keys.allSeen, keys.counts, keys.pruned])
+			await deleteAll(store, prefix(uid, id))
+	}
+	await store.delete(key)
+}
+
+interface Pruning {
+	uid: string
+	id: string
+	/** ISO 8601. */
+	before: string
+	kept: number
+}
+
+async function prune(store: Store, { uid, id, before, kept }: Pruning): Promise<void> {
+	for await (const { key, value } of store.list<WebhookDelivery>(keys.allRejected(uid, id)))
+		if (value.received_at < before) await store.delete(key)
+
+	const tally = keys.pruned(uid, id)
+	const { count } = await totalsOf(store, uid, id)
+	for (;;) {
+		const pruned = await store.get<Pruned>(tally)
+		const gone = pruned?.value.count ?? 0
+		const ops: Op[] = []
+		let forgotten = 0
+		for await (const { key, value } of store.list<AcceptedRecord>(keys.allAccepted(uid, id))) {
+			const tooMany = count - gone - forgotten > kept
+			// Two of a delivery, and the tally.
+			if ((value.received_at >= before && !tooMany) || ops.length + 3 > COMMIT_LIMIT) break
+			ops.push({ key, value: undefined })
+			if (value.seen !== undefined) ops.push({ key: keys.seen(uid, id, value.seen), value: undefined })
+			forgotten++
+		}
+		if (forgotten === 0) return
+		ops.push({ key: tally, value: { count: gone + forgotten } satisfies Pruned, expect: pruned?.rev ?? null })
+		try {
+			await store.commit(agentScope(uid), ops)
+		} catch (error) {
+			if (isFault(error, 'conflict')) return // another instance is doing it
+			throw error
+		}
+	}
+}
