@@ -14,11 +14,11 @@
  * `Array.prototype.push`, a getter on `Object.prototype`), it takes what it needs first, calls methods by captured
  * functions only, and keeps state in null-prototype objects. Text and numbers are all that crosses.
  */
-import type { ProgramLimits } from '../core/host-protocol.ts'
+import type { ProgramLimits } from './host-protocol.ts'
 
 /** What the program's side posts: a call, a timer to set or to clear, or how it ended. */
 export type PostKind = 'primitive' | 'fetch' | 'secret' | 'log' | 'sleep' | 'wake' | 'done' | 'failed' | 'invalid'
-/** `call` numbers calls and timers; 0 where there is none. `text` is JSON, a number for `sleep`, a message for `failed`. */
+/** `call` numbers calls and timers; 0 if there is none. `text` is JSON, a number for `sleep`, a message for `failed`. */
 export type Post = (what: PostKind, call: number, text: string) => void
 
 export interface Bridge {
@@ -77,7 +77,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 		return error
 	}
 
-	/** Sends a request, or lets it wait until fewer are under way. */
+	/** Sends a request, or queues it until fewer are in progress. */
 	const call = (what: PostKind, body: string, read: Waiting['read']): Promise<unknown> =>
 		new OwnPromise((resolve, reject) => {
 			if (ended) throw fault('stopped', 'the program has already answered')

@@ -24,8 +24,8 @@ function turnOf(message: ChatMessage): Turn {
 }
 
 /**
- * An answer in two: what the run goes on with, and what it then ends with, where a tool of the client's is called. The
- * second part is told as an answer of its own, so that each call is followed by its result.
+ * Splits an answer that calls a tool of the client's: the part that the run continues with, and the part that it then ends with. The
+ * second part is emitted as an answer of its own, so that each call is followed by its result.
  */
 export function splitCalls(
 	answer: ModelAnswer,
@@ -50,7 +50,7 @@ export function nextCall(journal: readonly Step[]): ToolCallRequest | undefined 
 	return undefined
 }
 
-/** Some servers number the calls of every answer anew; a result must say to which call of the run it belongs. */
+/** Some servers restart the numbering of calls in every answer; a result must say to which call of the run it belongs. */
 export function withUniqueIds(
 	calls: ToolCallRequest[],
 	journal: readonly Step[],

@@ -6,7 +6,7 @@
  * in urls.ts `URL` and `URLSearchParams`.
  *
  * Removed: `WebAssembly`, `SharedArrayBuffer`, `Atomics` (another compiler, and ways to block the thread),
- * `FinalizationRegistry`, `WeakRef` (code that runs when nobody waits for it), and `eval` and `Function` with its
+ * `FinalizationRegistry`, `WeakRef` (code that runs when nothing waits for it), and `eval` and `Function` with its
  * relatives: a program is the text that was approved, and makes no further code from text.
  *
  * As in bridge.ts, THE TEXT of the function below is evaluated inside the isolate before the program, and refers to

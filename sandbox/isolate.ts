@@ -5,8 +5,8 @@
  * nothing of the program's. The program runs on a thread of its own: this thread stays free to watch it.
  */
 import ivm from 'isolated-vm'
-import { programLimits } from '../core/host-protocol.ts'
-import type { HostFailure } from '../core/host-protocol.ts'
+import { programLimits } from './host-protocol.ts'
+import type { HostFailure } from './host-protocol.ts'
 import { bridge } from './bridge.ts'
 import type { PostKind } from './bridge.ts'
 import { addGlobals } from './globals.ts'
@@ -54,7 +54,7 @@ const entryCode = 'import run from "program"; import { start } from "keeper"; st
 const keeperCode = 'export const start = globalThis.start; delete globalThis.start'
 export const memoryLine = (mib: number): string => `it needs more than ${mib} MiB of memory (skills.memory_mib)`
 
-/** `onFatal`: V8 has lost the isolate, and with it the process; the last that will be heard of it. */
+/** `onFatal`: V8 has lost the isolate, and with it the process; this is its last message. */
 export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsolate {
 	const isolate = new ivm.Isolate({ memoryLimit: memory_mib, onCatastrophicError: onFatal })
 	const context = isolate.createContextSync()

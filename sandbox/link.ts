@@ -9,15 +9,15 @@ export interface Link {
 	/** Aborts when main wants the run to end, or is no longer there. */
 	readonly signal: AbortSignal
 	emit(event: NewEvent): void
-	/** A piece of the answer in the making. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
+	/** A piece of the unfinished answer. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
 	stream(content: string): void
 	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
-	/** Closes the port and answers with what main must still hear, the outcome at its end. */
+	/** Closes the port and returns the messages that main must still receive, the outcome last. */
 	end(outcome: RunOutcome): ToMain[]
 }
 
-/** Says hello at once. An abort that was posted before the thread took the run is heard before this returns. */
+/** Says hello at once. An abort that was posted before the thread took the run is received before this returns. */
 export function openLink(port: MessagePort): Link {
 	const controller = new AbortController()
 	const { signal } = controller

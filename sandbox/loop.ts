@@ -1,8 +1,8 @@
 /**
- * The agent loop: asks the model, has its tool calls made, asks again, until an answer wants no tool.
+ * The agent loop: asks the model, has its tool calls made, asks again, until an answer calls no tool.
  *
  * It is pure over what it is given. All that it knows of a run stands in the order's journal, so a run that was cut off
- * anywhere goes on by calling it again with the journal so far, and comes to the same end.
+ * anywhere continues by calling it again with the journal so far, and reaches the same end.
  */
 import { Fault, toWire } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
@@ -113,14 +113,14 @@ const TIMER_LIMIT_MS = 2 ** 31 - 1
 interface WallTime {
 	/** Aborts with the run's own signal, and when the time is over. */
 	readonly signal: AbortSignal
-	/** Throws where the run must not go on. */
+	/** Throws if the run must not continue. */
 	check(): void
 	/** Gives back what was no active time. To be called between model calls only: it may make a new signal. */
 	extend(ms: number): void
 	end(): void
 }
 
-/** A tool call under way is not cut off here: main does that, once the run does not end by itself. */
+/** A running tool call is not cut off here: main does that, once the run does not end by itself. */
 function wallTime({ limits, remaining_ms }: RunOrder, runSignal: AbortSignal): WallTime {
 	let controller = new AbortController()
 	let over = remaining_ms <= 0

@@ -5,8 +5,8 @@
  * It is careful, not trusted: the main thread watches it from outside and ends it after anything that smells of trouble.
  */
 import { Socket } from 'node:net'
-import { fromLines, toLine } from '../core/host-protocol.ts'
-import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ToHost } from '../core/host-protocol.ts'
+import { fromLines, toLine } from './host-protocol.ts'
+import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ToHost } from './host-protocol.ts'
 import { memoryLine, openIsolate, Refusal } from './isolate.ts'
 import type { FreshIsolate, Outcome } from './isolate.ts'
 import { strip } from './strip.ts'
@@ -65,7 +65,7 @@ function run({ id, code, language, args }: ProgramOrder): void {
 		if (!outcome.ok && outcome.code.startsWith('sandbox_')) return
 		isolate[Symbol.dispose]()
 		used = undefined
-		// Fresh for the next call, made while nobody waits for it.
+		// Fresh for the next call, created while no call waits for it.
 		next = fresh()
 	}
 }

@@ -1,5 +1,5 @@
 import { stripTypeScriptTypes } from 'node:module'
-import { programLimits } from '../core/host-protocol.ts'
+import { programLimits } from './host-protocol.ts'
 import { Refusal } from './isolate.ts'
 
 const expected = new Set<unknown>(['ERR_INVALID_TYPESCRIPT_SYNTAX', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])

@@ -1,5 +1,5 @@
 /** The limits that a host keeps by itself, from the thread beside the program's. The main thread watches as well. */
-import type { HostSettings } from '../core/host-protocol.ts'
+import type { HostSettings } from './host-protocol.ts'
 import type { Outcome } from './isolate.ts'
 
 const EVERY_MS = 10

@@ -26,12 +26,12 @@ async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }:
 	return { status: 'answered', answer: { content, tool_calls, usage, provider, model, finish_reason } }
 }
 
-interface Said {
+interface Reply {
 	content: string
 	tool_calls: ToolCallRequest[]
 }
 
-function answer({ turns, tools }: ModelRequest): Said {
+function answer({ turns, tools }: ModelRequest): Reply {
 	const asked = turns.findLastIndex((turn) => turn.role === 'user')
 	const prompt = turns[asked]?.content ?? ''
 	const since = turns.slice(asked + 1)
@@ -65,7 +65,7 @@ function toolLines(prompt: string): { name: string; arguments: string }[] {
 	})
 }
 
-/** A name that nobody offers stays as it is: the gateway answers that there is no such tool. */
+/** An unknown name stays as it is: the gateway answers that there is no such tool. */
 function canonical(name: string, tools: readonly ToolSpec[]): string {
 	const tool =
 		tools.find((one) => one.name === name) ??
@@ -74,11 +74,11 @@ function canonical(name: string, tools: readonly ToolSpec[]): string {
 	return tool?.name ?? name
 }
 
-function call(name: string, args: string, answers: number): Said {
+function call(name: string, args: string, answers: number): Reply {
 	return { content: '', tool_calls: [{ id: `offline_${answers + 1}`, name, arguments: args }] }
 }
 
-function say(content: string): Said {
+function say(content: string): Reply {
 	return { content, tool_calls: [] }
 }
 

@@ -12,7 +12,7 @@ const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 
 const clients = new Map<string, OpenAI>()
 
-/** Throws ModelError where the address is not one. Connections are kept alive by Node itself, for all clients together. */
+/** Throws ModelError if the address is not one. Connections are kept alive by Node itself, for all clients together. */
 export function clientFor({ base_url = OPENAI_URL, api_key }: ModelOrder): OpenAI {
 	const name = JSON.stringify([base_url, api_key])
 	const client = clients.get(name) ?? newClient(base_url, api_key)
@@ -23,7 +23,7 @@ export function clientFor({ base_url = OPENAI_URL, api_key }: ModelOrder): OpenA
 	return client
 }
 
-/** Everything is said explicitly, since the SDK takes what is left out from the environment. */
+/** Every option is set explicitly, since the SDK reads omitted ones from the environment. */
 function newClient(baseURL: string, api_key: string | undefined): OpenAI {
 	if (!URL.canParse(baseURL)) {
 		const message = `"${baseURL}" is no address; set base_url of the provider in gateway.yaml`
@@ -40,7 +40,7 @@ function newClient(baseURL: string, api_key: string | undefined): OpenAI {
 		webhookSecret: null,
 		maxRetries: 0,
 		logLevel: 'off',
-		// A redirect would carry the conversation to an address that nobody configured.
+		// A redirect would carry the conversation to an address that is not configured.
 		fetchOptions: { redirect: 'manual' },
 		fetch: boundedFetch,
 	})

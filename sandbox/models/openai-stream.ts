@@ -3,7 +3,7 @@ import { wireName } from '../../core/protocol.ts'
 import type { ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import { ModelError } from './provider.ts'
 
-/** Characters of one answer, its calls' arguments included. A model that goes on for longer has lost its way. */
+/** Characters of one answer, its calls' arguments included. A model that continues for longer is stuck. */
 const ANSWER_LIMIT = 1024 * 1024
 /** Calls of one answer. */
 const CALLS_LIMIT = 128
@@ -22,7 +22,7 @@ export class AnswerInTheMaking {
 		this.#tools = tools
 	}
 
-	/** Adds one chunk and answers with the text in it. Throws ModelError. */
+	/** Adds one chunk and returns the text in it. Throws ModelError. */
 	take(chunk: unknown): string {
 		this.#chunks++
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
@@ -53,7 +53,7 @@ export class AnswerInTheMaking {
 		return this.finish_reason !== '' && this.finish_reason !== 'error' && !this.#isCut
 	}
 
-	/** Throws ModelError where the stream ended before the answer did. */
+	/** Throws ModelError if the stream ended before the answer did. */
 	finish(contentType: string | null): void {
 		if (this.#chunks === 0) {
 			const what = contentType?.includes('event-stream') === true ? 'an empty stream' : `${contentType ?? 'nothing'}`

@@ -2,12 +2,12 @@
  * What a model provider is. The loop knows no other face of a model.
  *
  * The life of one call:
- * 1. `ask` gets a whole conversation and answers with one whole reply; it keeps nothing between calls but connections.
+ * 1. `ask` gets a whole conversation and returns one whole reply; it keeps nothing between calls but connections.
  * 2. While the answer is made, its text may be shown piece by piece. Those pieces are for the eye only.
  * 3. A reply is either a whole answer or a failure. Nothing of an attempt that broke off may be in an answer.
  *
  * A provider must never
- * - throw or reject: failures are data, so that whoever retries can decide;
+ * - throw or reject: failures are data, so that the code that retries can decide;
  * - retry by itself, or wait for longer than the order's `timeout_ms`;
  * - answer with a tool call whose arguments it did not receive to their end;
  * - read the environment: all that it may use stands in the order;
@@ -35,7 +35,7 @@ export interface ModelRequest {
 }
 
 export interface AskIo {
-	/** Aborted: the call ends soon, and nobody looks at its reply. */
+	/** Aborted: the call ends soon, and its reply is ignored. */
 	signal: AbortSignal
 	/** A piece of the answer's text, never empty. */
 	onText: (text: string) => void

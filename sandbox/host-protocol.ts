@@ -1,0 +1,130 @@
+/**
+ * Every message between the main thread and a skill host, the child process in which untrusted code runs, as types, and
+ * how a message becomes bytes. Only plain data crosses, and what comes from the child is checked before it is believed:
+ * it may say anything.
+ */
+import { StringDecoder } from 'node:string_decoder'
+
+/** One program and one call of it. A host works on one at a time. */
+export interface ProgramOrder {
+	kind: 'run'
+	/** Echoed in every message about it. */
+	id: number
+	/** An ES module without imports whose default export is `async (args, svc)`. */
+	code: string
+	language: 'javascript' | 'typescript'
+	/** The checked arguments, as JSON. */
+	args: string
+}
+
+/** Compiles and reports what is wrong; does not run the program. */
+export interface CheckOrder {
+	kind: 'check'
+	id: number
+	code: string
+	language: 'javascript' | 'typescript'
+}
+
+/** What a host is started with; they hold for each call. */
+export interface HostSettings {
+	/** Of the isolate. */
+	memory_mib: number
+	/** Of the whole process. */
+	process_mib: number
+	cpu_ms: number
+}
+
+export type HostCallKind = 'primitive' | 'fetch' | 'secret' | 'log'
+
+export type ToHost =
+	| ProgramOrder
+	| CheckOrder
+	/** `body` is JSON. */
+	| { kind: 'reply'; id: number; call: number; ok: true; body: string }
+	| { kind: 'reply'; id: number; call: number; ok: false; code: string; message: string }
+
+export type FromHost =
+	/** Loaded, and an isolate is ready for the first order. */
+	| { kind: 'ready' }
+	/** `body` is JSON: `{name, args}`, `{url, init}`, `{name}` or `{text}`. No reply is sent to `log`. */
+	| { kind: 'call'; id: number; call: number; what: HostCallKind; body: string }
+	/** `value` is JSON. */
+	| { kind: 'done'; id: number; ok: true; value: string }
+	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */
+	| { kind: 'done'; id: number; ok: false; code: HostFailure; message: string }
+
+/** `skill_failed`: it threw; `skill_invalid`: it does not compile, or exports no function. */
+export type HostFailure = 'skill_failed' | 'skill_invalid' | 'sandbox_timeout' | 'sandbox_memory' | 'sandbox_crash'
+
+/**
+ * What one call of a program may ask of its surroundings, kept by the bridge inside the isolate and by the main thread.
+ * Lengths count UTF-16 code units, as JavaScript does.
+ */
+export const programLimits = {
+	/** Calls of the gateway that are in progress at a time; more wait inside the isolate. */
+	calls_in_flight: 64,
+	/** Calls of the gateway, and timers, in all. */
+	calls: 1000,
+	/** Of one call, and of what the program returns. */
+	text_length: 1024 * 1024,
+	/** Of the answer to a call: a body of 1 MiB with its escapes. */
+	answer_length: 2 * 1024 * 1024,
+	/** Of all calls together. */
+	all_text_length: 10 * 1024 * 1024,
+	log_lines: 100,
+	/** Four thousand more than are shown: this side knows no secrets, so its cut may leave a part of one. */
+	log_line_length: 5096,
+	/** Limit of an error's message, to the program and from it; likewise. */
+	message_length: 5096,
+	/** Objects and arrays within each other; deeper data overflows the stack of the code that walks it. */
+	depth: 100,
+}
+export type ProgramLimits = typeof programLimits
+
+/** More than the longest message that either side sends: an answer of 2 MiB, escaped once more, in UTF-8. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024
+
+/** One message as a line of JSON, which holds no line break of its own. */
+export function toLine(message: ToHost | FromHost): string {
+	return `${JSON.stringify(message)}\n`
+}
+
+/**
+ * Takes bytes as they come and hands on whole lines, parsed. `receive` gets `undefined` for what is no JSON or too long,
+ * and nothing after it: the other side is not to be trusted any more.
+ */
+export function fromLines(receive: (message: unknown) => void): (bytes: Buffer) => void {
+	const decoder = new StringDecoder('utf8')
+	let pieces: string[] = []
+	let length = 0
+	let broken = false
+
+	const fail = (): void => {
+		broken = true
+		pieces = []
+		receive(undefined)
+	}
+	const finish = (line: string): void => {
+		let message: unknown
+		try {
+			message = JSON.parse(line)
+		} catch {
+			return fail()
+		}
+		receive(message)
+	}
+	return (bytes) => {
+		let rest = decoder.write(bytes)
+		for (let end = rest.indexOf('\n'); end >= 0 && !broken; end = rest.indexOf('\n')) {
+			const line = pieces.join('') + rest.slice(0, end)
+			pieces = []
+			length = 0
+			rest = rest.slice(end + 1)
+			finish(line)
+		}
+		if (broken || rest === '') return
+		pieces.push(rest)
+		length += rest.length
+		if (length > MAX_LINE_BYTES) fail()
+	}
+}
