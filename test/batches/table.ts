@@ -1,12 +1,21 @@
 /** Which test files share a process, by the batch's name: `test/batches/<name>.test.ts`. */
 export const batches: Record<string, string[]> = {
-	backup: ['test/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
-	channels: ['test/plugins/{channels,chat-a}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
-	'chat-b': ['test/plugins/chat-b/**/*.test.ts'],
-	cli: ['test/cli/**/*.test.ts', 'test/doctor/**/*.test.ts'],
-	config: ['test/config/**/*.test.ts', 'test/plugins/{auth,models,runs,system}/**/*.test.ts'],
-	core: ['test/core/**/*.test.ts'],
+	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
+	browser: ['test/browser/**/*.test.ts'],
+	channels: ['test/plugins/{channels,telegram}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
+	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
+	config: [
+		'test/config/**/*.test.ts',
+		'test/plugins/{agents,auth,system}/**/*.test.ts',
+		'test/plugins/{models,runs}/*.test.ts',
+	],
+	core: [
+		'test/architecture/**/*.test.ts',
+		'test/core/*.test.ts',
+		'test/core/{events,fetch,host,http,log,process,redactor,runs,store,util}/**/*.test.ts',
+	],
 	crash: ['test/crash/**/*.test.ts'],
+	discord: ['test/plugins/discord/**/*.test.ts'],
 	docs: ['test/docs/**/*.test.ts'],
 	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],

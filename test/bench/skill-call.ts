@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { openLog } from '../../core/log.ts'
+import { openLog } from '../../core/log/log.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'

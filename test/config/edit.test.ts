@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
-import { setSetting, unsetSetting } from '../../config/edit.ts'
+import { exampleFile } from '../../config/example.ts'
 import { isFault } from '../../core/errors.ts'
+import { composition, setSetting, unsetSetting } from '../../core/host/config.ts'
 
-const example = readFileSync(new URL('../../config/gateway.example.yaml', import.meta.url), 'utf8')
+const example = exampleFile(composition)
 
 const unusual = `# top
 server: # the address

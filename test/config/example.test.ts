@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { readConfig } from '../../config/read.ts'
+import { exampleFile, switchedOn as withEverythingOn } from '../../config/example.ts'
+import { composition, readConfig } from '../../core/host/config.ts'
 
-const example = readFileSync(new URL('../../config/gateway.example.yaml', import.meta.url), 'utf8')
-/** A setting is switched off by a "#" that touches it; an explanation has a space after its own. */
-const switchedOn = example.replace(/^(\s*)#(?! |$)/gm, '$1')
+const example = exampleFile(composition)
+const switchedOn = withEverythingOn(example)
 
 void t.test('the example as it is means the defaults', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': example } })
@@ -34,7 +33,7 @@ void t.test('with every setting switched on, the example shows the defaults it s
 	t.match(providers.openai, { base_url: 'https://api.openai.com/v1', api_key: 'k', timeout_s: 120 })
 	t.equal(default_provider, 'openai')
 	t.same(fallback, ['ollama'])
-	t.same(plugins, { 'my-plugin': { enabled: false, path: './my-plugin' } })
+	t.same(plugins, { 'openai-api': {}, 'mcp-server': {}, 'my-plugin': { enabled: false, path: './my-plugin' } })
 	t.end()
 })
 

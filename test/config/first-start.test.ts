@@ -1,8 +1,8 @@
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { prepareHome } from '../../config/first-start.ts'
-import { readConfig } from '../../config/read.ts'
+import { prepareHome } from '../../core/host/config.ts'
+import { readConfig } from '../../core/host/config.ts'
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 

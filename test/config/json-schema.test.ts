@@ -1,12 +1,13 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
+import { exampleFile, switchedOn } from '../../config/example.ts'
 import { configFile } from '../../config/home.ts'
 import { jsonSchema, jsonSchemaStamp } from '../../config/json-schema.ts'
-import { readConfig } from '../../config/read.ts'
+import { composition, readConfig } from '../../core/host/config.ts'
 import { fits } from './schema-check.ts'
 
-const schema = jsonSchema()
+const schema = jsonSchema(composition)
 const home = t.testdir({ config: {} })
 const env = { OPENAI_API_KEY: 'k', PORT: '8080' }
 
@@ -21,10 +22,9 @@ function isTaken(yaml: string): boolean {
 }
 
 void t.test('an editor takes what the gateway takes', (t) => {
-	const example = readFileSync(new URL('../../config/gateway.example.yaml', import.meta.url), 'utf8')
 	const files = [
 		'{}',
-		example.replace(/^(\s*)#(?! |$)/gm, '$1'),
+		switchedOn(exampleFile(composition)),
 		'server: { allowed_hosts: }\nruns: { limits: }\nproviders:\nfallback:\nplugins:',
 		'server: { port: "${PORT}" }\nlog: { level: "${LEVEL:-warn}" }\nauth_mode: "${MODE:-token}"',
 		'providers: { a: { kind: openai, model: m, base_url: "${URL:-http://127.0.0.1:1/v1}", api_key: "${OPENAI_API_KEY}" } }',
@@ -80,7 +80,7 @@ void t.test('defaults in the schema are values that it takes', (t) => {
 })
 
 void t.test('the stamp is the same for the same schema', (t) => {
-	t.match(jsonSchemaStamp(), /^[0-9a-f]{16}$/)
-	t.equal(jsonSchemaStamp(), jsonSchemaStamp())
+	t.match(jsonSchemaStamp(composition), /^[0-9a-f]{16}$/)
+	t.equal(jsonSchemaStamp(composition), jsonSchemaStamp(composition))
 	t.end()
 })

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import t from 'tap'
+import { exampleFile, switchedOn } from '../../config/example.ts'
 import { configFile } from '../../config/home.ts'
-import { readConfig } from '../../config/read.ts'
+import { composition, readConfig } from '../../core/host/config.ts'
 import { isFault } from '../../core/errors.ts'
 
 const home = t.testdir({ config: {} })
@@ -98,7 +99,7 @@ void t.test('providers are judged by their kind', (t) => {
 		'2:14: providers.a.kind: must be one of openai, offline. did you mean "openai"?',
 		'3:3: providers.b.kind: is missing; it must be openai or offline',
 		'4:3: providers.c.model: is missing; give the name of a model that this server has',
-		'5:23: providers.d.model: is not a setting of this kind of provider',
+		'5:23: providers.d.model: is not a setting of this kind',
 		'6:6: providers.e: must be a map of settings',
 		'7:3: providers.f g: is not a name; use 1 to 64 of letters, digits, "-", "_" and "."',
 	])
@@ -171,7 +172,9 @@ void t.test('mcp.allowed_hosts takes hosts, not addresses with a scheme, path or
 void t.test('the two ports must differ', (t) => {
 	t.same(problems('legacy: { port: 3000 }'), ['1:17: legacy.port: server.port and legacy.port must differ'])
 	t.same(problems('server: { port: 17890 }'), ['1:17: server.port: server.port and legacy.port must differ'])
-	t.same(problems('', { SVC_PORT: '17890' }), ['environment: SVC_PORT: server.port and legacy.port must differ'])
+	t.same(problems('# nothing', { SVC_PORT: '17890' }), [
+		'environment: SVC_PORT: server.port and legacy.port must differ',
+	])
 	t.end()
 })
 
@@ -200,7 +203,7 @@ void t.test('a wrong variable is named, with no place in the file', (t) => {
 
 void t.test('what YAML can do beyond plain settings is refused', (t) => {
 	t.same(problems('a: &x 1\nb: *x'), [
-		'1:7: anchors are not taken; remove "&x"',
+		'1:4: anchors are not taken; remove "&x"',
 		'2:4: aliases are not taken; write the value itself',
 	])
 	t.match(problems('plugins: { a: { <<: { b: 1 } } }'), [/^1:17: plugins\.a\.<<: merge keys are not taken/])
@@ -289,8 +292,7 @@ void t.test('no message repeats a value', (t) => {
 })
 
 void t.test('whatever is typed into the file, it is taken or refused with a place', (t) => {
-	const example = new URL('../../config/gateway.example.yaml', import.meta.url)
-	const settings = readFileSync(example, 'utf8').replace(/^(\s*)#(?! |$)/gm, '$1')
+	const settings = switchedOn(exampleFile(composition))
 	const slip = fc.record({
 		at: fc.nat(settings.length),
 		cut: fc.nat(6),

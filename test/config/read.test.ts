@@ -2,7 +2,8 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { configFile, homeFolder } from '../../config/home.ts'
-import { locate, readConfig } from '../../config/read.ts'
+import { locate } from '../../config/read.ts'
+import { readConfig } from '../../core/host/config.ts'
 import type { Config } from '../../config/types.ts'
 import { isFault } from '../../core/errors.ts'
 
@@ -19,7 +20,7 @@ function defaults(home: string): unknown {
 		auth_mode: 'loopback',
 		store: { path: join(home, 'data'), min_free_mib: 64 },
 		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64 },
-		events: { retention_days: 30 },
+		events: { retention_days: 30, max_streams: 10_000, heartbeat_s: 15, stall_timeout_s: 30 },
 		runs: {
 			retention_days: 30,
 			limits: { steps: 50, tokens: 500_000, wall_time_s: 900 },
@@ -58,6 +59,9 @@ function defaults(home: string): unknown {
 		},
 		backups: { schedule: null, timezone: null, folder: join(home, 'backups'), keep: 7, include_key: true },
 		tracing: { endpoint: null, sample_ratio: 1, content: false },
+		'legacy-chat': { max_waiting: 1000, max_sockets: 1000, heartbeat_s: 15, ping_s: 30, stall_timeout_s: 30 },
+		'openai-api': { user_is_conversation: true, max_open: 1000, heartbeat_s: 15, stall_timeout_s: 30 },
+		'mcp-server': { max_sessions: 200, idle_timeout_s: 1800, max_wait_s: 600, stall_timeout_s: 30 },
 		providers: { offline: { kind: 'offline' } },
 		default_provider: 'offline',
 		fallback: [],
@@ -72,9 +76,8 @@ void t.test('a missing file gives the defaults', (t) => {
 	t.end()
 })
 
-void t.test('an empty file, and sections without settings, give the defaults', (t) => {
+void t.test('a file of comments, and sections without settings, give the defaults', (t) => {
 	for (const yaml of [
-		'',
 		'# nothing\n',
 		'---\n',
 		'server:\n  allowed_hosts:\nruns:\n  limits:\nproviders:\nfallback:\nplugins:\n',
@@ -102,7 +105,7 @@ void t.test('the result is frozen in depth', (t) => {
 })
 
 void t.test('names from outside find nothing that the file does not have', (t) => {
-	const { providers, plugins } = read(t, '')
+	const { providers, plugins } = read(t, '# nothing')
 	t.equal(providers.constructor, undefined)
 	t.equal(plugins.toString, undefined)
 	t.end()
@@ -191,10 +194,10 @@ void t.test('SVC_LOOPBACK takes eight words and no other', (t) => {
 		t.equal(read(t, 'auth_mode: token', { SVC_LOOPBACK: word }).auth_mode, 'loopback', word)
 	}
 	for (const word of ['0', 'false', 'no', 'off', 'Off'])
-		t.equal(read(t, '', { SVC_LOOPBACK: word }).auth_mode, 'token', word)
+		t.equal(read(t, '# nothing', { SVC_LOOPBACK: word }).auth_mode, 'token', word)
 	for (const word of ['', '2', 'loopback', 'maybe']) {
 		t.throws(
-			() => read(t, '', { SVC_LOOPBACK: word }),
+			() => read(t, '# nothing', { SVC_LOOPBACK: word }),
 			{ code: 'config_invalid', message: /SVC_LOOPBACK: must be 1/ },
 			word,
 		)
@@ -203,7 +206,7 @@ void t.test('SVC_LOOPBACK takes eight words and no other', (t) => {
 })
 
 void t.test('OPENAI_API_KEY alone makes OpenAI the default', (t) => {
-	t.same(read(t, '', { OPENAI_API_KEY: 'k' }).providers, {
+	t.same(read(t, '# nothing', { OPENAI_API_KEY: 'k' }).providers, {
 		openai: {
 			kind: 'openai',
 			base_url: 'https://api.openai.com/v1',
@@ -256,6 +259,7 @@ void t.test('a file that cannot be read is refused', (t) => {
 	const refused = (home: string, message: RegExp): void => {
 		t.throws(() => readConfig({ home, env: {} }), { code: 'config_invalid', message, errors: [{ path: '' }] })
 	}
+	refused(t.testdir({ config: { 'gateway.yaml': ' \n' } }), /gateway\.yaml:1:1: is empty; write at least a comment/)
 	refused(t.testdir({ config: { 'gateway.yaml': {} } }), /gateway\.yaml: is not a file/)
 	refused(t.testdir({ config: { 'gateway.yaml': `#${'x'.repeat(1024 * 1024)}` } }), /larger than 1 MiB/)
 	refused(t.testdir({ config: { 'gateway.yaml': Buffer.from([0x23, 0xff, 0xfe]) } }), /not UTF-8/)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readConfig } from '../../config/read.ts'
+import { readConfig } from '../../core/host/config.ts'
 
 type Test = Pick<typeof t, 'testdir' | 'throws'>
 

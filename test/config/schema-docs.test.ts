@@ -1,7 +1,7 @@
 import t from 'tap'
 import { jsonSchema } from '../../config/json-schema.ts'
 import type { JsonSchema } from '../../config/json-schema.ts'
-import { configSchema } from '../../config/schema.ts'
+import { composition } from '../../core/host/config.ts'
 
 interface Described {
 	flags?: { description?: string; default?: unknown }
@@ -25,7 +25,7 @@ function* settings(part: Described, path = ''): Generator<[path: string, setting
 	}
 }
 
-const all = [...settings(configSchema.describe() as Described)]
+const all = [...settings(composition.schema.describe() as Described)]
 
 void t.test('every setting has a description of one sentence', (t) => {
 	const paths = all.map(([path]) => path)
@@ -44,8 +44,8 @@ void t.test('a description names the default', (t) => {
 	for (const [path, { flags, keys, patterns, items }] of all) {
 		const value = flags?.default
 		if (keys || value === undefined) continue
-		const shown =
-			patterns || items ? 'Default' : typeof value === 'function' ? 'Default one less' : `Default ${String(value)}.`
+		const isInWords = patterns !== undefined || items !== undefined || typeof value === 'function'
+		const shown = isInWords ? 'Default ' : `Default ${String(value)}.`
 		t.ok(flags?.description?.includes(shown), `${path}: ${flags?.description}`)
 	}
 	t.end()
@@ -70,6 +70,6 @@ void t.test('the descriptions reach the editor', (t) => {
 		for (const inner of [...(part.anyOf ?? []), ...Object.values(part.patternProperties ?? {})])
 			described(inner, `${path}*.`)
 	}
-	described(jsonSchema(), '')
+	described(jsonSchema(composition), '')
 	t.end()
 })

@@ -6,14 +6,14 @@ import { elicit } from '../../plugins/mcp/elicitation.ts'
 import { openSession } from '../../plugins/mcp/engine.ts'
 import { boundedFetch } from '../../plugins/mcp/http.ts'
 import { textOfResult } from '../../plugins/mcp/results.ts'
-import { fetcherFor } from '../../core/guarded-fetch.ts'
+import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
 
 const CALL_LIMIT_MS = 20_000
 const url = new URL(process.argv.at(-1) ?? '')
 const args: Record<string, object> = { add_numbers: { a: 5, b: 3 } }
 
 const fetcher = fetcherFor(url, {
-	reach: { protocols: ['http:', 'https:'], private_first: true },
+	policy: { protocols: ['http:', 'https:'], private_first: true },
 	max_bytes: Infinity,
 	timeout_ms: Infinity,
 })
@@ -23,14 +23,23 @@ const session = await openSession(
 		toolsChanged() {},
 		trouble: (error) => console.error(error.message),
 		closed() {},
-		elicit: (request) => elicit(request, 'conformance', async () => 'skip'),
+		elicit: (request) =>
+			elicit(
+				request,
+				'conformance',
+				(text) => text,
+				async () => 'skip',
+			),
 	},
 	AbortSignal.timeout(CALL_LIMIT_MS),
 )
 for (const tool of (await session.listTools(AbortSignal.timeout(CALL_LIMIT_MS))) as { name: string }[]) {
 	const options = { signal: AbortSignal.timeout(CALL_LIMIT_MS), onprogress() {} }
 	const result = await session.callTool(tool.name, { ...args[tool.name] }, options)
-	console.log(tool.name, textOfResult(result))
+	console.log(
+		tool.name,
+		textOfResult(result, (text) => text),
+	)
 }
 await session.close()
 await fetcher[Symbol.asyncDispose]()

@@ -6,8 +6,8 @@
  *
  * `docs/writing-a-channel.md` says how to write a platform for it; `test/contracts/channel/matrix.test.ts` has one.
  */
-import type { Test } from 'tap'
 import type { ChannelAdapter, ChatKind } from '../../plugins/channels/adapter.ts'
+import { absenceCheck } from './channel/absence.ts'
 import { closingChecks } from './channel/closing.ts'
 import { connectingChecks } from './channel/connecting.ts'
 import { incomingChecks } from './channel/incoming.ts'
@@ -22,11 +22,36 @@ export interface ChannelSuite {
 	platform: () => Promise<TestPlatform>
 	/** For how long to wait for something that should happen, 5,000 where absent. */
 	patience_ms?: number
-	/** Checks that this platform cannot pass, by name, each with the reason. They are skipped, and the reason is shown. */
-	skip?: Record<string, string>
+	/**
+	 * What the adapter, or its platform, does not have: `{ threads: false }`. The checks that need it are left out, and it
+	 * is checked that it is really absent. All that is not named here must be there.
+	 */
+	abilities?: Partial<Record<Ability, boolean>>
 }
 
-/** What is optional belongs to a check of its own, which is skipped where it is absent. */
+/**
+ * Of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, and `find`, which a platform with nonces does not
+ * need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `repeats` of a message. Of the platform for tests: the
+ * faults `lost`, `limited`, `failed`, `refused`, `format`, `stalled`, and `revoke`.
+ */
+export type Ability =
+	| 'config'
+	| 'unguarded'
+	| 'groups'
+	| 'replies'
+	| 'threads'
+	| 'attachments'
+	| 'repeats'
+	| 'edits'
+	| 'drafts'
+	| 'typing'
+	| 'find'
+	| Fault
+	| 'revoke'
+
+type Fault = 'lost' | 'limited' | 'failed' | 'refused' | 'format' | 'stalled'
+
+/** Each optional part belongs to an ability of the same meaning; see `ChannelSuite.abilities`. `silent` and `mumble` refine a check. */
 export interface TestPlatform {
 	/** A channel's config, as an operator writes it. */
 	config: Record<string, unknown>
@@ -98,22 +123,16 @@ export const channelChecks: readonly Check[] = [
 	...closingChecks,
 ]
 
-/** Runs every check as a subtest. */
-export function checkChannel(t: Test, suite: ChannelSuite): void {
-	for (const check of channelChecks) {
-		void t.test(check.name, async (t) => {
-			const reason = suite.skip?.[check.name]
-			if (reason !== undefined) return void t.pass(reason, { skip: reason })
-			const missing = await runCheck(check, suite)
-			t.pass(check.name, missing === undefined ? {} : { skip: missing })
-		})
+/** What runs a test: tap's `t`, or `{ test }` of `node:test`. */
+export interface Runner {
+	test(name: string, run: () => Promise<void>): unknown
+}
+
+/** Runs every check that applies as a test of its own. */
+export function checkChannel(t: Runner, suite: ChannelSuite): void {
+	const { abilities = {} } = suite
+	for (const check of [...channelChecks, absenceCheck]) {
+		if (check.needs?.some((one) => abilities[one] === false)) continue
+		void t.test(check.name, () => runCheck(check, suite))
 	}
-	void t.test('every name in `skip` is one of a check', (t) => {
-		const names = new Set(channelChecks.map(({ name }) => name))
-		t.strictSame(
-			Object.keys(suite.skip ?? {}).filter((name) => !names.has(name)),
-			[],
-		)
-		t.end()
-	})
 }

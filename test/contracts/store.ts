@@ -3,6 +3,7 @@ import type { Engine } from '../../core/store/ports.ts'
 import { logSuite } from './store/log.ts'
 import { modelSuite } from './store/model.ts'
 import { queueSuite } from './store/queue.ts'
+import { recordChangeSuite } from './store/record-changes.ts'
 import { recordSuite } from './store/records.ts'
 
 export interface StoreSuiteOptions {
@@ -13,10 +14,11 @@ export interface StoreSuiteOptions {
 /** Opens an engine for one test, which closes it. */
 export type Open = () => Promise<Engine>
 
-/** What every engine must do, as core/store/ports.ts says it. `open` answers with an empty engine each time. */
+/** What every engine must do, as core/store/ports.ts says it. `open` returns an empty engine each time. */
 export function storeSuite(t: Test, open: Open, options: StoreSuiteOptions = {}): void {
 	void t.test('Store', (t) => recordSuite(t, open, options))
 	void t.test('Store against a model', (t) => modelSuite(t, open))
 	void t.test('EventLog', (t) => logSuite(t, open, options))
+	void t.test('EventLog with changes of records', (t) => recordChangeSuite(t, open, options))
 	void t.test('RunQueue', (t) => queueSuite(t, open, options))
 }

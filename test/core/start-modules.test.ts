@@ -1,7 +1,9 @@
 /** An idle gateway is quick to start and small because of what it does not load before somebody needs it. */
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { spawnGateway } from '../support/process.ts'
 
@@ -29,5 +31,26 @@ void t.test('at its start a gateway loads these packages, and no others', async 
 	t.strictSame([...new Set(packages)].toSorted(), atStart)
 	const imported = new Set(modules.flatMap(({ how, url }) => (how === 'import' ? url : [])))
 	t.ok(imported.has('node:crypto'))
-	t.notOk(imported.has('node:http'), 'see core/node-http.ts')
+	t.notOk(imported.has('node:http'), 'see core/http/node-http.ts')
+})
+
+void t.test('svc --help loads commander alone, and of plugins only what declares their commands', async (t) => {
+	const home = t.testdir()
+	const noted = join(home, 'modules.txt')
+	const hook = fileURLToPath(new URL('../fixtures/note-modules.mjs', import.meta.url))
+	const svc = fileURLToPath(new URL('../../core/cli/main.ts', import.meta.url))
+	const env = { ...process.env, SVC_HOME: home, NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted }
+	await promisify(execFile)(process.execPath, [svc, '--help'], { env })
+	const urls = readFileSync(noted, 'utf8')
+		.trim()
+		.split('\n')
+		.map((line) => (JSON.parse(line) as Noted).url)
+	const packages = urls.flatMap((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
+	t.strictSame([...new Set(packages)], ['commander'])
+	const ofPlugins = urls.filter((url) => url.includes('/plugins/'))
+	t.ok(ofPlugins.length > 5)
+	t.strictSame(
+		ofPlugins.filter((url) => !/\/plugins\/[\w-]+\/cli\.ts$/.test(url)),
+		[],
+	)
 })

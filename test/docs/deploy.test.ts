@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
-import { checksOf } from '../../core/doctor/catalogue.ts'
+import { checksOf } from '../../core/cli/doctor/catalogue.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import { root } from './pages.ts'
 
@@ -99,6 +99,8 @@ void t.test('the image has what the gateway needs', async (t) => {
 	const lines = read('docs/deploy/Containerfile').replaceAll('\\\n', ' ').split('\n')
 	const copied = lines.filter((line) => /^COPY (?!--from)/.test(line)).flatMap((line) => line.split(/\s+/).slice(1, -1))
 	for (const file of copied) t.ok(existsSync(join(folder, file)), file)
+	for (const [, file = ''] of lines.join('\n').matchAll(/\/opt\/svc-gateway\/([\w./-]+\.mjs)/g))
+		t.ok(existsSync(join(folder, file)), `${file}, which a command of the image names`)
 	const needed = ['config', 'core', 'plugins', 'sandbox', 'package.json', 'package-lock.json', '.npmrc', 'LICENSE']
 	t.strictSame(
 		needed.filter((file) => !copied.includes(file)),
@@ -178,7 +180,7 @@ void t.test('troubleshooting.md has all checks of the doctor', async (t) => {
 	const rows = [...read('docs/troubleshooting.md').matchAll(/^\| `([a-z.-]+)` \| [^|]{10,} \| [^|]{8,} \|$/gm)]
 	t.strictSame(
 		rows.map(([, id]) => id),
-		(await checksOf()).map(({ id }) => id),
+		(await checksOf({ home: t.testdir(), env: {} })).map(({ id }) => id),
 	)
 })
 

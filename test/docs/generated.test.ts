@@ -1,9 +1,9 @@
 /** Are the pages that follow from the code as the code has it, and do they name all that there is? */
 import t from 'tap'
-import { allKeys } from '../../config/explain.ts'
+import { allKeys } from '../../core/host/config.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
 import { generatedPages, pageAt } from '../../docs/make.ts'
-import { catalogue } from '../../plugins/events/catalogue.ts'
+import { builtInTypes } from '../support/documented.ts'
 import { inlineOf, problemIn } from './svc-words.ts'
 import { blocksOf } from './page.ts'
 import { pages, root } from './pages.ts'
@@ -20,7 +20,7 @@ void t.test('every setting has its line', async (t) => {
 
 void t.test('every type of event has its heading', async (t) => {
 	const page = pageAt('events.md')
-	for (const type of Object.keys(catalogue)) t.ok(page.includes(`### ${type}\n`), type)
+	for (const type of builtInTypes.keys()) t.ok(page.includes(`### ${type}\n`), type)
 })
 
 void t.test('every command of svc has its place', async (t) => {

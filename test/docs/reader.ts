@@ -80,7 +80,13 @@ export class Reader implements AsyncDisposable {
 		}
 		let output = ''
 		for (const part of partsOf(step.text)) {
-			const done = await this.#command(step, await this.#filled(part))
+			let text = await this.#filled(part)
+			// A run that was started just before may not have asked yet; a person would list its questions again.
+			for (let again = 0; again < LIST_LIMIT && text.includes('QUESTION_ID'); again++) {
+				await this.#run('svc questions list', '')
+				text = await this.#filled(part)
+			}
+			const done = await this.#command(step, text)
 			output += done.output
 			if (done.code !== 0) return { code: done.code, output }
 		}
@@ -246,6 +252,9 @@ function partsOf(text: string): string[] {
 const placeholder = /(?<![A-Z_$"{.])\b(?:[A-Z]+_ID|DIGEST|TOKEN|CODE)\b(?![A-Z_="])/
 
 type CommandStep = Extract<Step, { kind: 'command' }>
+
+/** How often the questions are listed until one is there. */
+const LIST_LIMIT = 30
 
 /** The one that all pages show. */
 const PAIRING_CODE = '7K3N9QXM'

@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
-import { explain, pathOf } from '../../config/explain.ts'
+import { composition, explain, pathOf } from '../../core/host/config.ts'
 import { jsonSchema } from '../../config/json-schema.ts'
-import { checksOf } from '../../core/doctor/catalogue.ts'
-import { catalogue } from '../../plugins/events/catalogue.ts'
+import { checksOf } from '../../core/cli/doctor/catalogue.ts'
+import { builtInTypes } from '../support/documented.ts'
 import { startGateway } from '../support/gateway.ts'
 import { blocksOf } from './page.ts'
 import { markdown, root } from './pages.ts'
@@ -43,8 +43,8 @@ void t.test('every JSON is one', async (t) => {
 })
 
 void t.test('every dotted name is a setting, an event, a tool or a check', async (t) => {
-	const sections = new Set(Object.keys(jsonSchema().properties ?? {}))
-	const others = new Set([...Object.keys(catalogue), ...primitives(), ...(await checksOf()).map(({ id }) => id)])
+	const sections = new Set(Object.keys(jsonSchema(composition).properties ?? {}))
+	const others = new Set([...builtInTypes.keys(), ...primitives(), ...(await checksOf()).map(({ id }) => id)])
 	const families = new Set([...others].map((name) => `${name.split('.')[0]}.*`))
 	let settings = 0
 	for (const page of markdown) {

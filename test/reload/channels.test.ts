@@ -65,7 +65,7 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 	}
 	for (let round = 1; round <= ROUNDS; round++) {
 		ask(`on ${round}.`)
-		configure('chat-a: false')
+		configure('telegram: false')
 		await stands(gateway, a, 'disabled')
 		ask(`off ${round}.`)
 		await someTalk()
@@ -78,7 +78,7 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 		)
 		await someTalk()
 		writeFileSync(join(gateway.home, 'plugins/third/index.js'), third(`ctx.log.debug('${round}')`))
-		configure('chat-a: true')
+		configure('telegram: true')
 		await stands(gateway, a, 'connected')
 		const change = { config: { answer: round % 2 === 0 ? 'all' : 'mentions' } }
 		t.equal((await gateway.request('PATCH', `/v1/channels/${a}`, { body: change })).status, 200)

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { NewEvent, RunOrder, ToolCallRequest } from '../../core/protocol.ts'
-import { openRunPool } from '../../core/runs.ts'
-import type { RunHost, RunPool } from '../../core/runs.ts'
+import { openRunPool } from '../../core/runs/run-pool.ts'
+import type { RunHost, RunPool } from '../../core/runs/run-pool.ts'
 import { startModelServer } from '../support/model-server.ts'
 
 const host: RunHost = {

@@ -116,7 +116,7 @@ void t.test('decision-log', async (t) => {
 
 /** Runs an example's program as the plugin does, but with the stand-in behind `svc.fetch`. */
 async function runWith(name: string, args: object, { send }: StandIn): Promise<Answer> {
-	const document = readDocument(textOf(name))
+	const document = await readDocument(textOf(name))
 	const agent = await lent.use('agents').get('online')
 	const { signal } = new AbortController()
 	const call = { run_id: 'run', agent, key: 'run:call', signal, emit: () => {} }

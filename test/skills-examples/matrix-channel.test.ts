@@ -283,14 +283,22 @@ void t.test('the channel of docs/writing-a-channel.md leads to a first answer', 
 		}
 		socket.write('open sesame\n')
 		t.equal(await shows(/^.+$/m), greeting)
-		return { say: (text: string) => socket.write(`${text}\n`), shows }
+		return { say: (text: string) => socket.write(`${text}\n`), shows, reset: () => socket.resetAndDestroy() }
 	}
-	const { say, shows } = await enter('hello')
+	const { say, shows, reset } = await enter('hello')
 	say('/start')
 	const pairing_code = await shows(code)
 	t.equal((await gateway.request('POST', '/v1/channels/pair', { body: { pairing_code } })).status, 201)
 	say('is this thing on?')
 	t.ok(await shows(/is this thing on\?/))
+
+	// A reset connection ends neither the channel nor the gateway, and the next one works.
+	reset()
+	const { say: sayAgain, shows: showsAgain } = await enter('hello')
+	sayAgain('and is it still?')
+	t.ok(await showsAgain(/and is it still\?/))
+	t.equal(stream.events.filter(ofChannel('channel.connected', id)).length, 1, 'by the same connection of the channel')
+	t.match((await gateway.request('GET', `/v1/channels/${id}`)).body, { connection: 'connected', last_error: null })
 
 	// Edited while it is used.
 	write(gateway.home, 'plugins/line-chat/index.js', program.replace("write('hello\\n')", "write('hello again\\n')"))

@@ -1,4 +1,5 @@
 /** The Agent resource and its rows in the spec's table "Agents", over HTTP. */
+import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
@@ -526,34 +527,75 @@ const fuzzedBody = fc.oneof(
 	fc.dictionary(fc.oneof(fc.constantFrom('name', 'persona', 'config', '__proto__', 'constructor'), fc.string()), field),
 )
 
-void t.test('whatever is posted is answered properly, and what was created can be read', async (t) => {
-	let created = 0
+/** What may be changed of an agent. */
+const validChange = fc.record({
+	persona: fc.oneof(anyText({ maxLength: 200 }), fc.constant(null)),
+	config: fc.record(
+		{
+			model: fc.stringMatching(/^[a-z]{1,20}$/),
+			temperature: fc.double({ min: 0, max: 2, noNaN: true }),
+			note: anyText(),
+		},
+		{ requiredKeys: [] },
+	),
+})
+/** One of these in the place of a valid field is refused. */
+const invalidField = fc.constantFrom<Record<string, unknown>>(
+	{ persona: 7 },
+	{ persona: ['text'] },
+	{ config: 'text' },
+	{ config: { temperature: 'warm' } },
+	{ stranger: true },
+)
+
+/** How many of the bodies were taken and how many refused; a run posts one of each kind and one made at random. */
+async function fuzz(t: Test, takes: (body: unknown) => Promise<boolean>, named = () => ({})): Promise<void> {
+	const counts = { valid: 0, invalid: 0, random: 0 }
 	await fc.assert(
-		fc.asyncProperty(fc.oneof(fuzzedBody, anyText({ maxLength: 200 })), async (body) => {
-			const reply = await call('POST', '/v1/agents', typeof body === 'string' ? body : JSON.stringify(body))
-			if (reply.status !== 201) return isProper(reply) && reply.status >= 400
-			created++
-			const read = await send(`${gateway.url}/v1/agents/${reply.body.name}`, 'GET')
-			const { skills: _, ...rest } = read.body
-			return t.strictSame(rest, reply.body)
-		}),
+		fc.asyncProperty(
+			validChange,
+			invalidField,
+			fc.oneof(fuzzedBody, anyText({ maxLength: 200 })),
+			async (...bodies) => {
+				const [valid, invalid, random] = bodies
+				if (await takes({ ...named(), ...valid })) counts.valid++
+				if (!(await takes({ ...named(), ...valid, ...invalid }))) counts.invalid++
+				if (await takes(random)) counts.random++
+			},
+		),
 		{ numRuns: RUNS },
 	)
-	t.ok(created > 0, `${created} agents were created`)
+	t.equal(counts.valid, RUNS, 'every valid body is taken')
+	t.equal(counts.invalid, RUNS, 'every invalid body is refused')
+	t.comment(`${counts.random} of ${RUNS} bodies made at random were taken`)
+}
+
+const textOf = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
+
+void t.test('whatever is posted is answered properly, and what was created can be read', async (t) => {
+	let names = 0
+	const take = async (body: unknown): Promise<boolean> => {
+		const reply = await call('POST', '/v1/agents', textOf(body))
+		if (reply.status !== 201) return isRefused(reply)
+		const { skills: _, ...rest } = (await send(`${gateway.url}/v1/agents/${reply.body.name}`, 'GET')).body
+		assert.deepEqual(rest, reply.body)
+		return true
+	}
+	await fuzz(t, take, () => ({ name: `valid-${++names}` }))
 })
 
 void t.test('whatever an agent is changed by is answered properly, and the answer is what is kept', async (t) => {
 	await make('fuzzed')
-	let changed = 0
-	await fc.assert(
-		fc.asyncProperty(fuzzedBody, async (body) => {
-			const reply = await call('PATCH', '/v1/agents/fuzzed', JSON.stringify(body))
-			if (reply.status !== 200) return isProper(reply) && reply.status >= 400
-			changed++
-			const { skills: _, ...rest } = (await call('GET', '/v1/agents/fuzzed')).body
-			return t.strictSame(rest, reply.body)
-		}),
-		{ numRuns: RUNS },
-	)
-	t.ok(changed > 0, `${changed} changes were taken`)
+	await fuzz(t, async (body) => {
+		const reply = await call('PATCH', '/v1/agents/fuzzed', textOf(body))
+		if (reply.status !== 200) return isRefused(reply)
+		const { skills: _, ...rest } = (await call('GET', '/v1/agents/fuzzed')).body
+		assert.deepEqual(rest, reply.body)
+		return true
+	})
 })
+
+function isRefused(reply: Reply<Answer>): false {
+	assert.ok(isProper(reply) && reply.status >= 400, `answered with ${reply.status}`)
+	return false
+}

@@ -176,9 +176,46 @@ void t.test(
 	},
 )
 
+void t.test(
+	'refused callers are security violations, at most 60 a minute of each cause, without what they sent',
+	async (t) => {
+		const gateway = await gatewayFor(t)
+		const elsewhere = { 'x-forwarded-for': '192.0.2.7' }
+		const guess = { body: { scopes: ['*'] }, headers: { ...elsewhere, 'x-setup-code': 'guessed-code' } }
+		t.equal((await gateway.request('POST', '/v1/auth/tokens', guess)).status, 401)
+		const [reader, revoked] = [await newToken(gateway, ['agents:read']), await newToken(gateway, ['agents:read'])]
+		await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
+		const ttl = new Date(Date.now() + 1_000).toISOString()
+		const { body: expiring } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], ttl } })
+		const status = async (path: string, token: string) => (await gateway.request('GET', path, { token })).status
+		t.equal(await status('/v1/vault/secrets?q=said-in-path', reader.token), 403)
+		t.equal(await status('/v1/agents', revoked.token), 401)
+		while ((await status('/v1/agents', expiring.token)) === 200);
+		const wrong = await Promise.all(Array.from({ length: 100 }, () => status('/v1/agents', unknownToken)))
+		t.strictSame(new Set(wrong), new Set([401, 429]))
+
+		const violations = async (): Promise<Answer[]> =>
+			(await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')).body.events
+		while ((await violations()).length < 64);
+		const all = await violations()
+		const shown = JSON.stringify(all)
+		for (const text of [unknownToken, revoked.token, reader.token, expiring.token, 'guessed-code', 'said-in-path'])
+			t.notOk(shown.includes(text), text)
+		const of = (reason: string) => all.filter(({ payload }) => payload.reason === reason).map(({ payload }) => payload)
+		t.equal(of('token_invalid').length, 60)
+		t.match(of('token_invalid')[0], { message: /unknown/, source_ip: /127\.0\.0\.1/ })
+		t.notOk('token_id' in of('token_invalid')[0])
+		t.match(of('token_revoked'), [{ token_id: revoked.id, message: /revoked/ }])
+		t.match(of('token_expired'), [{ token_id: expiring.id, message: /expired/ }])
+		t.match(of('scope_missing'), [{ token_id: reader.id, message: /vault:read/ }])
+		t.match(of('setup_code_wrong'), [{ message: /set-up code is wrong/ }])
+		t.equal(all.length, 64)
+	},
+)
+
 void t.test('auth_mode changes while the gateway runs, and ends the streams of local callers', async (t) => {
 	const gateway = await gatewayFor(t, { config: 'auth_mode: loopback\n' })
-	const { token } = await newToken(gateway, ['events:read', 'agents:read'])
+	const { token } = await newToken(gateway, ['events:read', 'agents:read', 'tokens:admin'])
 	const nobodys = await openStream(gateway.url)
 	const somebodys = await openStream(gateway.url, { token })
 	t.teardown(() => somebodys.close())
@@ -278,9 +315,7 @@ void t.test("routes of a third party's plugin", async (t) => {
 			const stream = await openStream(gateway.url, { token: admin })
 			t.teardown(() => stream.close())
 			const isAbout = (message: unknown): boolean => String(message).includes(`"${name}"`)
-			const rejected = stream.waitFor(
-				(event) => event.event_type === 'config.rejected' && isAbout(event.payload.message),
-			)
+			const rejected = stream.waitFor((event) => event.event_type === 'plugin.failed' && isAbout(event.payload.message))
 			writeFileSync(file, `plugins: {shop: true, ${name}: true}\n`)
 			t.match((await rejected).payload.message, says)
 			t.equal(await get('/v1/hole', admin), 404)

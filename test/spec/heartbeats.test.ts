@@ -196,6 +196,7 @@ void t.test('a beat starts a run of its own conversation, at its time and once',
 	)
 	t.match(fired, { event_type: 'heartbeat.fired', agent_id: 'ada', payload: { heartbeat_id: id } })
 	const { run_id, due_at } = fired?.payload ?? {}
+	t.match(fired, { run_id, sequence: 1 }, 'the first event of its run')
 	t.ok(String(fired?.timestamp) >= String(due_at), 'not before its time')
 	const run = await until(
 		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,

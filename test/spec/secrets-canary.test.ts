@@ -77,7 +77,7 @@ interface World {
 	model: ModelServer
 	gateway: GatewayProcess
 	/** All that the gateway answered, with what was asked. */
-	answers: { asked: string; text: string }[]
+	answers: { asked: string; text: string; sent: string }[]
 	request(method: string, path: string, options?: RequestOptions): Promise<Reply<Answer>>
 	/** Everything that it wrote to standard error and output so far. */
 	logs(): Buffer
@@ -107,7 +107,9 @@ async function openWorld(t: Test): Promise<World> {
 		async request(method, path, options) {
 			const reply = await send(world.gateway.url + path, method, options)
 			const text = JSON.stringify([reply.body, ...reply.headers]) + String(reply.body)
-			world.answers.push({ asked: `${method} ${path}`, text })
+			// A caller reads its own words as it wrote them.
+			const sent = decodeURIComponent(path) + JSON.stringify(options?.body ?? '') + String(options?.body)
+			world.answers.push({ asked: `${method} ${path}`, text, sent })
 			return reply
 		},
 		logs: () => Buffer.concat(written),
@@ -117,7 +119,8 @@ async function openWorld(t: Test): Promise<World> {
 		},
 		search(t, toModel = () => false) {
 			t.strictSame(leaks(world.logs()), [], 'the logs')
-			for (const { asked, text } of world.answers) t.strictSame(leaks(text), [], `the answer to ${asked.slice(0, 60)}`)
+			for (const { asked, text, sent } of world.answers)
+				if (leaks(sent).length === 0) t.strictSame(leaks(text), [], `the answer to ${asked.slice(0, 60)}`)
 			for (const { body } of model.mock.getRequests()) {
 				if (!toModel(body)) t.strictSame(leaks(JSON.stringify(body)), [], 'a request to the model')
 			}
@@ -178,7 +181,6 @@ void t.test('a secret that was read shows nowhere, whatever is done with it', as
 
 	// Everything that a person sends.
 	await request('PATCH', '/v1/agents/ada', { body: { persona: `You know ${all}`, config: { note: all, [value]: 1 } } })
-	await request('POST', '/v1/agents', { body: { name: 'eve', persona: all } })
 	await request('POST', '/v1/agents', { body: { name: `no ${value}`, [value]: all } })
 	await request('GET', `/v1/agents/${encodeURIComponent(value)}`)
 	await request('GET', `/v1/audit?cursor=${encodeURIComponent(value)}`)
@@ -252,9 +254,6 @@ export default async ({ text }, svc) => {
 	const installed = await request('POST', '/v1/agents/ada/skills/install', { body: { content: skill } })
 	const { digest } = (await request('GET', `/v1/agents/ada/skills/${installed.body.id}`)).body
 	await request('POST', `/v1/agents/ada/skills/${installed.body.id}/approve`, { body: { digest } })
-	await request('POST', '/v1/agents/ada/skills/install', {
-		body: { content: `---\nname: x\ndescription: ${simple}\n---\n${all}` },
-	})
 	await use('run the skill', 'skill_echo-it', { text: 'with {{secret:CANARY}}' })
 	await use('what the model itself wrote', 'skill_echo-it', { text: value })
 	await use('fail in the skill', 'skill_echo-it', { text: 'fail with {{secret:CANARY}}' })
@@ -356,7 +355,7 @@ void t.test('a model that may see it gets it, and nobody else does', async (t) =
 
 	const eve = await follow(t, { url: world.gateway.url, request: world.request }, 'eve')
 	model.on('may I see', 'No.')
-	await eve.complete(`may I see ${all}`)
+	await eve.complete('may I see it')
 	for (const path of ['/history', '/runs']) await world.request('GET', `/v1/agents/bob${path}`)
 	await world.request('GET', `/v1/runs/${run_id}`)
 	await world.request('GET', '/v1/audit?limit=500')

@@ -249,7 +249,9 @@ void t.test(
 		const inText = await gateway.request('POST', '/v1/agents/secretive/skills/install', {
 			body: { content: skillText('leaky', `The key is ${value}.`) },
 		})
-		t.match(inText, { status: 400, body: { code: 'skill_invalid', message: /value of a secret/ } })
+		t.equal(inText.status, 201, 'no answer tells whether a text holds a secret')
+		const review = (await gateway.request('GET', `/v1/agents/secretive/skills/${inText.body.id}`)).body
+		t.match(review.markdown, value, 'who wrote it reads it as it was written')
 	},
 )
 
@@ -264,7 +266,7 @@ void t.test('what is stored must be what was approved, or it does not run', asyn
 	t.match((await use(ada, 'honest')).end.payload, { code: 'permission_denied', message: /no longer what was approved/ })
 	t.match((await use(ada, 'honest')).end.payload, { code: 'tool_unknown' })
 	const violation = ada.stream.events.find((event) => event.event_type === 'security.violation')
-	t.match(violation?.payload, { kind: 'skill_changed', skill: 'honest', skill_id: id })
+	t.match(violation?.payload, { reason: 'skill_changed', skill: 'honest', skill_id: id })
 	const [skill] = (await ada.call('skills')).body
 	t.equal(skill.status, 'quarantined')
 	t.strictSame((await gateway.request('GET', '/v1/agents/tampered')).body.skills, [])

@@ -389,7 +389,7 @@ void t.test('a skill is fetched from an address', async (t) => {
 	t.teardown(() => stream.close())
 	const cloud = await install(`${base}/cloud`)
 	refused(t, cloud, { status: 400, code: 'address_refused', path: 'url' })
-	t.match((await stream.waitFor('security.violation')).payload, { kind: 'address_refused' })
+	t.match((await stream.waitFor('security.violation')).payload, { reason: 'address_refused' })
 	const moved = await install(`${base}/moved`)
 	refused(t, moved, { status: 400, code: 'address_refused', path: 'url' }, 'a redirect to a private address')
 

@@ -14,7 +14,7 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 
-const tools = new URL('../../core/toolbox.ts', import.meta.url).href
+const tools = new URL('../../core/runs/toolbox.ts', import.meta.url).href
 
 /** Starts runs, waits for runs and calls primitives as other plugins may. */
 const helper = `

@@ -298,7 +298,7 @@ void t.test('vault.read under a grant gives a handle, and the event vault.access
 	const result = JSON.parse(String(payload.result))
 	t.strictSame(Object.keys(result), ['name', 'handle', 'use'])
 	t.equal(result.handle, '{{secret:READ_ME}}')
-	t.match(result.use, /gateway puts the value there/)
+	t.match(result.use, /gateway replaces it by the value/)
 
 	const calling = await ada.complete(
 		'/tool outpost.call {"url":"https://example.com/?key={{secret:READ_ME}}","list":["{{secret:READ_ME}}"]}',
@@ -312,7 +312,7 @@ void t.test('vault.read under a grant gives a handle, and the event vault.access
 	t.notMatch(JSON.stringify((await gateway.request('GET', '/v1/audit?limit=500')).body), value)
 })
 
-void t.test('without a grant the agent gets an error, and vault.denied is told', async (t) => {
+void t.test('without a grant the agent gets an error, and vault.denied is emitted', async (t) => {
 	const ada = await follow(t, gateway, 'stranger')
 	const { id } = await store('NOT_YOURS', 'the value of NOT_YOURS')
 	await grant(await agent('somebody-else'), id)

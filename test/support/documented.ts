@@ -1,38 +1,55 @@
-/** Compares what is emitted with what the catalogue of events, and with it docs/events.md, says of it. */
-import type { EventBus } from '../../core/events.ts'
+/** Compares what is emitted with what the plugins declare, and with it docs/events.md. */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { EventBus } from '../../core/events/event-bus.ts'
+import { familyOf } from '../../core/events/families.ts'
+import type { EventType } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import { catalogue } from '../../plugins/events/catalogue.ts'
-import type { EventKind } from '../../plugins/events/catalogue.ts'
 
-const kinds: Readonly<Record<string, EventKind>> = catalogue
-const families = new Set(Object.keys(kinds).map(familyOf))
+export type EventTypes = ReadonlyMap<string, EventType>
 
-/** What of an event the documentation does not say, or says though it is not there. Empty: all is well. */
-export function differences({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): string[] {
-	const kind = kinds[event_type]
-	// A plugin of a test's own may tell what it likes, under a first word of its own.
-	if (!kind) return families.has(familyOf(event_type)) ? [`${event_type} is not in the catalogue`] : []
-	const documented = Object.keys(kind.payload)
-	const unknown = Object.keys(payload).filter((name) => !(name in kind.payload) && !(`${name}?` in kind.payload))
-	const absent = documented.filter((name) => !name.endsWith('?') && payload[name] === undefined)
+/** Those of the built-in plugins. */
+export const builtInTypes = await eventTypesIn(fileURLToPath(new URL('../../plugins', import.meta.url)))
+
+/** What the `events.ts` or `events.js` of each plugin in a folder declares. */
+export async function eventTypesIn(folder: string): Promise<EventTypes> {
+	const files = existsSync(folder)
+		? readdirSync(folder).flatMap((name) => ['ts', 'js'].map((end) => join(folder, name, `events.${end}`)))
+		: []
+	const modules = files.filter(existsSync).map((file) => import(pathToFileURL(file).href))
+	const declared = (await Promise.all(modules)) as { default: Record<string, EventType> }[]
+	return new Map(declared.flatMap(({ default: types }) => Object.entries(types)))
+}
+
+/** What of an event is not declared, or is declared though it is not there. Empty: all is well. */
+export function differences(
+	{ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>,
+	types: EventTypes = builtInTypes,
+): string[] {
+	const type = types.get(event_type)
+	// A plugin of a test's own may emit what it likes, under a first word that nobody declares.
+	if (!type) {
+		const isOwned = [...types.keys()].some((one) => familyOf(one) === familyOf(event_type))
+		return isOwned ? [`${event_type} is not declared`] : []
+	}
+	const unknown = Object.keys(payload).filter((name) => !(name in type.payload) && !(`${name}?` in type.payload))
+	const absent = Object.keys(type.payload).filter((name) => !name.endsWith('?') && payload[name] === undefined)
 	return [
-		...unknown.map((name) => `${event_type} has the field "${name}", which the catalogue does not`),
-		...absent.map((name) => `${event_type} has no "${name}", which the catalogue promises`),
+		...unknown.map((name) => `${event_type} has the field "${name}", which is not declared`),
+		...absent.map((name) => `${event_type} has no "${name}", which is declared`),
 	]
 }
 
-/** Listens until the answered function is called, which throws where an event was not as the catalogue says. */
-export function watchEvents(events: Pick<EventBus, 'subscribe'>): () => void {
+/** Listens until the returned function is called, which throws where an event was not as declared. `own`: types of third parties. */
+export function watchEvents(events: Pick<EventBus, 'subscribe'>, own: EventTypes): () => void {
+	const types = new Map([...builtInTypes, ...own])
 	const found = new Set<string>()
 	const stop = events.subscribe({}, ({ event }) => {
-		for (const difference of differences(event)) found.add(difference)
+		for (const difference of differences(event, types)) found.add(difference)
 	})
 	return () => {
 		stop()
-		if (found.size > 0) throw new Error(`plugins/events/catalogue.ts: ${[...found].join('; ')}`)
+		if (found.size > 0) throw new Error(`events.ts of a plugin: ${[...found].join('; ')}`)
 	}
-}
-
-function familyOf(type: string): string {
-	return type.split('.', 1)[0] ?? ''
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { boot } from '../../core/boot.ts'
 import type { Running } from '../../core/boot.ts'
-import { watchEvents } from './documented.ts'
+import { eventTypesIn, watchEvents } from './documented.ts'
 
 export interface TestGateway {
 	url: string
@@ -12,7 +12,7 @@ export interface TestGateway {
 	running: Running
 	/** One HTTP request with a JSON body where one is given; answers with status, headers and the parsed body (text where it is not JSON). */
 	request<T = Answer>(method: string, path: string, options?: RequestOptions): Promise<Reply<T>>
-	/** Throws where an event was told otherwise than the catalogue says. */
+	/** Throws where an event was not as its plugin declares. */
 	stop(): Promise<void>
 }
 
@@ -40,15 +40,16 @@ export interface GatewayOptions {
 	home?: string
 	/** Files to put under the home before the start, by path. */
 	files?: Record<string, string>
-	/** The test tells events of its own making, which need not be as the catalogue says. */
+	/** The test emits events of its own, which need not be as declared. */
 	madeUpEvents?: boolean
 }
 
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
 	const home = options.home ?? makeHome(options)
 	const env = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'fatal', ...options.env }
+	const own = await eventTypesIn(join(home, 'plugins'))
 	const running = await boot({ home, env, checkResponses: true })
-	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events)
+	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events, own)
 	const url = running.gateway.status.url('main') ?? ''
 	return {
 		url,

@@ -1,6 +1,6 @@
 /** Heartbeats as time or a crash would have left them. */
 import { join } from 'node:path'
-import { openLog } from '../../core/log.ts'
+import { openLog } from '../../core/log/log.ts'
 import { openLmdb } from '../../core/store/lmdb/open.ts'
 
 /** Changes the records of all heartbeats in a home whose gateway does not run. */

@@ -2,17 +2,18 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { Fault } from '../../core/errors.ts'
 import { Gateway } from '../../core/gateway.ts'
-import type { WantedPlugin } from '../../core/gateway.ts'
-import { Loader } from '../../core/loader.ts'
-import { openLog } from '../../core/log.ts'
-import { openRedactor } from '../../core/redactor.ts'
-import { openRunPool } from '../../core/runs.ts'
-import { openMemory } from '../../core/store/memory.ts'
+import type { WantedPlugin } from '../../core/host/desired-state.ts'
+import { Loader } from '../../core/host/loader.ts'
+import { openLog } from '../../core/log/log.ts'
+import { openRedactor } from '../../core/redactor/redactor.ts'
+import { openRunPool } from '../../core/runs/run-pool.ts'
+import { openMemory } from './memory-engine.ts'
 
 export interface TestHost {
 	gateway: Gateway
-	/** What the next reload shall find. */
+	/** Sets what the next reload finds. */
 	want(plugins: Record<string, object>): void
 	write(path: string, text: string): void
 	get(path: string): Promise<{ status: number; body: string }>
@@ -29,10 +30,16 @@ export async function startHost(
 		mkdirSync(join(folder, path, '..'), { recursive: true })
 		writeFileSync(join(folder, path), text)
 	}
+	mkdirSync(join(folder, 'none'), { recursive: true })
 	for (const [path, text] of Object.entries(files)) write(path, text)
 	let plugins: WantedPlugin[] = []
 	const want = (settings: Record<string, object>): void => {
-		plugins = Object.entries(settings).map(([name, one]) => ({ name, builtIn: false, settings: { ...one } }))
+		plugins = Object.entries(settings).map(([name, one]) => ({
+			name,
+			builtIn: false,
+			settings: { ...one },
+			at: `plugins.${name}`,
+		}))
 	}
 	want(wanted)
 	const log = openLog({ level: 'silent', format: 'json' })
@@ -51,11 +58,13 @@ export async function startHost(
 		}),
 		loader: new Loader(pathToFileURL(`${folder}/none/`), folder),
 		log,
-		readWish: () => ({
+		readDesired: () => ({
 			plugins,
 			listen: { main: { host: '127.0.0.1', port: 0 }, legacy: { host: '127.0.0.1', port: 0 } },
 			workers: { threads: 1, runs_per_thread: 1 },
-			locate: () => null,
+			log_level: 'silent',
+			refuse: (problems, code = 'config_invalid') =>
+				new Fault(code, problems.map(({ path, message }) => `${path}: ${message}`).join('\n')),
 		}),
 		checkResponses: true,
 	})

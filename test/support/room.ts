@@ -101,7 +101,7 @@ export async function bind(
 	return body.binding_id
 }
 
-const WAIT_LIMIT_MS = 20_000
+const WAIT_LIMIT_MS = 60_000
 let rooms = 0
 
 export async function startRoom(): Promise<Room> {

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { guardedFetch } from '../../core/guarded-fetch.ts'
+import { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 
 export interface Arrived {
 	method: string
@@ -54,12 +54,15 @@ export async function startStandIn(t: Test, answer: (request: Arrived) => Given 
 		send(url, init, options) {
 			const headers = [...(init.headers as [string, string][]), ['x-real-url', String(url)] as [string, string]]
 			const here = `127.0.0.1:${port}`
-			const hosts = [...(options.reach.hosts ?? []), here]
-			return guardedFetch(
-				`http://${here}/`,
-				{ ...init, headers },
-				{ ...options, reach: { ...options.reach, hosts, protocols: ['http:'], private_first: true } },
-			)
+			const { hosts = [], bound = [] } = options.policy
+			const policy = {
+				...options.policy,
+				hosts: [...hosts, here],
+				bound: bound.map((list) => [...list, here]),
+				protocols: ['http:', 'https:'],
+				private_first: true,
+			} as const
+			return guardedFetch(`http://${here}/`, { ...init, headers }, { ...options, policy })
 		},
 	}
 }

@@ -1,6 +1,6 @@
 /** Cuts, a token that is taken back, and the end. */
 import type { ChannelError } from '../../../plugins/channels/adapter.ts'
-import { must, same } from './desk.ts'
+import { has, must, same } from './desk.ts'
 import type { Check, Desk } from './desk.ts'
 
 export const closingChecks: Check[] = [
@@ -31,10 +31,11 @@ export const closingChecks: Check[] = [
 	},
 	{
 		name: 'is lost where its token is taken back',
+		needs: ['revoke'],
 		async run(desk) {
-			if (!desk.platform.revoke) return 'the platform for tests takes no token back'
+			const revoke = has(desk.platform.revoke, 'revoke', 'revoke')
 			const live = await desk.connect()
-			desk.platform.revoke()
+			revoke.call(desk.platform)
 			const error = await desk.within(live.lost.promise, '`lost` is called where the token is taken back')
 			same((error as Partial<ChannelError>).code, 'refused', 'it is `refused`, or the gateway tries for ever')
 		},
@@ -70,13 +71,14 @@ export const closingChecks: Check[] = [
 	},
 	{
 		name: 'closes while a message is on its way',
+		needs: ['stalled'],
 		async run(desk) {
-			if (!desk.platform.next?.stalled) return 'the platform for tests does not know this fault'
+			const stall = has(desk.platform.next?.stalled, 'next.stalled', 'stalled')
 			const before = await calmHandles()
 			const live = await desk.connect()
 			const chat = await desk.chat()
 			const listening = desk.platform.open()
-			desk.platform.next.stalled()
+			stall.call(desk.platform.next)
 			const sending = live.connection.send(desk.message(chat, 'hello')).catch(() => {})
 			await desk.until(() => desk.platform.open() > listening, 'send talks to the platform')
 			await live.close()

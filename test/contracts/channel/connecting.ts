@@ -1,7 +1,7 @@
 /** What an adapter says of itself, and how it connects. */
 import Joi from 'joi'
 import type { ChannelAdapter } from '../../../plugins/channels/adapter.ts'
-import { must, same } from './desk.ts'
+import { has, must, same } from './desk.ts'
 import type { Check } from './desk.ts'
 
 export const connectingChecks: Check[] = [
@@ -20,10 +20,10 @@ export const connectingChecks: Check[] = [
 	},
 	{
 		name: 'takes its config, and keys that are not its own',
+		needs: ['config'],
 		async run(desk) {
 			const { adapter } = desk
-			if (!adapter.config) return 'it has no config of its own'
-			const schema = adapter.config(Joi)
+			const schema = has(adapter.config, 'config', 'config').call(adapter, Joi)
 			must(Joi.isSchema(schema) && schema.type === 'object', 'config(joi) answers with a joi.object')
 			// The gateway has keys of its own, and keeps what nobody knows.
 			const known = { agent_id: 'main', answer: 'all', allowed_senders: ['1'], x_unknown: { deep: [1] } }
@@ -34,15 +34,15 @@ export const connectingChecks: Check[] = [
 	},
 	{
 		name: 'leaves no address to everybody',
+		needs: ['unguarded'],
 		async run({ adapter, platform }) {
-			if (!adapter.unguarded) return 'it leaves no key of its config to everybody'
+			const unguarded = has(adapter.unguarded, 'unguarded', 'unguarded')
 			const known: string[] = Object.keys(adapter.config?.(Joi).describe().keys ?? {})
-			for (const key of adapter.unguarded) {
+			for (const key of unguarded) {
 				must(known.includes(key), `unguarded names keys of its config, unlike ${JSON.stringify(key)}`)
 				const isAddress = key === 'api_root' || /^\w+:\/\//.test(String(platform.config[key]))
 				must(!isAddress, `unguarded names no key that says where the connection goes, as ${key} does`)
 			}
-			return undefined
 		},
 	},
 	{
@@ -76,7 +76,7 @@ export const connectingChecks: Check[] = [
 		async run(desk) {
 			await desk.errorOf(desk.connect({ signal: AbortSignal.abort() }), 'connect throws where the signal has aborted')
 			await nothingIsOpen(desk, 'where the signal has aborted nothing is opened')
-			if (!desk.platform.silent) return undefined
+			if (!desk.platform.silent) return
 			desk.platform.silent()
 			const controller = new AbortController()
 			const connecting = desk.connect({ signal: controller.signal })
@@ -99,7 +99,8 @@ function isMethod(method: unknown, name: string, why?: string): void {
 
 function checkAbilities({ formats, typing_ms, preview = {}, pace = {} }: ChannelAdapter['can']): void {
 	must(formats.length > 0, 'can.formats has at least one format')
-	for (const { markup, max_length } of formats) {
+	for (const { markup, max_length, max_bytes = 256 } of formats) {
+		must(isCount(max_bytes) && max_bytes >= 256, `max_bytes of ${markup} is a whole number of at least 256`)
 		must(['markdown', 'html', 'plain'].includes(markup), `a markup is markdown, html or plain, not ${String(markup)}`)
 		must(isCount(max_length) && max_length >= 100, `max_length of ${markup} is a whole number of at least 100`)
 	}

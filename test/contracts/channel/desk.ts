@@ -14,20 +14,22 @@ import type {
 	OutgoingMessage,
 } from '../../../plugins/channels/adapter.ts'
 import { commonConfig } from '../../../plugins/channels/schemas.ts'
-import type { ChannelSuite, TestChat, TestPlatform } from '../channel.ts'
+import type { Ability, ChannelSuite, TestChat, TestPlatform } from '../channel.ts'
 
 export interface Check {
 	/** What a right adapter does. */
 	name: string
-	/** Throws where it does not. Answers with what the platform lacks where the check does not apply. */
-	run(desk: Desk): Promise<string | void>
+	/** Applies only where the adapter and its platform have all of these. */
+	needs?: readonly Ability[]
+	/** Throws where it does not. */
+	run(desk: Desk): Promise<void>
 }
 
-/** Answers with what the platform lacks for it, if anything. Throws where the adapter fails it. */
-export async function runCheck(check: Check, suite: ChannelSuite): Promise<string | undefined> {
+/** Throws where the adapter fails it. */
+export async function runCheck(check: Check, suite: ChannelSuite): Promise<void> {
 	const desk = new Desk(suite, await suite.platform())
 	try {
-		return (await desk.watched(() => check.run(desk))) ?? undefined
+		await desk.watched(() => check.run(desk))
 	} finally {
 		await desk.leave()
 	}
@@ -36,6 +38,12 @@ export async function runCheck(check: Check, suite: ChannelSuite): Promise<strin
 /** Fails the check; `what` says what a right adapter does. */
 export function must(condition: unknown, what: string): asserts condition {
 	if (!condition) throw new Error(what)
+}
+
+/** Fails a check that applies by the flags of the suite, but has nothing to work with. */
+export function has<T>(part: T | undefined, what: string, ability: Ability): T {
+	must(part !== undefined, `there is ${what}, or the suite has the flag \`abilities: { ${ability}: false }\``)
+	return part
 }
 
 export function same(found: unknown, wanted: unknown, what: string): void {
@@ -57,6 +65,7 @@ export class Desk {
 	take: (message: IncomingMessage) => unknown = () => {}
 	readonly #suite: ChannelSuite
 	readonly patience_ms: number
+	readonly abilities: NonNullable<ChannelSuite['abilities']>
 	readonly #live = new Set<Live>()
 	#cursor: string | null = null
 	/** What no call on the link may do; a throw would only reach the adapter. */
@@ -68,6 +77,7 @@ export class Desk {
 		this.adapter = suite.adapter
 		this.platform = platform
 		this.#suite = suite
+		this.abilities = suite.abilities ?? {}
 		this.patience_ms = suite.patience_ms ?? 5000
 	}
 

@@ -1,10 +1,8 @@
 /** What comes in: what a message says, and that none is lost. */
 import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
 import type { TestChat } from '../channel.ts'
-import { must, same } from './desk.ts'
+import { has, must, same } from './desk.ts'
 import type { Check } from './desk.ts'
-
-const NO_GROUPS = 'the platform has no groups'
 
 export const incomingChecks: Check[] = [
 	{
@@ -36,9 +34,9 @@ export const incomingChecks: Check[] = [
 	},
 	{
 		name: 'knows what is for the bot in a group',
+		needs: ['groups'],
 		async run(desk) {
-			const chat = await desk.platform.chat('group')
-			if (!chat) return NO_GROUPS
+			const chat = has(await desk.platform.chat('group'), 'a chat of the kind group', 'groups')
 			await desk.connect()
 			await chat.mumble?.('nobody in particular')
 			await chat.say('and you?')
@@ -51,24 +49,26 @@ export const incomingChecks: Check[] = [
 	},
 	{
 		name: 'knows an answer to the bot in a group',
+		needs: ['groups', 'replies'],
 		async run(desk) {
-			const chat = await desk.platform.chat('group')
-			if (!chat?.reply) return NO_GROUPS
+			const chat = has(await desk.platform.chat('group'), 'a chat of the kind group', 'groups')
+			const reply = has(chat.reply, 'chat.reply', 'replies')
 			const { connection } = await desk.connect()
 			const { id } = await connection.send(desk.message(chat, 'shall I?'))
-			await chat.reply(id, 'yes, do')
+			await reply.call(chat, id, 'yes, do')
 			same((await desk.heard('yes, do')).addressed, true, 'what is said in reply to the bot is addressed')
 		},
 	},
 	{
 		name: 'knows threads, and answers in them',
+		needs: ['threads'],
 		async run(desk) {
 			const chat = (await desk.platform.chat('group')) ?? (await desk.chat())
-			if (!chat.sayInThread) return 'the platform has no threads'
+			const sayInThread = has(chat.sayInThread, 'chat.sayInThread', 'threads')
 			const { connection } = await desk.connect()
 			await chat.say('in the open')
 			same((await desk.heard('in the open')).chat.thread_id, undefined, 'outside of threads there is no thread_id')
-			await chat.sayInThread('aside')
+			await sayInThread.call(chat, 'aside')
 			const { thread_id } = (await desk.heard('aside')).chat
 			must(thread_id, 'a message in a thread has its thread_id')
 			const sent = desk.message(chat, 'aside, too', { chat: { id: chat.id, kind: chat.kind, thread_id } })
@@ -79,11 +79,12 @@ export const incomingChecks: Check[] = [
 	},
 	{
 		name: 'says that something is attached',
+		needs: ['attachments'],
 		async run(desk) {
 			const chat = await desk.chat()
-			if (!chat.attach) return 'the platform has no attachments'
+			const attach = has(chat.attach, 'chat.attach', 'attachments')
 			await desk.connect()
-			await chat.attach()
+			await attach.call(chat)
 			await desk.until(() => desk.taken.length > 0, 'a message with an attachment is received')
 			const message = desk.taken[0] as IncomingMessage
 			checkForm(message, chat)
@@ -119,13 +120,14 @@ export const incomingChecks: Check[] = [
 	},
 	{
 		name: 'keeps the id of a message that is delivered twice',
+		needs: ['repeats'],
 		async run(desk) {
 			await desk.connect()
 			const chat = await desk.chat()
-			if (!chat.repeat) return 'the platform delivers nothing twice'
+			const repeat = has(chat.repeat, 'chat.repeat', 'repeats')
 			await chat.say('once')
 			await desk.heard('once')
-			await chat.repeat()
+			await repeat.call(chat)
 			await chat.say('after that')
 			await desk.heard('after that')
 			same(

@@ -1,22 +1,20 @@
 /** What goes out where something goes wrong: said once, or known not to be said. */
 import type { ChannelErrorCode, Connection, OutgoingMessage } from '../../../plugins/channels/adapter.ts'
-import { must, nonce, same } from './desk.ts'
+import { has, must, nonce, same } from './desk.ts'
 import type { Check, Desk } from './desk.ts'
-
-const NO_FAULT = 'the platform for tests does not know this fault'
 
 export const sendingOnceChecks: Check[] = [
 	{
 		name: 'sends once, though the answer was lost',
+		needs: ['lost'],
 		async run(desk) {
-			if (!desk.platform.next?.lost) return NO_FAULT
 			await sendsOnce(desk, async (live) => live)
 		},
 	},
 	{
 		name: 'sends once, though the answer was lost and the gateway died',
+		needs: ['lost'],
 		async run(desk) {
-			if (!desk.platform.next?.lost) return NO_FAULT
 			await sendsOnce(desk, async (live) => {
 				await live.close()
 				return desk.connect()
@@ -25,20 +23,21 @@ export const sendingOnceChecks: Check[] = [
 	},
 	{
 		name: 'takes no other message for the one that was lost',
+		needs: ['find'],
 		async run(desk) {
 			const { connection } = await desk.connect()
-			if (!connection.find) return 'it has no find, and needs none where the platform knows nonces'
+			const find = has(connection.find, 'connection.find', 'find').bind(connection)
 			const chat = await desk.chat()
 			const message = desk.message(chat, 'yes')
 			await connection.send(message)
 			const next = { ...message, nonce: nonce() }
 			const mark = markOf(connection, next)
-			same(await connection.find(next, mark), undefined, 'an older message of the same text is not the one')
+			same(await find(next, mark), undefined, 'an older message of the same text is not the one')
 			await chat.say('yes')
 			await desk.heard('yes')
-			same(await connection.find(next, mark), undefined, "a person's message of the same text is not the one")
+			same(await find(next, mark), undefined, "a person's message of the same text is not the one")
 			await connection.send({ ...message, text: 'no', nonce: nonce() })
-			same(await connection.find(next, mark), undefined, 'a newer message of another text is not the one')
+			same(await find(next, mark), undefined, 'a newer message of another text is not the one')
 			same(
 				(await chat.shown()).map(({ text }) => text),
 				['yes', 'no'],
@@ -48,9 +47,9 @@ export const sendingOnceChecks: Check[] = [
 	},
 	...(['limited', 'failed', 'refused', 'format'] as const).map((code: ChannelErrorCode): Check => ({
 		name: `says \`${code}\` where nothing was sent`,
+		needs: [code],
 		async run(desk) {
-			const fault = desk.platform.next?.[code]
-			if (!fault) return NO_FAULT
+			const fault = has(desk.platform.next?.[code], `next.${code}`, code)
 			const { connection } = await desk.connect()
 			const chat = await desk.chat()
 			fault.call(desk.platform.next)
@@ -78,7 +77,8 @@ async function sendsOnce(
 	const before = await live.connection.send(desk.message(chat, 'the one before'))
 	const message = desk.message(chat, 'just once')
 	const mark = markOf(live.connection, message)
-	desk.platform.next?.lost?.()
+	const lose = has(desk.platform.next?.lost, 'next.lost', 'lost')
+	lose.call(desk.platform.next)
 	let sent = await live.connection.send(message).catch((error: { code?: unknown }) => {
 		same(error.code, undefined, 'an error without a code says that nobody knows whether it was sent')
 	})

@@ -1,7 +1,7 @@
 /** What goes out, where all is well. */
-import type { Markup } from '../../../plugins/channels/adapter.ts'
+import type { Format, Markup } from '../../../plugins/channels/adapter.ts'
 import type { ShownMessage, TestChat } from '../channel.ts'
-import { must, nonce, same } from './desk.ts'
+import { has, must, nonce, same } from './desk.ts'
 import type { Check } from './desk.ts'
 
 /** The same three lines in each markup, and the words that people read. */
@@ -44,17 +44,19 @@ export const outgoingChecks: Check[] = [
 		async run(desk) {
 			const { connection } = await desk.connect()
 			const chat = await desk.chat()
-			for (const { markup, max_length } of desk.adapter.can.formats) {
+			for (const format of desk.adapter.can.formats) {
+				const { markup } = format
 				for (const letter of ['x', '漢', markup === 'html' ? '&amp;' : '&']) {
-					const text = letter.repeat(max_length)
-					const { id } = await connection.send(desk.message(chat, text, { markup }))
-					same((await find(chat, id)).text.length, max_length, `${max_length} characters of ${markup} are one message`)
+					const count = fitting(letter, format)
+					const { id } = await connection.send(desk.message(chat, letter.repeat(count), { markup }))
+					same((await find(chat, id)).text.length, count, `${count} characters of ${markup} are one message`)
 				}
 			}
 		},
 	},
 	{
 		name: 'answers to a message',
+		needs: ['replies'],
 		async run(desk) {
 			const { connection } = await desk.connect()
 			const chat = (await desk.platform.chat('group')) ?? (await desk.chat())
@@ -81,33 +83,38 @@ export const outgoingChecks: Check[] = [
 	},
 	{
 		name: 'edits',
+		needs: ['edits'],
 		async run(desk) {
 			const { connection } = await desk.connect()
-			if (!connection.edit) return 'it does not edit'
+			const edit = has(connection.edit, 'connection.edit', 'edits')
 			const chat = await desk.chat()
 			const message = desk.message(chat, 'one')
 			const { id } = await connection.send(message)
 			for (const text of ['two', 'two', 'one', 'two']) {
-				await connection.edit(id, { ...message, text }) // the same text again is no error
+				await edit.call(connection, id, { ...message, text }) // the same text again is no error
 				same((await find(chat, id)).text, text, 'an edit shows, also that to a text from before')
 			}
-			for (const { markup, max_length } of desk.adapter.can.formats) {
-				await connection.edit(id, { ...message, markup, text: '漢'.repeat(max_length) })
-				same((await find(chat, id)).text.length, max_length, `an edit may be as long as ${markup} allows`)
+			for (const format of desk.adapter.can.formats) {
+				const { markup } = format
+				const count = fitting('漢', format)
+				await edit.call(connection, id, { ...message, markup, text: '漢'.repeat(count) })
+				same((await find(chat, id)).text.length, count, `an edit may be as long as ${markup} allows`)
 			}
 			same((await chat.shown()).length, 1, 'an edit makes no further message')
 		},
 	},
 	{
 		name: 'shows a draft',
+		needs: ['drafts'],
 		async run(desk) {
 			const { connection } = await desk.connect()
 			const chat = await desk.chat()
-			if (!connection.draft || !chat.draft) return 'it has no drafts'
+			const draft = has(connection.draft, 'connection.draft', 'drafts')
+			const drafted = has(chat.draft, 'chat.draft', 'drafts')
 			const message = desk.message(chat, 'in the ma')
 			for (const text of ['in the ma', 'in the making']) {
-				await connection.draft({ ...message, text })
-				same(chat.draft(), text, 'a draft shows in the place of the one before')
+				await draft.call(connection, { ...message, text })
+				same(drafted.call(chat), text, 'a draft shows in the place of the one before')
 			}
 			same(await chat.shown(), [], 'a draft is no message')
 			const { id } = await connection.send({ ...message, text: 'made' })
@@ -120,12 +127,14 @@ export const outgoingChecks: Check[] = [
 	},
 	{
 		name: 'shows that it is typing',
+		needs: ['typing'],
 		async run(desk) {
 			const { connection } = await desk.connect()
 			const chat = await desk.chat()
-			if (!connection.typing || !chat.typed) return 'it shows no typing'
-			await connection.typing({ id: chat.id })
-			must(chat.typed() > 0, 'typing shows in the chat')
+			const typing = has(connection.typing, 'connection.typing', 'typing')
+			const typed = has(chat.typed, 'chat.typed', 'typing')
+			await typing.call(connection, { id: chat.id })
+			must(typed.call(chat) > 0, 'typing shows in the chat')
 			same(await chat.shown(), [], 'typing is no message')
 		},
 	},
@@ -142,6 +151,11 @@ export const outgoingChecks: Check[] = [
 		},
 	},
 ]
+
+/** How many of this character one message takes. */
+function fitting(letter: string, { max_length, max_bytes = Infinity }: Format): number {
+	return Math.min(max_length, Math.floor(max_bytes / Buffer.byteLength(letter)))
+}
 
 async function find(chat: TestChat, id: string): Promise<ShownMessage> {
 	const shown = (await chat.shown()).find((one) => one.id === id)

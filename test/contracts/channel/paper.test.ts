@@ -2,13 +2,28 @@
 import t from 'tap'
 import type { ChannelAdapter, Connection } from '../../../plugins/channels/adapter.ts'
 import { channelChecks, checkChannel } from '../channel.ts'
+import { absenceCheck } from './absence.ts'
 import { runCheck } from './desk.ts'
 import { paper, paperPlatform } from './paper.ts'
 
 checkChannel(t, {
 	adapter: paper,
 	platform: paperPlatform,
-	skip: { 'answers to a message': 'letters have no replies' },
+	abilities: {
+		config: false,
+		unguarded: false,
+		groups: false,
+		replies: false,
+		threads: false,
+		attachments: false,
+		repeats: false,
+		edits: false,
+		typing: false,
+		limited: false,
+		format: false,
+		stalled: false,
+		revoke: false,
+	},
 })
 
 /** The same, with some methods of its connection broken. */
@@ -112,3 +127,16 @@ for (const [what, caught, says, adapter] of mutants) {
 		await t.rejects(runCheck(check, { adapter, platform: paperPlatform, patience_ms: 300 }), { message: says })
 	})
 }
+
+void t.test('a flag that is wrong is noticed', async (t) => {
+	const suite = { adapter: paper, platform: paperPlatform, patience_ms: 300 }
+	const denied = (ability: 'find' | 'drafts' | 'lost') =>
+		runCheck(absenceCheck, { ...suite, abilities: { [ability]: false } })
+	for (const ability of ['find', 'drafts', 'lost'] as const)
+		await t.rejects(denied(ability), { message: new RegExp(`abilities.${ability}. is false, and it is there`) })
+	const check = channelChecks.find(({ name }) => name === 'edits')
+	if (!check) throw new Error('there is no check of edits')
+	await t.rejects(runCheck(check, suite), {
+		message: /connection\.edit, or the suite has the flag `abilities: \{ edits: false \}`/,
+	})
+})

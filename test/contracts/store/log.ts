@@ -1,6 +1,7 @@
 import type { Test } from 'tap'
 import type { Cursor, Engine, EventEnvelope, EventLog, LogEntry, LogFilter } from '../../../core/store/ports.ts'
 import type { Open, StoreSuiteOptions } from '../store.ts'
+import { newId, timeOfId } from '../../../core/util/ids.ts'
 import { rejects } from './records.ts'
 
 export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): void {
@@ -27,6 +28,29 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 			next: null,
 		})
 		t.equal(log.head(), cursors[1])
+	})
+
+	test('finds an event by its id, and nothing else', async (t, log) => {
+		const made = Array.from({ length: 300 }, (_, n) => {
+			const event_id = newId()
+			const timestamp = new Date(timeOfId(event_id) ?? 0).toISOString()
+			return entry(`run ${n % 7}`, n + 1, { event_id, timestamp })
+		})
+		// Some are written later than others that were made after them.
+		const order = made.map((one, n) => (n % 10 === 0 ? made[n + 9] : n % 10 === 9 ? made[n - 9] : one)) as LogEntry[]
+		const lasts = new Map<string, number>()
+		const cursors = new Map<string, Cursor>()
+		for (const [n, { event }] of order.entries()) {
+			const sequence = n + 1
+			const [cursor] = await log.append(event.run_id, lasts.get(event.run_id ?? '') ?? 0, [
+				{ event: { ...event, sequence } },
+			])
+			lasts.set(event.run_id ?? '', sequence)
+			cursors.set(event.event_id, cursor ?? '')
+		}
+		for (const [event_id, cursor] of cursors) t.equal(await log.find(event_id), cursor)
+		for (const unknown of [newId(), '018f0000-0000-7000-8000-000000000000', 'x', '', '1'])
+			t.equal(await log.find(unknown), null, unknown)
 	})
 
 	test('keeps a run to one writer', async (t, log) => {

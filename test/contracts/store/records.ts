@@ -121,6 +121,52 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.equal((await store.get(['s', 'new']))?.value, 'n')
 	})
 
+	test('commits only where what it checks holds', async (t, store) => {
+		const rev = await store.put(['s', 'there'], 1)
+		const write = (n: number): Op => ({ key: ['s', 'new'], value: n })
+		const there: Key = ['s', 'there']
+		const absent: Key = ['s', 'absent']
+		for (const check of [
+			{ key: there },
+			{ key: there, expect: rev },
+			{ key: absent, expect: null },
+		] satisfies Partial<Op>[]) {
+			const revs = await store.commit('s', [{ ...check, check: true }, write(1)])
+			t.strictSame(revs, [(await store.get(['s', 'new']))?.rev], 'a check has no revision')
+		}
+		for (const check of [
+			{ key: absent },
+			{ key: absent, expect: rev },
+			{ key: there, expect: null },
+			{ key: there, expect: 'another' },
+		] satisfies Partial<Op>[])
+			await rejects(t, store.commit('s', [write(2), { ...check, check: true }]), 'conflict')
+		t.strictSame(await values(store, ['s']), [1, 1])
+		t.equal((await store.get(there))?.rev, rev, 'what is checked stays as it is')
+
+		// A commit sees what was accepted before it, durable or not.
+		const [deleted, late] = await Promise.allSettled([
+			store.delete(there),
+			store.commit('s', [write(3), { key: there, check: true }]),
+		])
+		t.match([deleted, late], [{ status: 'fulfilled' }, { status: 'rejected', reason: { code: 'conflict' } }])
+		await store.put(there, 2)
+		const many = Array.from({ length: 100 }, (_, i): Op => ({ key: ['s', `k${i}`], value: i }))
+		t.equal(
+			(await store.commit('s', [...many, { key: there, check: true }])).length,
+			100,
+			'a check counts for no write',
+		)
+		await rejects(
+			t,
+			store.commit('s', [
+				{ key: there, value: 3 },
+				{ key: there, check: true },
+			]),
+			'invalid_request',
+		)
+	})
+
 	test('lets one of several commits on the same keys win', async (t, store) => {
 		const commits = Array.from({ length: 10 }, (_, i) =>
 			store.commit('s', [

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { openEnv } from '../../../core/store/lmdb/env.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { readMeta } from '../../../core/store/lmdb/page.ts'
+import { readHead } from '../../../core/store/lmdb/data-file.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { testFolder } from './folders.ts'
 
@@ -189,7 +189,7 @@ void t.test('notices that a run has lost a record', async (t) => {
 	await tables.runs.remove(second ?? '')
 	await close()
 	await using again = await openLmdb({ path })
-	await t.rejects(again.log.journal('r'), { code: 'store_damaged', message: 'gap behind sequence 1' })
+	await t.rejects(again.log.journal('r'), { code: 'store_damaged', message: 'gap after sequence 1' })
 })
 
 /** Asks, some times a second, until something is so. */
@@ -200,7 +200,7 @@ async function until(isSo: () => boolean): Promise<void> {
 /** How many transactions the data file has seen. */
 function transactions(path: string): number {
 	const file = readFileSync(join(path, 'data.mdb'))
-	return Math.max(...[0, 1].map((n) => readMeta(file.subarray(n * 4096, n * 4096 + 512), n).transaction))
+	return Math.max(...[0, 1].map((n) => readHead(file.subarray(n * 4096, n * 4096 + 512), n).transaction))
 }
 
 function hasShell(): boolean {

@@ -104,8 +104,8 @@ async function checkCommits(t: Test, { store }: Engine): Promise<void> {
 	}
 }
 
-/** Every run's sequences are there without gap or repeat, in the log and in the journal, at the cursors given out. */
-async function checkRuns(t: Test, { log }: Engine): Promise<void> {
+/** Every run's sequences are there without gap or repeat, in the log, the journal and the record, at the cursors given out. */
+async function checkRuns(t: Test, { log, store }: Engine): Promise<void> {
 	const read = new Map<string, string>()
 	for (const [run, last] of runs) {
 		const journal = await log.journal(run)
@@ -113,6 +113,7 @@ async function checkRuns(t: Test, { log }: Engine): Promise<void> {
 			journal.last === last || journal.last === last + 3,
 			`${run} stands at ${journal.last}, acknowledged was ${last}`,
 		)
+		t.equal((await store.get(['runs', run]))?.value, journal.last, `the record of ${run} is where its log is`)
 		const expected = Array.from({ length: journal.last }, (_, i) => i + 1)
 		t.strictSame(journal.steps, expected)
 		const sequences: number[] = []

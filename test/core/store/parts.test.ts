@@ -1,8 +1,7 @@
-/** The small parts that both engines are made of, each against the plainest way to say the same. */
+/** The small parts that engines share, each compared with the plainest way to compute the same. */
 import fc from 'fast-check'
 import t from 'tap'
 import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
-import { Heap } from '../../../core/store/heap.ts'
 import { compareKeys, endOf, isWithin, joinKey, splitKey } from '../../../core/store/keys.ts'
 import { keyNumber, numberKey } from '../../../core/store/lmdb/tables.ts'
 import type { Key } from '../../../core/store/ports.ts'
@@ -66,25 +65,4 @@ void t.test('values come back from their bytes', async (t) => {
 		}),
 		{ numRuns: 300 },
 	)
-})
-
-void t.test('a heap gives back the lowest first', async (t) => {
-	fc.assert(
-		fc.property(fc.array(fc.option(fc.integer(), { freq: 3 })), (steps) => {
-			const heap = new Heap<number>((n) => n)
-			let model: number[] = []
-			for (const step of steps) {
-				if (step === null) {
-					model = model.toSorted((a, b) => a - b)
-					if (heap.peek() !== model[0] || heap.pop() !== model.shift()) return false
-				} else {
-					heap.push(step)
-					model.push(step)
-				}
-			}
-			return heap.size === model.length
-		}),
-		{ numRuns: 500 },
-	)
-	t.equal(new Heap<number>((n) => n).pop(), undefined)
 })

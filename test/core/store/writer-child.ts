@@ -30,8 +30,13 @@ async function commitForEver(scope: string): Promise<void> {
 async function appendForEver(run: string): Promise<void> {
 	for (let { last } = await log.journal(run); ;) {
 		const next = [1, 2, 3].map((n) => ({ ...entry(run, last + n), step: last + n }))
-		const cursors = await log.append(run, last, next)
-		last += 3
+		// The record says what the log says, in the same transaction.
+		const value = last + 3
+		const cursors = await log.append(run, last, next, {
+			scope: 'runs',
+			ops: async () => [{ key: ['runs', run], value }],
+		})
+		last = value
 		say({ what: 'append', run, last, cursors })
 	}
 }

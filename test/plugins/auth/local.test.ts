@@ -1,12 +1,19 @@
 import { networkInterfaces } from 'node:os'
 import t from 'tap'
+import type { Test } from 'tap'
 import { isLoopback, networkOf } from '../../../plugins/auth/address.ts'
 import { whyNotLocal } from '../../../plugins/auth/local.ts'
 import type { Arrival } from '../../../plugins/auth/local.ts'
 import { startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { openStream } from '../../support/sse.ts'
 import { sendRaw } from './raw.ts'
+import type { RawReply } from './raw.ts'
 
 interface Row {
+	method?: string
+	/** A GET that changes something. */
+	changes?: boolean
 	from?: string
 	at?: string
 	url?: string
@@ -23,6 +30,36 @@ const foreignSite = /Sec-Fetch-Site/
 const foreignPage = /Referer is a page of another origin/
 const foreignTarget = /target names another host/
 const elsewhere = /another machine/
+const ahead = /ahead of time/
+const typed = /Sec-Fetch-Site is none/
+const unproven = /no header .* proves/
+
+/** A plugin of a third party, which does nothing for the rule. */
+const shop = `
+const scoped = (scope) => ({ access: { scope: [scope, '*'] } })
+const get = (name, options, handler = () => 'in') => ({ method: 'GET', path: '/v1/shop/' + name, options, handler })
+export default {
+	name: 'shop',
+	needs: ['auth'],
+	http(server) {
+		server.route([
+			get('silent', {}),
+			get('writes', { auth: scoped('runs:write') }),
+			get('says-it-reads', { auth: scoped('runs:write'), plugins: { auth: { changes: false } } }),
+			get('reads', { auth: scoped('agents:read') }),
+			get('moved', { auth: false }, (request, h) => h.redirect('/docs')),
+			get('broken', { auth: false }, () => { throw new Error('broken') }),
+		])
+	},
+	start(ctx) {
+		const answer = (socket, status) => socket.end('HTTP/1.1 ' + status + ' x\\r\\nconnection: close\\r\\n\\r\\n')
+		ctx.upgrade('main', '/v1/shop/ws', (request, socket) => {
+			ctx.use('auth').authenticate(request, { scopes: ['runs:write'] })
+				.then(() => answer(socket, 204), (error) => answer(socket, error.code === 'unauthorized' ? 401 : 500))
+		})
+	},
+}
+`
 
 const rows: Record<string, Row> = {
 	'plain IPv4': {},
@@ -114,6 +151,56 @@ const rows: Record<string, Row> = {
 		],
 	},
 
+	'Host as an IPv4 address written as IPv6': { host: '[::ffff:127.0.0.1]:3000', because: foreignHost },
+	'the same in hexadecimal': { host: '[::ffff:7f00:1]:3000', because: foreignHost },
+	'the same, listed': { host: '[::ffff:7f00:2]:3000', because: foreignHost },
+	'Host as a long form of ::1': { host: '[0:0:0:0:0:0:0:1]:3000', because: foreignHost },
+
+	'Sec-Purpose': {
+		headers: [
+			['Sec-Fetch-Site', 'same-origin'],
+			['Sec-Purpose', 'prefetch;prerender'],
+		],
+		because: ahead,
+	},
+	'Purpose, empty': { headers: [['purpose', '']], because: ahead },
+
+	'HEAD of a typed address': { method: 'HEAD', headers: [['Sec-Fetch-Site', 'none']] },
+	'POST of a typed address': { method: 'POST', headers: [['Sec-Fetch-Site', 'none']], because: typed },
+	'DELETE of a typed address': { method: 'DELETE', headers: [['Sec-Fetch-Site', 'none']], because: typed },
+	'POST without any of them, as programs send it': { method: 'POST', host: 'gateway.lan:3000' },
+
+	'a GET that changes something': { changes: true },
+	'the same, at ::1': { changes: true, host: '[::1]:3000' },
+	'the same, at a typed address': { changes: true, headers: [['Sec-Fetch-Site', 'none']], because: typed },
+	'the same, from the gateway itself': { changes: true, headers: [['Sec-Fetch-Site', 'same-origin']] },
+	'the same, with a Referer of another origin': {
+		changes: true,
+		headers: [['Referer', 'http://localhost:3000/']],
+		because: foreignPage,
+	},
+	'the same, at a listed name': { changes: true, host: 'gateway.lan:3000', because: unproven },
+	'the same, at a listed name, with Sec-Fetch-Site': {
+		changes: true,
+		host: 'gateway.lan:3000',
+		headers: [['Sec-Fetch-Site', 'same-origin']],
+	},
+	'the same, at a listed name, with Origin': {
+		changes: true,
+		host: 'gateway.lan:3000',
+		headers: [['Origin', 'http://gateway.lan:3000']],
+	},
+	'the same, at a listed name, with Referer': {
+		changes: true,
+		host: 'gateway.lan:3000',
+		headers: [['Referer', 'http://gateway.lan:3000/docs']],
+	},
+	'a WebSocket of a program, at a listed name': {
+		changes: true,
+		host: 'gateway.lan:3000',
+		headers: [['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==']],
+	},
+
 	'a whole address as target': { url: 'http://127.0.0.1:3000/v1/agents' },
 	'a whole address of another host as target': { url: 'http://evil.example/v1/agents', because: foreignTarget },
 	'a whole address with a user name as target': {
@@ -126,8 +213,8 @@ const rows: Record<string, Row> = {
 
 for (const [name, row] of Object.entries(rows)) {
 	void t.test(`${row.because ? 'is not local' : 'is local'}: ${name}`, async (t) => {
-		const why = whyNotLocal(arrivalOf(row), ['gateway.lan'])
-		if (row.because) t.match(why, row.because)
+		const why = whyNotLocal(arrivalOf(row), { allowedHosts: ['gateway.lan', '::ffff:7f00:2'], changes: row.changes })
+		if (row.because) t.match(why?.because, row.because)
 		else t.equal(why, null)
 	})
 }
@@ -148,7 +235,11 @@ void t.test('addresses count as loopback, and are counted by network, in any of 
 })
 
 void t.test('over real sockets', async (t) => {
-	const gateway = await startGateway({ config: 'server: {host: 0.0.0.0, allowed_hosts: [gateway.lan]}' })
+	const gateway = await startGateway({
+		config: 'server: {host: 0.0.0.0, allowed_hosts: [gateway.lan]}\nplugins: {mcp-server: true, shop: true}\n',
+		files: { 'plugins/shop/index.js': shop },
+	})
+	const legacy = gateway.running.gateway.status.url('legacy') ?? ''
 	t.teardown(() => gateway.stop())
 	const host = `Host: ${new URL(gateway.url).host}`
 	const get = 'GET /v1/agents HTTP/1.1'
@@ -177,6 +268,103 @@ void t.test('over real sockets', async (t) => {
 		}
 		t.equal((await ask(get, host, host)).status, 400, 'also twice the same')
 	})
+	await t.test('repeats nothing of a header in its refusal', async (t) => {
+		const { status, body } = await ask(get, host, 'X-Forwarded-Hunter2: x')
+		t.equal(status, 401)
+		t.notMatch(JSON.stringify(body), /hunter2/i)
+	})
+	await t.test('keeps every answer from pages of other origins', async (t) => {
+		const answers: [status: number, head: string[]][] = [
+			[200, [get, host]],
+			[200, ['GET /healthz HTTP/1.1', host]],
+			[200, ['GET /docs HTTP/1.1', host]],
+			[401, [get, 'Host: evil.example']],
+			[404, ['GET /nowhere HTTP/1.1', host]],
+			[404, ['GET /nowhere HTTP/1.1', host, 'Connection: Upgrade', 'Upgrade: websocket']],
+			[400, [get, host, host]],
+			[400, [get]],
+			[400, ['nonsense', host]],
+			[200, [get, host, 'Expect: more']],
+			[431, [get, host, `X-Long: ${'x'.repeat(20_000)}`]],
+			[302, ['GET /v1/shop/moved HTTP/1.1', host]],
+			[500, ['GET /v1/shop/broken HTTP/1.1', host]],
+			[401, ['GET /mcp HTTP/1.1', host, 'Origin: http://evil.example']],
+			[400, ['GET /mcp HTTP/1.1', host]],
+		]
+		const { headers } = await gateway.request('GET', '/docs/reference.js')
+		answers.push([304, ['GET /docs/reference.js HTTP/1.1', host, `If-None-Match: ${headers.get('etag')}`]])
+		for (const [wanted, head] of answers) isKept(t, wanted, head, await ask(...head))
+
+		await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+		const chat = '/api/agents/ada/chat'
+		const there = `Host: ${new URL(legacy).host}`
+		const upgrade = [there, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+		const legacyAnswers: [status: number, head: string[]][] = [
+			[200, [`GET ${chat}/stream?message=hello HTTP/1.1`, there]],
+			[401, [`GET ${chat}/stream?message=hello HTTP/1.1`, there, 'Sec-Fetch-Site: none']],
+			[404, ['GET /nowhere HTTP/1.1', there]],
+			[401, [`GET ${chat}/ws HTTP/1.1`, ...upgrade, 'Origin: http://evil.example']],
+			[400, [`GET ${chat}/ws HTTP/1.1`, ...upgrade]],
+		]
+		for (const [wanted, head] of legacyAnswers) isKept(t, wanted, head, await sendRaw(legacy, head))
+		const stream = await openStream(gateway.url)
+		t.equal(stream.headers['cross-origin-resource-policy'], 'same-origin', 'an event stream')
+		stream.close()
+	})
+	await t.test('counts a GET whose scope is not for reading as one that changes something', async (t) => {
+		const typed = 'Sec-Fetch-Site: none'
+		const wanted: Record<string, number> = {
+			'/v1/shop/silent': 401,
+			'/v1/shop/writes': 401,
+			'/v1/shop/says-it-reads': 200,
+			'/v1/shop/reads': 200,
+			'/v1/auth/tokens': 200,
+			'/v1/vault/grants': 200,
+			'/v1/backups': 200,
+			'/mcp': 400,
+		}
+		for (const [path, status] of Object.entries(wanted)) {
+			t.equal((await ask(`GET ${path} HTTP/1.1`, host, typed)).status, status, path)
+			t.equal((await ask(`GET ${path} HTTP/1.1`, host, 'Purpose: prefetch')).status, 401, path)
+			t.not((await ask(`GET ${path} HTTP/1.1`, host)).status, 401, path)
+		}
+	})
+	await t.test('holds for the WebSockets of plugins', async (t) => {
+		const upgrade = [`GET /v1/shop/ws HTTP/1.1`, 'Connection: Upgrade', 'Upgrade: websocket']
+		t.equal((await ask(...upgrade, host)).status, 204)
+		t.equal((await ask(...upgrade, host, `Origin: ${gateway.url}`)).status, 204)
+		for (const sign of ['Origin: http://evil.example', 'Sec-Fetch-Site: none', 'Sec-Purpose: prefetch'])
+			t.equal((await ask(...upgrade, host, sign)).status, 401, sign)
+	})
+	await t.test('reports what a web page may have sent, without what it sent', async (t) => {
+		const gateway = await startGateway()
+		t.teardown(() => gateway.stop())
+		const host = `Host: ${new URL(gateway.url).host}`
+		const ask = (...head: string[]) => sendRaw(gateway.url, head)
+		const signs: [sign: string, says: RegExp][] = [
+			['Origin: https://evil.example', foreignOrigin],
+			['Sec-Fetch-Site: cross-site', foreignSite],
+			['Sec-Purpose: prefetch', ahead],
+		]
+		for (const [sign] of signs) t.equal((await ask(get, host, sign)).status, 401, sign)
+		t.equal((await ask(get, 'Host: evil.example')).status, 401)
+		t.equal((await ask(get, host, 'X-Forwarded-For: 127.0.0.1')).status, 401, 'no page sends this')
+		t.equal((await ask(get, host, 'Origin: https://evil.example', 'Authorization: Bearer x')).status, 401)
+		let reported: Answer[] = []
+		while ((reported = await violations(gateway)).length < 5);
+		t.match(
+			reported.map(({ payload }) => payload),
+			[
+				...[...signs.map(([, says]) => says), foreignHost].map((message) => ({
+					reason: 'foreign_page',
+					message,
+					source_ip: '127.0.0.1',
+				})),
+				{ reason: 'token_invalid' },
+			],
+		)
+		t.notMatch(JSON.stringify(reported), /evil/)
+	})
 	await t.test('refuses a request without a Host header, also over HTTP/1.0', async (t) => {
 		t.equal((await ask(get)).status, 400)
 		t.equal((await ask('GET /v1/agents HTTP/1.0')).status, 400)
@@ -194,12 +382,24 @@ void t.test('over real sockets', async (t) => {
 	})
 })
 
+/** Oldest first. */
+async function violations(gateway: TestGateway): Promise<Answer[]> {
+	const { body } = await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')
+	return body.events.toSorted((a: Answer, b: Answer) => (a.event_id < b.event_id ? -1 : 1))
+}
+
+function isKept(t: Test, wanted: number, head: string[], { status, headers }: RawReply): void {
+	const about = head.join(' ').slice(0, 80)
+	t.strictSame([status, headers['cross-origin-resource-policy']], [wanted, 'same-origin'], about)
+}
+
 function ownAddress(): string | undefined {
 	const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
 	return all.find((one) => one.family === 'IPv4' && !one.internal)?.address
 }
 
 function arrivalOf({
+	method = 'GET',
 	from = '127.0.0.1',
 	at = '127.0.0.1',
 	url = '/v1/agents',
@@ -207,6 +407,7 @@ function arrivalOf({
 	headers = [],
 }: Row): Arrival {
 	return {
+		method,
 		rawHeaders: ['Host', host, 'Accept', '*/*', ...headers.flat()],
 		url,
 		socket: { remoteAddress: from, localAddress: at },

@@ -23,7 +23,7 @@ import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { openBackups } from '../../../plugins/backups/backups.ts'
 import type { BackupSettings } from '../../../plugins/backups/contract.ts'
 import { takeOnSchedule } from '../../../plugins/backups/schedule.ts'
-import { folderFor, forge, forgedManifest, write } from '../../backup/support.ts'
+import { folderFor, forge, forgedManifest, write } from '../../core/backup/support.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
@@ -95,7 +95,7 @@ void t.test('what has the name of a backup and is none is shown as that', async 
 	write(home, { 'backups/svc-backup-20200101T000000000Z.tar.gz': 'no backup' })
 	const listing = (await call('GET', '/v1/backups')).body
 	t.strictSame(listing.backups, [body])
-	t.match(listing.unreadable, [{ id: '20200101T000000000Z', message: /damaged or is none/ }])
+	t.match(listing.unreadable, [{ id: '20200101T000000000Z', message: /damaged backup, or not a backup/ }])
 	t.equal((await call('DELETE', '/v1/backups/20200101T000000000Z')).status, 204)
 	t.equal((await call('DELETE', `/v1/backups/${body.id}`)).status, 204)
 })

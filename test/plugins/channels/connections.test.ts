@@ -334,7 +334,7 @@ void t.test('a plugin whose channel is none is told of, and the others work', as
 	})
 	const can = "can: { formats: [{ markup: 'plain', max_length: 100 }] }"
 	const rows: [value: string, says: RegExp][] = [
-		['null', /no object/],
+		['null', /not an object/],
 		['{}', /type/],
 		[`{ type: 'Bad Type', label: 'x', ${can}, connect() {} }`, /type/],
 		[`{ type: 'b2', ${can}, connect() {} }`, /label/],

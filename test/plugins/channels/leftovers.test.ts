@@ -1,7 +1,7 @@
 /** What a crash, or time, has left of channels: the next start puts it in order. */
 import { join } from 'node:path'
 import t from 'tap'
-import { openLog } from '../../../core/log.ts'
+import { openLog } from '../../../core/log/log.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../core/store/ports.ts'
 import { keys, scopeOf } from '../../../plugins/channels/keys.ts'

@@ -1,14 +1,12 @@
 /** The small parts: codes, delays, messages, queues, news, what was thrown. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../../core/errors.ts'
 import { checkPowers } from '../../../plugins/channels/access.ts'
 import { adaptersOf } from '../../../plugins/channels/adapters.ts'
 import { openBackoff } from '../../../plugins/channels/backoff.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from '../../../plugins/channels/codes.ts'
 import type { OpenCode } from '../../../plugins/channels/codes.ts'
 import { failureOf } from '../../../plugins/channels/failure.ts'
-import { openLane } from '../../../plugins/channels/lane.ts'
 import { readMessage } from '../../../plugins/channels/messages.ts'
 import { openNews } from '../../../plugins/channels/news.ts'
 import { anyText } from '../../support/any-text.ts'
@@ -150,31 +148,6 @@ void t.test('a message is copied, cut to what is taken, and well formed', async 
 			}
 		}),
 	)
-})
-
-void t.test('a lane does one piece of work after another, and takes no more than its limit', async (t) => {
-	const lane = openLane(3, () => new Fault('queue_full', 'full'))
-	const gate = Promise.withResolvers<void>()
-	const order: number[] = []
-	const first = lane(async () => {
-		await gate.promise
-		order.push(1)
-	})
-	const second = lane(async () => {
-		order.push(2)
-		throw new Error('second')
-	})
-	const third = lane(async () => void order.push(3))
-	await t.rejects(
-		lane(async () => {}),
-		{ code: 'queue_full' },
-	)
-	gate.resolve()
-	await first
-	await t.rejects(second, { message: 'second' })
-	await third
-	t.strictSame(order, [1, 2, 3])
-	t.equal(await lane(async () => 4), 4, 'there is room again')
 })
 
 void t.test('news tell of changes, each error once, and no more than thirty at once', async (t) => {

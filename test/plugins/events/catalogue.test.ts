@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
-import { catalogue } from '../../../plugins/events/catalogue.ts'
-import { differences } from '../../support/documented.ts'
+import { declaredBy } from '../../../core/host/declared.ts'
+import { builtInPlugins } from '../../../docs/make/plugins.ts'
+import { builtInTypes, differences } from '../../support/documented.ts'
 import { startGateway } from '../../support/gateway.ts'
 
 /** As the specification lists them. */
@@ -37,38 +38,45 @@ const decided = `
 	plugin.started plugin.stopped plugin.reloaded plugin.failed
 	config.reloaded config.rejected
 	backup.created backup.failed backup.removed
-	gateway.started gateway.stopping`
+	gateway.started gateway.error gateway.stopping`
 
-void t.test('the catalogue has every type that is specified or decided, and no other', async (t) => {
+void t.test('the plugins declare every type that is specified or decided, and no other', async (t) => {
 	const wanted = `${specified} ${decided}`.trim().split(/\s+/)
-	t.strictSame(Object.keys(catalogue).toSorted(), wanted.toSorted())
+	t.strictSame([...builtInTypes.keys()].toSorted(), wanted.toSorted())
+})
+
+void t.test("what a plugin's events.ts declares is in its definition", async (t) => {
+	const { events } = declaredBy(await builtInPlugins())
+	t.strictSame([...events.keys()].toSorted(), [...builtInTypes.keys()].toSorted())
 })
 
 void t.test('each type is told in one sentence', async (t) => {
-	const sentences = Object.entries(catalogue).map(([type, { tells }]) => {
-		t.match(tells, /^[A-Z][^\n]{10,120}\.$/, type)
-		return tells
+	const sentences = [...builtInTypes].map(([type, { description }]) => {
+		t.match(description, /^[A-Z][^\n]{10,120}\.$/, type)
+		return description
 	})
 	t.equal(new Set(sentences).size, sentences.length)
 })
 
 void t.test('each field of a payload is told in one sentence', async (t) => {
-	for (const [type, { payload }] of Object.entries(catalogue))
+	for (const [type, { payload }] of builtInTypes)
 		for (const [field, tells] of Object.entries(payload)) {
 			t.match(field, /^[a-z_]+\??$/, `${type} ${field}`)
 			t.match(tells, /^[A-Z`][^\n|]{3,170}\.$/, `${type} ${field}`)
 		}
 })
 
-void t.test('what differs from the catalogue is found', async (t) => {
+void t.test('what differs from the declaration is found', async (t) => {
 	t.strictSame(differences({ event_type: 'run.stopped', payload: {} }), [])
 	t.strictSame(differences({ event_type: 'clock.ticked', payload: { of: 'a plugin' } }), [])
-	t.match(differences({ event_type: 'run.vanished', payload: {} }), [/run\.vanished is not in the catalogue/])
+	const clock = new Map([['clock.ticked', { description: 'It ticked.', payload: { at: 'When.' } }]])
+	t.match(differences({ event_type: 'clock.ticked', payload: { of: 1 } }, clock), [/the field "of"/, /no "at"/])
+	t.match(differences({ event_type: 'run.vanished', payload: {} }), [/run\.vanished is not declared/])
 	t.match(differences({ event_type: 'run.queued', payload: { conversation: 'c', place: 2 } }), [/the field "place"/])
 	t.match(differences({ event_type: 'run.queued', payload: {} }), [/has no "conversation"/])
 })
 
-void t.test('what a gateway tells of its start is as the catalogue says', async (t) => {
+void t.test('what a gateway tells of its start is as declared', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const { body } = await gateway.request('GET', '/v1/audit?limit=500')

@@ -5,7 +5,7 @@ import net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
-import { chunk, Connection, turnOf } from '../../../core/sse.ts'
+import { chunk, Connection, turnOf } from '../../../core/http/sse.ts'
 import { greeting } from '../../../plugins/events/frames.ts'
 
 /** A server that hands over the responses of `/stream` and answers everything else itself, when told to. */
@@ -44,7 +44,7 @@ async function open(
 	const { promise: closed, resolve } = Promise.withResolvers<void>()
 	const socket = await turnOf(response)
 	if (!socket) throw new Error('the client went away')
-	return { connection: new Connection(response, socket, greeting('0'), { stallMs, closed: resolve }), closed }
+	return { connection: new Connection(response, socket, greeting(true), { stallMs, closed: resolve }), closed }
 }
 
 const MIB = 1024 * 1024

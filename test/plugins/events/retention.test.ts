@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import { stamp } from '../../../core/stamp.ts'
+import { inEnvelope } from '../../../core/events/envelope.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
@@ -32,7 +32,7 @@ void t.test('events older than the retention are forgotten soon after the start,
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const engine = await openLmdb({ path: join(home, 'data') })
 	for (const days of [400, 3, 2.1, 1.9, 0.1]) {
-		const event = stamp({ event_type: 'agent.updated', payload: { days } }, 'ada', null, 0)
+		const event = inEnvelope({ event_type: 'agent.updated', payload: { days } }, 'ada', null, 0)
 		const timestamp = new Date(Date.now() - days * DAY_MS).toISOString()
 		await engine.log.append(null, 0, [{ event: { ...event, timestamp } }])
 	}

@@ -1,8 +1,8 @@
 /** What comes and goes while the gateway runs reaches the timetable; the agents and runs are stand-ins, the store is real. */
 import t from 'tap'
 import type { Test } from 'tap'
-import { Scope } from '../../../core/scope.ts'
-import { openMemory } from '../../../core/store/memory.ts'
+import { Scope } from '../../../core/host/scope.ts'
+import { openMemory } from '../../support/memory-engine.ts'
 import { keepTime } from '../../../plugins/heartbeats/keeper.ts'
 import { keys } from '../../../plugins/heartbeats/records.ts'
 import type { HeartbeatRecord } from '../../../plugins/heartbeats/records.ts'

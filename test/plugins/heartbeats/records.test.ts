@@ -1,7 +1,7 @@
 /** Making and deleting heartbeats, also by calls that are made again after a crash. */
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
-import { openMemory } from '../../../core/store/memory.ts'
+import { openMemory } from '../../support/memory-engine.ts'
 import { heartbeatsOf } from '../../../plugins/heartbeats/heartbeats.ts'
 import type { Heartbeats } from '../../../plugins/heartbeats/contract.ts'
 
@@ -12,13 +12,14 @@ function open(max_per_agent = 32): { heartbeats: Heartbeats; told: string[] } {
 	const { store } = openMemory()
 	const told: string[] = []
 	const agents = { find: async (name: string) => [ada, bob].find((one) => one.name === name) }
+	const runs = { forgetNotes: async () => {} }
 	return {
 		told,
 		heartbeats: heartbeatsOf({
 			store,
 			config: { max_per_agent, missed_grace_s: 0 },
 			emit: async ({ event_type }) => void told.push(event_type),
-			use: (() => agents) as never,
+			use: ((name: string) => (name === 'runs' ? runs : agents)) as never,
 		}),
 	}
 }

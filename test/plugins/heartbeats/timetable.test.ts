@@ -41,7 +41,7 @@ function open(
 		},
 		set: (ms) => void (wall += ms),
 		timetable: openTimetable<string>({
-			laneOf: (item) => item,
+			queueOf: (item) => item,
 			due: async (item) => {
 				done.push(item)
 				return due(item, fake)
@@ -124,7 +124,7 @@ void t.test('one lane goes one after another, all together at most sixteen, and 
 	let most = 0
 	const lanes = new Map<string, number>()
 	const fake = open(t, () => undefined, {
-		laneOf: (item) => item.slice(0, 2),
+		queueOf: (item) => item.slice(0, 2),
 		due: async (item) => {
 			const lane = item.slice(0, 2)
 			t.notOk(lanes.get(lane), 'alone in its lane')

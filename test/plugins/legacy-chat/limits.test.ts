@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import type { RunLog } from '../../../core/events/run-log.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
@@ -13,7 +14,7 @@ import type { HeldModel } from '../../support/held-model.ts'
 import { chatOf, fails, frameOf, rawUpgrade, refusal } from './chat.ts'
 import type { Chat } from './chat.ts'
 
-/** A tool that makes its agent say more than the kernel's buffers of one connection hold, at the pace of a reader. */
+/** A tool that makes its agent say more than the kernel's buffers of one connection hold. The pieces come from the test. */
 const flood = `
 export default {
 	name: 'flood',
@@ -21,17 +22,26 @@ export default {
 		ctx.primitive({
 			name: 'flood.talk',
 			description: 'Talks.',
-			async run({ count }, call) {
-				const content = 'x'.repeat(64 * 1024)
-				for (let n = 0; n < count; n++) {
-					call.emit({ event_type: 'model.stream', payload: { content } })
-					await new Promise((resolve) => setTimeout(resolve, 1))
-				}
-			},
+			run: ({ count }, call) => globalThis.flood(call.run_id, count),
 		})
 	},
 }
 `
+
+const PIECE = 64 * 1024
+
+/** The log of each run, as its executor opened it. */
+const logs = new Map<string, RunLog>()
+
+/** At the pace of a reader. */
+async function sayMuch(run_id: string, count: number): Promise<void> {
+	const content = 'x'.repeat(PIECE)
+	for (let n = 0; n < count; n++) {
+		logs.get(run_id)?.live({ event_type: 'model.stream', payload: { content } })
+		await new Promise((resolve) => setTimeout(resolve, 1))
+	}
+}
+Object.assign(globalThis, { flood: sayMuch })
 
 interface World {
 	gateway: TestGateway
@@ -61,6 +71,13 @@ plugins:
 		await gateway.stop()
 		await model.stop()
 	})
+	const { events } = gateway.running.gateway
+	const openRun = events.openRun.bind(events)
+	events.openRun = async (run, fresh) => {
+		const log = await openRun(run, fresh)
+		logs.set(run.run_id, log)
+		return log
+	}
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await gateway.request('POST', '/v1/agents', { body: { name: 'talker', config: { provider: 'offline' } } })
 	return {
@@ -74,7 +91,6 @@ plugins:
 	}
 }
 
-const PIECE = 64 * 1024
 const talk = (count: number): string => `/tool flood.talk {"count":${count}}`
 
 void t.test('of requests that wait, streams included, and of sockets there are so many at most', async (t) => {

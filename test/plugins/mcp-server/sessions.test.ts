@@ -352,6 +352,8 @@ void t.test('the life of the plugin', async (t) => {
 		const local = await openRaw(gateway)
 		t.match(await local.request('ping'), { result: {} })
 		const stream = await openStream({ url: gateway.url, id: local.id })
+		// Without a token that could administer the gateway the change would be refused.
+		await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
 		await configure('{max_sessions: 3}', 'auth_mode: token\n')
 		t.equal(await stream.ended, true)
 		await configure('{max_sessions: 3}')

@@ -10,10 +10,11 @@ import { toolNames } from '../../../plugins/mcp/names.ts'
 import { openPatience } from '../../../plugins/mcp/patience.ts'
 import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
-import { openSlots } from '../../../plugins/mcp/slots.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
 import { wireName } from '../../../core/protocol.ts'
+
+const same = (text: string): string => text
 
 void t.test('a list of tools may hold anything; what cannot be offered is named', async (t) => {
 	const good = { name: 'a', inputSchema: { type: 'object' } }
@@ -140,10 +141,10 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 		[{ structuredContent: { a: 1 } }, '{"a":1}'],
 		[{ content: [{ type: 'text', text: '{ "a": 1 }' }], structuredContent: { a: 1 } }, '{ "a": 1 }'],
 		[{ content: [{ type: 'text', text: 'It is 1.' }], structuredContent: { a: 1 } }, 'It is 1.\n{"a":1}'],
-		[{ content: [{ type: 'text', text: 'x'.repeat(70_000) }] }, /^x{65536}… \[cut: 4464 more characters\]$/],
+		[{ content: [{ type: 'text', text: 'x'.repeat(70_000) }] }, 'x'.repeat(70_000)],
 	]
 	for (const [result, text] of told) {
-		const shown = textOfResult(result)
+		const shown = textOfResult(result, same)
 		if (typeof text === 'string') t.equal(shown, text)
 		else t.match(shown, text)
 	}
@@ -151,7 +152,7 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 
 void t.test('an answer is read as the field wants it', async (t) => {
 	const read = (schema: Record<string, unknown>, answer: string) =>
-		readAnswer({ name: 'f', schema, required: true }, answer)
+		readAnswer({ name: 'f', schema, required: true, scrub: same }, answer)
 	const choice = {
 		type: 'string',
 		oneOf: [
@@ -188,8 +189,8 @@ void t.test('an answer is read as the field wants it', async (t) => {
 		[several, 'h1, h2, h1'],
 	]
 	for (const [schema, answer] of wrong) t.ok('problem' in read(schema, answer), `${JSON.stringify(schema)} ${answer}`)
-	t.strictSame(hintOf({ name: 'f', schema: choice, required: true }).options, ['Superman', 'Lantern'])
-	t.notOk(hintOf({ name: 'f', schema: several, required: true }).options)
+	t.strictSame(hintOf({ name: 'f', schema: choice, required: true, scrub: same }).options, ['Superman', 'Lantern'])
+	t.notOk(hintOf({ name: 'f', schema: several, required: true, scrub: same }).options)
 })
 
 void t.test('a form that cannot be answered is given up', async (t) => {
@@ -199,7 +200,7 @@ void t.test('a form that cannot be answered is given up', async (t) => {
 	})
 	const ask = async (form: FormRequest, answer: string): Promise<{ result: Elicited; questions: string[] }> => {
 		const questions: string[] = []
-		const result = await elicit(form, 'own', async ({ question }) => {
+		const result = await elicit(form, 'own', String, async ({ question }) => {
 			questions.push(question)
 			return answer
 		})
@@ -221,7 +222,9 @@ void t.test('a form that cannot be answered is given up', async (t) => {
 		'no address',
 		`https://x.test/${'y'.repeat(3_000)}`,
 	]) {
-		const visit = await elicit({ mode: 'url', message: 'm', url }, 'own', () => Promise.reject(new Error('asked')))
+		const visit = await elicit({ mode: 'url', message: 'm', url }, 'own', String, () =>
+			Promise.reject(new Error('asked')),
+		)
 		t.strictSame(visit, { action: 'decline' }, url.slice(0, 40))
 	}
 })
@@ -292,28 +295,6 @@ void t.test('a refresher works one at a time, and once more for whoever asked me
 	t.equal(runs, 2)
 })
 
-void t.test('slots: so many at once, the hurried first, and who leaves is forgotten', async (t) => {
-	const slots = openSlots()
-	const signal = new AbortController().signal
-	const held = await Promise.all(Array.from({ length: 6 }, () => slots.take(signal, false)))
-	const order: string[] = []
-	const leaving = new AbortController()
-	const waits = [
-		slots.take(leaving.signal, false).catch(() => order.push('left')),
-		slots.take(signal, false).then((give) => (order.push('patient'), give())),
-		slots.take(signal, true).then((give) => (order.push('hurried'), give())),
-	]
-	leaving.abort(new Error('gone'))
-	held[0]?.()
-	held[0]?.()
-	await Promise.all(waits)
-	t.strictSame(order, ['left', 'hurried', 'patient'])
-	for (const give of held) give()
-	const all = await Promise.all(Array.from({ length: 6 }, () => slots.take(signal, false)))
-	t.equal(all.length, 6)
-	for (const give of all) give()
-})
-
 void t.test('a throttle waits for the rest of its window; a tail keeps the end', async (t) => {
 	let now = 0
 	const throttle = openThrottle(() => now)
@@ -331,7 +312,10 @@ void t.test('a throttle waits for the rest of its window; a tail keeps the end',
 
 	const tail = openTail(10)
 	tail.push('one\n')
-	t.equal(tail.text(), 'one\n')
+	t.equal(tail.text(same), 'one\n')
 	for (let n = 0; n < 100; n++) tail.push(`line ${n}\n`)
-	t.equal(tail.text(), 'line 99\n')
+	t.equal(tail.text(same), 'line 99\n')
+	const masked = (text: string): string => text.replaceAll('secret', '***')
+	tail.push(`${'-'.repeat(30)}secret-end`)
+	t.equal(tail.text(masked), '---***-end', 'it is scrubbed before it is cut')
 })

@@ -5,6 +5,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { consolidatedIn, promptOf } from '../../../plugins/memory/compaction/consolidation.ts'
+import { hashTerms } from '../../../plugins/memory/hashing.ts'
+import { termsOf } from '../../../plugins/memory/words.ts'
 import { repetitions, saidIn } from '../../../plugins/memory/compaction/repetitions.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
@@ -78,6 +80,24 @@ void t.test('without a model, what is said twice is merged, and no sentence is l
 	const { body } = await gateway.request('GET', '/v1/agents/ada/memory/search?q=is%20Rex%20seven%20already')
 	t.equal(body[0].id, made.id, 'it is found at once')
 	t.match(await compact(agent), { status: 'completed', memories_before: 3, memories_after: 3, merged: 0 })
+})
+
+void t.test('without a model, entries that only the built-in embedder considers equal stay separate', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const different = [
+		['Ada manages Bob.', 'Bob manages Ada.'],
+		['The flight goes from Paris to Rome.', 'The flight goes from Rome to Paris.'],
+		['Call the customer before the delivery.', 'Call the customer after the delivery.'],
+		['Der Kunde mag Tee.', 'Der Kunde mag keinen Tee.'],
+	]
+	const alike = ([one = '', other = '']: string[]): number => {
+		const [a, b] = [hashTerms(termsOf(one).terms), hashTerms(termsOf(other).terms)]
+		return a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+	}
+	for (const pair of different) t.ok(alike(pair) > 0.99, pair.join(' / '))
+	await fill(gateway, different.flat())
+	t.match(await compact(agent), { status: 'completed', merged: 0 })
+	t.strictSame(textsOf(await all(gateway)), different.flat().toSorted())
 })
 
 void t.test('undone, everything is as it was', async (t) => {

@@ -94,8 +94,8 @@ void t.test('the index thread may end at any time: searches are answered, and no
 
 void t.test('what is secret is kept out of memory', async (t) => {
 	const { ctx, memory, ada } = await open(t)
-	ctx.redactor.add({ id: 's1', name: 'GATE', value: 'correct-horse-battery' })
-	t.teardown(() => ctx.redactor.remove('s1'))
+	ctx.redactor.add(ada, { id: 's1', name: 'GATE', value: 'correct-horse-battery' })
+	t.teardown(() => ctx.redactor.forget(ada.uid))
 	const { content } = await memory.store(ada, { content: 'The code of the gate is correct-horse-battery.' })
 	t.equal(content, 'The code of the gate is [redacted:GATE].')
 	t.match(await memory.search(ada, 'correct-horse-battery gate', 1), [{ content }])

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { countEvents } from '../../../plugins/metrics/events.ts'
+import { countEvents } from '../../../plugins/metrics/counts.ts'
 import { expose } from '../../../plugins/metrics/exposition.ts'
 import { countRequests } from '../../../plugins/metrics/requests.ts'
 import { counter, histogram, SERIES_LIMIT } from '../../../plugins/metrics/series.ts'

@@ -1,6 +1,7 @@
 /** Requests of clients that mean no good. */
 import t from 'tap'
 import { messagesOf } from '../../../plugins/openai-api/items.ts'
+import { cpuTime } from '../../support/spent.ts'
 import { refusal, startSurface } from './client.ts'
 
 const surface = await startSurface(t)
@@ -29,12 +30,7 @@ void t.test('many calls in a row take no longer than as many other items', (t) =
 			name: 'f',
 			arguments: '',
 		}))
-		const runs = Array.from({ length: 3 }, () => {
-			const began = performance.now()
-			messagesOf(calls)
-			return performance.now() - began
-		})
-		return Math.min(...runs)
+		return Math.min(...Array.from({ length: 3 }, () => cpuTime(() => void messagesOf(calls))))
 	}
 	const small = time(4_000)
 	const large = time(32_000)
@@ -80,7 +76,7 @@ void t.test('no prompt is kept out of the history of a conversation by calls tha
 			],
 		})
 	for (const prompt of ['between us', 'between us two']) await ask(prompt)
-	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:user:secretive')
+	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:secretive')
 	t.strictSame(
 		body.map(({ content }: { content: string }) => content),
 		['between us', 'As you like.', 'between us two', 'As you like.'],

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { sweep } from '../../../plugins/openai-api/stored.ts'
 import type { RunSettings } from '../../../plugins/runs/contract.ts'
-import { tidy } from '../../../plugins/runs/housekeeping.ts'
+import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { startGateway } from '../../support/gateway.ts'
 
 const world = globalThis as { lentByKept?: Context<RunSettings> }

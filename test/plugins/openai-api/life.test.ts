@@ -117,9 +117,9 @@ void t.test('a stream without a word gets comments', async (t) => {
 	let text = ''
 	for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
 		text += piece
-		if (call.open && text.includes('\n: still here\n\n')) call.answer('at last')
+		if (call.open && text.includes('\n: still here\n')) call.answer('at last')
 	}
-	t.match(text, /"content":"Well, ".*\n\n(: still here\n\n)+data: .*"content":"at last"/s)
+	t.match(text, /"content":"Well, ".*\n\n(: still here\n)+data: .*"content":"at last"/s)
 	t.ok(text.endsWith('data: [DONE]\n\n'))
 })
 

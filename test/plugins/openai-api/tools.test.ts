@@ -164,7 +164,7 @@ void t.test('a kept conversation has the prompt once, and its answer', async (t)
 	await ask([{ role: 'user', content: 'and now' }])
 	const contents = (list: { content: unknown }[] = []) => list.map(({ content }) => content)
 	t.strictSame(contents(model.requests('and now')[0]?.messages), ['kept call', 'Windy.', 'and now'])
-	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:user:keeper')
+	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:keeper')
 	t.strictSame(contents(body), ['kept call', 'Windy.', 'and now', 'The same.'])
 })
 

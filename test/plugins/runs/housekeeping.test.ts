@@ -1,8 +1,13 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { newId } from '../../../core/util/ids.ts'
 import type { Context } from '../../../core/plugin.ts'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { RunSettings } from '../../../plugins/runs/contract.ts'
-import { tidy } from '../../../plugins/runs/housekeeping.ts'
-import { startGateway } from '../../support/gateway.ts'
+import { tidy } from '../../../plugins/runs/maintenance.ts'
+import { keys } from '../../../plugins/runs/keys.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 
@@ -19,7 +24,8 @@ async function start(): Promise<{ gateway: TestGateway; ctx: Context<RunSettings
 	})
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60 }
 	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30 }
-	return { gateway, ctx: { ...(world.lent as Context), config } }
+	const { events } = gateway.running.gateway // a third party's plugin cannot write the log of a run
+	return { gateway, ctx: { ...(world.lent as Context), events, config } }
 }
 
 void t.test('forgets ended runs after their time, and keeps those that go on', async (t) => {
@@ -75,4 +81,95 @@ void t.test('a question that nobody answers fails its run, and the next of the c
 		body: { answer: 'late' },
 	})
 	t.match(late, { status: 409, body: { code: 'conflict' } })
+})
+
+/** Lets an agent write a note in a conversation. Settles when the run has ended. */
+async function note(ctx: Context, name: string, conversation: string, trigger = 'api'): Promise<void> {
+	const agent = await ctx.use('agents').get(name)
+	const ended = Promise.withResolvers<void>()
+	const stop = ctx.events.subscribe({ agent_id: name, types: ['run.completed'] }, () => ended.resolve())
+	await ctx.use('runs').start(agent, { prompt: '/tool memory.stm_write {"key":"k","value":1}', trigger, conversation })
+	await ended.promise
+	stop()
+	await ctx.use('runs').active(agent, conversation)
+}
+
+async function noted(ctx: Context, name: string): Promise<string[]> {
+	const { uid } = await ctx.use('agents').get(name)
+	const found: string[] = []
+	for await (const { key } of ctx.store.list(keys.allShortTerm(uid)))
+		found.push(key.at(-1) === uid ? 'session' : (key.at(-1) ?? ''))
+	return found.toSorted()
+}
+
+void t.test('a reset forgets the notes of all conversations, a new session those of the old one', async (t) => {
+	const { gateway, ctx } = await start()
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })
+	const agent = await ctx.use('agents').get('a')
+	const many = Array.from({ length: 120 }, (_, n) => keys.shortTerm(agent.uid, `heartbeat:${n}`))
+	for (const conversation of ['channel:b', 'mcp:local:x', agent.uid]) await note(ctx, 'a', conversation)
+	t.strictSame(await noted(ctx, 'a'), ['channel:b', 'mcp:local:x', 'session'])
+	await ctx.use('runs').newSession(agent)
+	t.strictSame(await noted(ctx, 'a'), ['channel:b', 'mcp:local:x'])
+	for (const key of many) await ctx.store.put(key, { k: 1 })
+	t.equal((await gateway.request('POST', '/v1/agents/a/reset')).status, 200)
+	t.strictSame(await noted(ctx, 'a'), [])
+})
+
+void t.test('notes expire with their conversation', async (t) => {
+	const { gateway, ctx } = await start()
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })
+	const agent = await ctx.use('agents').get('a')
+	await note(ctx, 'a', 'webhook:1', 'webhook')
+	await note(ctx, 'a', 'subagent:1', 'subagent')
+	await note(ctx, 'a', 'channel:b', 'chat_a')
+	const old = await ctx.use('runs').newSession(agent)
+	await ctx.use('runs').newSession(agent)
+	await note(ctx, 'a', old)
+	const current = await ctx.use('runs').session(agent)
+	await note(ctx, 'a', current)
+	// As earlier versions left them behind.
+	await ctx.store.put(keys.shortTerm(agent.uid, 'heartbeat:gone'), { k: 1 })
+	const { body: beat } = await gateway.request('POST', '/v1/agents/a/heartbeats', {
+		body: { every: '1d', prompt: 'x' },
+	})
+	await ctx.store.put(keys.shortTerm(agent.uid, `heartbeat:${beat.id}`), { k: 1 })
+	t.equal((await gateway.request('DELETE', `/v1/agents/a/heartbeats/${beat.id}`)).status, 200)
+	t.notOk((await noted(ctx, 'a')).includes(`heartbeat:${beat.id}`), 'with its heartbeat')
+
+	await tidy(ctx, Date.now())
+	t.strictSame(await noted(ctx, 'a'), [current, 'channel:b'].toSorted())
+	await tidy(ctx, Date.now() + 31 * DAY_MS)
+	t.strictSame(await noted(ctx, 'a'), [current], 'with the last run of their conversation')
+})
+
+void t.test('a deletion of a conversation that a crash interrupted is finished by the next start', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await startGateway({ home })
+	const stream = await openStream(first.url)
+	await first.request('POST', '/v1/agents', { body: { name: 'a' } })
+	await first.request('POST', '/v1/agents/a/runs', { body: { prompt: 'said before' } })
+	await stream.waitFor('run.completed')
+	const open = await first.request('POST', '/v1/agents/a/runs', { body: { prompt: '/tool ask {"question": "?"}' } })
+	await stream.waitFor('run.paused')
+	await first.stop()
+
+	// What the first write of a deletion leaves.
+	const engine = await openLmdb({ path: join(home, 'data') })
+	let uid = ''
+	for await (const { value } of engine.store.list<{ uid: string }>(['agents'])) uid = value.uid
+	await engine.store.put(keys.session(uid), { session_id: newId(), created_at: new Date().toISOString() })
+	await engine.store.put(keys.forgetting(uid, uid), { at: new Date().toISOString() })
+	await engine[Symbol.asyncDispose]()
+
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	t.strictSame((await second.request('GET', '/v1/agents/a/runs')).body, [])
+	t.strictSame((await second.request('GET', '/v1/agents/a/questions')).body, [])
+	t.equal((await second.request('GET', `/v1/runs/${open.body.run_id}`)).status, 404)
+	const { body } = await second.request('GET', `/v1/audit?run_id=${open.body.run_id}`)
+	t.equal(body.events[0].event_type, 'run.stopped', 'its events stay')
 })

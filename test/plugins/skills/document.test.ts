@@ -3,12 +3,14 @@ import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import type { Parameter } from '../../../plugins/skills/contract.ts'
 import { readDocument } from '../../../plugins/skills/document.ts'
-import { findProgram } from '../../../plugins/skills/fence.ts'
+import { readProgram } from '../../../plugins/skills/fence.ts'
 import { readFrontMatter } from '../../../plugins/skills/front-matter.ts'
 import { toolNameFor } from '../../../plugins/skills/names.ts'
 import { checkArguments, schemaOf } from '../../../plugins/skills/parameters.ts'
 
 import { anyText } from '../../support/any-text.ts'
+import { costs } from '../../support/cost.ts'
+
 const head = (lines: string, body = 'Body.'): string => `---\n${lines}\n---\n${body}`
 
 void t.test('a head becomes plain data, and each value knows its line', async (t) => {
@@ -46,25 +48,17 @@ void t.test('a head that is made to take long is refused at once, wherever its w
 		'#\n',
 		'\n',
 	]
-	const cost = (lines: string): number => {
-		const measure = (): number => {
-			const from = process.cpuUsage()
-			try {
-				readFrontMatter(head(lines))
-			} catch {} // what it says is not asked here
-			const { user, system } = process.cpuUsage(from)
-			return user + system
-		}
-		return Math.min(measure(), measure(), measure())
-	}
 	const ordinary = Array.from({ length: 400 }, (_, n) => `key${n}: some words about it, and more`).join('\n')
-	const allowed = 2 * cost(ordinary)
 	for (const weight of weights) {
 		const long = weight.repeat(16_000 / weight.length)
 		t.throws(() => readFrontMatter(head(long)), { code: 'skill_invalid' }, JSON.stringify(weight))
 		// Parsed, some of these take many times as long as an ordinary head.
-		const took = cost(long)
-		t.ok(took < allowed, `${JSON.stringify(weight)} took ${took} µs, and ${allowed} are allowed`)
+		const work = () => {
+			try {
+				readFrontMatter(head(long))
+			} catch {}
+		}
+		await costs(t, JSON.stringify(weight), { work, reference: () => readFrontMatter(head(ordinary)), times: 2 })
 	}
 })
 
@@ -102,11 +96,11 @@ void t.test('any text is a document or is refused as none', async () => {
 	const parts = fc.array(fc.oneof(fc.constantFrom(...pieces, ...more), anyText()), {
 		maxLength: 40,
 	})
-	fc.assert(
-		fc.property(parts, fc.boolean(), (list, begun) => {
+	await fc.assert(
+		fc.asyncProperty(parts, fc.boolean(), async (list, begun) => {
 			const text = (begun ? '---\nname: a\ndescription: b\n' : '') + list.join('')
 			try {
-				const document = readDocument(text)
+				const document = await readDocument(text)
 				return typeof document.name === 'string' && Array.isArray(document.parameters)
 			} catch (error) {
 				return isFault(error, 'skill_invalid')
@@ -116,21 +110,137 @@ void t.test('any text is a document or is refused as none', async () => {
 	)
 })
 
+/** The code of the program, or why there is none. */
+const programIn = async (markdown: string): Promise<string> => {
+	try {
+		return (await readProgram(markdown, 1)).code
+	} catch (error) {
+		if (!isFault(error, 'skill_invalid')) throw error
+		return error.message
+	}
+}
+
 void t.test('the program is the first fenced block of its language', async (t) => {
-	const code = (markdown: string): string | undefined => findProgram(markdown)?.code
-	t.equal(code('```sh\nx\n```\n```js\na\n```\n```js\nb\n```'), 'a\n')
-	t.match(findProgram('Text\n\n~~~~ TypeScript title="x"\na\n~~~\nb\n~~~~~\nc'), {
+	t.equal(await programIn('```sh\nx\n```\n```js\na\n```\n```js\nb\n```'), 'a\n')
+	t.match(await readProgram('Text\n\n~~~~ TypeScript title="x"\na\n~~~\nb\n~~~~~\nc', 10), {
 		code: 'a\n~~~\nb\n',
 		language: 'typescript',
-		line: 4,
+		line: 13,
 	})
-	t.equal(code('````md\n```js\nnot this\n```\n````\n```mjs\nthis\n```'), 'this\n', 'a fence within another is text')
-	t.equal(code('  ```js\n  a\n    b\n  ```'), 'a\n  b\n', 'its indentation is taken off')
-	t.equal(code('    ```js\n    a\n    ```'), undefined, 'four spaces make no fence')
-	t.equal(code('```js\nno end'), 'no end\n')
-	t.equal(code('```json\n{}\n```'), undefined)
-	t.equal(code('```constructor\nx\n```'), undefined)
-	t.equal(code('```js\r\na\r\n```\r\nb'), 'a\r\n')
+	t.equal(
+		await programIn('````md\n```js\nnot this\n```\n````\n```mjs\nthis\n```'),
+		'this\n',
+		'a fence in another is text',
+	)
+	t.equal(await programIn('  ```js\n  a\n    b\n  ```'), 'a\n  b\n', 'its indentation is taken off')
+	t.equal(await programIn('```js\nno end'), 'no end\n')
+	t.equal(await programIn('```js\r\na\r\n```\r\nb'), 'a\n')
+	for (const none of ['    ```js\n    a\n    ```', '```json\n{}\n```', '```constructor\nx\n```', ''])
+		t.match(await programIn(none), /^line 1: runtime: javascript needs a program/, JSON.stringify(none))
+})
+
+const PROGRAM = '```js\nexport default () => "shown"\n```\n'
+const HIDDEN = PROGRAM.replace('shown', 'hidden')
+const indented = (text: string, by: string): string => text.trimEnd().replaceAll(/^/gm, by)
+
+/** [what, document, the line and reason of the refusal] */
+const refusals: [what: string, body: string, says: RegExp][] = [
+	['pre', `<pre>\n${HIDDEN}</pre>\n\n${PROGRAM}`, /^line 1: HTML .* remove <pre>/],
+	['details', `Text\n\n<details hidden>\n\n${HIDDEN}\n</details>\n\n${PROGRAM}`, /^line 3: HTML .*<details hidden>/],
+	['script', `<script>\n\n${HIDDEN}</script>\n\n${PROGRAM}`, /^line 1: HTML .*<script>/],
+	[
+		'a comment',
+		`<!--\n\`\`\`js\nexport default 1\n\`\`\`\n-->\n\n${PROGRAM}`,
+		/^line 1: a block of code must not stand in a comment/,
+	],
+	[
+		'the title of a link',
+		`[a]: b (t\n\`\`\`js\nexport default 1\n\`\`\`\n)\n\n${PROGRAM}`,
+		/title of a link|second|exports/,
+	],
+	['a tag in a line', `Text <span style="display:none">\n\n${PROGRAM}`, /^line 1: HTML/],
+	['a tag with a tab', `<details\thidden>\n\n${PROGRAM}`, /^line 1: HTML/],
+	['a tag that does not end', `<details\thidden title=">\n\n${PROGRAM}`, /^line 1: HTML/],
+	['a tag in a table', `|a|\n|-|\n|<b hidden>|\n\n${PROGRAM}`, /^line 1: HTML/],
+	['a comment that ends early', `<!-- --!><b hidden> -->\n\n${PROGRAM}`, /^line 1: HTML/],
+	['a tag behind it', `${PROGRAM}\n<style>pre { display: none }</style>\n`, /^line 5: HTML/],
+	['a processing instruction', `<?x\n\n${PROGRAM}`, /^line 1: HTML/],
+	[
+		'two programs',
+		`${PROGRAM}\nText\n\n${HIDDEN}`,
+		/^line 7: the program is the block on line 1, and this block exports/,
+	],
+	['a second one in a list', `${PROGRAM}\n- Text\n\n${indented(HIDDEN, '  ')}\n`, /exports something too/],
+	['a second one in a quote', `${PROGRAM}\n${indented(HIDDEN, '> ')}\n`, /exports something too/],
+	[
+		'an example before it',
+		`\`\`\`js\nrun()\n\`\`\`\n\n${PROGRAM}`,
+		/^line 5: .*line 1, which exports nothing.*before its examples/,
+	],
+	['in a list', `- Text\n\n${indented(PROGRAM, '  ')}\n`, /^line 1: the program is in a list or a quote/],
+	['in a quote', indented(PROGRAM, '> '), /^line 1: the program is in a list or a quote/],
+	['an end that others see', '```js\nexport default a\n```\t\n\nmore\n```\n', /^line 3: this line looks like the end/],
+	['an end of other signs', '```js\nexport default a\n```~~\n\nText\n', /^line 3: this line looks like the end/],
+	[
+		'a tab behind the end of the last block',
+		'```js\nexport default a\n```\t\n',
+		/^line 3: this line looks like the end/,
+	],
+]
+
+void t.test('what a reader could take for the program, or not see, is refused with its line', async (t) => {
+	for (const [what, body, says] of refusals) t.match(await programIn(body), says, what)
+})
+
+void t.test('examples, comments and other Markdown stay possible', async (t) => {
+	const example = '```js\nconst answer = await weather({ city: "Rome" })\n```\n'
+	for (const [what, body] of Object.entries({
+		'an example behind it': `${PROGRAM}\nFor example:\n\n${example}`,
+		'an example in a list': `1. Call it:\n\n${indented(example, '   ')}\n\n${PROGRAM}`,
+		'an example in a quote': `${indented(example, '> ')}\n\n${PROGRAM}`,
+		'another program as text': `${PROGRAM}\n\`\`\`text\nexport default 1\n\`\`\`\n`,
+		'a comment': `<!-- markdownlint-disable -->\n\n${PROGRAM}`,
+		'tags as code': `\`<details>\` and \\<b> &lt;b> 1 < 2 <https://a.example/>\n\n${PROGRAM}`,
+		'a link with a title': `[a][b] [c](d "e")\n\n[b]: https://a.example/ "title"\n\n${PROGRAM}`,
+		'the usual': `# Title\n\n- a\n- **b**\n\n|a|b|\n|-|-|\n|1|2|\n\n> quote\n\n${PROGRAM}\n---\n\n\`\`\`sh\nls\n\`\`\`\n`,
+	}))
+		t.equal(await programIn(body), 'export default () => "shown"\n', what)
+})
+
+void t.test('reading a program takes time in proportion to its document', async (t) => {
+	const read = (unit: string, length: number) => () => programIn(`${unit.repeat(length / unit.length)}\n\n${PROGRAM}`)
+	// Eight times the text: what takes quadratic time would take 64 times as long.
+	for (const unit of ['-\n', '> ', '[a]: b "x\n', '`', '<a b="c" '])
+		await costs(t, unit, { work: read(unit, 240_000), reference: read(unit, 30_000), times: 30, floor: 4 })
+})
+
+void t.test('a block is found on its line, whatever comes before it', async () => {
+	const pieces = [
+		'a',
+		'\n',
+		'\n\n',
+		'- ',
+		'> ',
+		'# ',
+		'    ',
+		'\t',
+		'1. ',
+		'*',
+		'---\n',
+		'===\n',
+		'[a]: b\n',
+		'\r\n',
+		' ',
+	]
+	const texts = fc.array(fc.constantFrom(...pieces), { maxLength: 30 }).map((parts) => parts.join(''))
+	await fc.assert(
+		fc.asyncProperty(texts, async (before) => {
+			const text = `${before}\n\nEnd.\n\n${PROGRAM}`
+			const { line, code } = await readProgram(text, 1)
+			return text.split(/\r?\n/)[line - 1] === code.trimEnd()
+		}),
+		{ numRuns: 500 },
+	)
 })
 
 void t.test('arguments are checked strictly, and a model is told the same', async (t) => {

@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
-import { guardedFetch } from '../../../core/guarded-fetch.ts'
+import { guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { powersOf } from '../../../plugins/skills/powers.ts'
@@ -23,10 +23,13 @@ const agent = await lent.use('agents').get('ada')
 for (const [name, value] of Object.entries({
 	KEY: 'the value & of =KEY',
 	OTHER: 'the value of OTHER',
+	BOUND: 'the value of BOUND',
 	NONE: 'not granted',
 })) {
 	const { id } = (await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })).body
-	if (name !== 'NONE') await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: id } })
+	const hosts = name === 'BOUND' ? { hosts: ['api.example.com'] } : {}
+	const body = { agent_id: 'ada', secret_id: id, ...hosts }
+	if (name !== 'NONE') await gateway.request('POST', '/v1/vault/grants', { body })
 }
 
 interface Program {
@@ -44,7 +47,7 @@ function programWith(send?: typeof guardedFetch): Program {
 	const permissions = {
 		primitives: [],
 		hosts: ['api.example.com', 'next.example.com:8443'],
-		secrets: ['KEY', 'NONE', 'LINES'],
+		secrets: ['KEY', 'NONE', 'LINES', 'BOUND'],
 	}
 	const called = powersOf(lent, { skill: 's', skill_id: 'id', permissions, call: call as never }, send)
 	const { signal } = new AbortController()
@@ -121,6 +124,29 @@ void t.test('a handle of any other secret sends nothing', async (t) => {
 	)
 })
 
+void t.test('a value that a grant binds to hosts goes to these only, also behind a redirect', async (t) => {
+	const location = 'https://next.example.com:8443/'
+	const { fetch, arrived, events, secret } = await online(t, ({ searchParams }) =>
+		searchParams.has('redirect') ? { status: 307, headers: { location } } : {},
+	)
+	const init = { method: 'POST', headers: { a: '{{secret:BOUND}}' }, body: '{{secret:BOUND}}' }
+	await fetch('https://api.example.com/', init)
+	t.match(arrived, [{ headers: { a: 'the value of BOUND' }, body: 'the value of BOUND' }])
+	for (const one of [init, { headers: { a: '{{secret:KEY}} {{secret:BOUND}}' } }])
+		await fails(t, fetch('https://next.example.com:8443/', one), 'vault_denied', 'a declared host')
+	await fails(t, fetch('https://next.example.com:8443/?q={{secret:BOUND}}'), 'vault_denied', 'in the query')
+	t.equal(arrived.length, 1)
+	await t.rejects(fetch('https://api.example.com/?redirect', init), {
+		code: 'address_refused',
+		message: /redirects to an address that is refused: a grant binds/,
+	})
+	await fails(t, secret('BOUND'), 'vault_denied', 'the program itself')
+	t.match(
+		events.filter(({ event_type }) => event_type === 'vault.denied').map(({ payload }) => payload.reason),
+		['hosts', 'hosts', 'hosts', 'hosts'],
+	)
+})
+
 void t.test('hosts that are not declared are not asked, also behind a redirect', async (t) => {
 	const targets = ['https://evil.example/', 'http://evil.example/', 'http://10.0.0.1/', 'http://localhost/']
 	const { fetch, arrived, events } = await online(t, ({ searchParams }) => ({
@@ -151,7 +177,7 @@ void t.test('a declared host that leads to a private address is refused', async 
 		const { fetch, events } = programWith((url, init, options) => guardedFetch(url, init, { ...options, lookup }))
 		await fails(t, fetch('https://api.example.com/'), 'address_refused', address)
 		t.match(events, [
-			{ event_type: 'security.violation', payload: { kind: 'address_refused', what: 'api.example.com' } },
+			{ event_type: 'security.violation', payload: { reason: 'address_refused', what: 'api.example.com' } },
 		])
 	}
 	const { fetch } = programWith()

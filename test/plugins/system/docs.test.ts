@@ -113,7 +113,7 @@ void t.test('what is tried on the page counts as local, and what another page tr
 interface System {
 	getConfigs(): Record<string, unknown>
 	specSelectors: {
-		specJson(): { get(key: string): unknown }
+		specResolvedSubtree(path: string[]): unknown
 		allowTryItOutFor(path: string, method: string): boolean
 	}
 }
@@ -128,6 +128,8 @@ void t.test('Swagger UI runs as the page starts it, without eval, and asks for n
 		asked.push(address)
 		return fetch(new URL(address, gateway.url))
 	})
+	// It reports what went wrong inside of it there.
+	page.console = { ...console, error: (...what: unknown[]) => failed.push(...what) }
 	const onFailure = (error: unknown): void => void failed.push(error)
 	process.on('unhandledRejection', onFailure)
 	t.teardown(() => process.off('unhandledRejection', onFailure))
@@ -139,7 +141,9 @@ void t.test('Swagger UI runs as the page starts it, without eval, and asks for n
 	)
 	runInContext(await read('/docs/reference.js'), context)
 	const { getConfigs, specSelectors } = (page.ui as { getSystem(): System }).getSystem()
-	while (specSelectors.specJson().get('openapi') === undefined) await nextTurn()
+	const schemes = ['components', 'securitySchemes']
+	// It resolves references a moment after it read the document.
+	while (failed.length === 0 && specSelectors.specResolvedSubtree(schemes) === undefined) await nextTurn()
 
 	t.strictSame(asked, ['/v1/openapi.json'])
 	t.strictSame(failed, [])
@@ -164,6 +168,7 @@ function browserOf(url: string, get: (address: string) => Promise<Response>): Re
 	const document = {
 		nodeType: 9,
 		location,
+		baseURI: location.href,
 		cookie: '',
 		createElement: element,
 		documentElement: element(),

@@ -51,7 +51,7 @@ void t.test('a change of gateway.yaml that is refused shows, and leaves the gate
 	await rejected
 	const { status, body } = await gateway.request('GET', '/readyz?verbose')
 	t.equal(status, 200)
-	t.match(body, /\n\[-\]config the last change is refused, what was in force stays so: .*max_wating/)
+	t.match(body, /\n\[-\]config the last change is refused, the last good configuration stays in force: .*max_wating/)
 	t.match(body, /\ndegraded\n$/)
 	const { body: health } = await gateway.request('GET', '/v1/health')
 	t.equal(health.status, 'degraded')
@@ -110,31 +110,80 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		storeTrouble: () => null,
 		storeSpace: () => null,
 		openRequests: () => 0,
+		uncaughtErrors: () => 0,
 		url: () => null,
 		...change,
 	})
 	const look = (change: Partial<GatewayStatus>): [status: string, ready: boolean] => {
-		const health = healthOf(gateway(change))
+		const health = healthOf(gateway(change), true)
 		return [health.status, isReady(health)]
 	}
 	t.strictSame(look({}), ['ok', true])
 	t.strictSame(look({ state: () => 'starting' }), ['starting', false])
 	t.strictSame(look({ state: () => 'draining', storeTrouble: () => 'full' }), ['draining', false])
 	t.strictSame(look({ storeTrouble: () => 'the disk is full' }), ['degraded', true])
+	t.strictSame(look({ uncaughtErrors: () => 1 }), ['degraded', true])
 	t.strictSame(look({ configError: () => 'line 3' }), ['degraded', true])
 	t.strictSame(look({ plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')] }), ['degraded', true])
 
-	const lines = linesOf(
-		healthOf(
-			gateway({
-				storeTrouble: () => 'the disk is full',
-				configError: () => 'line 3\n[+]store ok',
-				plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')],
-			}),
-		),
-	)
+	const bad = gateway({
+		storeTrouble: () => 'the disk is full',
+		configError: () => 'line 3\n[+]store ok',
+		plugins: () => [plugin('auth', null), plugin('shop', 'SECRET')],
+	})
+	const lines = linesOf(healthOf(bad, true))
 	t.match(lines, '\n[-]store refuses writes: the disk is full\n')
 	t.match(lines, '\n[-]plugins 1 running, trouble with shop')
-	t.notMatch(lines, /SECRET/, 'what a plugin complains of is for callers with a token')
+	t.notMatch(lines, /SECRET/, 'what a plugin complains of is for GET /v1/plugins')
 	t.notMatch(lines, /\n\[\+\]store/, 'a message cannot pose as another check')
+	t.notMatch(linesOf(healthOf(bad, false)), /disk|line 3|shop|SECRET/, 'others learn which checks fail, and no more')
+})
+
+void t.test('without a token nothing shows a path, a setting or a secret', async (t) => {
+	const files = { 'plugins/shopkeeper/index.js': 'export default {' }
+	const config = 'auth_mode: token\nplugins: {shopkeeper: true}\n'
+	const gateway = await startGateway({ config, files })
+	t.teardown(() => gateway.stop())
+	const { body: all } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
+	const made = async (scope: string): Promise<string> =>
+		(await gateway.request('POST', '/v1/auth/tokens', { token: all.token, body: { scopes: [scope] } })).body.token
+	const [reader, runner] = [await made('agents:read'), await made('runs:write')]
+	const stream = await openStream(gateway.url, { token: all.token })
+	t.teardown(() => stream.close())
+	const rejected = stream.waitFor('config.rejected')
+	const file = join(gateway.home, 'config/gateway.yaml')
+	writeFileSync(file, `${config}providers: {house: {kind: openai, api_key: hunter2-hunter2, base_url: nowhere}}\n`)
+	await rejected
+
+	const telling = /gateway\.yaml|svc-test|\/tmp|providers|house|hunter2|shopkeeper/
+	const paths = [
+		'/healthz',
+		'/readyz',
+		'/readyz?verbose',
+		'/v1/health',
+		'/v1/plugins',
+		'/metrics',
+		'/v1/agents',
+		'/nowhere',
+	]
+	const foreign = { host: 'gateway.example' }
+	for (const path of paths) {
+		for (const options of [{}, { headers: foreign }, { token: 'svc_wrong' }, { token: runner }]) {
+			const { body, headers } = await gateway.request('GET', path, options)
+			const text = JSON.stringify([body, Object.fromEntries(headers)])
+			t.notMatch(text, telling, `${path} ${JSON.stringify(options)}`)
+		}
+	}
+	const verbose = await gateway.request('GET', '/readyz?verbose')
+	t.match(
+		verbose.body,
+		/\n\[-\]config the last change is refused.*agents:read.*\n\[-\]plugins \d+ running, trouble with 1 .*\ndegraded\n$/,
+	)
+	for (const token of [reader, all.token]) {
+		t.match(
+			(await gateway.request('GET', '/readyz?verbose', { token })).body,
+			/providers\.house\.base_url.*shopkeeper/s,
+		)
+		t.match(JSON.stringify((await gateway.request('GET', '/v1/health', { token })).body), /providers\.house\.base_url/)
+	}
 })

@@ -81,8 +81,9 @@ void t.test('there are limits', async (t) => {
 })
 
 void t.test('any data comes back the same with handles in the place of values', async (t) => {
+	// No pieces make a handle of another name together: a blank is in no name.
 	const string = fc
-		.array(fc.constantFrom('A', '{{secret:A}}', '{{', '}}', 'secret:', '{{secret:b.c-d_9}}', 'é😀', '"\\'))
+		.array(fc.constantFrom('x y', '{{secret:A}}', '{{', '}}', 'secret:', '{{secret:b.c-d_9}}', 'é😀', '"\\'))
 		.map((parts) => parts.join(''))
 	const { data } = fc.letrec((tie) => ({
 		data: fc.oneof(

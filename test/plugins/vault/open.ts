@@ -1,13 +1,13 @@
 /** The vault by itself: a real home folder and store, the agents that grants are for, and no routes. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { openEventBus } from '../../../core/events.ts'
-import { openLog } from '../../../core/log.ts'
+import { openEventBus } from '../../../core/events/event-bus.ts'
+import { openLog } from '../../../core/log/log.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
-import { openRedactor } from '../../../core/redactor.ts'
-import type { Redactor } from '../../../core/redactor.ts'
-import { openMemory } from '../../../core/store/memory.ts'
+import { openRedactor } from '../../../core/redactor/redactor.ts'
+import type { Redactor } from '../../../core/redactor/redactor.ts'
+import { openMemory } from '../../support/memory-engine.ts'
 import type { Engine, Store } from '../../../core/store/ports.ts'
 import { agentsOf } from '../../../plugins/agents/agents.ts'
 import type { Agents } from '../../../plugins/agents/contract.ts'
@@ -52,7 +52,7 @@ export async function open(
 		await bus.emit(event)
 	}
 	const find = (): undefined => undefined
-	const agents = agentsOf({ store: engine.store, emit, find })
+	const agents = agentsOf({ store: engine.store, emit, extensions: () => [] })
 	const opened: Opened = {
 		vault: undefined as unknown as RunningVault,
 		agents,

@@ -5,16 +5,17 @@ import Boom from '@hapi/boom'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
+import { openNotices } from '../../../core/events/notices.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { readBody } from '../../../plugins/webhooks/body.ts'
 import type { BodyLimits } from '../../../plugins/webhooks/body.ts'
 import type { WebhookDelivery, WebhookSettings } from '../../../plugins/webhooks/contract.ts'
 import { openGate } from '../../../plugins/webhooks/gate.ts'
-import { openNotices } from '../../../plugins/webhooks/notices.ts'
 import { payloadOf, senderIdOf } from '../../../plugins/webhooks/payload.ts'
 import { promptFor } from '../../../plugins/webhooks/prompt.ts'
 import type { WebhookRecord } from '../../../plugins/webhooks/records.ts'
+import { openReaders } from '../../../plugins/webhooks/readers.ts'
 import { refusalsOf } from '../../../plugins/webhooks/refuse.ts'
 import { openStrangers } from '../../../plugins/webhooks/strangers.ts'
 import { head, openRaw } from './sender.ts'
@@ -29,9 +30,10 @@ function clockAt(start: number) {
 	return clock
 }
 
-function refusal(enter: () => unknown): { code: string; after: string | undefined } {
+/** What is refused at once. What waits in line counts as not refused. */
+async function refusal(enter: () => unknown): Promise<{ code: string; after: string | undefined }> {
 	try {
-		enter()
+		await enter()
 	} catch (error) {
 		if (isFault(error)) return { code: error.code, after: error.headers['retry-after'] }
 		throw error
@@ -39,123 +41,166 @@ function refusal(enter: () => unknown): { code: string; after: string | undefine
 	return { code: 'none', after: undefined }
 }
 
-void t.test('the gate takes so many in a minute, each webhook by itself', async (t) => {
+void t.test('the gate accepts so many in a minute, each webhook by itself', async (t) => {
 	const clock = clockAt(5)
 	const gate = openGate({ per_minute: 3, max_concurrent: 9, max_concurrent_per_webhook: 9 }, clock)
-	for (let n = 0; n < 3; n++) gate.enter('a').leave()
-	for (const step of ['check', 'enter'] as const)
-		t.strictSame(
-			refusal(() => gate[step]('a')),
-			{ code: 'rate_limited', after: '60' },
-			step,
-		)
-	gate.enter('b').leave()
+	const enter = async (id: string): Promise<void> => (await gate.enter(id, 1)).leave()
+	for (let n = 0; n < 3; n++) await enter('a')
+	t.strictSame(await refusal(() => gate.check('a')), { code: 'rate_limited', after: '60' })
+	t.strictSame(await refusal(() => enter('a')), { code: 'rate_limited', after: '60' })
+	await enter('b')
 	clock.now += 59_999
-	t.strictSame(
-		refusal(() => gate.enter('a')),
-		{ code: 'rate_limited', after: '1' },
-	)
+	t.strictSame(await refusal(() => enter('a')), { code: 'rate_limited', after: '1' })
 	clock.now++
-	for (let n = 0; n < 3; n++) gate.enter('a').leave()
-	t.equal(refusal(() => gate.enter('a')).code, 'rate_limited')
-	for (let n = 0; n < 20_000; n++) gate.enter(`other ${n}`).leave()
-	t.equal(refusal(() => gate.enter('a')).code, 'rate_limited', 'whoever asks beside it')
+	for (let n = 0; n < 3; n++) await enter('a')
+	t.equal((await refusal(() => enter('a'))).code, 'rate_limited')
+	for (let n = 0; n < 20_000; n++) await enter(`other ${n}`)
+	t.equal((await refusal(() => enter('a'))).code, 'rate_limited', 'whoever asks beside it')
 })
 
-void t.test('the gate takes so many at a time, each in a slot of its own', async (t) => {
-	const gate = openGate({ per_minute: 1_000, max_concurrent: 3, max_concurrent_per_webhook: 2 })
-	const [first, second] = [gate.enter('a'), gate.enter('a')]
-	t.strictSame([first.slot, second.slot], [0, 1])
-	t.strictSame(
-		refusal(() => gate.enter('a')),
-		{ code: 'rate_limited', after: '1' },
-	)
-	const other = gate.enter('b')
-	t.equal(other.slot, 0)
-	t.strictSame(
-		refusal(() => gate.enter('b')),
-		{ code: 'unavailable', after: '1' },
-	)
+void t.test('so many enter at a time, each in a slot of its own; the others wait in line', async (t) => {
+	const gate = openGate({ per_minute: 6, max_concurrent: 3, max_concurrent_per_webhook: 2 })
+	const admitted: string[] = []
+	const enter = (id: string, name: string) =>
+		gate.enter(id, 1).then((place) => {
+			admitted.push(`${name} ${place.slot}`)
+			return place
+		})
+	const [first] = await Promise.all([enter('a', 'a1'), enter('a', 'a2')])
+	const [third, fourth] = [enter('a', 'a3'), enter('a', 'a4')]
+	const other = await enter('b', 'b1')
+	const later = enter('b', 'b2')
+	t.strictSame(admitted, ['a1 0', 'a2 1', 'b1 0'])
 	first.leave()
 	first.leave()
-	t.equal(gate.enter('a').slot, 0, 'the free one')
-	t.equal(refusal(() => gate.enter('c')).code, 'unavailable', 'who leaves twice leaves once')
+	await third
+	t.strictSame(admitted.slice(3), ['a3 0'], 'the free slot; who leaves twice leaves once')
+	other.leave()
+	await later
+	t.strictSame(admitted.slice(4), ['b2 0'], 'one webhook after the other, and none above its share')
+	;(await third).leave()
+	await fourth
+	const rest = [enter('a', 'a5'), enter('a', 'a6')]
+	t.equal((await refusal(() => gate.enter('a', 1))).code, 'rate_limited', 'those in line count in the minute')
+	;(await fourth).leave()
+	await rest[0]
+	t.strictSame(admitted.slice(5), ['a4 0', 'a5 0'])
+})
+
+void t.test('the line before the gate has a bound in bytes, and what leaves it makes room', async (t) => {
+	const limits = { per_minute: 100, max_concurrent: 1, max_concurrent_per_webhook: 1 }
+	const gate = openGate(limits, undefined, 20_000)
+	const inside = await gate.enter('a', 1_000_000)
+	const waiting = [gate.enter('a', 5_000), gate.enter('b', 5_000)]
+	t.strictSame(await refusal(() => gate.enter('c', 5_000)), { code: 'unavailable', after: '1' })
+	inside.leave()
+	;(await waiting[0])?.leave()
+	;(await waiting[1])?.leave()
+	;(await gate.enter('c', 5_000)).leave()
 })
 
 void t.test('what is not signed takes nothing of the minute, and has a far higher limit of its own', async (t) => {
 	const clock = clockAt(0)
 	const gate = openGate({ per_minute: 3, max_concurrent: 9, max_concurrent_per_webhook: 9 }, clock)
-	const checked = (times: number): string[] => Array.from({ length: times }, () => refusal(() => gate.check('a')).code)
-	t.strictSame(new Set(checked(15)), new Set(['none']))
-	t.strictSame(
-		refusal(() => gate.check('a')),
-		{ code: 'rate_limited', after: '1' },
-	)
-	t.equal(refusal(() => gate.check('b')).code, 'none')
+	const check = async (id: string): Promise<string> => (await refusal(() => gate.check(id))).code
+	const checked = async (times: number): Promise<string[]> =>
+		Promise.all(Array.from({ length: times }, () => check('a')))
+	t.strictSame(new Set(await checked(15)), new Set(['none']))
+	t.strictSame(await refusal(() => gate.check('a')), { code: 'rate_limited', after: '1' })
+	t.equal(await check('b'), 'none')
 	clock.now = 1_000
-	t.strictSame(checked(2), ['none', 'rate_limited'], 'one a second more, not none until the minute is over')
+	t.strictSame(await checked(2), ['none', 'rate_limited'], 'one a second more, not none until the minute is over')
 	for (let n = 0; n < 2; n++) {
-		gate.enter('a').leave()
-		t.equal(refusal(() => gate.check('a')).code, 'none', 'what turned out to be signed left room for another')
+		;(await gate.enter('a', 1)).leave()
+		t.equal(await check('a'), 'none', 'what turned out to be signed left room for another')
 	}
-	gate.enter('a').leave()
+	;(await gate.enter('a', 1)).leave()
 	clock.now = 3_600_000
-	t.strictSame(new Set(checked(15)), new Set(['none']))
-	t.equal(refusal(() => gate.check('a')).code, 'rate_limited', 'no more than at the start, however long it was quiet')
+	t.strictSame(new Set(await checked(15)), new Set(['none']))
+	t.equal(await check('a'), 'rate_limited', 'no more than at the start, however long it was quiet')
 })
 
-void t.test('bodies that are waited for have places of their own; slow ones give way', async (t) => {
+/** With the line so short that it is full with its first. */
+const readersOf = (per_webhook: number, clock: () => number, line = 0) =>
+	openReaders({ max_concurrent: 8, max_concurrent_per_webhook: per_webhook }, clock, line)
+
+void t.test('so many bodies are read at a time; slow ones give way', async (t) => {
 	const clock = clockAt(0)
-	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 2 }, clock)
-	const [first, second] = [gate.wait('a', nothing), gate.wait('a', nothing)]
-	const places = [gate.enter('a'), gate.enter('a')]
-	t.equal(places.length, 2, 'they take none of the places of what is signed')
+	const readers = readersOf(2, clock)
+	const [first, second] = await Promise.all([readers.wait('a', nothing), readers.wait('a', nothing)])
 	clock.now = 1_000
-	t.strictSame(
-		refusal(() => gate.wait('a', nothing)),
-		{ code: 'rate_limited', after: '1' },
-	)
+	t.strictSame(await refusal(() => readers.wait('a', nothing)), { code: 'rate_limited', after: '1' })
 	clock.now++
-	gate.wait('a', nothing)
+	await readers.wait('a', nothing)
 	t.match(first.signal, { aborted: true, reason: { output: { statusCode: 408 } } })
 	t.notOk(second.signal.aborted)
 	first.leave()
-	gate.wait('a', nothing)
+	await readers.wait('a', nothing)
 	t.ok(second.signal.aborted)
-	t.equal(refusal(() => gate.wait('a', nothing)).code, 'rate_limited', 'those who came just now')
+	t.equal((await refusal(() => readers.wait('a', nothing))).code, 'rate_limited', 'those who came just now')
 	clock.now = 9_999
-	const other = gate.wait('b', nothing)
-	t.notOk(other.signal.aborted)
+	t.notOk((await readers.wait('b', nothing)).signal.aborted)
 })
 
 void t.test('who brings more of a body has the place of one who brings less', async (t) => {
-	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 2 }, clockAt(0))
+	const readers = readersOf(2, clockAt(0))
 	let more = 0
-	const [first, second] = [gate.wait('a', () => 1 + more), gate.wait('a', nothing)]
-	gate.wait('a', () => 100)
+	const first = await readers.wait('a', () => 1 + more)
+	const second = await readers.wait('a', nothing)
+	await readers.wait('a', () => 100)
 	t.notOk(first.signal.aborted)
 	t.ok(second.signal.aborted)
 	more = 500
-	t.equal(refusal(() => gate.wait('a', () => 99)).code, 'rate_limited')
-	gate.wait('a', () => 101)
+	t.equal((await refusal(() => readers.wait('a', () => 99))).code, 'rate_limited')
+	await readers.wait('a', () => 101)
 	t.notOk(first.signal.aborted, 'by what has come meanwhile')
 })
 
 void t.test('of the places for bodies no webhook takes the share of another', async (t) => {
 	const clock = clockAt(0)
-	const gate = openGate({ per_minute: 9, max_concurrent: 8, max_concurrent_per_webhook: 8 }, clock)
-	const fill = (id: string): number => {
-		for (let n = 0; ; n++) if (refusal(() => gate.wait(id, nothing)).code !== 'none') return n
+	const readers = readersOf(8, clock)
+	const fill = async (id: string): Promise<number> => {
+		for (let n = 0; ; n++) if ((await refusal(() => readers.wait(id, nothing))).code !== 'none') return n
 	}
-	t.strictSame(['a', 'b', 'c', 'd'].map(fill), [4, 2, 1, 1])
-	t.strictSame(
-		refusal(() => gate.wait('e', nothing)),
-		{ code: 'unavailable', after: '1' },
-		'all are taken by bodies that have just begun',
-	)
+	const filled: number[] = []
+	for (const id of ['a', 'b', 'c', 'd']) filled.push(await fill(id))
+	t.strictSame(filled, [4, 2, 1, 1])
+	t.equal((await refusal(() => readers.wait('e', nothing))).code, 'rate_limited', 'by bodies that have just begun')
 	clock.now = 2_000
-	t.equal(fill('e'), 2, 'of one that has more')
-	t.equal(fill('f'), 2)
+	t.equal(await fill('e'), 2, 'of one that has more')
+	t.equal(await fill('f'), 2)
+})
+
+void t.test('who finds no place waits in line: for a body that ends, for one that is slow, not for ever', async (t) => {
+	const clock = clockAt(0)
+	const readers = readersOf(1, clock, 4)
+	const awake = setInterval(() => {}, 1_000)
+	t.teardown(() => clearInterval(awake))
+	const first = await readers.wait('a', nothing)
+	let begun = 0
+	const [second, third] = [readers.wait('a', nothing), readers.wait('a', () => begun)]
+	first.leave()
+	const place = await second
+	t.notOk(first.signal.aborted)
+	clock.now = 1_001
+	const last = await third
+	t.match(place.signal, { aborted: true, reason: { output: { statusCode: 408 } } }, 'it was slow')
+
+	begun = 10
+	let brought = 0
+	const [poor, other] = [readers.wait('a', nothing), readers.wait('a', () => brought)]
+	await t.rejects(readers.wait('a', nothing), { code: 'rate_limited' }, 'the line is full')
+	const rich = readers.wait('a', () => 2)
+	const why = await poor.catch((error: unknown) => error)
+	t.match(why, { output: { statusCode: 408 } }, 'in line too, who brings more goes first')
+	t.notOk(last.signal.aborted)
+	brought = 11
+	const reading = await other
+	t.ok(last.signal.aborted, 'by what has come meanwhile')
+	const late = readers.wait('a', nothing)
+	clock.now += 10_001
+	await Promise.all([rich, t.rejects(late, { code: 'rate_limited' }, 'after 10 seconds')])
+	t.ok(reading.signal.aborted)
 })
 
 void t.test('wrong tokens are counted by network', async (t) => {
@@ -178,7 +223,7 @@ void t.test('wrong tokens are counted by network', async (t) => {
 
 void t.test('of refused deliveries 30 a minute are told, and later how many were not', async (t) => {
 	const clock = clockAt(0)
-	const { notice } = openNotices(clock)
+	const { notice } = openNotices(30, clock)
 	const told: object[] = []
 	const refuse = (id: string, times: number): void => {
 		for (let n = 0; n < times; n++) notice(id, (untold) => told.push(untold))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openMemory } from '../../../../core/store/memory.ts'
+import { openMemory } from '../../../support/memory-engine.ts'
 import { openMarks } from '../../../../plugins/channels/dialogue/marks.ts'
 import type { IncomingMessage } from '../../../../plugins/channels/adapter.ts'
 import type { LiveChannel, Registry } from '../../../../plugins/channels/parts.ts'

@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { convert, lengthOf } from '../../../../plugins/channels/dialogue/markup.ts'
 import { nextPart } from '../../../../plugins/channels/dialogue/part.ts'
-import type { Place } from '../../../../plugins/channels/dialogue/split.ts'
+import type { SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
 import { anyText } from '../../../support/any-text.ts'
+import { costs } from '../../../support/cost.ts'
 
 const tag =
 	/^<(?:\/?(?:b|i|s|code|pre|blockquote)|code class="language-[\w+#.-]+"|a href="(?:https?|tg|mailto):[^"<>]+"|\/a)>$/i
@@ -122,7 +123,7 @@ void t.test('parts of a text fit, in every format, and come to its end', async (
 	await fc.assert(
 		fc.asyncProperty(fc.array(markdown, { maxLength: 6 }), formats, async (texts, format) => {
 			const source = texts.join('\n').toWellFormed()
-			for (let place: Place = { offset: 0, fence: null }; place.offset < source.length;) {
+			for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < source.length;) {
 				const { text, next } = await nextPart(source, place, format as Parameters<typeof nextPart>[2])
 				if (next.offset <= place.offset) throw new Error('no progress')
 				if (format.markup === 'html') check(text)
@@ -217,14 +218,7 @@ void t.test('no text takes much longer than others of its length', async (t) => 
 		'```a\n',
 		'<__\n\n',
 	)
-	const took = async (shape: string): Promise<number> => {
-		const text = shape.repeat(Math.ceil(32_000 / shape.length))
-		const began = performance.now()
-		await convert(text, 'html')
-		return performance.now() - began
-	}
-	await took(honest)
-	const usual = Math.max(await took(honest), 3)
+	const conversion = (shape: string) => () => convert(shape.repeat(Math.ceil(32_000 / shape.length)), 'html')
 	const columns = `|${'a|'.repeat(4_000)}\n|${'-|'.repeat(4_000)}\n`
 	shapes.push(
 		'- a\nb\n~',
@@ -234,5 +228,10 @@ void t.test('no text takes much longer than others of its length', async (t) => 
 		'> '.repeat(12) + '\n' + 'a\n'.repeat(15),
 	)
 	for (const shape of [...shapes, columns + '|\n'.repeat(8_000)])
-		t.ok((await took(shape)) < usual * 60, `of ${JSON.stringify(shape.slice(0, 20))}`)
+		await costs(t, JSON.stringify(shape.slice(0, 20)), {
+			work: conversion(shape),
+			reference: conversion(honest),
+			times: 60,
+			floor: 3,
+		})
 })

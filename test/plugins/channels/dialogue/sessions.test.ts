@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openMemory } from '../../../../core/store/memory.ts'
+import { openMemory } from '../../../support/memory-engine.ts'
 import type { Context } from '../../../../core/plugin.ts'
 import type { Key } from '../../../../core/store/ports.ts'
 import { openSessions } from '../../../../plugins/channels/dialogue/sessions.ts'
@@ -15,13 +15,18 @@ void t.test('a chat has a session of its own, which outlives a restart', async (
 	const { store } = engine
 	/** Conversations of which something is left. */
 	const alive = new Set<string>()
+	/** Conversations whose short-term notes were deleted. */
+	const forgotten: string[] = []
 	const services = {
 		agents: {
 			async *list() {
 				yield agent
 			},
 		},
-		runs: { history: async (_: unknown, name: string) => (alive.has(name) ? [{}] : []) },
+		runs: {
+			history: async (_: unknown, name: string) => (alive.has(name) ? [{}] : []),
+			forgetNotes: async (_: unknown, name: string) => void forgotten.push(name),
+		},
 	}
 	const use = ((name: 'agents' | 'runs') => services[name]) as unknown as Context['use']
 	const start = () => openSessions({ store, use, signal: new AbortController().signal })
@@ -33,6 +38,7 @@ void t.test('a chat has a session of its own, which outlives a restart', async (
 	t.strictSame(first, ['channel:b', 'channel:b:thread-5', 'channel:b:in-g'])
 	const seen: Key = ['agent:u-1', 'seen', '1']
 	await sessions.begin('c', bound, thread, [{ key: seen, value: true, expect: null }])
+	t.strictSame(forgotten, [first[1]], 'its notes end with it')
 	const [same, other, alsoSame] = await names()
 	t.strictSame([same, alsoSame], [first[0], first[2]])
 	t.match(other, /^channel:b:thread-5:[0-9a-f-]{36}$/)

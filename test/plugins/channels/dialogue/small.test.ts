@@ -1,7 +1,7 @@
 /** The small parts of talking with chats: marks, what was thrown, texts, notices, one message's way. */
 import t from 'tap'
 import { markOf } from '../../../../plugins/channels/dialogue/mark.ts'
-import { openLanes } from '../../../../plugins/channels/dialogue/lanes.ts'
+import { openChatQueues } from '../../../../plugins/channels/dialogue/chat-queues.ts'
 import { openLines } from '../../../../plugins/channels/dialogue/lines.ts'
 import { openNotices } from '../../../../plugins/channels/dialogue/notices.ts'
 import { openPace } from '../../../../plugins/channels/dialogue/pace.ts'
@@ -100,8 +100,8 @@ void t.test('a mark that is none is left out, and told of once', async (t) => {
 
 void t.test('of hints no more than a hundred wait in a channel', async (t) => {
 	const way = wayTo()
-	const lanes = openLanes(way.ctx.log)
-	const notices = openNotices(way, lanes)
+	const queues = openChatQueues(way.ctx.log)
+	const notices = openNotices(way, queues)
 	let hints = 0
 	for (let n = 0; n < 150; n++) {
 		if (!notices.mayHint('c', `stranger-${n}`)) continue
@@ -111,7 +111,7 @@ void t.test('of hints no more than a hundred wait in a channel', async (t) => {
 	t.equal(hints, 100)
 	t.equal(notices.mayHint('another', 'stranger'), true)
 	way.lines.forget('c')
-	await lanes[Symbol.asyncDispose]()
+	await queues[Symbol.asyncDispose]()
 	t.equal(notices.mayHint('c', 'stranger-149'), true, 'there is room again')
 })
 

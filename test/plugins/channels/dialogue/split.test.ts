@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { fenceAfter, nextPiece, split } from '../../../../plugins/channels/dialogue/split.ts'
-import type { Fence, Place } from '../../../../plugins/channels/dialogue/split.ts'
+import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
+import { cpuTime } from '../../../support/spent.ts'
 
 /** What a person would send: paragraphs, code, long words, letters of several code units, blank lines. */
 const markdown = fc
@@ -46,7 +47,7 @@ void t.test('nothing but blanks is lost, and pieces follow from each other', asy
 	fc.assert(
 		fc.property(markdown, fc.integer({ min: 200, max: 700 }), (text, limit) => {
 			let shown = ''
-			for (let place: Place = { offset: 0, fence: null }; place.offset < text.length;) {
+			for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
 				const { text: piece, next } = nextPiece(text, place, limit)
 				if (next.offset <= place.offset) throw new Error('no progress')
 				const opening = place.fence ? `${place.fence.marker}${place.fence.info.slice(0, 32).toWellFormed()}\n` : ''
@@ -108,11 +109,7 @@ void t.test('a piece goes on where another limit left off', async (t) => {
 
 void t.test('it takes linear time', async (t) => {
 	const shapes = ['a', ' ', '\n', '```\n', '`', 'a\n\n', '.', '~', '👩‍👩‍👧‍👦', '> ', 'e\u0301']
-	const took = (text: string): number => {
-		const began = performance.now()
-		split(text, 2000)
-		return performance.now() - began
-	}
+	const took = (text: string): number => cpuTime(() => void split(text, 2000))
 	for (const shape of shapes) {
 		took(shape.repeat(2_000))
 		const small = Math.max(took(shape.repeat(20_000)), 2)

@@ -1,0 +1,125 @@
+/** The layers of CONTRIBUTING.md, which the linter cannot see as a whole: rooms, folders of plugins, and who imports whom. */
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const files = globSync('{core,config,plugins,sandbox}/**/*.{ts,mjs}', { cwd: root })
+
+/** Features that core has no room for; `backup`, `events` and `runs` are rooms. */
+const FEATURES =
+	/\b(vault|skills?|memor(y|ies)|mcp|sub-?agents?|heartbeats?|webhooks?|channels?|telegram|discord|metrics|tracing|openai|chat)\b/i
+
+/** Lines that only look like a feature's name, or keep a word of the wire, by how they begin. */
+const exceptions = [
+	'config/core-sections.ts: const legacy = section(', // a description: the second address serves the chat surface
+	'config/core-sections.ts: port: count(0, 65535, 17890',
+	'config/fields.ts: export function heartbeat()', // the comment of an idle event stream
+	'config/first-start.ts: for (const folder of', // the folders of a home
+	'core/process/shared-home.ts: const parts =',
+	'core/main.ts: process.channel?.unref()', // Node's own
+	"core/protocol.ts: kind: 'openai' | 'offline'", // the dialect of a model provider
+	'core/runs/question-text.ts: return `A sub-agent asks', // shown by chats and terminals alike
+	"core/events/run-log.ts: if (last.startsWith('security.')",
+	'core/process/startup-banner.ts: The gateway listens at', // what the second address is for
+	'core/redactor/ordinary.ts:', // words that are no secrets
+]
+
+/** Relative imports by file, those of types included. */
+const imports = new Map(files.map((file) => [file, importsOf(file)]))
+
+void t.test('files import each other in no ring', (t) => {
+	t.strictSame(ringsIn(imports), [])
+	t.end()
+})
+
+void t.test('rooms and folders of plugins import each other in no ring', (t) => {
+	const rooms = new Map<string, Set<string>>()
+	for (const [file, targets] of imports) {
+		const own = rooms.get(roomOf(file)) ?? new Set()
+		rooms.set(roomOf(file), own)
+		for (const target of targets) if (roomOf(target) !== roomOf(file)) own.add(roomOf(target))
+	}
+	t.ok(rooms.has('core/host') && rooms.has('plugins/runs'))
+	t.strictSame(ringsIn(rooms), [])
+	t.end()
+})
+
+void t.test('layers see only what lies below them', (t) => {
+	const seen = (from: string, to: RegExp): string[] =>
+		files
+			.filter((file) => file.startsWith(from))
+			.flatMap((file) => Array.from(imports.get(file) ?? [], (target) => `${file} → ${target}`))
+			.filter((edge) => to.test(edge.split(' → ')[1] ?? ''))
+	t.strictSame(seen('config/', /^(?!config\/)/), [], 'config')
+	t.strictSame(seen('core/', /^(plugins|sandbox)\//), [], 'core')
+	t.strictSame(seen('sandbox/', /^(?!sandbox\/|core\/(protocol|errors)\.ts$)/), [], 'sandbox')
+	const betweenPlugins = files
+		.filter((file) => file.startsWith('plugins/'))
+		.flatMap((file) => Array.from(imports.get(file) ?? [], (target) => [file, target] as const))
+		.filter(([file, target]) => roomOf(target) !== roomOf(file) && target.startsWith('plugins/'))
+		.filter(([, target]) => !/\/(contract|adapter)\.ts$/.test(target))
+	t.strictSame(betweenPlugins, [], 'plugins see only the contracts of others')
+	t.end()
+})
+
+void t.test('core and config name no feature', (t) => {
+	const named = files
+		.filter((file) => /^(core|config)\//.test(file) && !/^core\/(cli|backup)\//.test(file))
+		.flatMap((file) => {
+			const lines = codeOf(file).split('\n')
+			return lines.flatMap((line) => (FEATURES.test(line) ? [`${file}: ${line.trim()}`] : []))
+		})
+	const unexpected = named.filter((line) => !exceptions.some((known) => line.startsWith(known)))
+	t.strictSame(unexpected, [])
+	for (const known of exceptions)
+		t.ok(
+			named.some((line) => line.startsWith(known)),
+			`${known} is still needed`,
+		)
+	t.end()
+})
+
+function importsOf(file: string): Set<string> {
+	const found = new Set<string>()
+	for (const [, path = ''] of codeOf(file).matchAll(/(?:\bfrom\s*|\bimport\(?\s*)'(\.[^']+)'/g))
+		found.add(normalize(join(dirname(file), path)))
+	return found
+}
+
+/** Without comments; lines keep their numbers. */
+function codeOf(file: string): string {
+	const text = readFileSync(join(root, file), 'utf8')
+	return text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, (comment) => comment.replaceAll(/[^\n]/g, ''))
+}
+
+/** A file at the top of core is a room of its own. */
+function roomOf(file: string): string {
+	const [top = '', second = ''] = file.split('/')
+	return top === 'core' || top === 'plugins' ? `${top}/${second}` : top
+}
+
+/** Groups of nodes that reach each other (Tarjan's strongly connected components). */
+function ringsIn(graph: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+	const order = new Map<string, number>()
+	const lowest = new Map<string, number>()
+	const path: string[] = []
+	const rings: string[][] = []
+	const visit = (node: string): void => {
+		order.set(node, order.size)
+		lowest.set(node, order.size - 1)
+		path.push(node)
+		for (const next of graph.get(node) ?? []) {
+			if (!graph.has(next)) continue
+			if (!order.has(next)) visit(next)
+			else if (!path.includes(next)) continue
+			lowest.set(node, Math.min(lowest.get(node) ?? 0, lowest.get(next) ?? 0))
+		}
+		if (lowest.get(node) !== order.get(node)) return
+		const ring = path.splice(path.indexOf(node))
+		if (ring.length > 1) rings.push(ring.toSorted())
+	}
+	for (const node of graph.keys()) if (!order.has(node)) visit(node)
+	return rings
+}

@@ -1,0 +1,167 @@
+/** What stands around the gateways: the sites of other origins, and what counts the requests that a browser sends. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import http from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Test } from 'tap'
+
+/** Requests by their mark, which is the value of `message` in the query. */
+export type Arrived = Map<string, { method: string; status: number }[]>
+
+export interface Counting {
+	port: number
+	arrived: Arrived
+}
+
+/** Where requests for a gateway go: the chat API has an address of its own. */
+export interface Doors {
+	main: string
+	legacy: string
+}
+
+/**
+ * Passes requests on byte for byte. `bare`: without what a browser says of a request's origin, and without what keeps
+ * answers from foreign pages, so that the gateway behind it is one without the rule for local callers.
+ */
+export async function startRelay(t: Test, { main, legacy }: Doors, { bare = false } = {}): Promise<Counting> {
+	const arrived: Arrived = new Map()
+	const doorOf = (request: IncomingMessage): URL => new URL(request.url?.startsWith('/api/') ? legacy : main)
+	const headOf = (request: IncomingMessage): string[] =>
+		bare ? ['Host', doorOf(request).host, ...without(request.rawHeaders, ofOrigin)] : request.rawHeaders
+	const port = await listen(
+		t,
+		(request, response) => {
+			const { hostname, port } = doorOf(request)
+			const { method, url: path } = request
+			const passed = http.request({ hostname, port, method, path, headers: headOf(request), setHost: false })
+			passed.on('response', (answer) => {
+				count(arrived, request, answer.statusCode ?? 0)
+				const headers = bare ? without(answer.rawHeaders, ofIsolation) : answer.rawHeaders
+				response.writeHead(answer.statusCode ?? 0, headers)
+				answer.on('error', () => response.destroy()).pipe(response)
+			})
+			passed.on('error', () => response.destroy())
+			response.on('close', () => passed.destroy())
+			request.pipe(passed)
+		},
+		(request, socket, head) => {
+			const { hostname, port } = doorOf(request)
+			const passed = connect(Number(port), hostname)
+			passed.once('data', (data) => count(arrived, request, Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString())?.[1])))
+			const lines = headOf(request).map((text, index) => text + (index % 2 === 0 ? ': ' : '\r\n'))
+			passed.write(`GET ${request.url} HTTP/1.1\r\n${lines.join('')}\r\n`)
+			passed.write(head)
+			passed.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+			socket.on('error', () => passed.destroy()).on('close', () => passed.destroy())
+			socket.pipe(passed).pipe(socket)
+		},
+	)
+	return { port, arrived }
+}
+
+const ofOrigin = /^(host|origin|referer|purpose|sec-purpose|sec-fetch-.*)$/i
+const ofIsolation = /^(cross-origin-resource-policy|x-frame-options)$/i
+
+function without(raw: string[], names: RegExp): string[] {
+	return raw.filter((_, index) => !names.test(raw[index - (index % 2)] ?? ''))
+}
+
+function count(arrived: Arrived, { url = '', method = '' }: IncomingMessage, status: number): void {
+	const mark = URL.parse(url, 'http://x')?.searchParams.get('message')
+	if (typeof mark === 'string') arrived.set(mark, [...(arrived.get(mark) ?? []), { method, status }])
+}
+
+/** The sites of others, at every name. `to` in the query is where their pages send requests. */
+export function startSite(t: Test): Promise<number> {
+	const script = readFileSync(new URL('page.js', import.meta.url), 'utf8')
+	return listen(t, (request, response) => {
+		const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x')
+		const to = searchParams.get('to') ?? ''
+		const answer = (text: string, headers: Record<string, string> = {}, status = 200): void => {
+			const always = { 'content-type': 'text/html', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' }
+			response.writeHead(status, { ...always, ...headers }).end(text)
+		}
+		const page = `<!doctype html><title>another origin</title><body><script>${script}</script>`
+		if (pathname === '/go') return void response.writeHead(302, { location: to }).end()
+		if (pathname === '/page') return answer(page)
+		if (pathname === '/opaque') return answer(page, { 'content-security-policy': 'sandbox allow-scripts allow-forms' })
+		if (pathname === '/service-worker.js') return answer(serviceWorker, { 'content-type': 'text/javascript' })
+		if (pathname === '/speculate') {
+			const targets = JSON.parse(to) as Record<string, string>[]
+			// With the policy of the other pages, Chromium would follow no redirect ahead of time.
+			const policy = { 'referrer-policy': 'strict-origin-when-cross-origin' }
+			return answer(speculation(targets), { 'speculation-rules': rulesHeader(targets), ...policy })
+		}
+		if (pathname === '/rules') return answer(to, { 'content-type': 'application/speculationrules+json' })
+		if (pathname === '/refresh') return answer('', { refresh: `0;url=${to}` })
+		if (pathname === '/preload') return answer('x', { link: `<${to}>; rel=preload; as=image, <${to}>; rel=prefetch` })
+		if (pathname === '/report') {
+			return answer('<img src="/x">', { 'content-security-policy': `default-src 'none'; report-uri ${to}` })
+		}
+		answer('', {}, 404)
+	})
+}
+
+const serviceWorker = `
+self.onmessage = ({ data, ports: [port] }) =>
+	fetch(data, { mode: 'no-cors' }).then(({ type }) => port.postMessage(type), ({ name }) => port.postMessage(name))
+`
+
+const actions = ['prefetch', 'prerender']
+/** How a page has a browser load an address ahead of time, such as `script prefetch`. */
+export const speculations = ['script', 'header', 'anchor', 'redirect'].flatMap((by) =>
+	actions.map((action) => `${by} ${action}`),
+)
+
+/** Each of `targets` has an address for each of `speculations`. */
+function speculation(targets: Record<string, string>[]): string {
+	const rules = actions.map((action) => [
+		action,
+		[
+			{
+				urls: targets.flatMap((by) => [
+					by[`script ${action}`],
+					`/go?to=${encodeURIComponent(by[`redirect ${action}`] ?? '')}`,
+				]),
+				eagerness: 'immediate',
+			},
+			{ where: { selector_matches: `.${action}` }, eagerness: 'immediate' },
+		],
+	])
+	const anchors = targets.flatMap((by) =>
+		actions.map((action) => `<a class="${action}" href="${by[`anchor ${action}`]}">x</a>`),
+	)
+	const text = JSON.stringify(Object.fromEntries(rules))
+	return `<!doctype html><body>${anchors.join('\n')}<script type="speculationrules">${text}</script>`
+}
+
+function rulesHeader(targets: Record<string, string>[]): string {
+	const rules = Object.fromEntries(
+		actions.map((action) => [action, [{ urls: targets.map((by) => by[`header ${action}`]), eagerness: 'immediate' }]]),
+	)
+	return `"/rules?to=${encodeURIComponent(JSON.stringify(rules))}"`
+}
+
+/** On one port of 127.0.0.1 and ::1, since a browser may take either for `localhost`. */
+async function listen(
+	t: Test,
+	handle: RequestListener,
+	upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void,
+): Promise<number> {
+	let port = 0
+	for (const host of ['127.0.0.1', '::1']) {
+		const server = http.createServer(handle)
+		if (upgrade) server.on('upgrade', upgrade)
+		server.listen(port, host)
+		await once(server, 'listening')
+		port = (server.address() as AddressInfo).port
+		t.teardown(() => {
+			server.closeAllConnections()
+			server.close()
+		})
+	}
+	return port
+}

@@ -1,0 +1,104 @@
+/** `svc backup` and `svc restore`, with a gateway that runs and with one that does not. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { journalOf } from '../../../core/backup/place.ts'
+import { svcFor } from '../../support/person.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { folderFor, write } from './support.ts'
+
+const folder = folderFor(t)
+const home = join(folder, 'home')
+write(home, { 'config/gateway.yaml': 'log:\n  level: fatal\n' })
+/** Whatever is called finds the gateway by its home, as for a user at that machine. */
+const svc: ReturnType<typeof svcFor> = (argv, options = {}) =>
+	svcFor('')(argv, { ...options, env: { SVC_URL: '', SVC_HOME: home, ...options.env } })
+
+void t.test('with the gateway running, by its API', async (t) => {
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const made = await svc(['backup', 'create', '--json'])
+	t.equal(made.code, 0, made.err)
+	t.ok(existsSync(made.json.file))
+	const listed = await svc(['backup', 'list'])
+	t.match(listed.out, made.json.id)
+	t.match(listed.err, /They are in .*backups/)
+	const whole = await svc(['backup', 'verify', made.json.id])
+	t.equal(whole.code, 0, whole.err)
+	t.match(whole.out, /records/)
+	const inUse = await svc(['restore', made.json.file, '--force'])
+	t.equal(inUse.code, 5)
+	t.match(inUse.err, /another gateway .*runs with the home/)
+	const removed = await svc(['backup', 'remove', made.json.id, '--yes'])
+	t.equal(removed.code, 0, removed.err)
+	t.equal((await svc(['backup', 'remove', made.json.id, '--yes'])).code, 4)
+})
+
+void t.test('with the gateway stopped, from the home itself, and back into a fresh one', async (t) => {
+	const made = await svc(['backup', 'create'])
+	t.equal(made.code, 0, made.err)
+	t.match(made.err, /anybody who has the file can read every secret/)
+	const [name = ''] = readdirSync(join(home, 'backups'))
+	t.match(made.out, name)
+	t.strictSame((await svc(['backup', 'list', '--json'])).json.backups.length, 1)
+
+	const verified = await svc(['backup', 'verify', name], { cwd: join(home, 'backups') })
+	t.equal(verified.code, 0, verified.err)
+	const target = join(folder, 'other')
+	const restored = await svc(['restore', join('backups', name), '--home', '../other', '--json'], { cwd: home })
+	t.equal(restored.code, 0, restored.err)
+	t.match(restored.json, { home: target, aside: null, notes: [], includes_key: true })
+	const gateway = await startGateway({ home: target })
+	t.match((await gateway.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
+	await gateway.stop()
+
+	// What a kill in the middle of a restore leaves is brought to its end by the next start.
+	const staging = `${target}.restoring`
+	mkdirSync(staging)
+	renameSync(join(target, 'data'), join(staging, 'data'))
+	const into = [{ from: join(staging, 'data'), to: join(target, 'data') }]
+	writeFileSync(journalOf(target), JSON.stringify({ aside: [], into, staging }))
+	const mended = await startGateway({ home: target })
+	t.match((await mended.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
+	t.notOk(existsSync(journalOf(target)) || existsSync(staging))
+	await mended.stop()
+
+	const again = await svc(['restore', join(home, 'backups', name), '--home', target])
+	t.equal(again.code, 5)
+	t.match(again.err, /--force/)
+	const forced = await svc(['restore', join(home, 'backups', name), '--home', target, '--force'])
+	t.equal(forced.code, 0, forced.err)
+	t.match(forced.out, /other\.before-restore-/)
+	t.match(forced.err, /runs that were in progress/i)
+	t.match(forced.err, /revoked since then are valid again/)
+})
+
+void t.test('what is damaged, missing or not a home is said', async (t) => {
+	const [name = ''] = readdirSync(join(home, 'backups'))
+	const file = join(folder, 'broken.tar.gz')
+	const bytes = readFileSync(join(home, 'backups', name))
+	bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] as number) ^ 16
+	writeFileSync(file, bytes)
+	const nowhere = join(folder, 'nowhere')
+	for (const argv of [
+		['backup', 'verify', file],
+		['restore', file, '--home', nowhere],
+	]) {
+		const { code, err } = await svc(argv)
+		t.equal(code, 2, argv.join(' '))
+		t.match(err, /damaged/)
+	}
+	t.notOk(existsSync(nowhere))
+	t.equal((await svc(['backup', 'verify', 'missing'])).code, 4)
+	const lost = await svc(['backup', 'create'], { env: { SVC_HOME: nowhere } })
+	t.equal(lost.code, 4)
+	t.match(lost.err, /no home/)
+	write(folder, { 'bare/config/gateway.yaml': '{}\n' })
+	t.match((await svc(['backup', 'create'], { env: { SVC_HOME: join(folder, 'bare') } })).err, /nothing to back up/)
+	t.strictSame(
+		readdirSync(folder).filter((one) => one.startsWith('.')),
+		[],
+	)
+	rmSync(file)
+})

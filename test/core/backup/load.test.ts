@@ -1,0 +1,174 @@
+/** A gateway that is backed up while many use it, and the home that is made of that. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { readConfig } from '../../../core/host/config.ts'
+import { originOf, partialOf } from '../../../core/backup/names.ts'
+import { restoreBackup } from '../../../core/backup/restore.ts'
+import { verifyBackup } from '../../../core/backup/verify.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { openStream } from '../../support/sse.ts'
+import { folderFor, write } from './support.ts'
+
+const kills = Number(process.env['BACKUP_KILLS'] ?? 1)
+const folder = folderFor(t)
+
+/** What was acknowledged, as the gateway shows it: by path, the body of a GET. */
+type Shown = Map<string, Answer>
+
+async function show(gateway: TestGateway, path: string): Promise<Answer> {
+	const { status, body } = await gateway.request('GET', path)
+	return { status, body }
+}
+
+/** Makes agents, memories, secrets and runs until the signal aborts; notes what no longer changes. */
+async function use(gateway: TestGateway, worker: number, shown: Shown, signal: AbortSignal): Promise<void> {
+	const post = async (path: string, body: unknown): Promise<Answer> => {
+		const reply = await gateway.request('POST', path, { body })
+		if (reply.status >= 300) throw new Error(`${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+		return reply.body
+	}
+	const note = async (path: string): Promise<void> => void shown.set(path, await show(gateway, path))
+	for (let n = 0; !signal.aborted; n++) {
+		const name = `agent-${worker}-${n}`
+		await post('/v1/agents', { name, persona: `Persona ${n} `.repeat(n % 50), config: { note: { n } } })
+		await note(`/v1/agents/${name}`)
+		await post(`/v1/agents/${name}/memory`, { content: `Fact ${n} of ${name}`, tags: ['fact'] })
+		await post('/v1/vault/secrets', { name: `SECRET_${worker}_${n}`, value: `value-${worker}-${n}-${'x'.repeat(20)}` })
+		const stream = await openStream(gateway.url, { query: { agent_id: name } })
+		const { run_id } = await post(`/v1/agents/${name}/runs`, {
+			prompt: `/tool memory.store {"content":"Stored by run ${n}"}`,
+		})
+		await stream.waitFor((event) => event.run_id === run_id && event.event_type === 'run.completed')
+		stream.close()
+		await note(`/v1/agents/${name}/memory`)
+		await note(`/v1/runs/${run_id}`)
+		await note(`/v1/agents/${name}/history`)
+		await note(`/v1/audit?run_id=${run_id}`)
+	}
+}
+
+void t.test(
+	'a backup under load, restored elsewhere, shows what was acknowledged before it, field by field',
+	async (t) => {
+		const gateway = await startGateway({ config: 'log:\n  level: fatal\n' })
+		t.teardown(() => gateway.stop())
+		write(gateway.home, { 'plugins/idle/readme.txt': 'Not a plugin yet.\n' })
+		const asker = (await gateway.request('POST', '/v1/agents', { body: { name: 'asker' } })).body
+		const stream = await openStream(gateway.url, { query: { agent_id: asker.name } })
+		await gateway.request('POST', '/v1/agents/asker/runs', {
+			body: { prompt: '/tool ask {"question":"Still there?"}' },
+		})
+		const asked = await stream.waitFor('question.asked')
+		await stream.waitFor('run.paused')
+		stream.close()
+		const token = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+		const granted = { token: token.token as string }
+
+		const shown: Shown = new Map()
+		const stop = new AbortController()
+		const work = [0, 1, 2].map((worker) => use(gateway, worker, shown, stop.signal))
+		const stalls = watchStalls()
+		while (shown.size < 24) await pause(5)
+		const before = new Map(shown)
+		const head = Number(gateway.running.gateway.events.head())
+		stalls.reset()
+		const reply = await gateway.request('POST', '/v1/backups')
+		const stalled = stalls.worst()
+		t.equal(reply.status, 201, JSON.stringify(reply.body))
+		t.comment(
+			`${before.size} answers acknowledged before, ${shown.size - before.size} meanwhile; longest stall ${stalled} ms`,
+		)
+		stop.abort()
+		await Promise.all(work)
+		stalls.stop()
+		const { manifest } = await verifyBackup(reply.body.file)
+		t.ok(Number(manifest.store.head) >= head, `the log stood at ${head}, the backup is at ${manifest.store.head}`)
+		t.equal(reply.body.records, manifest.store.records)
+
+		const home = join(folder, 'restored')
+		await restoreBackup({
+			file: reply.body.file,
+			home,
+			force: false,
+			storeOf: (at) => readConfig({ home: at, env: {} }).store.path,
+		})
+		const restored = await startGateway({ home })
+		t.teardown(() => restored.stop())
+		for (const [path, wanted] of before) t.strictSame(await show(restored, path), wanted, path)
+
+		// What the backup has beyond that is whole, too: every run that it has, has ended or goes on and ends.
+		const agents: { name: string }[] = (await restored.request('GET', '/v1/agents')).body
+		t.ok(agents.length >= before.size / 5)
+		for (const { name } of agents) {
+			if (name === 'asker') continue
+			const runs: { run_id: string }[] = (await restored.request('GET', `/v1/agents/${name}/runs`)).body
+			for (const { run_id } of runs) {
+				const ended = async (): Promise<boolean> =>
+					['completed', 'failed', 'stopped'].includes((await restored.request('GET', `/v1/runs/${run_id}`)).body.status)
+				while (!(await ended())) await pause(5)
+				t.equal((await restored.request('GET', `/v1/runs/${run_id}`)).body.status, 'completed', `${run_id} of ${name}`)
+			}
+		}
+		// Tokens and secrets are what they were, and a run that waited for its answer goes on with it.
+		t.equal((await restored.request('GET', '/v1/backups', granted)).status, 200)
+		const secrets = (await restored.request('GET', '/v1/vault/secrets')).body
+		t.match(JSON.stringify(secrets), /SECRET_0_0/)
+		const again = await openStream(restored.url, { query: { agent_id: 'asker' } })
+		const path = `/v1/agents/asker/ask-responses/${asked.payload['question_id']}`
+		t.equal((await restored.request('POST', path, { body: { answer: 'yes' } })).status, 200)
+		await again.waitFor('run.completed')
+		again.close()
+	},
+)
+
+/** The longest time in which the event loop did nothing else. */
+function watchStalls(): { reset(): void; worst(): number; stop(): void } {
+	let last = performance.now()
+	let worst = 0
+	const timer = setInterval(() => {
+		const now = performance.now()
+		worst = Math.max(worst, now - last)
+		last = now
+	}, 1)
+	return {
+		reset: () => void (worst = 0),
+		worst: () => Math.round(worst),
+		stop: () => clearInterval(timer),
+	}
+}
+
+void t.test(`a gateway killed ${kills} times while it makes a backup leaves none that only looks whole`, async (t) => {
+	const home = join(folder, 'killed')
+	// A few MiB that do not shrink, so that there is time to be killed in.
+	write(home, { 'skills/large.bin': randomBytes(8 * 1024 ** 2) })
+	const backups = join(home, 'backups')
+	const partial = partialOf(backups, originOf(home))
+	let partials = 0
+	for (let kill = 0; kill < kills; kill++) {
+		const gateway = await spawnGateway(home)
+		const asked = fetch(`${gateway.url}/v1/backups`, { method: 'POST' }).catch(() => undefined)
+		const isThere = [join(partial, 'home', 'data'), join(partial, 'archive')][(kill + 1) % 2] as string
+		while (!existsSync(isThere)) await pause(1)
+		await gateway.kill()
+		await asked
+		const names = existsSync(backups) ? readdirSync(backups) : []
+		if (names.some((name) => name.startsWith('.partial'))) partials++
+		for (const name of names.filter((one) => one.startsWith('svc-backup-')))
+			t.ok((await verifyBackup(join(backups, name))).bytes > 0, `${name} is whole`)
+	}
+	t.comment(`${partials} of ${kills} kills left something half`)
+	const last = await spawnGateway(home)
+	const made = await fetch(`${last.url}/v1/backups`, { method: 'POST' })
+	t.equal(made.status, 201)
+	t.strictSame(
+		readdirSync(backups).filter((name) => name.startsWith('.')),
+		[],
+		'and what they left is cleared away',
+	)
+	t.equal(await last.end(), 0)
+})

@@ -1,0 +1,344 @@
+import {
+	chmodSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	symlinkSync,
+	writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { exampleFile } from '../../../config/example.ts'
+import { exitCodes } from '../../../core/cli/contract.ts'
+import { composition } from '../../../core/host/config.ts'
+import { svcFor } from '../../support/cli.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+
+const example = exampleFile(composition)
+
+void t.test('init makes a home, and never overwrites without being told', async (t) => {
+	const home = homeFor(t)
+	const file = join(home, 'config/gateway.yaml')
+	const svc = svcFor({ home })
+	const first = await svc(['init'])
+	t.equal(first.code, 0)
+	t.match(first.stdout, /^Made [^]*svc start/)
+	t.equal(readFileSync(file, 'utf8'), example)
+	t.equal((await svc(['init', '--json'])).json().created, false)
+
+	const ollama = [
+		'init',
+		'--kind',
+		'openai',
+		'--name',
+		'ollama',
+		'--base-url',
+		'http://127.0.0.1:11434/v1',
+		'--model',
+		'qwen3',
+	]
+	t.equal((await svc(ollama)).code, 0)
+	const changed = readFileSync(file, 'utf8')
+	t.match(changed, /^ {2}ollama:\n {4}kind: openai\n {4}base_url: http:\/\/127\.0\.0\.1:11434\/v1\n {4}model: qwen3\n/m)
+	t.match(changed, /^default_provider: ollama$/m)
+	t.match(changed, '# Seconds that one call may take.')
+	const again = await svc(ollama)
+	t.equal(again.code, exitCodes.usage)
+	t.match(again.stderr, '--yes')
+	t.equal((await svc([...ollama.slice(0, -1), 'other', '--yes'])).code, 0)
+	t.equal((await svc(['config', 'get', 'providers.ollama.model'])).stdout, 'other\n')
+
+	const second = await svc(['init', '--kind', 'openai', '--model', 'm', '--key-env', 'THE_KEY'], {
+		env: { THE_KEY: 'k-1' },
+	})
+	t.equal(second.code, 0)
+	t.match(second.stderr, 'The default provider stays ollama')
+	t.match(readFileSync(file, 'utf8'), 'api_key: ${THE_KEY}')
+	const unset = await svc(['init', '--kind', 'openai', '--name', 'x', '--model', 'm', '--key-env', 'NO_KEY'], {
+		env: { THE_KEY: 'k' },
+	})
+	t.equal(unset.code, exitCodes.config)
+	t.match(unset.stderr, 'the environment variable NO_KEY is not set')
+	const vault = await svc(['init', '--kind', 'openai', '--name', 'y', '--model', 'm', '--key-secret', 'KEY'], {
+		env: { THE_KEY: 'k' },
+	})
+	t.match(vault.stdout, 'svc vault set KEY')
+	t.equal((await svc(['init', '--kind', 'openai'])).code, exitCodes.usage)
+	t.equal((await svc(['init', '--kind', 'what'])).code, exitCodes.usage)
+})
+
+void t.test('validate tells line and column, of any file', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	t.equal((await svc(['config', 'validate'])).code, 0, 'no file means the defaults')
+	writeFileSync(join(home, 'wrong.yaml'), 'server:\n  prt: 1\nlog: {level: loud}\n')
+	const wrong = await svc(['config', 'validate', 'wrong.yaml'])
+	t.equal(wrong.code, exitCodes.config)
+	t.match(
+		wrong.stderr,
+		/wrong\.yaml:2:3: server\.prt: is not a known setting. did you mean "port"\?\n.*wrong\.yaml:3:14: log\.level: must be one of/,
+	)
+	t.equal((await svc(['config', 'validate', 'missing.yaml'])).code, exitCodes.config)
+	t.equal((await svc(['config', 'validate', '--json'], { env: { SVC_PORT: 'x' } })).code, exitCodes.config)
+})
+
+void t.test('explain tells meaning, range, default, value and where it comes from', async (t) => {
+	const home = homeFor(t, 'server:\n  port: 4000\nproviders: {a: {kind: openai, model: m, api_key: sk-hidden}}\n')
+	const svc = svcFor({ home })
+	const file = join(home, 'config/gateway.yaml')
+	t.equal(
+		(await svc(['config', 'explain', 'server.port'])).stdout,
+		`setting: server.port
+meaning: Port of the API; 0 picks a free one.
+values:  whole number from 0 to 65535
+default: 3000
+now:     4000
+from:    ${file}:2:9
+`,
+	)
+	const byEnv = await svc(['config', 'explain', 'server.port', '--json'], { env: { SVC_PORT: '5000' } })
+	t.match(byEnv.json(), { value: 5000, origin: { from: 'environment', variable: 'SVC_PORT' } })
+	t.match((await svc(['config', 'explain', 'log.level', '--json'])).json(), {
+		value: 'info',
+		origin: { from: 'default' },
+	})
+	t.match((await svc(['config', 'explain', 'providers.a.kind'])).stdout, /values: +openai, or offline/)
+	const unknown = await svc(['config', 'explain', 'runs.limits.step'])
+	t.equal(unknown.code, exitCodes.not_found)
+	t.match(unknown.stderr, 'did you mean "runs.limits.steps"?')
+	const all = await svc(['config', 'explain'])
+	for (const key of ['auth_mode', 'webhooks.public_url', 'providers.<name>.base_url', 'plugins.<name>.enabled'])
+		t.match(all.stdout, key)
+	const shown = await svc(['config', 'get'])
+	t.notMatch(shown.stdout, 'sk-hidden')
+	t.match(shown.stdout, '"api_key": "(hidden)"')
+	t.equal((await svc(['config', 'get', 'providers.a.embedding_model'])).code, exitCodes.not_found)
+	t.equal((await svc(['config', 'path'])).stdout, `${file}\n`)
+})
+
+void t.test('set and unset check first, write whole files, and keep comments, mode and links', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	const folder = join(home, 'config')
+	const file = join(folder, 'gateway.yaml')
+	t.equal((await svc(['config', 'set', 'server.port', '4000'])).code, 0)
+	const wanted = example.replace('#server:', 'server:').replace('  #port: 3000', '  port: 4000')
+	t.equal(readFileSync(file, 'utf8'), wanted)
+	t.equal(statSync(file).mode & 0o777, 0o600)
+
+	for (const [key, value, message] of [
+		['server.port', '70000', /gateway\.yaml:47:9: server\.port: must be at most 65535/],
+		['server.port', 'null', /has no value/],
+		['default_provider', 'nope', /no such provider/],
+		['legacy.port', '4000', /must differ/],
+	] as const) {
+		const refused = await svc(['config', 'set', key, value])
+		t.equal(refused.code, exitCodes.config)
+		t.match(refused.stderr, message)
+	}
+	t.equal((await svc(['config', 'set', 'server.prt', '1'])).code, exitCodes.not_found)
+	t.equal(readFileSync(file, 'utf8'), wanted, 'nothing was changed')
+	t.strictSame(readdirSync(folder).toSorted(), ['gateway.schema.json', 'gateway.yaml'])
+
+	renameSync(file, join(home, 'elsewhere.yaml'))
+	symlinkSync(join(home, 'elsewhere.yaml'), file)
+	chmodSync(join(home, 'elsewhere.yaml'), 0o640)
+	t.equal((await svc(['config', 'unset', 'server.port'])).code, 0)
+	t.equal(statSync(join(home, 'elsewhere.yaml')).mode & 0o777, 0o640)
+	t.notMatch(readFileSync(join(home, 'elsewhere.yaml'), 'utf8'), 'port: 4000')
+	t.equal((await svc(['config', 'unset', 'server.port'])).code, exitCodes.not_found)
+
+	t.match((await svc(['config', 'set', 'log.format', 'json'])).stdout, 'at the next start')
+	t.match(
+		(await svc(['config', 'set', 'log.level', 'warn'], { env: { SVC_LOG_LEVEL: 'error' } })).stdout,
+		'SVC_LOG_LEVEL in the environment wins',
+	)
+	t.match((await svc(['config', 'set', 'log.level', 'warn'])).stdout, 'says so already')
+	t.equal((await svc(['config', 'set', 'backups.schedule', '0 3 * * *'])).code, 0)
+	t.equal((await svc(['config', 'set', 'backups.schedule', 'null'])).code, 0)
+	t.equal((await svc(['config', 'set', 'providers."a.b"', '{kind: openai, model: 4o}'])).code, 0)
+	t.equal((await svc(['config', 'set', 'providers."a.b".model', '5'])).code, 0)
+	t.equal((await svc(['config', 'get', 'providers."a.b".model'])).stdout, '5\n', 'text needs no quotes')
+})
+
+void t.test('a file that is wrong already can be mended in steps', async (t) => {
+	const home = homeFor(t, 'server: {port: x, host: 5}\n')
+	const svc = svcFor({ home })
+	const { code, stderr } = await svc(['config', 'set', 'server.port', '4000'])
+	t.equal(code, 0)
+	t.match(stderr, 'still wrong in the file: server.host')
+	t.equal((await svc(['config', 'set', 'server.host', 'localhost'])).stderr, '')
+	t.equal((await svc(['config', 'validate'])).code, 0)
+})
+
+void t.test('a secret is no argument', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	await svc(['config', 'set', 'providers.a', '{kind: openai, model: m}'])
+	const refused = await svc(['config', 'set', 'providers.a.api_key', 'sk-123'])
+	t.equal(refused.code, exitCodes.usage)
+	t.match(refused.stderr, /vault/)
+	t.equal((await svc(['config', 'set', 'providers.a.api_key', '{secret: KEY}'])).code, 0)
+	t.equal((await svc(['config', 'set', 'providers.a.api_key', '${A_KEY:-}'])).code, 0)
+	const given = await svc(['config', 'set', 'providers.a.api_key', '-'], { input: 'sk-123\n' })
+	t.equal(given.code, 0)
+	t.notMatch(given.stdout + given.stderr, 'sk-123')
+	t.match(readFileSync(join(home, 'config/gateway.yaml'), 'utf8'), 'api_key: sk-123\n')
+})
+
+void t.test('a running gateway takes a change over', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const svc = svcFor(gateway)
+	const off = await svc(['config', 'set', 'plugins.webhooks', 'false'])
+	t.equal(off.code, 0)
+	t.match(off.stdout, 'The running gateway goes by it.')
+	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
+	t.notOk(names.includes('webhooks'), 'it was waited for')
+
+	const same = await svc(['config', 'set', 'plugins.webhooks', 'false', '--json'])
+	t.match(same.json(), { changed: false, gateway: 'in_force' }, 'nothing to change is no reason to wait')
+	const port = await svc(['config', 'set', 'server.port', '3000'])
+	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway wins over it')
+	t.match((await svc(['config', 'set', 'log.format', 'json', '--json'])).json(), { gateway: 'at_next_start' })
+	t.match((await svc(['config', 'unset', 'log.format', '--no-wait', '--json'])).json(), { gateway: null })
+	const missing = await svc(['config', 'set', 'plugins.missing', 'true'])
+	t.match(missing.stdout, /The plugin does not run as it should: .*no index\.ts/)
+	t.equal((await svc(['config', 'unset', 'plugins.missing'])).code, 0)
+	const init = await svc([
+		'init',
+		'--kind',
+		'openai',
+		'--name',
+		'x',
+		'--base-url',
+		'http://127.0.0.1:9',
+		'--model',
+		'm',
+	])
+	t.match(init.stdout, /The running gateway goes by it\.\n\nNext:\n/)
+})
+
+void t.test('a change that the running gateway refuses is told with its reason', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const svc = svcFor(gateway)
+	const refused = await svc(['config', 'set', 'auth_mode', 'token', '--json'])
+	t.equal(refused.code, exitCodes.config)
+	t.match(refused.json(), { changed: true, gateway: 'refused' })
+	t.match(
+		refused.stderr,
+		/refuses the file as it is now.*auth_mode: no valid token could administer the gateway.*svc tokens create/s,
+	)
+	const others = await svc(['config', 'set', 'runs.limits.steps', '20'])
+	t.equal(others.code, exitCodes.config, 'whatever is changed while it is wrong')
+	t.equal((await svc(['config', 'set', 'auth_mode', 'loopback'])).code, 0)
+	t.equal(gateway.running.gateway.status.configError(), null)
+})
+
+void t.test('settings of built-in plugins are checked without a gateway', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	const refused = await svc(['config', 'set', 'plugins.tracing', '{sise: 1}'])
+	t.equal(refused.code, exitCodes.config)
+	t.match(refused.stderr, /gateway\.yaml:\d+:\d+: plugins\.tracing\.sise: is not a known setting/)
+	mkdirSync(join(home, 'plugins/mine'), { recursive: true })
+	writeFileSync(
+		join(home, 'plugins/mine/index.js'),
+		"export default { name: 'mine', config: (joi) => joi.object({ size: joi.number() }) }",
+	)
+	t.match(
+		(await svc(['config', 'set', 'plugins.mine', '{sise: 1}'])).stderr,
+		/did you mean "size"/,
+		"a third party's too",
+	)
+	t.equal((await svc(['config', 'set', 'plugins.mine', '{size: 1}'])).code, 0)
+	const file = join(home, 'config/gateway.yaml')
+	writeFileSync(
+		file,
+		'plugins:\n  tracing: {sise: 1, color: 2}\n  mcp-server: {nope: 1}\n  metrics: {enabled: false, nope: 1}\n',
+	)
+	const { code, stderr } = await svc(['config', 'validate'])
+	t.equal(code, exitCodes.config)
+	t.match(stderr, /plugins\.tracing\.sise: .*\n.*plugins\.tracing\.color: .*\n.*plugins\.mcp-server\.nope: /)
+	t.match(stderr, 'plugins.metrics.nope', 'also of one that is off')
+	const mended = await svc(['config', 'unset', 'plugins.tracing.sise'])
+	t.equal(mended.code, 0)
+	t.match(mended.stderr, 'still wrong in the file: plugins.tracing.color')
+})
+
+void t.test('names that every object has are no settings, and half names none', async (t) => {
+	const svc = svcFor({ home: homeFor(t) })
+	for (const key of ['toString', 'log.constructor', '__proto__', 'providers.a.valueOf']) {
+		for (const argv of [
+			['explain', key],
+			['get', key],
+			['set', key, '1'],
+		]) {
+			const { code, stderr } = await svc(['config', ...argv])
+			t.equal(code, exitCodes.not_found, argv.join(' '))
+			t.notMatch(stderr, 'did you mean', argv.join(' '))
+		}
+	}
+	for (const key of ['log..level', '.log', 'log.', 'providers."a'])
+		t.match(await svc(['config', 'get', key]), { code: exitCodes.usage, stderr: /is not the name of a setting/ }, key)
+})
+
+function homeFor(t: { teardown(what: () => void): void }, config?: string): string {
+	const home = makeHome(config === undefined ? {} : { config })
+	mkdirSync(home, { recursive: true })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	return home
+}
+
+void t.test("a plugin's setting is the same setting in either of its two places", async (t) => {
+	const home = homeFor(t, '# mine\nplugins:\n  webhooks: {per_minute: 5}\n')
+	const svc = svcFor({ home })
+	const file = join(home, 'config/gateway.yaml')
+	for (const key of ['webhooks.per_minute', 'plugins.webhooks.per_minute']) {
+		t.equal((await svc(['config', 'get', key])).stdout, '5\n')
+		t.match((await svc(['config', 'explain', key])).stdout, /webhooks\.per_minute.*gateway\.yaml:3:26/s)
+	}
+	t.equal((await svc(['config', 'set', 'webhooks.max_per_agent', '7'])).code, 0)
+	t.equal((await svc(['config', 'set', 'plugins.events.max_streams', '70'])).code, 0)
+	t.match(
+		readFileSync(file, 'utf8'),
+		/^# mine\nplugins:\n  webhooks: *\{ ?per_minute: 5, max_per_agent: 7 ?\}\n.*events:\n  max_streams: 70\n$/s,
+	)
+	t.equal((await svc(['config', 'unset', 'webhooks.max_per_agent'])).code, 0)
+	t.equal((await svc(['config', 'get', 'webhooks.max_per_agent'])).stdout, '32\n')
+	t.equal((await svc(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })).code, 0)
+})
+
+void t.test('get shows what is in force, apart from what the file says', async (t) => {
+	const gateway = await startGateway({ config: 'server: {port: 4000}\nruns: {max_waiting: 7}\n' })
+	t.teardown(() => gateway.stop())
+	const svc = svcFor(gateway)
+	const port = await svc(['config', 'get', 'server.port'])
+	t.equal(port.stdout, '0\n', 'as the environment of the gateway has it, which is not ours')
+	t.match(port.stderr, 'The file says 4000; SVC_PORT in the environment wins.')
+	t.equal((await svc(['config', 'get', 'server.port', '--file'])).stdout, '4000\n')
+	t.equal((await svc(['config', 'get', 'runs.limits.steps'])).stdout, '50\n', 'a default')
+	t.match(await svc(['config', 'get', 'runs.limits.steps', '--file']), {
+		code: exitCodes.not_found,
+		stderr: /not set in the file/,
+	})
+	t.match((await svc(['config', 'get', '--json'])).json(), {
+		server: { port: 0 },
+		runs: { max_waiting: 7 },
+		log: { level: 'fatal' },
+	})
+	t.strictSame((await svc(['config', 'get', '--file', '--json'])).json(), {
+		server: { port: 4000 },
+		runs: { max_waiting: 7 },
+	})
+
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'runs: {max_waiting: none}\n')
+	await t.rejects(gateway.running.gateway.reload())
+	const waiting = await svc(['config', 'get', 'runs.max_waiting'])
+	t.equal(waiting.stdout, '7\n', 'the last good one')
+	t.match(waiting.stderr, 'The file says none; the gateway refuses the file as it is now.')
+})

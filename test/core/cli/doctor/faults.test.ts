@@ -1,0 +1,657 @@
+/** Faults, planted one by one in a home whose gateway does not run: each is found by its id, and says what to do. */
+import { createHash } from 'node:crypto'
+import {
+	chmodSync,
+	chownSync,
+	copyFileSync,
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	symlinkSync,
+	unlinkSync,
+	utimesSync,
+	writeFileSync,
+} from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { lockHome } from '../../../../core/process/lock.ts'
+import { freePort } from '../../../support/mcp.ts'
+import { svcFor } from '../../../support/cli.ts'
+import { examined, modelKey, problems, setConfig, startHome, withStore } from './patient.ts'
+import type { Home } from './patient.ts'
+
+const DAY_MS = 86_400_000
+
+const well = startHome(t)
+
+/** Looks with a fault planted, and takes it back. */
+async function finds(
+	t: Test,
+	id: string,
+	fault: { plant: (home: Home) => unknown; heal: (home: Home) => unknown },
+	wanted: { level: string; message: RegExp; fix: RegExp },
+	options: Parameters<typeof examined>[2] = {},
+): Promise<void> {
+	const house = await well
+	await fault.plant(house)
+	try {
+		const found = problems(await examined(house.home, [id], options))
+		t.match(found[0], { id, ...wanted }, id)
+		t.notMatch(JSON.stringify(found), new RegExp(`${modelKey}|${house.telegram.token}`), 'it shows no secret')
+	} finally {
+		await fault.heal(house)
+	}
+}
+
+/** A file that is put back afterwards. */
+function replaced(path: string, change: (file: string) => unknown) {
+	return {
+		plant({ home }: Home) {
+			copyFileSync(join(home, path), join(home, `${path}.kept`))
+			return change(join(home, path))
+		},
+		heal: ({ home }: Home) => renameSync(join(home, `${path}.kept`), join(home, path)),
+	}
+}
+
+function configured(change: (config: string) => string) {
+	return {
+		plant: ({ home, config }: Home) => setConfig(home, change(config)),
+		heal: ({ home, config }: Home) => setConfig(home, config),
+	}
+}
+
+void t.test('a home that is well has nothing, and all checks look at something', async (t) => {
+	const { home } = await well
+	const report = await examined(home)
+	t.strictSame(problems(report), [])
+	t.ok(report.summary.ok > 25, `${report.summary.ok} checks`)
+	t.strictSame(report.fixed, [])
+	const vague = report.checks.filter(({ message }) =>
+		/^(it|they|all of them|nobody|somebody|there are none|none)\b/i.test(message),
+	)
+	t.strictSame(vague, [], 'each sentence says what it is about')
+})
+
+void t.test('the program', async (t) => {
+	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
+	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	const modules = join(root, 'node_modules')
+	for (const name of ['isolated-vm', 'usearch']) mkdirSync(join(modules, name), { recursive: true })
+	writeFileSync(join(root, 'package.json'), '{"engines": {"node": ">=99"}}')
+	writeFileSync(join(root, 'package-lock.json'), '{"lockfileVersion": 3}')
+	writeFileSync(join(modules, '.installed'), `${createHash('sha256').update('{}').digest('hex')} all`)
+	writeFileSync(join(modules, 'isolated-vm/index.js'), 'process.abort()')
+	writeFileSync(join(modules, 'usearch/index.js'), "throw new Error('no binary for this machine')")
+	symlinkSync(join(import.meta.dirname, '../../../../node_modules/lmdb'), join(modules, 'lmdb'))
+	const { home } = await well
+	const report = await examined(
+		home,
+		['node.version', 'packages.current', 'native.isolated-vm', 'native.lmdb', 'native.usearch'],
+		{ root },
+	)
+	t.match(report.checks, [
+		{ id: 'node.version', level: 'error', message: /at least 99 is needed/, fix: /npm start/ },
+		{ id: 'packages.current', level: 'warning', message: /newer than the installed packages/, fix: /npm start/ },
+		{ id: 'native.isolated-vm', level: 'error', message: /it ends the process \(SIG/, fix: /rm -rf .*node_modules/ },
+		{ id: 'native.lmdb', level: 'ok' },
+		{ id: 'native.usearch', level: 'error', message: /no binary for this machine/, fix: /npm start/ },
+	])
+})
+
+void t.test('files', async (t) => {
+	const key = 'keys/vault.key'
+	await finds(
+		t,
+		'home.mode',
+		{ plant: ({ home }) => chmodSync(home, 0o755), heal: ({ home }) => chmodSync(home, 0o700) },
+		{ level: 'warning', message: /open to other users .*0755/, fix: /chmod 700 / },
+	)
+	await finds(
+		t,
+		'keys.mode',
+		{ plant: ({ home }) => chmodSync(join(home, key), 0o640), heal: ({ home }) => chmodSync(join(home, key), 0o600) },
+		{ level: 'error', message: /vault\.key is open to other users .*0640/, fix: /chmod 600 .*replace keys/ },
+	)
+	if (process.getuid?.() === 0) {
+		const own =
+			(uid: number) =>
+			({ home }: Home) =>
+				chownSync(join(home, key), uid, uid)
+		await finds(
+			t,
+			'home.owner',
+			{ plant: own(12_345), heal: own(0) },
+			{ level: 'error', message: /keys\/vault\.key \(user id 12345\)/, fix: /chown -R 0 / },
+		)
+	}
+	await finds(
+		t,
+		'run.json-stale',
+		{
+			plant: ({ home }) => writeFileSync(join(home, 'run/gateway.json'), '{"pid": 1, "url": "http://127.0.0.1:9"}'),
+			heal: ({ home }) => unlinkSync(join(home, 'run/gateway.json')),
+		},
+		{ level: 'warning', message: /left of a gateway that was killed/, fix: /svc doctor --fix/ },
+	)
+	let lock: AsyncDisposable | undefined
+	await finds(
+		t,
+		'home.lock',
+		{
+			plant: async ({ home }) => (lock = await lockHome(home)),
+			heal: () => lock?.[Symbol.asyncDispose](),
+		},
+		{ level: 'warning', message: new RegExp(`process ${process.pid} holds the home`), fix: /svc start/ },
+	)
+	await finds(
+		t,
+		'disk.free',
+		configured((config) => `${config}store: {min_free_mib: 1048576}\n`),
+		{ level: 'error', message: /below 1048576 MiB .* writes are refused/, fix: /store\.path/ },
+	)
+})
+
+void t.test('--fix closes what is open and removes what is stale, and nothing else', async (t) => {
+	const { home } = await well
+	const stale = join(home, 'run/gateway.json')
+	const key = join(home, 'keys/vault.key')
+	chmodSync(home, 0o755)
+	chmodSync(key, 0o644)
+	writeFileSync(stale, 'broken')
+	// Whoever put a link there must not have the doctor open or close another file.
+	const elsewhere = join(home, 'elsewhere')
+	writeFileSync(elsewhere, '', { mode: 0o644 })
+	chmodSync(elsewhere, 0o644)
+	symlinkSync(elsewhere, join(home, 'keys/link'))
+	t.teardown(() => [join(home, 'keys/link'), elsewhere].forEach((file) => unlinkSync(file)))
+	const data = readFileSync(join(home, 'data/data.mdb'))
+	const report = await examined(home, [], { fix: true })
+	t.strictSame(problems(report), [], 'it looked again')
+	t.strictSame(report.fixed.map(({ id }) => id).toSorted(), ['home.mode', 'keys.mode', 'run.json-stale'])
+	t.equal(statSync(home).mode & 0o777, 0o700)
+	t.equal(statSync(key).mode & 0o777, 0o600)
+	t.equal(statSync(elsewhere).mode & 0o777, 0o644)
+	t.notOk(existsSync(stale))
+	t.ok(readFileSync(join(home, 'data/data.mdb')).equals(data))
+})
+
+void t.test('settings', async (t) => {
+	await finds(
+		t,
+		'config.valid',
+		configured((config) => `${config}sever: {port: 1}\n`),
+		{ level: 'error', message: /gateway\.yaml:\d+:1: sever: .* "server"\?/, fix: /svc doctor --only config\.valid/ },
+	)
+	await finds(
+		t,
+		'config.valid',
+		configured((config) => `${config}plugins: {tracing: {sise: 1}}\n`),
+		{ level: 'error', message: /gateway\.yaml:\d+:\d+: plugins\.tracing\.sise: /, fix: /--only config\.valid/ },
+	)
+	const nothing = { plant: () => {}, heal: () => {} }
+	const { home } = await well
+	await finds(
+		t,
+		'config.unknown-env',
+		nothing,
+		{ level: 'warning', message: /SVC_PROT; SVC_PORT is probably meant/, fix: /set SVC_PORT/ },
+		{ env: { SVC_HOME: home, SVC_PROT: '3000' } },
+	)
+	await finds(
+		t,
+		'loopback.public',
+		configured((config) => config.replace('{port: 0}', '{port: 0, host: 0.0.0.0}')),
+		{ level: 'warning', message: /listens at 0\.0\.0\.0/, fix: /auth_mode: token/ },
+	)
+	const taken = createServer().listen(0, '127.0.0.1')
+	await new Promise((resolve) => taken.once('listening', resolve))
+	const { port } = taken.address() as AddressInfo
+	await finds(
+		t,
+		'port.free',
+		{ plant: nothing.plant, heal: () => taken.close() },
+		{
+			level: 'error',
+			message: new RegExp(`port ${port} \\(server\\.port\\) is in use by .*\\(process ${process.pid}\\)`),
+			fix: /set server\.port/,
+		},
+		{ env: { SVC_PORT: String(port), SVC_LEGACY_PORT: '0' } },
+	)
+	await finds(
+		t,
+		'port.free',
+		configured((config) => config.replace('{port: 0}', '{port: 39999, host: 203.0.113.7}')),
+		{ level: 'error', message: /203\.0\.113\.7 .*no address of this machine/, fix: /server\.host/ },
+		{ env: {} },
+	)
+	await finds(
+		t,
+		'plugin.failed',
+		configured((config) => `${config}plugins: {wether: true}\n`),
+		{ level: 'error', message: /plugin "wether": .* no index\.ts/, fix: /plugins\.wether false/ },
+	)
+})
+
+void t.test('third-party plugins are loaded but not started', async (t) => {
+	const { home, config } = await well
+	const files: Record<string, string> = {
+		fine: `import { writeFileSync } from 'node:fs'
+			export default { name: 'fine', start: () => writeFileSync(new URL('started', import.meta.url), '') }`,
+		'bad-syntax': "export default {\n  name: 'bad-syntax',,\n}",
+		stranger: "export default { name: 'stranger', begin() {} }",
+		needy: "export default { name: 'needy', needs: ['weather'] }",
+		settings: "export default { name: 'settings', config: (joi) => joi.object({ size: joi.number() }) }",
+		'ends-it': 'process.exit(0)',
+		'never-done': 'for (;;);',
+		'after-it': "export default { name: 'after-it' }",
+	}
+	for (const [name, text] of Object.entries(files)) {
+		mkdirSync(join(home, 'plugins', name), { recursive: true })
+		writeFileSync(join(home, 'plugins', name, 'index.js'), text)
+	}
+	const wanted = Object.keys(files).map((name) => `  ${name}: ${name === 'settings' ? '{size: large}' : 'true'}\n`)
+	setConfig(home, `${config}plugins:\n${wanted.join('')}`)
+	t.teardown(() => {
+		setConfig(home, config)
+		for (const name of Object.keys(files)) rmSync(join(home, 'plugins', name), { recursive: true })
+	})
+	// The last one may be too late on a busy machine.
+	const found = problems(await examined(home, ['plugin.failed'])).filter(({ message }) => !message.includes('after-it'))
+	const error = (message: RegExp) => ({ level: 'error', message, fix: /svc config set plugins\.\S+ false/ })
+	t.match(found, [
+		error(/^plugin "bad-syntax" does not load: Unexpected token/),
+		error(/^plugin "stranger": "begin" is no part/),
+		error(/^plugin "needy" needs plugin "weather"/),
+		error(/gateway\.yaml:\d+:\d+: plugins\.settings\.size: /),
+		error(/^plugin "ends-it" does not load: its code ends the process \(exit code 0\)/),
+		error(/^plugin "never-done" does not load: its code does not finish/),
+	])
+	t.equal(found.length, 6)
+	t.notOk(existsSync(join(home, 'plugins/fine/started')))
+})
+
+void t.test('what needs a setting that is refused says so', async (t) => {
+	const { home, config } = await well
+	setConfig(home, `${config}sever: {port: 1}\n`)
+	t.teardown(() => setConfig(home, config))
+	const report = await examined(home, ['config.valid', 'store.intact', 'vault.key', 'provider.model', 'home.mode'])
+	t.match(report.checks, [
+		{ id: 'home.mode', level: 'ok' },
+		{ id: 'config.valid', level: 'error' },
+		{ id: 'store.intact', level: 'note', message: /^not looked at: gateway\.yaml is refused/, fix: /config\.valid/ },
+		{ id: 'provider.model', level: 'note' },
+		{ id: 'vault.key', level: 'note' },
+	])
+})
+
+void t.test('tokens', async (t) => {
+	const ending = {
+		id: 'soon',
+		hash: 'x',
+		scopes: ['agents:read'],
+		created_at: new Date().toISOString(),
+		revoked_at: null,
+	}
+	const expires_at = new Date(Date.now() + 3 * DAY_MS).toISOString()
+	const key = ['auth', 'token', 'soon'] as const
+	await finds(
+		t,
+		'token.expiry',
+		{
+			plant: ({ home }) => withStore(home, (store) => store.put(key, { ...ending, expires_at })),
+			heal: ({ home }) => withStore(home, (store) => store.delete(key)),
+		},
+		{ level: 'warning', message: new RegExp(`token soon .* ends at ${expires_at}`), fix: /svc tokens create --scope/ },
+	)
+	let kept: unknown
+	const all = async (home: string, change: (value: Record<string, unknown>) => unknown): Promise<unknown> =>
+		withStore(home, async (store) => {
+			for await (const { key: id, value } of store.list<Record<string, unknown>>(['auth', 'token'])) {
+				kept ??= value
+				await store.put(id, change(value))
+			}
+		})
+	await finds(
+		t,
+		'token.none',
+		{
+			plant: async ({ home, config }) => {
+				setConfig(home, `${config}auth_mode: token\n`)
+				await all(home, (value) => ({ ...value, revoked_at: new Date().toISOString() }))
+			},
+			heal: async ({ home, config }) => {
+				setConfig(home, config)
+				await all(home, () => kept)
+			},
+		},
+		{ level: 'error', message: /none is active any more/, fix: /svc tokens create/ },
+	)
+})
+
+void t.test('the vault', async (t) => {
+	const key = 'keys/vault.key'
+	await finds(
+		t,
+		'vault.key',
+		replaced(key, (file) => writeFileSync(file, Buffer.alloc(32, 7).toString('base64'))),
+		{ level: 'error', message: /encrypted with another key/, fix: /bring the right key back/ },
+	)
+	await finds(
+		t,
+		'vault.key',
+		replaced(key, (file) => unlinkSync(file)),
+		{ level: 'error', message: /the key of the vault is missing/, fix: /keys\/vault\.key/ },
+	)
+	t.ok(existsSync(join((await well).home, key)), 'the doctor makes none')
+	const { secret } = await well
+	let record: { about: Uint8Array } | undefined
+	const at = ['vault', 'secret', secret] as const
+	await finds(
+		t,
+		'vault.secrets',
+		{
+			plant: ({ home }) =>
+				withStore(home, async (store) => {
+					record = (await store.get<{ about: Uint8Array }>(at))?.value
+					const about = Uint8Array.from(record?.about ?? [], (byte, n) => (n === 20 ? byte ^ 1 : byte))
+					await store.put(at, { ...record, about })
+				}),
+			heal: ({ home }) => withStore(home, (store) => store.put(at, record)),
+		},
+		{
+			level: 'error',
+			message: new RegExp(`secret ${secret} is damaged`),
+			fix: new RegExp(`svc vault delete ${secret}`),
+		},
+	)
+})
+
+void t.test('model servers', async (t) => {
+	const { models } = await well
+	const nobody = await freePort()
+	const set = (change: Partial<typeof models>) => {
+		const before = { ...models }
+		return { plant: () => Object.assign(models, change), heal: () => Object.assign(models, before) }
+	}
+	await finds(
+		t,
+		'provider.reachable',
+		configured((config) => config.replace(models.url, `http://127.0.0.1:${nobody}/v1`)),
+		{
+			level: 'error',
+			message: new RegExp(`house at http://127\\.0\\.0\\.1:${nobody}/v1 does not answer: .*ECONNREFUSED`),
+			fix: /curl http/,
+		},
+	)
+	await finds(t, 'provider.key', set({ key: 'another' }), {
+		level: 'error',
+		message: /house refuses its key \(401\)/,
+		fix: /providers\.house\.api_key/,
+	})
+	await finds(
+		t,
+		'provider.key',
+		configured((config) => config.replace('HOUSE_KEY', 'HOUSE_KAY')),
+		{ level: 'error', message: /no secret with the name in providers\.house\.api_key/, fix: /svc vault set/ },
+	)
+	await finds(t, 'provider.model', set({ models: ['large-chat', 'small-embed'] }), {
+		level: 'warning',
+		message: /does not list the model small-chat; it has large-chat, small-embed/,
+		fix: /providers\.house\.model/,
+	})
+	await finds(t, 'clock', set({ offMs: -3_600_000 }), {
+		level: 'note',
+		message: /36\d\d s ahead of that of house/,
+		fix: /timedatectl/,
+	})
+	const manifest = JSON.stringify({
+		format: 1,
+		embedder: `${models.url} small-embed`,
+		dimensions: 4,
+		ids: [],
+		sha256: '',
+	})
+	const index = (home: string): string => join(home, 'data/index')
+	await finds(
+		t,
+		'memory.dimensions',
+		{
+			plant({ home }) {
+				mkdirSync(index(home), { recursive: true, mode: 0o700 })
+				const digest = createHash('sha256').update(manifest).digest('hex')
+				writeFileSync(join(index(home), 'somebody.json'), `${digest}\n${manifest}`)
+			},
+			heal: ({ home }) => rmSync(index(home), { recursive: true }),
+		},
+		{
+			level: 'error',
+			message: /small-embed .* makes 8 dimensions, and other sizes .* somebody \(4\)/,
+			fix: /embedding_model/,
+		},
+	)
+	await finds(t, 'memory.dimensions', vectorOf(models.url, 16), {
+		level: 'error',
+		message: /other sizes .* ada \(16\)/,
+		fix: /embedding_model/,
+	})
+})
+
+/** A vector of so many dimensions in the store. */
+function vectorOf(url: string, dimensions: number) {
+	const keyOf = async (home: string) =>
+		withStore(home, async (store) => {
+			const ada = await store.get<{ uid: string }>(['agents', 'ada'])
+			return [`agent:${ada?.value.uid}`, 'memory-vector', '0'] as const
+		})
+	return {
+		async plant({ home }: Home) {
+			const key = await keyOf(home)
+			const value = { embedder: `${url} small-embed`, bytes: new Uint8Array(dimensions * 2) }
+			await withStore(home, (store) => store.put(key, value))
+		},
+		async heal({ home }: Home) {
+			const key = await keyOf(home)
+			await withStore(home, (store) => store.delete(key))
+		},
+	}
+}
+
+void t.test('what hangs or throws is a finding, and holds nobody else up', async (t) => {
+	const { home, models } = await well
+	const root = mkdtempSync(join(tmpdir(), 'svc-root-'))
+	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	for (const name of ['isolated-vm', 'lmdb', 'usearch']) {
+		mkdirSync(join(root, 'node_modules', name), { recursive: true })
+		writeFileSync(join(root, 'node_modules', name, 'index.js'), '')
+	}
+	const hangs =
+		"require('fs').writeFileSync(__dirname + '/pid', `${process.pid}`); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"
+	writeFileSync(join(root, 'node_modules/lmdb/index.js'), hangs)
+	models.hangs = true
+	t.teardown(() => (models.hangs = false))
+	const env = new Proxy(
+		{ PATH: process.env.PATH, SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
+		{
+			ownKeys() {
+				throw new Error('nobody may look')
+			},
+		},
+	)
+	const { checks } = await examined(home, [], { root, env })
+	const found = (id: string) => checks.find((check) => check.id === id)
+	t.match(found('native.lmdb'), {
+		level: 'warning',
+		message: /longer than 15 s/,
+		fix: /svc doctor --only native\.lmdb/,
+	})
+	t.match(found('provider.reachable'), { level: 'error', message: /does not answer: .* 3 s/ })
+	t.match(found('config.unknown-env'), { level: 'warning', message: /looking failed \(nobody may look\)/ })
+	for (const id of ['home.mode', 'store.intact', 'vault.secrets', 'token.expiry'])
+		t.match(found(id), { level: 'ok' }, id)
+	const pid = Number(readFileSync(join(root, 'node_modules/lmdb/pid'), 'utf8'))
+	t.throws(() => process.kill(pid, 0), { code: 'ESRCH' }, 'the process that hung is gone')
+})
+
+void t.test('MCP servers and channels', async (t) => {
+	const nobody = await freePort()
+	const changed = (change: (value: Record<string, unknown>) => unknown) => {
+		let kept: { key: readonly [string, ...string[]]; value: unknown } | undefined
+		return {
+			plant: ({ home }: Home) =>
+				withStore(home, async (store) => {
+					const ada = await store.get<{ uid: string }>(['agents', 'ada'])
+					for await (const entry of store.list<Record<string, unknown>>([`agent:${ada?.value.uid}`, 'mcp', 'server'])) {
+						kept = entry
+						await store.put(entry.key, change(entry.value))
+					}
+				}),
+			heal: ({ home }: Home) => withStore(home, async (store) => kept && store.put(kept.key, kept.value)),
+		}
+	}
+	await finds(
+		t,
+		'mcp.command',
+		changed((value) => ({ ...value, command: 'no-such-program' })),
+		{
+			level: 'error',
+			message: /house of agent ada is started by no-such-program/,
+			fix: /svc mcp remove ada house/,
+		},
+	)
+	await finds(
+		t,
+		'mcp.connection',
+		changed((value) => ({ ...value, transport: 'http', url: `http://127.0.0.1:${nobody}/mcp` })),
+		{ level: 'warning', message: /house of agent ada does not answer/, fix: /svc mcp restart ada house/ },
+	)
+	await finds(
+		t,
+		'mcp.connection',
+		changed((value) => ({ ...value, trusted: false, transport: 'http', url: `http://127.0.0.1:${nobody}/mcp` })),
+		{ level: 'warning', message: /not a public address/, fix: /svc mcp restart/ },
+	)
+	const { telegram, channel } = await well
+	const at = [`channel:${channel}`, 'channel'] as const
+	let record: unknown
+	await finds(
+		t,
+		'channel.token',
+		{
+			plant: ({ home }) =>
+				withStore(home, async (store) => {
+					record = (await store.get<object>(at))?.value
+					await store.put(at, { ...(record as object), bot_token_ref: 'GONE' })
+				}),
+			heal: ({ home }) => withStore(home, (store) => store.put(at, record)),
+		},
+		{ level: 'error', message: new RegExp(`no secret that the channel ${channel}`), fix: /svc vault set/ },
+	)
+	let status = 200
+	const flags = { flags: 0 }
+	const discord = createHttpServer((_request, response) => {
+		response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(flags))
+	}).listen(0, '127.0.0.1')
+	t.teardown(() => void discord.close())
+	await new Promise((resolve) => discord.once('listening', resolve))
+	const api_root = `http://127.0.0.1:${(discord.address() as AddressInfo).port}/api`
+	const asDiscord = {
+		plant: ({ home }: Home) =>
+			withStore(home, async (store) => {
+				record = (await store.get<object>(at))?.value
+				await store.put(at, { ...(record as object), type: 'chat_b', config: { api_root } })
+			}),
+		heal: ({ home }: Home) => withStore(home, (store) => store.put(at, record)),
+	}
+	await finds(t, 'channel.token', asDiscord, {
+		level: 'error',
+		message: /direct messages and mentions only/,
+		fix: /Message Content Intent/,
+	})
+	status = 401
+	await finds(t, 'channel.token', asDiscord, {
+		level: 'error',
+		message: /Discord does not know it/,
+		fix: /Reset Token/,
+	})
+	// The last of this home: the platform does not take a token back twice.
+	await finds(
+		t,
+		'channel.token',
+		{ plant: () => telegram.revoke(), heal: () => {} },
+		{ level: 'error', message: /Telegram does not know it \(401\)/, fix: /svc vault set/ },
+	)
+})
+
+void t.test('backups', async (t) => {
+	const long = new Date(Date.now() - 60 * DAY_MS)
+	const aged = (schedule: string) => ({
+		plant({ home, config }: Home) {
+			for (const file of ['keys/vault.key', 'data']) utimesSync(join(home, file), long, long)
+			setConfig(home, config + schedule)
+		},
+		heal({ home, config }: Home) {
+			for (const file of ['keys/vault.key', 'data']) utimesSync(join(home, file), new Date(), new Date())
+			setConfig(home, config)
+		},
+	})
+	await finds(t, 'backup.recent', aged(''), {
+		level: 'note',
+		message: /no backup is younger than 30 days: none was ever taken/,
+		fix: /svc backup/,
+	})
+	await finds(t, 'backup.recent', aged('backups: {schedule: "0 3 * * *"}\n'), {
+		level: 'warning',
+		message: /a backup was due at .*, and none was ever taken/,
+		fix: /svc backup/,
+	})
+	await finds(t, 'config.valid', aged('backups: {schedule: "61 3 * * *"}\n'), {
+		level: 'error',
+		message: /backups\.schedule: must be five cron fields/,
+		fix: /change it there/,
+	})
+	await finds(
+		t,
+		'restore.finished',
+		{
+			plant: ({ home }) => writeFileSync(join(home, 'restore.journal'), '{}'),
+			heal: ({ home }) => unlinkSync(join(home, 'restore.journal')),
+		},
+		{ level: 'error', message: /a restore was interrupted/, fix: /svc restore/ },
+	)
+})
+
+void t.test('the command', async (t) => {
+	const { home } = await well
+	const svc = svcFor({ home })
+	const few = ['--only', 'home.mode,keys.mode']
+	const clean = await svc(['doctor', ...few, '--json'])
+	t.equal(clean.code, 0)
+	t.match(clean.json(), {
+		checks: [{ id: 'home.mode', level: 'ok', fix: null }, { id: 'keys.mode' }],
+		summary: { ok: 2 },
+	})
+	chmodSync(home, 0o755)
+	t.teardown(() => chmodSync(home, 0o700))
+	t.match(await svc(['doctor', ...few]), {
+		code: 0,
+		stdout: /! home\.mode +.*open to other users[^]*→ close it: chmod 700/,
+	})
+	t.match(await svc(['doctor', ...few, '--strict']), { code: 1, stdout: /1 warning/ })
+	chmodSync(join(home, 'keys'), 0o755)
+	t.match(await svc(['doctor', ...few]), { code: 1, stdout: /1 error, 1 warning/ })
+	t.match(await svc(['doctor', ...few, '--fix']), { code: 0, stdout: /fixed home\.mode: [^]*fixed keys\.mode: / })
+	t.match(await svc(['doctor', '--only', 'home.mood']), { code: 2, stderr: /no check "home\.mood"/ })
+	const listed = (await svc(['doctor', '--list', '--json'])).json() as { id: string; about: string }[]
+	t.equal(new Set(listed.map(({ id }) => id)).size, listed.length, 'ids are unique')
+	t.ok(listed.every(({ about }) => about.length > 0))
+})

@@ -1,0 +1,51 @@
+/** Homes that somebody has put traps into: nothing outside of them is touched, and nothing waits for ever. */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { examine } from '../../../../core/cli/doctor/doctor.ts'
+import { masterKeyFrom } from '../../../../plugins/vault/master-key.ts'
+
+function homeFor(t: Test): string {
+	const folder = mkdtempSync(join(tmpdir(), 'doctor-'))
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const home = join(folder, 'home')
+	mkdirSync(home, { mode: 0o700 })
+	return home
+}
+
+void t.test('what a linked folder of keys leads to is reported, and never changed', async (t) => {
+	const home = homeFor(t)
+	const outside = join(home, '..', 'outside')
+	mkdirSync(outside)
+	chmodSync(outside, 0o755)
+	writeFileSync(join(outside, 'passwd'), 'for all to read')
+	chmodSync(join(outside, 'passwd'), 0o644)
+	symlinkSync(outside, join(home, 'keys'))
+	const { checks, fixed } = await examine({ home, env: {}, only: ['keys.mode'], fix: true })
+	t.match(checks, [{ level: 'error', message: /passwd is open/ }])
+	t.notMatch(checks[0]?.fix, /--fix/)
+	t.strictSame(fixed, [])
+	t.equal(statSync(join(outside, 'passwd')).mode & 0o777, 0o644)
+})
+
+void t.test('a home that is a link to a folder is a home', async (t) => {
+	const home = homeFor(t)
+	const link = `${home}-link`
+	symlinkSync(home, link)
+	const only = ['home.mode', 'home.owner']
+	t.match((await examine({ home: link, env: {}, only })).summary, { ok: 2 })
+	chmodSync(home, 0o755)
+	const { fixed } = await examine({ home: link, env: {}, only, fix: true })
+	t.match(fixed, [{ id: 'home.mode' }])
+	t.equal(statSync(home).mode & 0o777, 0o700)
+})
+
+void t.test('a pipe in the place of the key holds nobody up', { skip: process.platform === 'win32' }, async (t) => {
+	const home = homeFor(t)
+	mkdirSync(join(home, 'keys'))
+	spawnSync('mkfifo', [join(home, 'keys/vault.key')])
+	t.throws(() => masterKeyFrom({ home, env: {}, isNew: false }), { code: 'vault_locked', message: /is a pipe/ })
+})

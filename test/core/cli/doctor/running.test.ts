@@ -1,0 +1,175 @@
+/** The doctor with a gateway that runs: it asks its API, and says so where it may not. */
+import { mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { lockHome } from '../../../../core/process/lock.ts'
+import { freePort, servers, until } from '../../../support/mcp.ts'
+import { examined, modelKey, problems, setConfig, startHome } from './patient.ts'
+
+const well = startHome(t)
+
+void t.test('a home that is well has nothing', async (t) => {
+	const { home, start } = await well
+	const gateway = await start()
+	t.teardown(() => gateway.stop())
+	await connected(home)
+	const before = readFileSync(join(home, 'run/gateway.json'), 'utf8')
+	const report = await examined(home)
+	t.strictSame(problems(report), [])
+	const found = (id: string) => report.checks.find((check) => check.id === id)
+	t.match(found('home.lock'), { level: 'ok', message: new RegExp(`${gateway.url} \\(process ${process.pid}\\)`) })
+	t.match(found('port.free'), { level: 'ok', message: /gateway of this home/ })
+	t.match(found('vault.secrets'), { message: 'each secret can be opened (2)' })
+	t.match(found('mcp.connection'), { message: 'each MCP server answers (1)' })
+	t.match(found('channel.connection'), { message: 'each channel is connected (1)' })
+	t.match(found('provider.key'), { message: /only the gateway gets it/ })
+	t.equal(readFileSync(join(home, 'run/gateway.json'), 'utf8'), before)
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'it serves on')
+})
+
+void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it keeps back is said', async (t) => {
+	const { home, config, token, start } = await well
+	setConfig(home, `${config}auth_mode: token\n`)
+	const gateway = await start()
+	t.teardown(async () => {
+		await gateway.stop()
+		setConfig(home, config)
+	})
+	const ids = ['home.lock', 'store.intact', 'token.expiry', 'vault.secrets', 'plugin.failed']
+	t.match((await examined(home, ids)).checks, [
+		{ id: 'home.lock', level: 'ok' },
+		{ id: 'store.intact', level: 'ok' },
+		{ id: 'token.expiry', level: 'note', message: /not looked at: the gateway requires a token/, fix: /SVC_TOKEN=/ },
+		{ id: 'vault.secrets', level: 'note' },
+		{ id: 'plugin.failed', level: 'note' },
+	])
+	const env = { PATH: process.env.PATH }
+	const whole = await examined(home, ids, { env: { ...env, SVC_TOKEN: token } })
+	t.strictSame(problems(whole), [])
+	const reader = await gateway.request('POST', '/v1/auth/tokens', { token, body: { scopes: ['agents:read'] } })
+	const partial = await examined(home, ids, { env: { ...env, SVC_TOKEN: reader.body.token } })
+	t.match(problems(partial), [
+		{ id: 'token.expiry', level: 'note', message: /may not read this .*tokens:admin/ },
+		{ id: 'vault.secrets', level: 'note', message: /vault:read/ },
+	])
+	const wrong = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: `svc_${'x'.repeat(43)}` } })
+	t.match(wrong.checks, [{ message: /refuses the token of SVC_TOKEN/ }])
+})
+
+void t.test('faults of a gateway that runs', async (t) => {
+	const { home, config, telegram, start } = await well
+	const gateway = await start()
+	t.teardown(() => gateway.stop())
+	await connected(home)
+	const found = async (id: string) => problems(await examined(home, [id]))
+
+	await t.test('an MCP server', async (t) => {
+		const { body } = await gateway.request('POST', '/v1/agents/ada/mcp', {
+			body: { name: 'gone', transport: 'stdio', command: 'no-such-program', args: [servers.fixture] },
+		})
+		await until(gateway, 'ada', body.id, ({ status }) => status === 'error' || status === 'reconnecting')
+		t.match(await found('mcp.connection'), [
+			{ level: /error|warning/, message: /gone of agent ada is not connected: /, fix: /svc mcp restart ada gone/ },
+		])
+		t.match(await found('mcp.command'), [{ level: 'error', message: /started by no-such-program/ }])
+		await gateway.request('DELETE', `/v1/agents/ada/mcp/${body.id}`)
+	})
+	await t.test('a channel', async (t) => {
+		telegram.revoke()
+		telegram.cut()
+		await eventually(async () => (await found('channel.connection')).length > 0)
+		t.match(await found('channel.connection'), [
+			{ level: /error|warning/, message: /\(chat_a\) is not connected: /, fix: /svc channels show/ },
+		])
+		t.notMatch(JSON.stringify(await found('channel.connection')), telegram.token)
+	})
+	await t.test('a plugin', async (t) => {
+		const folder = join(home, 'plugins/broken')
+		mkdirSync(folder, { recursive: true })
+		writeFileSync(join(folder, 'index.js'), "export default { name: 'broken', start() { throw new Error('no luck') } }")
+		setConfig(home, `${config}plugins: {broken: true}\n`)
+		await gateway.running.gateway.reload().catch(() => {})
+		t.match(await found('plugin.failed'), [
+			{ level: 'error', message: /plugin broken: .*no luck/, fix: /plugins\.broken: false/ },
+		])
+		setConfig(home, config)
+		rmSync(folder, { recursive: true })
+		await gateway.running.gateway.reload()
+	})
+	await t.test('settings that are refused', async (t) => {
+		setConfig(home, `${config}workers: {threads: 0}\n`)
+		await gateway.running.gateway.reload().catch(() => {})
+		t.match(await found('config.in-force'), [
+			{ level: 'error', message: /is refused.*threads/, fix: /when you save it/ },
+		])
+		setConfig(home, config)
+	})
+})
+
+void t.test('a disk that is too full for writes', async (t) => {
+	const { home, config, start } = await well
+	setConfig(home, `${config}store: {min_free_mib: 1048576}\n`)
+	const gateway = await start()
+	t.teardown(async () => {
+		await gateway.stop()
+		setConfig(home, config)
+	})
+	const [found] = problems(await examined(home, ['store.writes']))
+	t.match(found, { level: 'error', message: /refuses writes: only .*writes resume without a restart$/ })
+	t.notMatch(found?.fix, /restart/, 'it does not contradict the message')
+})
+
+void t.test('a vault that is locked', async (t) => {
+	const { home, start } = await well
+	const key = join(home, 'keys/vault.key')
+	renameSync(key, `${key}.kept`)
+	writeFileSync(key, Buffer.alloc(32, 9).toString('base64'), { mode: 0o600 })
+	const gateway = await start()
+	t.teardown(async () => {
+		await gateway.stop()
+		renameSync(`${key}.kept`, key)
+	})
+	const report = await examined(home, ['vault.key', 'vault.secrets', 'provider.key', 'channel.token'])
+	t.match(problems(report), [
+		{ id: 'channel.token', level: 'note', fix: /vault\.key/ },
+		{ id: 'provider.key', level: 'note' },
+		{ id: 'vault.key', level: 'error', message: /encrypted with another key/ },
+		{ id: 'vault.secrets', level: 'note' },
+	])
+	t.notMatch(JSON.stringify(report), modelKey)
+})
+
+void t.test('a gateway that holds the home and does not answer', async (t) => {
+	const { home } = await well
+	const lock = await lockHome(home)
+	const file = join(home, 'run/gateway.json')
+	writeFileSync(
+		file,
+		JSON.stringify({ pid: process.pid, url: `http://127.0.0.1:${await freePort()}`, legacy_url: null }),
+	)
+	t.teardown(async () => {
+		await lock[Symbol.asyncDispose]()
+		unlinkSync(file)
+	})
+	t.match((await examined(home, ['home.lock', 'token.expiry', 'store.intact'])).checks, [
+		{ id: 'home.lock', level: 'error', message: /holds the home, and nothing answers at/, fix: /kill \d+/ },
+		{ id: 'store.intact', level: 'ok' },
+		{ id: 'token.expiry', level: 'note', message: /does not answer/, fix: /home\.lock/ },
+	])
+})
+
+/** Channels and MCP servers connect on their own behind the start. */
+async function connected(home: string): Promise<void> {
+	await eventually(async () => {
+		const { checks } = await examined(home, ['mcp.connection', 'channel.connection'])
+		return checks.every(({ level }) => level === 'ok')
+	})
+}
+
+async function eventually(condition: () => Promise<boolean>): Promise<void> {
+	for (let attempt = 0; attempt < 400; attempt++) {
+		if (await condition()) return
+		await new Promise((resolve) => setTimeout(resolve, 25))
+	}
+	throw new Error('it did not come to that')
+}

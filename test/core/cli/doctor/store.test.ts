@@ -1,0 +1,121 @@
+/** The data file damaged in every way: the doctor finds it, outlives it, and leaves the file as it is. */
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { openStoreProcess } from '../../../../core/cli/doctor/store-process.ts'
+import { openLmdb } from '../../../../core/store/lmdb/open.ts'
+import { examined } from './patient.ts'
+
+const home = mkdtempSync(join(tmpdir(), 'svc-doctor-store-'))
+t.teardown(() => rmSync(home, { recursive: true, force: true }))
+const file = join(home, 'data/data.mdb')
+const sound = makeStore()
+
+async function makeStore(): Promise<Buffer> {
+	await using engine = await openLmdb({ path: join(home, 'data') })
+	for (let batch = 0; batch < 20; batch++) {
+		const ops = Array.from({ length: 50 }, (_, n) => ({
+			key: ['test', `${batch}-${n}`] as const,
+			value: { text: `record ${batch}-${n} `.repeat(20) },
+		}))
+		await engine.store.commit('test', ops)
+	}
+	await engine[Symbol.asyncDispose]()
+	return readFileSync(file)
+}
+
+const damages: Record<string, (bytes: Buffer) => Buffer> = {
+	'one bit of a record': (bytes) => flipped(bytes, bytes.indexOf('record 7-7 record') + 3),
+	'a page of nothing': (bytes) => Buffer.from(bytes).fill(0, 5 * 4096, 6 * 4096),
+	'its first head': (bytes) => Buffer.from(bytes).fill(0xff, 0, 4096),
+	'cut off': (bytes) => bytes.subarray(0, Math.floor(bytes.length / 3)),
+	'cut within its heads': (bytes) => bytes.subarray(0, 1000),
+	empty: () => Buffer.alloc(0),
+	garbage: (bytes) => randomBytes(bytes.length),
+	'another file': () => Buffer.from('%PDF-1.7\n'.repeat(1000)),
+}
+
+for (const [name, damage] of Object.entries(damages)) {
+	void t.test(name, async (t) => {
+		const bytes = damage(await sound)
+		writeFileSync(file, bytes)
+		const { checks } = await examined(home, ['store.intact', 'token.expiry'])
+		t.match(checks, [
+			{ id: 'store.intact', level: 'error', message: /data file in .* is damaged: /, fix: /svc restore/ },
+			{ id: 'token.expiry', level: 'note', message: /^not looked at: the store cannot be read/, fix: /store\.intact/ },
+		])
+		t.ok(readFileSync(file).equals(bytes), 'the file is as it was')
+		// With a gateway running, LMDB itself is asked to keep the pages in place, which may end the process.
+		await using looking = openStoreProcess({ path: join(home, 'data'), running: true, env: { PATH: process.env.PATH } })
+		t.type((await looking?.verdict)?.damage, 'string')
+	})
+}
+
+void t.test('bytes flipped anywhere end nothing', async (t) => {
+	const bytes = await sound
+	for (let round = 0; round < 2; round++) {
+		let changed = bytes
+		const places = Array.from({ length: 20 }, () => Math.floor(Math.random() * bytes.length))
+		for (const place of places) changed = flipped(changed, place)
+		writeFileSync(file, changed)
+		const [found] = (await examined(home, ['store.intact'])).checks
+		// Some bytes mean nothing, such as those of free pages.
+		t.ok(found?.level === 'error' || found?.level === 'ok', `${found?.message} (${places.join(' ')})`)
+		if (found?.level === 'error') t.match(found.message, /is damaged/)
+	}
+})
+
+void t.test('a file that cannot be read is not called damaged', async (t) => {
+	rmSync(file)
+	mkdirSync(file)
+	const [found] = (await examined(home, ['store.intact'])).checks
+	t.match(found, { level: 'error', message: /cannot be read/, fix: /native\.lmdb/ })
+	rmSync(file, { recursive: true })
+	t.match((await examined(home, ['store.intact'])).checks, [{ level: 'ok', message: 'there is no data yet' }])
+})
+
+void t.test('while somebody writes all the time, nothing is found and no mark is left', async (t) => {
+	const path = mkdtempSync(join(tmpdir(), 'svc-doctor-busy-'))
+	t.teardown(() => rmSync(path, { recursive: true, force: true }))
+	await using engine = await openLmdb({ path })
+	const value = (n: number) => ({ text: `record ${n} `.repeat(100) })
+	for (let batch = 0; batch < 40; batch++) {
+		const ops = Array.from({ length: 100 }, (_, n) => ({ key: ['test', `${batch}-${n}`] as const, value: value(n) }))
+		await engine.store.commit('test', ops)
+	}
+	let isOver = false
+	const write = async (lane: number): Promise<void> => {
+		for (let n = 0; !isOver; n++) await engine.store.put(['test', `${(n * 7) % 40}-${lane}`], value(n))
+	}
+	const lanes = [0, 1, 2, 3].map(write)
+	for (let round = 0; round < 3; round++) {
+		const looking = openStoreProcess({ path, running: true, env: { PATH: process.env.PATH } })
+		t.match(await looking?.verdict, { damage: null, refused: null, complete: true })
+		await looking?.[Symbol.asyncDispose]()
+	}
+	isOver = true
+	await Promise.all(lanes)
+	// A mark that stayed would keep every page that is freed from now on.
+	const size = (): number => statSync(join(path, 'data.mdb')).size
+	const before = size()
+	for (let n = 0; n < 400; n++) await engine.store.put(['test', `${n % 40}-0`], value(n))
+	t.ok(size() - before < 1024 * 1024, `grown by ${size() - before} bytes`)
+})
+
+void t.test('the lock file, where it is made anew, is of whoever owns the data', async (t) => {
+	if (process.getuid?.() !== 0) return void t.pass('only root can give files away')
+	writeFileSync(file, await sound)
+	rmSync(join(home, 'data/lock.mdb'), { force: true })
+	chownSync(file, 12_345, 12_345)
+	const [found] = (await examined(home, ['store.intact'])).checks
+	t.match(found, { level: 'ok' })
+	t.equal(statSync(join(home, 'data/lock.mdb')).uid, 12_345)
+})
+
+function flipped(bytes: Buffer, at: number): Buffer {
+	const copy = Buffer.from(bytes)
+	copy[at] = (copy[at] as number) ^ 0x10
+	return copy
+}

@@ -1,0 +1,204 @@
+/** What svc says beside the answer: commands in place of routes, slips, and what to do next. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { builtInFiles } from '../../../core/cli/command-table.ts'
+import { agentKeys } from '../../../plugins/agents/cli/agent-config.ts'
+import { exitCodes } from '../../../core/cli/contract.ts'
+import { withCommand } from '../../../core/cli/hints.ts'
+import { Fault } from '../../../core/errors.ts'
+import { buildProgram } from '../../../core/cli/program.ts'
+import { svcFor } from '../../support/cli.ts'
+import type { CliResult } from '../../support/cli.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+
+const gateway = await startGateway({ config: 'providers: {local: {kind: offline}}\n' })
+t.teardown(() => gateway.stop())
+const svc = svcFor(gateway)
+/** Finds the gateway by its home. */
+const athome = svcFor({ home: gateway.home })
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+
+void t.test('messages name commands where there is one', async (t) => {
+	const said = async (...argv: string[]): Promise<string> => (await svc(argv)).stderr
+	t.match(await said('agents', 'show', 'bob'), 'there is no agent "bob"; "svc agents create NAME" creates one')
+	t.match(await said('agents', 'create', 'ada'), 'choose another name; "svc agents update ada" changes it')
+	t.match(await said('grants', 'add', 'ada', 'KEY'), 'there is no secret "KEY"; "svc vault set NAME" stores one')
+	t.match(await said('grants', 'revoke', 'x', '-y'), '"svc grants list" lists them')
+	t.equal((await svc(['webhooks', 'add', 'ada', 'hook'])).code, 0)
+	t.match(await said('webhooks', 'add', 'ada', 'hook'), '"svc webhooks rotate ada hook" gives it a new token')
+	const failed = await said('run', 'ada', '/tool vault.read {"name":"KEY"}')
+	t.match(failed, /an operator gives it with svc grants add/)
+	t.match(await said('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
+})
+
+void t.test('an error carries its hint as data in a header, and the message reads as before', async (t) => {
+	const { body, headers } = await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	t.match(body.message, /already; choose another name; PATCH \/v1\/agents\/ada changes it$/)
+	t.strictSame(JSON.parse(headers.get('x-hint') ?? ''), {
+		route: 'PATCH /v1/agents/{name}',
+		params: { name: 'ada' },
+		request: 'PATCH /v1/agents/ada',
+	})
+	t.equal((await gateway.request('POST', '/v1/agents', { body: {} })).headers.get('x-hint'), null)
+	const strange = new Fault('not_found', 'x', { hint: { route: 'GET /v1/{id}', params: { id: 'é\n' }, does: 'x' } })
+	t.match(strange.headers['x-hint'], /^[\x20-\x7e]+$/)
+	t.match(JSON.parse(strange.headers['x-hint'] ?? ''), { params: { id: 'é\n' } })
+})
+
+void t.test('only requests with a command are replaced, and only plain words become part of one', async (t) => {
+	const route = 'PATCH /v1/agents/{name}'
+	const said = (name: string): Promise<string> => {
+		const request = `PATCH /v1/agents/${name}`
+		return withCommand(`no; ${request} changes it`, JSON.stringify({ route, params: { name }, request }))
+	}
+	t.equal(await said('ada'), 'no; "svc agents update ada" changes it')
+	for (const strange of ['-y', '$(id)', 'a b', ''])
+		t.equal(await said(strange), 'no; "svc agents update NAME" changes it', strange)
+	const request = 'GET /v1/models'
+	for (const header of [
+		JSON.stringify({ route: request, request }),
+		JSON.stringify({ route, request: 'PATCH /v1/agents/ada' }),
+		JSON.stringify({ route, request, params: 'x' }).replace(request, 'elsewhere'),
+		'{"route": 1}',
+		'not JSON',
+		'null',
+		null,
+	])
+		t.equal(await withCommand('no; GET /v1/models lists them', header), 'no; GET /v1/models lists them', String(header))
+})
+
+void t.test('hints name routes and commands that exist', async (t) => {
+	const { body } = await gateway.request('GET', '/v1/openapi.json')
+	const nowhere = { write: () => true } as never
+	const { program } = await buildProgram([], { stdout: nowhere, stderr: nowhere, cli: () => ({}) as never, all: true })
+	const hints = (await builtInFiles()).flatMap((found) =>
+		'file' in found ? Object.entries(found.file.hints ?? {}) : [],
+	)
+	t.ok(hints.length > 10)
+	for (const [route, text] of hints) {
+		const [method = '', path = ''] = route.split(' ')
+		t.ok(body.paths[path]?.[method.toLowerCase()], route)
+		const [svc, noun, verb, ...given] = text.split(' ')
+		t.equal(svc, 'svc')
+		const command = program.commands.find((one) => one.name() === noun)?.commands.find((one) => one.name() === verb)
+		const required = command?.registeredArguments.filter((one) => one.required).length ?? 0
+		t.ok(command && given.length >= required && given.length <= command.registeredArguments.length, text)
+	}
+})
+
+void t.test('a slip in the config of an agent is told, and done all the same', async (t) => {
+	const changed = await athome([
+		'agents',
+		'update',
+		'ada',
+		'--set',
+		'temprature=0.2',
+		'provider=locl',
+		'fallback=["x"]',
+	])
+	t.equal(changed.code, 0)
+	t.match(changed.stderr, '"temprature" is kept, and means nothing to the gateway; did you mean "temperature"?')
+	t.match(changed.stderr, '"locl" is no provider of gateway.yaml, so runs fail; did you mean "local"?')
+	t.match(changed.stderr, '"x" is no provider of gateway.yaml')
+	t.match((await gateway.request('GET', '/v1/agents/ada')).body.config, { temprature: 0.2, provider: 'locl' })
+	const right = ['temprature=', 'fallback=', 'provider=local', 'limits.steps=4']
+	const mended = await athome(['agents', 'update', 'ada', '--set', ...right])
+	t.strictSame([mended.code, mended.stderr], [0, ''])
+	const afar = await svc(['agents', 'create', 'bea', '--set', 'provider=theirs', 'modle=x'])
+	t.notMatch(afar.stderr, 'theirs', 'the settings of a gateway elsewhere are not known')
+	t.match(afar.stderr, 'did you mean "model"?')
+})
+
+void t.test('the keys that svc knows are those of the API', async (t) => {
+	const { body } = await gateway.request('GET', '/v1/openapi.json')
+	const text = JSON.stringify(body)
+	const { properties } = body.paths['/v1/agents'].post.requestBody.content['application/json'].schema.properties.config
+	t.strictSame(Object.keys(properties).toSorted(), agentKeys, text.slice(0, 60))
+})
+
+void t.test('without a gateway the home is named that was asked', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true }))
+	// Nothing listens there, whatever runs on this machine.
+	mkdirSync(join(home, 'run'))
+	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: 'http://127.0.0.1:2' }))
+	const { code, stderr } = await svcFor({ home })(['agents'])
+	t.equal(code, exitCodes.unavailable)
+	t.match(stderr, `or which home it has with SVC_HOME (now ${home})`)
+	const named = await svcFor({ home, url: 'http://127.0.0.1:2' })(['agents'])
+	t.notMatch(named.stderr, 'SVC_HOME', 'an address was given')
+})
+
+void t.test('status says whether a token is missing, wrong or too narrow', async (t) => {
+	const closed = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => closed.stop())
+	const said = async (token?: string): Promise<string> =>
+		(await svcFor({ home: closed.home, url: closed.url, ...(token && { token }) })(['status'])).stdout
+	t.match(await said(), 'Agents: this gateway needs a token (svc login, or SVC_TOKEN).')
+	t.match(await said('svc_of_nobody'), 'Agents: the token in SVC_TOKEN is not valid here.')
+})
+
+void t.test('a compaction with nothing to merge says so, and offers no undo', async (t) => {
+	await svc(['memory', 'add', 'ada', 'The office cat is called Biscotto.'])
+	const { code, stdout, stderr } = await svc(['memory', 'compact', 'ada'])
+	t.strictSame([code, stdout], [0, 'Nothing to merge: ada has 1 memory as before.\n'])
+	t.notMatch(stderr, 'undo')
+})
+
+void t.test('a backup is restored by its id', async (t) => {
+	const { id } = (await svc(['backup', 'create', '--json'])).json()
+	const target = join(gateway.home, '..', `${gateway.home.split('/').at(-1)}-restored`)
+	t.teardown(() => rmSync(target, { recursive: true, force: true }))
+	const { code, json } = await athome(['restore', id, '--home', target, '--json'])
+	t.equal(code, 0)
+	t.match(json(), { home: target, id })
+	t.match(
+		(await athome(['restore', '20300131T120000123Z', '--home', target])).stderr,
+		/there is no .*20300131T120000123Z/,
+	)
+})
+
+void t.test('a home that a change makes is named, and a refused change says what to do first', async (t) => {
+	const folder = makeHome()
+	t.teardown(() => rmSync(folder, { recursive: true }))
+	const home = join(folder, 'new')
+	const own = svcFor({ home, url: gateway.url })
+	const config = (...argv: string[]): Promise<CliResult> => own(['config', ...argv], { cwd: folder })
+	t.match((await config('set', 'server.port', '8080')).stderr, `Made a new home at ${home}.`)
+	t.notMatch((await config('set', 'server.port', '8081')).stderr, 'Made')
+
+	const init = (model: string, name = 'ollama'): Promise<CliResult> =>
+		own(['init', '-y', '--kind', 'openai', '--name', name, '--base-url', 'http://127.0.0.1:2/v1', '--model', model], {
+			cwd: folder,
+		})
+	const added = await init('one')
+	t.match(added.stdout, /^Added provider ollama to .*gateway\.yaml\n[^]*Next: svc start/)
+	t.match((await init('two')).stdout, /^Changed provider ollama in /)
+
+	const kept = await config('unset', 'providers.ollama')
+	t.equal(kept.code, exitCodes.config)
+	t.match(kept.stderr, 'Nothing was changed. First: svc config unset default_provider. Then the same again.')
+	t.equal((await config('unset', 'default_provider')).code, 0)
+	const second = ['set', 'providers.second', '{kind: offline}']
+	const refused = await config(...second)
+	t.equal(refused.code, exitCodes.config)
+	t.match(refused.stderr, 'Nothing was changed. First: svc config set default_provider ollama. Then the same again.')
+	t.equal((await config('set', 'default_provider', 'ollama')).code, 0)
+	t.equal((await config(...second)).code, 0)
+	t.match((await config('unset', 'providers.ollama')).stderr, 'First: svc config set default_provider second.')
+	t.match((await config('set', 'server.port', 'x')).stderr, /Nothing was changed\.\n$/)
+})
+
+void t.test('init does not offer to start a gateway that runs', async (t) => {
+	const { stdout } = await athome(['init', '--kind', 'offline', '--no-wait'])
+	t.match(stdout, /^Kept [^]*\nNext:\n/)
+	t.notMatch(stdout, 'svc start')
+})
+
+void t.test('the doctor does not praise a file that is not there', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true }))
+	const { stdout } = await svcFor({ home })(['doctor', '--only', 'config.valid'])
+	t.match(stdout, /config\.valid +there is no .*gateway\.yaml; the defaults are in force/)
+})

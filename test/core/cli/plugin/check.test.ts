@@ -1,0 +1,157 @@
+/** `svc plugins check` finds what is wrong with a plugin, without a gateway of the user's. */
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { exitCodes } from '../../../../core/cli/contract.ts'
+import { svcFor } from '../../../support/cli.ts'
+import { makeHome } from '../../../support/gateway.ts'
+
+/** A plugin's code, what must be found in it (none: nothing), and whether the gateway would leave it out. */
+const cases: Record<
+	string,
+	{
+		code: string
+		cli?: string
+		doctor?: string
+		found?: [problem: RegExp, fix: RegExp][]
+		valid?: boolean
+		args?: string[]
+		file?: string
+	}
+> = {
+	empty: { code: '', found: [[/does not default-export/, /export default/]], valid: false },
+	syntax: {
+		code: 'enum Planet {}\nexport default {}',
+		file: 'index.ts',
+		found: [[/does not load: .*index\.ts:1/, /no enums/]],
+		valid: false,
+	},
+	value: {
+		code: "import { definePlugin } from 'svc-gateway'\nexport default definePlugin({ name: 'value' })",
+		found: [[/svc-gateway/, /import type|npm install/]],
+		valid: false,
+	},
+	ends: {
+		code: 'process.exit(3)',
+		found: [[/loading its code ends the process \(exit code 3\)/, /process\.exit/]],
+		valid: false,
+	},
+	vault: {
+		code: "export default { name: 'vault' }",
+		found: [[/built-in plugin "vault"/, /change `name`/]],
+		valid: false,
+	},
+	stranger: {
+		code: "export default { name: 'stranger', stop() {} }",
+		found: [[/"stop" is no part of a plugin/, /./]],
+		valid: false,
+	},
+	needy: {
+		code: "export default { name: 'needy', needs: ['nobody'] }",
+		found: [[/needs plugin "nobody"/, /correct `needs`/]],
+		valid: false,
+	},
+	unset: {
+		code: "export default { name: 'unset', config: (joi) => joi.object({ url: joi.string().required() }) }",
+		found: [[/plugins\.unset\.url/, /--settings/]],
+		valid: false,
+	},
+	given: {
+		code: `export default {
+			name: 'given',
+			needs: ['agents'],
+			config: (joi) => joi.object({ url: joi.string().required() }),
+			start: () => ({ all: () => [] }),
+			http(server) {
+				const options = { auth: { access: { scope: ['agents:read', '*'] } } }
+				server.route({ method: 'GET', path: '/v1/given', options, handler: () => [] })
+			},
+		}`,
+		args: ['--settings', '{url: x}'],
+	},
+	later: {
+		code: "export default { name: 'later', start() { Promise.reject(new Error('nobody waits')) } }",
+		found: [[/nobody waits/, /catch the error/]],
+		valid: false,
+	},
+	taken: {
+		code: "export default { name: 'taken', start(ctx) { ctx.primitive({ name: 'memory.store', description: 'x', run: () => 1 }) } }",
+		found: [[/memory\.store/, /other names/]],
+		valid: false,
+	},
+	open: {
+		code: `export default { name: 'open', http(server) {
+			const handler = () => 1
+			server.route([
+				{ method: 'GET', path: '/v1/a', options: { auth: false }, handler },
+				{ method: 'POST', path: '/v1/b/{id}', options: { tags: ['api'] }, handler },
+			])
+		} }`,
+		cli: `export default { commands: {
+			vault: { summary: 'Hide', run() {} },
+			idle: { summary: 'Do nothing' },
+			opened: { summary: 'Open', run() {} },
+		} }`,
+		doctor: "export default { checks: [{ id: 'vault.key', about: 'x', run() {} }] }",
+		found: [
+			[/its checks do not load: .*vault\.key/, /doctor\.ts/],
+			[/command "vault" is ignored/, /cli\.ts/],
+			[/command "idle" has neither/, /cli\.ts/],
+			[/GET \/v1\/a answers callers without a token/, /auth: false/],
+			[/POST \/v1\/b\/\{id\} has no scope/, /access/],
+			[/POST \/v1\/b\/\{id\} takes any body/, /payload/],
+			[/POST \/v1\/b\/\{id\} takes any parameter/, /params/],
+			[/POST \/v1\/b\/\{id\} .*without a description/, /description/],
+		],
+	},
+}
+
+void t.test('what is wrong with a plugin, and what to change', { jobs: 2 }, async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const svc = svcFor({ home })
+	for (const [name, { code, found = [], valid = true, args = [], file = 'index.js', cli, doctor }] of Object.entries(
+		cases,
+	)) {
+		void t.test(name, { buffered: true }, async (t) => {
+			const folder = join(home, 'src', name)
+			mkdirSync(folder, { recursive: true })
+			writeFileSync(join(folder, file), code)
+			if (cli !== undefined) writeFileSync(join(folder, 'cli.js'), cli)
+			if (doctor !== undefined) writeFileSync(join(folder, 'doctor.js'), doctor)
+			const { code: exit, json, stderr } = await svc(['plugins', 'check', folder, '--json', ...args])
+			const report = json()
+			t.equal(exit, valid ? exitCodes.ok : exitCodes.failed, stderr)
+			t.equal(report.valid, valid)
+			t.equal(report.findings.length, found.length, { findings: report.findings })
+			for (const [problem, fix] of found)
+				t.ok(
+					report.findings.some(
+						(one: { problem: string; fix: string }) => problem.test(one.problem) && fix.test(one.fix),
+					),
+					`${problem}: ${JSON.stringify(report.findings)}`,
+				)
+		})
+	}
+})
+
+void t.test('for people; and the home stays as it is', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const svc = svcFor({ home })
+	await svc(['plugins', 'new', 'fine'])
+	const before = entriesOf(home)
+	const { code, stdout } = await svc(['plugins', 'check', 'fine'])
+	t.equal(code, 0)
+	t.match(stdout, /^fine 0\.1\.0: it runs\n$/)
+	t.strictSame(entriesOf(home), before)
+	t.equal((await svc(['plugins', 'check', 'fine', '--settings', '3'])).code, exitCodes.usage)
+})
+
+/** Everything below a folder. Links are not followed: a plugin has one to the whole gateway. */
+function entriesOf(folder: string): string[] {
+	return readdirSync(folder, { withFileTypes: true }).flatMap((one) => {
+		const path = join(folder, one.name)
+		return one.isDirectory() ? [path, ...entriesOf(path)] : [path]
+	})
+}

@@ -1,0 +1,113 @@
+/** `svc plugins new` and `svc plugins test`: the folder works, type-checks, and its tests run without anything else. */
+import { spawnSync } from 'node:child_process'
+import { globSync, readFileSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { exitCodes } from '../../../../core/cli/contract.ts'
+import { svcFor } from '../../../support/cli.ts'
+import { makeHome, startGateway } from '../../../support/gateway.ts'
+
+const root = fileURLToPath(new URL('../../../../', import.meta.url))
+
+void t.test('a new plugin runs, type-checks and passes its tests', async (t) => {
+	const { home, svc } = placeFor(t)
+	const made = await svc(['plugins', 'new', 'my-notes', '--json'])
+	t.equal(made.code, 0, made.stderr)
+	const folder = join(home, 'plugins/my-notes')
+	t.strictSame(made.json(), {
+		name: 'my-notes',
+		folder,
+		files: ['.gitignore', 'index.test.ts', 'index.ts', 'package.json', 'tsconfig.json'],
+	})
+	t.strictSame(typeErrors(folder), '')
+	const tested = await svc(['plugins', 'test', 'my-notes'])
+	t.equal(tested.code, 0, tested.stdout + tested.stderr)
+	t.match(tested.stdout, 'All tests pass.')
+
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	t.equal((await svc(['config', 'set', 'plugins.my-notes', 'true'])).code, 0)
+	await svc(['agents', 'create', 'ada'])
+	t.match((await svc(['run', 'ada', '/tool my_notes.greet {"name": "Ann"}'])).stdout, 'Hello, Ann!')
+})
+
+void t.test('the types are those of the contract, of hapi and of joi', async (t) => {
+	const { home, svc } = placeFor(t)
+	await svc(['plugins', 'new', 'typed', '--into', home])
+	const folder = join(home, 'typed')
+	const file = join(folder, 'index.ts')
+	const wrong = [
+		"ctx.use('ruins')",
+		"ctx.primitive({ name: 'a.b' })",
+		'void ctx.config.colour',
+		"ctx.use('runs').begin()",
+		'void import.meta.dirname.size',
+	]
+	const right = ["void ctx.use('runs')", "void ctx.collection<string>('a').get('b')"]
+	const text = readFileSync(file, 'utf8')
+		.replace('start(ctx) {', ['start(ctx) {', ...right, ...wrong].join('\n'))
+		.replace('joi.string()', 'joi\n.strung()')
+		.replace('} satisfies', "http(server) { server\n.root({ method: 'GET' }) },\n} satisfies")
+	writeFileSync(file, text)
+	const lines = text.split('\n')
+	const found = [...typeErrors(folder).matchAll(/^index\.ts\((\d+),/gm)].map(([, line]) => lines[Number(line) - 1])
+	for (const line of [...wrong, '.strung()', ".root({ method: 'GET' })"])
+		t.ok(
+			found.some((one) => one?.includes(line)),
+			line,
+		)
+	for (const line of right) t.notOk(found.includes(line), line)
+})
+
+void t.test('the types have the service of every built-in plugin', async (t) => {
+	const types = readFileSync(join(root, 'plugins/types.ts'), 'utf8')
+	const contracts = globSync('*/contract.ts', { cwd: join(root, 'plugins') })
+	t.ok(contracts.length > 15)
+	for (const contract of contracts) t.match(types, `'./${contract}'`)
+})
+
+void t.test('a new channel type-checks and passes the suite of channels', async (t) => {
+	const { home, svc } = placeFor(t)
+	t.equal((await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])).code, 0)
+	const folder = join(home, 'src/my-chat')
+	t.equal(typeErrors(folder), '')
+	const tested = await svc(['plugins', 'test'], { cwd: folder })
+	t.equal(tested.code, 0, tested.stdout + tested.stderr)
+	t.match(tested.stdout, 'is lost where its token is taken back')
+	const adapter = join(folder, 'index.ts')
+	writeFileSync(adapter, readFileSync(adapter, 'utf8').replace("error('refused', 'the", "error('failed', 'the"))
+	const broken = await svc(['plugins', 'test', folder])
+	t.equal(broken.code, exitCodes.failed)
+	t.match(broken.stdout, 'a wrong token is `refused`')
+})
+
+void t.test('a link to another gateway is replaced, and nothing is overwritten', async (t) => {
+	const { home, svc } = placeFor(t)
+	await svc(['plugins', 'new', 'moved'])
+	const folder = join(home, 'plugins/moved')
+	const again = await svc(['plugins', 'new', 'moved'])
+	t.equal(again.code, exitCodes.conflict)
+	t.match(again.stderr, 'already exists')
+	unlinkSync(join(folder, 'node_modules/svc-gateway'))
+	symlinkSync('/gone', join(folder, 'node_modules/svc-gateway'))
+	t.equal((await svc(['plugins', 'test', 'moved'])).code, 0)
+	rmSync(join(folder, 'index.test.ts'))
+	t.match((await svc(['plugins', 'test', 'moved'])).stderr, 'there are no tests')
+	t.equal((await svc(['plugins', 'new', 'agents'])).code, exitCodes.conflict)
+	t.equal((await svc(['plugins', 'new', 'My Notes'])).code, exitCodes.usage)
+	t.equal((await svc(['plugins', 'test', 'nowhere'])).code, exitCodes.not_found)
+})
+
+function placeFor(t: Test) {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	return { home, svc: svcFor({ home }) }
+}
+
+/** What `tsc` says; '' where it finds nothing. */
+function typeErrors(folder: string): string {
+	const tsc = join(root, 'node_modules/typescript/bin/tsc')
+	return spawnSync(process.execPath, [tsc, '-p', folder], { cwd: folder, encoding: 'utf8' }).stdout
+}

@@ -1,0 +1,263 @@
+/** Errors that plugins leave uncaught, in every way in which that happens: each is reported by name, and nobody else notices. */
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { makeHome, send } from '../../support/gateway.ts'
+import { spawnGateway } from '../../support/process.ts'
+import type { GatewayProcess } from '../../support/process.ts'
+
+/** Each does one thing wrong, by itself or when an agent is created; what it throws has the plugin's name in it. */
+const wrongs: Record<string, string> = {
+	'timer-throws': `setTimeout(() => { throw new Error('timer-throws did it') }, 1)`,
+	'timer-rejects': `setTimeout(async () => { throw new Error('timer-rejects did it') }, 1)`,
+	'interval-rejects': `
+		const timer = setInterval(() => Promise.reject('interval-rejects did it'), 20)
+		ctx.defer(() => clearInterval(timer), 'timer')`,
+	// The error of a connection that fails has no line of the plugin's in its stack.
+	'socket-fails': `import('node:net').then(({ connect }) => connect(1, '127.0.0.1'))`,
+	'fetch-fails': `setTimeout(() => fetch('http://127.0.0.1:1/'), 1)`,
+	'emitter-fails': `import('node:events').then(({ EventEmitter }) => new EventEmitter().emit('error', 'emitter-fails did it'))`,
+	'no-error': `setTimeout(() => Promise.reject(Object.create(null)), 1)`,
+	'handler-rejects': `ctx.on('agent.created', async () => { throw new Error('handler-rejects did it') })`,
+	'handler-throws': `ctx.on('agent.created', () => { throw new Error('handler-throws did it') })`,
+	'handler-leaves': `ctx.on('agent.created', () => void Promise.reject('handler-leaves did it'))`,
+	'generation-rejects': `ctx.onGeneration(() => Promise.reject('generation-rejects did it'))`,
+	'emit-refused': `setTimeout(() => ctx.emit({ event_type: 'run.completed', payload: {} }), 1)`,
+	'tool-leaves': `ctx.primitive({
+		name: 'wrong.leave', description: 'Leaves something.',
+		run: () => void import('node:net').then(({ connect }) => connect(1, '127.0.0.1')),
+	})`,
+}
+const plugins = Object.entries(wrongs).map(([name, body]): [string, string] => [
+	name,
+	`export default { name: '${name}', start(ctx) { ${body} } }\n`,
+])
+const others: [string, string][] = [
+	['top-level', `setTimeout(() => Promise.reject('top-level did it'), 1)\nexport default { name: 'top-level' }\n`],
+	[
+		'route-leaves',
+		`export default { name: 'route-leaves', http(server) {
+			server.route({ method: 'POST', path: '/leave', handler: () => (void fetch('http://127.0.0.1:1/'), 'left') })
+		} }\n`,
+	],
+	[
+		'server-resets', // it has no listener for errors of the sockets that it accepts
+		`import { createServer } from 'node:net'
+		export default { name: 'server-resets', needs: ['auth'], start(ctx) {
+			const server = createServer((socket) => socket.write('hello')).listen(0, '127.0.0.1')
+			ctx.defer(() => server.close(), 'server')
+			return { port: () => server.address().port }
+		}, http(server, ctx) {
+			server.route({ method: 'GET', path: '/port', handler: () => ({ port: ctx.use('server-resets').port() }) })
+		} }\n`,
+	],
+	[
+		'good',
+		`export default { name: 'good', start: (ctx) => ctx.primitive({ name: 'good.day', description: 'Greets.', run: () => 'good day' }) }\n`,
+	],
+]
+
+interface Plugin {
+	name: string
+	state: string
+	last_error: string | null
+}
+
+function startWith(all: [string, string][], settings = ''): Promise<GatewayProcess> {
+	const files = Object.fromEntries(all.map(([name, text]) => [`plugins/${name}/index.js`, text]))
+	const names = all.map(([name]) => `  ${name}: true\n`).join('')
+	return spawnGateway(makeHome({ config: `${settings}plugins:\n${names}`, files }))
+}
+
+async function pluginsOf({ url }: GatewayProcess): Promise<Map<string, Plugin>> {
+	const { body } = await send<Plugin[]>(`${url}/v1/plugins`, 'GET')
+	return new Map(body.map((one) => [one.name, one]))
+}
+
+/** Asks again until there is an answer. */
+async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+	const end = Date.now() + 20_000
+	for (;;) {
+		const found = await ask()
+		if (found !== undefined && found !== false) return found
+		if (Date.now() > end) throw new Error(`20 s passed without: ${what}`)
+		await pause(10)
+	}
+}
+
+/** Waits until a plugin is in that state, and answers with its error. */
+function failing(gateway: GatewayProcess, name: string, state = 'failing'): Promise<string> {
+	return until(`${name} is ${state}`, async () => {
+		const plugin = (await pluginsOf(gateway)).get(name)
+		return plugin?.state === state && (plugin.last_error ?? '')
+	})
+}
+
+/** Waits for an event of this type about a plugin, and answers with the messages of all. */
+function eventsOf({ url }: GatewayProcess, type: string, plugin?: string): Promise<string[]> {
+	return until(`${type} of ${plugin}`, async () => {
+		const { body } = await send(`${url}/v1/audit?event_type=${type}&limit=500`, 'GET')
+		const found = (body.events as { payload: { plugin?: string; message: string } }[])
+			.filter(({ payload }) => payload.plugin === plugin)
+			.map(({ payload }) => payload.message)
+		return found.length > 0 && found
+	})
+}
+
+const linesWith = (gateway: GatewayProcess, text: string): string[] =>
+	gateway
+		.errors()
+		.split('\n')
+		.filter((line) => line.includes(text))
+
+void t.test('each is reported with the name of its plugin, everywhere', async (t) => {
+	const gateway = await startWith([...plugins, ...others])
+	t.teardown(() => gateway.kill())
+	const { url } = gateway
+	const post = (path: string, body: object) => send(url + path, 'POST', { body })
+
+	t.equal((await post('/v1/agents', { name: 'ada', config: { provider: 'offline' } })).status, 201)
+	t.equal((await post('/leave', {})).body, 'left')
+	await post('/v1/agents/ada/runs', { prompt: '/tool wrong.leave {}' })
+	const { body: place } = await send<{ port: number }>(`${url}/port`, 'GET')
+	const socket = connect(place.port, '127.0.0.1')
+	socket.once('data', () => socket.resetAndDestroy())
+
+	const says: Record<string, RegExp> = {
+		'socket-fails': /ECONNREFUSED/,
+		'fetch-fails': /fetch failed/,
+		'no-error': /has no text/,
+		'emit-refused':
+			/"run\.completed": event types that begin with "run\." are the gateway's own; begin yours with "emit-refused\."/,
+		'tool-leaves': /ECONNREFUSED/,
+		'route-leaves': /fetch failed/,
+		'server-resets': /ECONNRESET/,
+	}
+	for (const [name] of [...plugins, ...others].filter(([name]) => name !== 'good')) {
+		const error = await failing(gateway, name)
+		t.match(error, says[name] ?? new RegExp(`${name} did it`), name)
+		const [message] = await eventsOf(gateway, 'plugin.failed', name)
+		t.match(message, says[name] ?? new RegExp(`"${name}".*${name} did it`), name)
+		t.ok(linesWith(gateway, name).length > 0, `the log names ${name}`)
+	}
+
+	const { body: verbose } = await send<string>(`${url}/readyz?verbose`, 'GET')
+	t.match(verbose, /^\[\+\]gateway ready$/m, 'none of it is taken for the gateway’s own')
+	t.match(verbose, /^\[-\]plugins .*emit-refused, .*timer-throws/m)
+	t.notMatch(verbose, /good|did it/, 'no text of an error, and no plugin that is well')
+	t.equal((await pluginsOf(gateway)).get('good')?.state, 'running')
+	const { body: run } = await post('/v1/agents/ada/runs', { prompt: '/tool good.day {}' })
+	t.equal((await post('/v1/agents', { name: 'bob' })).status, 201)
+	await until('its run is completed', async () => {
+		const { body } = await send(`${url}/v1/runs/${run.run_id}`, 'GET')
+		return body.status === 'completed'
+	})
+	t.equal(await gateway.end(), 0, 'it ends in order')
+})
+
+void t.test('a tool whose event cannot be stored fails, and its run goes on', async (t) => {
+	const tool = (name: string, payload: string): string => `ctx.primitive({
+		name: 'odd.${name}', description: 'Emits an event.',
+		run: (args, call) => call.emit({ event_type: 'odd.told', payload: ${payload} }),
+	})`
+	const wrong = {
+		bigint: '{ n: 1n }',
+		cycle: '(() => { const one = {}; one.one = one; return one })()',
+		getter: `{ get n() { throw new Error('no number') } }`,
+		text: `'text'`,
+	}
+	const text = Object.entries(wrong).map(([name, payload]) => tool(name, payload))
+	const gateway = await startWith([['odd', `export default { name: 'odd', start(ctx) { ${text.join('\n')} } }\n`]])
+	t.teardown(() => gateway.kill())
+	await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada', config: { provider: 'offline' } } })
+	for (const name of Object.keys(wrong)) {
+		const prompt = `/tool odd.${name} {}`
+		const { body } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt } })
+		const run = await until(`the run of ${name} ends`, async () => {
+			const { body: now } = await send(`${gateway.url}/v1/runs/${body.run_id}`, 'GET')
+			return now.status === 'completed' && now
+		})
+		t.match(run.answer, /plugin .*odd.*the payload of .*odd\.told.* must be a JSON object/, name)
+	}
+})
+
+void t.test('what a plugin leaves running when it is switched off is reported, too', async (t) => {
+	const gone = `
+		import { existsSync } from 'node:fs'
+		export default { name: 'gone', start(ctx) {
+			const found = new Promise((_, reject) => {
+				setInterval(() => existsSync(ctx.gateway.home + '/go') && reject(new Error('gone did it')), 10)
+			})
+			ctx.defer(() => void found.then(() => {}), 'nothing')
+		} }\n`
+	const home = makeHome({ config: 'plugins: {gone: true}\n', files: { 'plugins/gone/index.js': gone } })
+	const gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	t.equal((await pluginsOf(gateway)).get('gone')?.state, 'running')
+	writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {gone: false}\n')
+	await until('it is off', async () => !(await pluginsOf(gateway)).has('gone'))
+	writeFileSync(join(home, 'go'), '')
+	const [message] = await eventsOf(gateway, 'plugin.failed', 'gone')
+	t.match(message, /"gone" does not run, but something that it started does.*gone did it/)
+	t.match(linesWith(gateway, 'gone did it'), [/./])
+	t.notOk((await pluginsOf(gateway)).has('gone'))
+	t.match((await send(`${gateway.url}/readyz?verbose`, 'GET')).body, /\nok\n$/)
+})
+
+void t.test('a plugin that is changed after it failed is well again', async (t) => {
+	const text = (body: string): string => `export default { name: 'edited', start() { ${body} } }\n`
+	const home = makeHome({
+		config: 'plugins: {edited: true}\n',
+		files: { 'plugins/edited/index.js': text(`setTimeout(() => Promise.reject('edited did it'), 1)`) },
+	})
+	const gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	await failing(gateway, 'edited')
+	t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'degraded')
+	writeFileSync(join(home, 'plugins/edited/index.js'), text(''))
+	t.equal(await failing(gateway, 'edited', 'running'), '')
+	t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'ok')
+})
+
+void t.test('an endless stream of rejections fills neither the log nor the events, and starves nobody', async (t) => {
+	const storm = `setImmediate(function again() { Promise.reject(new Error('storm did it')); setImmediate(again) })`
+	const gateway = await startWith([['storm', `export default { name: 'storm', start() { ${storm} } }\n`]])
+	t.teardown(() => gateway.kill())
+	const countOf = async (): Promise<number> => Number(/\((\d+) so far/.exec(await failing(gateway, 'storm'))?.[1] ?? 1)
+	await until('2,000 rejections', async () => (await countOf()) >= 2000)
+	const lines = linesWith(gateway, 'was thrown, and nothing caught it')
+	const told = await eventsOf(gateway, 'plugin.failed', 'storm')
+	// One a minute each: more than one of them only on a machine on which 2,000 take minutes.
+	t.ok(lines.length > 0 && lines.length < 20, `${lines.length} lines`)
+	t.ok(told.length > 0 && told.length < 20, `${told.length} events`)
+	t.equal((await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })).status, 201)
+})
+
+void t.test('an error that is nobody else’s is the gateway’s own, and is not hidden', async (t) => {
+	// A callback of a socket that a server has accepted has no context, and this error has no stack.
+	const plugin = `
+		import { createServer } from 'node:net'
+		export default { name: 'mask', needs: ['auth'], start(ctx) {
+			const server = createServer((socket) => {
+				socket.on('error', () => {})
+				socket.on('data', () => { const error = new Error('whose is it?'); error.stack = 'whose is it?'; throw error })
+			}).listen(0, '127.0.0.1')
+			return { port: () => server.address().port }
+		}, http(server, ctx) {
+			server.route({ method: 'GET', path: '/port', handler: () => ({ port: ctx.use('mask').port() }) })
+		} }\n`
+	const gateway = await startWith([['mask', plugin]])
+	t.teardown(() => gateway.kill())
+	const { body: place } = await send<{ port: number }>(`${gateway.url}/port`, 'GET')
+	const socket = connect(place.port, '127.0.0.1')
+	socket.write('x')
+	t.teardown(() => socket.destroy())
+	t.strictSame(await eventsOf(gateway, 'gateway.error'), ['whose is it?'])
+	t.equal((await pluginsOf(gateway)).get('mask')?.state, 'running')
+	const { body } = await send(`${gateway.url}/readyz?verbose`, 'GET')
+	t.match(body, /^\[-\]gateway ready, errors of its own that nothing caught: 1 \(the log has them\)$/m)
+	t.match(body, /\ndegraded\n$/)
+	t.match(linesWith(gateway, 'an error of the gateway was thrown'), [/fatal|FATAL|"level":60/])
+})

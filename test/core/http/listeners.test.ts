@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import t from 'tap'
+import { startHost } from '../../support/host.ts'
+
+const upgrade = 'GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+
+void t.test('clients that ask for an upgrade and go at once do no harm', async (t) => {
+	const host = await startHost(t.testdir(), {}, {})
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	for (let round = 0; round < 100; round++) {
+		const socket = net.connect(Number(port), '127.0.0.1')
+		await once(socket, 'connect')
+		socket.write(upgrade + 'A'.repeat(round * 100))
+		socket.resetAndDestroy()
+	}
+	t.equal((await host.get('/nothing')).status, 404, 'it still answers')
+})
+
+void t.test('an upgrade that no plugin takes is answered', async (t) => {
+	const host = await startHost(t.testdir(), {}, {})
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	const socket = net.connect(Number(port), '127.0.0.1')
+	socket.write(upgrade)
+	const [data] = (await once(socket, 'data')) as [Buffer]
+	t.match(data.toString(), /^HTTP\/1\.1 404 Not Found\r\n.*"code":"not_found"/s)
+	t.match(data.toString(), /^x-request-id: [\w-]{36}\r$/m)
+	socket.destroy()
+})
+
+void t.test('what is no HTTP is answered, with an id too', async (t) => {
+	const host = await startHost(t.testdir(), {}, {})
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	for (const [text, status] of [
+		['GET / NONSENSE\r\n\r\n', 400],
+		[`GET / HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+	] as const) {
+		const socket = net.connect(Number(port), '127.0.0.1')
+		socket.write(text)
+		const [data] = (await once(socket, 'data')) as [Buffer]
+		t.match(data.toString(), new RegExp(`^HTTP/1\\.1 ${status} .*^x-request-id: [\\w-]{36}\r$`, 'ms'))
+		socket.destroy()
+	}
+})
+
+const recorder = `export default { name: 'recorder', http(server) {
+	const taken = []
+	let held = Promise.withResolvers()
+	const route = (method, path, handler) => server.route({ method, path, handler })
+	route('POST', '/take', ({ payload }) => (taken.push(payload.text), held.promise))
+	route('GET', '/hold', () => held.promise)
+	route('GET', '/taken', () => taken)
+	route('GET', '/release', () => (held.resolve('released'), held = Promise.withResolvers(), 'done'))
+} }`
+
+void t.test('an upgrade to anything but WebSocket is ignored, and the request served', async (t) => {
+	const host = await startHost(t.testdir(), { 'recorder/index.js': recorder }, { recorder: {} })
+	t.teardown(() => host.stop())
+	const ask = (line: string, ...headers: string[]): string => [line, 'Host: x', ...headers, '', ''].join('\r\n')
+	const post = (text: string, ...headers: string[]): string => {
+		const body = JSON.stringify({ text })
+		const length = `Content-Length: ${body.length}`
+		return ask('POST /take HTTP/1.1', 'Content-Type: application/json', length, ...headers) + body
+	}
+	const h2c = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA']
+	/** All that is answered until the gateway closes the connection. The first answer is held until all pieces have gone. */
+	const exchange = async (...pieces: string[]): Promise<string> => {
+		const { port } = new URL(host.gateway.status.url('main') ?? '')
+		const socket = net.connect(Number(port), '127.0.0.1').setNoDelay()
+		t.teardown(() => socket.destroy())
+		let answer = ''
+		socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+		const closed = once(socket, 'close')
+		await once(socket, 'connect')
+		for (const piece of pieces) {
+			socket.write(piece)
+			await host.get('/taken')
+		}
+		await host.get('/release')
+		await closed
+		return answer
+	}
+	const taken = async (): Promise<unknown> => JSON.parse((await host.get('/taken')).body)
+
+	const held = ask('GET /hold HTTP/1.1', ...h2c)
+	t.match(await exchange(held), /^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n.*\r\nreleased$/is)
+	t.match(await exchange(ask('GET /none HTTP/1.1', 'Connection: upgrade', 'Upgrade: TLS/1.0, h2c')), /^HTTP\/1\.1 404 /)
+	t.match(await exchange(upgrade.replace('HTTP/1.1', 'HTTP/1.0')), /^HTTP\/1\.1 404 .*there is no GET at this path/s)
+	t.match(await exchange(post('one', ...h2c)), /^HTTP\/1\.1 200 OK\r\n.*\r\nreleased$/s)
+	t.strictSame(await taken(), ['one'])
+
+	const inner = post('smuggled')
+	const outer = ask('POST /take HTTP/1.1', 'Content-Type: text/plain', `Content-Length: ${inner.length}`)
+	for (const pieces of [
+		[held + outer, inner],
+		[post('two', ...h2c) + outer, inner],
+		[held + inner],
+		[held, inner],
+		[held, upgrade],
+	]) {
+		const answer = await exchange(...pieces)
+		t.match(answer, /^HTTP\/1\.1 200 OK\r\n.*\r\nreleased$/s)
+		t.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1, 'nothing behind it is answered')
+	}
+	t.strictSame(await taken(), ['one', 'two'], 'nor done')
+})
+
+void t.test('upgraded sockets whose clients stay do not hold up the end', async (t) => {
+	const taker = `export default { name: 'taker', start(ctx) {
+		ctx.upgrade('main', '/taken', (request, socket) => socket.write('taken'))
+	} }`
+	const host = await startHost(t.testdir(), { 'taker/index.js': taker }, { taker: {} })
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	for (const path of ['/x', '/taken']) {
+		const socket = net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+		t.teardown(() => socket.destroy())
+		socket.write(upgrade.replace('/x', path))
+		await once(socket, 'data')
+	}
+	await host.stop()
+	t.pass('it has come to its end')
+})

@@ -1,0 +1,185 @@
+/** `npm start`, `npm test` and `svc` in one clone: who installs packages, who waits, and who is refused. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { realpathSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+
+const core = fileURLToPath(new URL('../../../core/', import.meta.url))
+const launcher = [
+	'launch.mjs',
+	...['handover', 'install', 'install-lock', 'package-users'].map((name) => `process/${name}.mjs`),
+]
+/** A clone whose gateway says that it runs, and then does nothing; its packages come from folders in it. */
+function makeClone(t: Test): string {
+	const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-clone-')))
+	t.teardown(() => rmSync(root, { recursive: true, force: true }))
+	for (const folder of ['core/process', 'packages/used', 'packages/tap'])
+		mkdirSync(join(root, folder), { recursive: true })
+	for (const name of launcher) copyFileSync(join(core, name), join(root, 'core', name))
+	writeFileSync(join(root, 'core/main.ts'), "console.log('running'); setInterval(() => {}, 1000)")
+	for (const name of ['used', 'tap'])
+		writeFileSync(join(root, 'packages', name, 'package.json'), JSON.stringify({ name, version: '1.0.0' }))
+	writeLock(root, {})
+	return root
+}
+
+/** The manifest and its lock file. */
+function writeLock(root: string, { hasNode = false, note }: { hasNode?: boolean; note?: string }): void {
+	const manifest = {
+		name: 'clone',
+		version: '1.0.0',
+		dependencies: { used: 'file:packages/used', ...(hasNode && { node: 'file:node.tar' }) },
+		devDependencies: { tap: 'file:packages/tap' },
+	}
+	const packages = {
+		'': manifest,
+		'packages/used': { name: 'used', version: '1.0.0' },
+		'packages/tap': { name: 'tap', version: '1.0.0', dev: true },
+		'node_modules/used': { resolved: 'packages/used', link: true },
+		'node_modules/tap': { resolved: 'packages/tap', link: true, dev: true },
+		...(hasNode && { 'node_modules/node': { version: '1.0.0', resolved: 'file:node.tar', bin: { node: 'bin/node' } } }),
+	}
+	const lock = { name: 'clone', version: '1.0.0', lockfileVersion: 3, requires: true, packages, note }
+	writeFileSync(join(root, 'package.json'), JSON.stringify(manifest))
+	writeFileSync(join(root, 'package-lock.json'), JSON.stringify(lock))
+}
+
+/** Gives the clone a Node of its own, by a package as in the real one. */
+function pinNode(root: string): void {
+	const folder = join(root, 'package')
+	mkdirSync(join(folder, 'bin'), { recursive: true })
+	copyFileSync(process.execPath, join(folder, 'bin/node'))
+	const about = { name: 'node', version: '1.0.0', bin: { node: 'bin/node' } }
+	writeFileSync(join(folder, 'package.json'), JSON.stringify(about))
+	execFileSync('tar', ['-cf', 'node.tar', 'package'], { cwd: root })
+	writeLock(root, { hasNode: true })
+}
+
+interface Started {
+	pid: number
+	/** What it wrote so far. */
+	text(): string
+	says(pattern: RegExp): Promise<string>
+	/** Its exit code. */
+	ended: Promise<number | null>
+	kill(signal: NodeJS.Signals): void
+}
+
+/** Runs `node core/launch.mjs <task>` as `npm start` and `npm test` do. */
+function launch(t: Test, root: string, task: string, env: NodeJS.ProcessEnv = {}): Started {
+	const { npm_execpath: _, ...inherited } = process.env
+	const offline = { npm_config_offline: 'true', npm_config_audit: 'false', npm_config_update_notifier: 'false' }
+	const child = spawn(process.execPath, [join(root, 'core/launch.mjs'), task], {
+		cwd: root,
+		env: { ...inherited, ...offline, ...env },
+		stdio: ['ignore', 'pipe', 'pipe'],
+		// With the processes that it starts.
+		detached: true,
+	})
+	const pid = child.pid as number
+	const kill = (signal: NodeJS.Signals): void => {
+		try {
+			process.kill(-pid, signal)
+		} catch {
+			// It has ended.
+		}
+	}
+	let text = ''
+	const changes = new Set<() => void>()
+	const change = (): void => changes.forEach((one) => one())
+	for (const stream of [child.stdout, child.stderr])
+		stream.setEncoding('utf8').on('data', (data: string) => {
+			text += data
+			change()
+		})
+	const ended = once(child, 'close').then(([code]) => {
+		change()
+		return code as number | null
+	})
+	t.teardown(() => kill('SIGKILL'))
+	return {
+		pid,
+		text: () => text,
+		ended,
+		kill,
+		says: (pattern) =>
+			new Promise((resolve, reject) => {
+				const look = (): void => {
+					const found = pattern.exec(text)
+					if (!found && child.exitCode === null) return
+					changes.delete(look)
+					if (found) resolve(found[0])
+					else reject(new Error(`it ended with ${child.exitCode} and did not say ${pattern}: ${text}`))
+				}
+				changes.add(look)
+				look()
+			}),
+	}
+}
+
+const installs = (one: Started): boolean => one.text().includes('Installing packages')
+
+void t.test('of several that start at once in a fresh clone one installs, and all run', async (t) => {
+	const root = makeClone(t)
+	const started = Array.from({ length: 4 }, () => launch(t, root, 'start'))
+	await Promise.all(started.map((one) => one.says(/^running$/m)))
+	t.equal(started.filter(installs).length, 1)
+	t.ok(existsSync(join(root, 'node_modules/used/package.json')))
+	t.match(readFileSync(join(root, 'node_modules/.installed'), 'utf8'), / run$/)
+	t.equal(readdirSync(join(root, '.install')).length, 1, 'the lock does not grow')
+})
+
+void t.test('the lock of a killed process is free; while its npm still runs, it is not', async (t) => {
+	const root = makeClone(t)
+	// In the place of npm, a program that never ends.
+	const stuck = join(root, 'stuck.mjs')
+	writeFileSync(stuck, "console.error('npm', process.pid); setInterval(() => {}, 1000)")
+	const first = launch(t, root, 'start', { npm_execpath: stuck })
+	const npm = Number((await first.says(/^npm \d+$/m)).slice(4))
+	const second = launch(t, root, 'start')
+	await second.says(new RegExp(`Waiting for process ${first.pid}, which installs packages in ${root}`))
+	process.kill(first.pid, 'SIGKILL')
+	await second.says(new RegExp(`Waiting for process ${npm},`))
+	t.notOk(installs(second))
+	process.kill(npm, 'SIGKILL')
+	await second.says(/^running$/m)
+	t.ok(installs(second))
+})
+
+void t.test('packages that are in use are not replaced, and those for development are added to them', async (t) => {
+	const root = makeClone(t)
+	pinNode(root)
+	const gateway = launch(t, root, 'start')
+	await gateway.says(/^running$/m)
+	const used = statSync(join(root, 'node_modules/node/bin/node')).ino
+	const checks = launch(t, root, 'docs')
+	await checks.ended
+	t.notOk(installs(checks), 'what is installed is enough for that')
+	const tests = launch(t, root, 'bench')
+	await tests.ended
+	t.ok(installs(tests))
+	t.ok(existsSync(join(root, 'node_modules/tap/package.json')), 'added')
+	t.equal(statSync(join(root, 'node_modules/node/bin/node')).ino, used, 'what was there is the same file')
+	t.match(readFileSync(join(root, 'node_modules/.installed'), 'utf8'), / all$/)
+
+	writeLock(root, { hasNode: true, note: 'of another version' })
+	let pid = 0
+	for (const task of ['start', 'bench']) {
+		const refused = launch(t, root, task)
+		t.equal(await refused.ended, 69, task)
+		t.match(refused.text(), /cannot be replaced while they are in use by process \d+ \(core\/main\.ts\)\. .*kill \d+/)
+		t.notOk(installs(refused))
+		pid = Number(/in use by process (\d+)/.exec(refused.text())?.[1])
+	}
+	t.equal(statSync(join(root, 'node_modules/node/bin/node')).ino, used)
+	process.kill(pid, 'SIGKILL')
+	await gateway.ended
+	const after = launch(t, root, 'start')
+	await after.says(/^running$/m)
+	t.ok(installs(after))
+})

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import net from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { holderOf, lockHome } from '../../../core/process/lock.ts'
+
+/** Short, since the path of a local socket may not be long. */
+function makeShortHome(t: Test): string {
+	const home = mkdtempSync(join(tmpdir(), 'svc-'))
+	mkdirSync(join(home, 'run'))
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	return home
+}
+
+const lockFile = new URL('../../../core/process/lock.ts', import.meta.url).href
+/** Takes the lock, says so, and holds it. */
+const holder = `
+	const { lockHome } = await import(${JSON.stringify(lockFile)})
+	await lockHome(process.argv[1]).then(() => console.log('held'), (error) => console.log(error.code))
+	setInterval(() => {}, 1000)
+`
+
+function start(home: string): { child: ReturnType<typeof spawn>; said: Promise<string> } {
+	const child = spawn(process.execPath, ['--input-type=module', '-e', holder, home], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	})
+	const said = once(child.stdout as NodeJS.ReadableStream, 'data').then(([data]) => String(data).trim())
+	return { child, said }
+}
+
+void t.test('the second is refused, naming the first; it is free again once that lets go', async (t) => {
+	const home = makeShortHome(t)
+	const first = await lockHome(home)
+	await t.rejects(lockHome(home), { code: 'home_in_use', message: new RegExp(`process ${process.pid}`) })
+	await first[Symbol.asyncDispose]()
+	const again = await lockHome(home)
+	await again[Symbol.asyncDispose]()
+})
+
+void t.test('a home whose holder was killed is free, and of many that start at once one gets it', async (t) => {
+	const home = makeShortHome(t)
+	for (let round = 0; round < 3; round++) {
+		const many = [start(home), start(home), start(home)]
+		t.teardown(() => many.forEach((one) => one.child.kill('SIGKILL')))
+		const said = await Promise.all(many.map((one) => one.said))
+		t.strictSame(said.toSorted(), ['held', 'home_in_use', 'home_in_use'])
+		const gone = many.map((one) => once(one.child, 'exit'))
+		for (const one of many) one.child.kill('SIGKILL')
+		await Promise.all(gone)
+	}
+})
+
+void t.test('one that was killed while it cleared away does not stand in the way for good', async (t) => {
+	const home = makeShortHome(t)
+	const { child, said } = start(home)
+	t.equal(await said, 'held')
+	child.kill('SIGKILL')
+	await once(child, 'exit')
+	mkdirSync(join(home, 'run/gateway.lock.cleaning'))
+	const lock = await lockHome(home)
+	await lock[Symbol.asyncDispose]()
+})
+
+void t.test('whoever asks and goes at once does no harm', async (t) => {
+	const home = makeShortHome(t)
+	const lock = await lockHome(home)
+	const path = join(home, 'run/gateway.lock')
+	for (let round = 0; round < 200; round++) {
+		const socket = net.connect(path)
+		await once(socket, 'connect')
+		socket.destroy()
+	}
+	await t.rejects(lockHome(home), { code: 'home_in_use' })
+	await lock[Symbol.asyncDispose]()
+})
+
+void t.test('a home with a long path can be locked too', async (t) => {
+	const home = join(t.testdir({}), 'x'.repeat(120))
+	mkdirSync(join(home, 'run'), { recursive: true })
+	const lock = await lockHome(home)
+	await t.rejects(lockHome(home), { code: 'home_in_use' })
+	await lock[Symbol.asyncDispose]()
+})
+
+void t.test('of whoever listens there without being a gateway nothing is believed or kept', async (t) => {
+	for (const answer of ['1; rm -rf ~\n', '\x1b[2J', 'x'.repeat(100_000), '']) {
+		const home = makeShortHome(t)
+		const server = net.createServer((socket) => socket.on('error', () => {}).end(answer))
+		await once(server.listen(join(home, 'run', 'gateway.lock')), 'listening')
+		t.equal(await holderOf(home), 'unknown', answer.slice(0, 20))
+		server.close()
+	}
+})
+
+void t.test('one that never comes to its end does not hold up whoever asks', async (t) => {
+	const home = makeShortHome(t)
+	const sockets = new Set<net.Socket>()
+	const server = net.createServer((socket) => {
+		sockets.add(socket)
+		const drip = setInterval(() => socket.write('1'), 100)
+		socket.on('error', () => {}).on('close', () => clearInterval(drip))
+	})
+	await once(server.listen(join(home, 'run', 'gateway.lock')), 'listening')
+	t.teardown(() => {
+		for (const socket of sockets) socket.destroy()
+		server.close()
+	})
+	t.equal(await holderOf(home), 'unknown')
+})

@@ -1,0 +1,219 @@
+/** A home that others can write to: the start and the doctor refuse it in the same words, and so does a reload. */
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { examine } from '../../../core/cli/doctor/doctor.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { GatewayOptions } from '../../support/gateway.ts'
+import { spawnGateway } from '../../support/process.ts'
+
+// Windows has no such modes.
+const skip = process.platform === 'win32'
+const isRoot = process.getuid?.() === 0
+const greeter = "export default { name: 'greeter', version: '1', start: () => ({}) }"
+
+function homeFor(t: Test, mode: number, options: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
+	const home = makeHome({ config: '# the defaults\n', ...options })
+	for (const folder of ['config', 'plugins', 'keys', 'data']) {
+		mkdirSync(join(home, folder), { recursive: true })
+		chmodSync(join(home, folder), 0o755)
+	}
+	chmodSync(join(home, 'config/gateway.yaml'), 0o644)
+	chmodSync(home, mode)
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	return home
+}
+
+/** Why it does not start; undefined where it does. */
+async function refusal(home: string, env: NodeJS.ProcessEnv = {}): Promise<string | undefined> {
+	try {
+		const gateway = await startGateway({ home, env })
+		await gateway.stop()
+		return undefined
+	} catch (error) {
+		return (error as Error).message
+	}
+}
+
+async function diagnosis(home: string, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
+	const only = ['home.mode', 'home.owner', 'plugins.mode']
+	const { checks } = await examine({ home, env, only })
+	return checks.flatMap(({ level, message, fix }) => (level === 'error' ? `${message}; ${fix}` : []))
+}
+
+const openings: [path: string, mode: number][] = [
+	['', 0o775],
+	['', 0o777],
+	['config', 0o777],
+	['config/gateway.yaml', 0o664],
+	['plugins', 0o775],
+	['keys', 0o777],
+	['data', 0o775],
+]
+
+void t.test(
+	'start and doctor refuse what others can write to, with the command that closes it',
+	{ skip },
+	async (t) => {
+		for (const [part, mode] of openings) {
+			const home = homeFor(t, 0o755)
+			const path = join(home, part)
+			chmodSync(path, mode)
+			const what = `${part} ${mode.toString(8)}`
+			const wanted = `${path} (mode 0${mode.toString(8)}) is writable by ${mode & 0o002 ? 'every user of this machine' : 'its group'}`
+			const message = (await refusal(home)) ?? 'it starts'
+			t.ok(message.includes(wanted), `${what}: ${message}`)
+			t.ok(message.includes(`Run: chmod 700 ${home}\n`), `${what}: ${message}`)
+			const [finding = ''] = await diagnosis(home)
+			t.ok(finding.includes(wanted), `${what}: ${finding}`)
+			t.ok(finding.includes(`chmod 700 ${home}`), `${what}: ${finding}`)
+
+			chmodSync(home, 0o700)
+			t.equal(await refusal(home), undefined, `${what}: the command closes it`)
+			t.strictSame(await diagnosis(home), [])
+		}
+	},
+)
+
+void t.test(
+	'the process prints the command and ends with 78; the override starts it with a warning',
+	{ skip },
+	async (t) => {
+		const home = homeFor(t, 0o777)
+		await t.rejects(spawnGateway(home), {
+			message: new RegExp(`\\(78\\).*${home} \\(mode 0777\\) is writable by.*Run: chmod 700 ${home}\n`, 's'),
+		})
+		const gateway = await spawnGateway(home, { SVC_ALLOW_SHARED_HOME: '1' })
+		t.match(gateway.errors(), /SVC_ALLOW_SHARED_HOME is set, although .*mode 0777/)
+		await gateway.kill()
+		await t.rejects(spawnGateway(home, { SVC_ALLOW_SHARED_HOME: '0' }), { message: /\(78\)/ })
+		t.strictSame(await diagnosis(home, { SVC_ALLOW_SHARED_HOME: '1' }), [], 'to the doctor it is a warning then')
+	},
+)
+
+void t.test('in a home that nobody else can enter the modes do not matter', { skip }, async (t) => {
+	const home = homeFor(t, 0o700, {
+		config: 'server: {port: 0}\nplugins: {greeter: true}\n',
+		files: { 'plugins/greeter/index.js': greeter },
+	})
+	for (const part of ['config', 'config/gateway.yaml', 'plugins', 'plugins/greeter', 'plugins/greeter/index.js'])
+		chmodSync(join(home, part), 0o777)
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const plugins = (): Promise<{ name: string; state: string; version: string }[]> =>
+		gateway.request('GET', '/v1/plugins').then(({ body }) => body)
+	t.match(
+		(await plugins()).find(({ name }) => name === 'greeter'),
+		{ state: 'running' },
+	)
+	// As an editor writes it whose umask is 002: a new file in place of the old one.
+	writeFileSync(join(home, 'plugins/greeter/new.js'), greeter.replace("'1'", "'2'"), { mode: 0o664 })
+	rmSync(join(home, 'plugins/greeter/index.js'))
+	writeFileSync(join(home, 'plugins/greeter/index.js'), greeter.replace("'1'", "'2'"), { mode: 0o664 })
+	while ((await plugins()).find(({ name }) => name === 'greeter')?.version !== '2') await pause(10)
+	t.strictSame(await diagnosis(home), [])
+})
+
+void t.test('links are followed: the real home and the real file count', { skip }, async (t) => {
+	const real = homeFor(t, 0o777)
+	const link = join(mkdtempSync(join(tmpdir(), 'svc-link-')), 'home')
+	symlinkSync(real, link)
+	t.match(await refusal(link), new RegExp(`${real} \\(mode 0777\\).*Run: chmod 700 ${real}\n`, 's'))
+
+	const home = homeFor(t, 0o700)
+	const elsewhere = mkdtempSync(join(tmpdir(), 'svc-elsewhere-'))
+	t.teardown(() => rmSync(elsewhere, { recursive: true }))
+	const file = join(elsewhere, 'settings.yaml')
+	writeFileSync(file, '# the defaults\n')
+	chmodSync(file, 0o666)
+	rmSync(join(home, 'config/gateway.yaml'))
+	symlinkSync(file, join(home, 'config/gateway.yaml'))
+	t.match(await refusal(home), new RegExp(`${file} \\(mode 0666\\).*Run: chmod go-w ${file}\n`, 's'))
+	t.match(await diagnosis(home), [/mode 0666.*run: chmod go-w /])
+	chmodSync(file, 0o644)
+	t.equal(await refusal(home), undefined)
+})
+
+void t.test('what belongs to another user is refused', { skip: skip || (!isRoot && 'needs root') }, async (t) => {
+	const home = homeFor(t, 0o755)
+	chownSync(join(home, 'config/gateway.yaml'), 12_345, 12_345)
+	t.match(
+		await refusal(home),
+		/gateway\.yaml belongs to another user \(id 12345\).*Run: sudo chown -R 0 .*gateway\.yaml/s,
+	)
+	t.match(await diagnosis(home), [
+		/belongs to another user \(id 12345\), so the gateway does not start/,
+		/gateway\.yaml/,
+	])
+	// Root with another user's home: that user rules there, and nobody else.
+	for (const part of ['', 'config', 'config/gateway.yaml', 'plugins', 'keys', 'data'])
+		chownSync(join(home, part), 12_345, 12_345)
+	t.equal(await refusal(home), undefined)
+})
+
+void t.test('a change is refused while others can write, and applied once they cannot', { skip }, async (t) => {
+	const home = homeFor(t, 0o755, { config: 'runs: {max_waiting: 10}\n' })
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const config = async (): Promise<{ ok: boolean; message: string }> => {
+		const { body } = await gateway.request<{ checks: { name: string; ok: boolean; message: string }[] }>(
+			'GET',
+			'/v1/health',
+		)
+		return body.checks.find(({ name }) => name === 'config') ?? { ok: false, message: '' }
+	}
+	const { generation } = (await gateway.request('GET', '/v1/health')).body
+	const file = join(home, 'config/gateway.yaml')
+	chmodSync(file, 0o666)
+	writeFileSync(file, 'runs: {max_waiting: 20}\n')
+	while ((await config()).ok) await pause(10)
+	t.match((await config()).message, new RegExp(`mode 0666.*Run: chmod 700 ${home}\n`, 's'))
+	t.equal((await gateway.request('GET', '/v1/health')).body.generation, generation, 'the last good one stays')
+	t.match(await diagnosis(home), [/mode 0666/])
+	chmodSync(home, 0o700)
+	while (!(await config()).ok) await pause(10)
+	t.equal((await gateway.request('GET', '/v1/health')).body.generation, generation + 1)
+	t.equal(readFileSync(file, 'utf8'), 'runs: {max_waiting: 20}\n')
+})
+
+void t.test(
+	'a plugin elsewhere whose folder others can write to is left out, until they cannot',
+	{ skip },
+	async (t) => {
+		const folder = mkdtempSync(join(tmpdir(), 'svc-plugin-'))
+		t.teardown(() => rmSync(folder, { recursive: true }))
+		mkdirSync(join(folder, 'node_modules/helper'), { recursive: true })
+		const helper = join(folder, 'node_modules/helper/index.js')
+		writeFileSync(helper, '')
+		writeFileSync(join(folder, 'index.js'), greeter)
+		chmodSync(folder, 0o755)
+		chmodSync(helper, 0o664)
+		const home = homeFor(t, 0o700, { config: `plugins: {greeter: {path: ${folder}}}\n` })
+		t.match(await diagnosis(home), [/greeter.*helper\/index\.js \(mode 0664\).*run: chmod -R go-w /])
+		const gateway = await startGateway({ home })
+		t.teardown(() => gateway.stop())
+		interface Seen {
+			name: string
+			state: string
+			last_error: string | null
+		}
+		const seen = async (): Promise<Seen | undefined> => {
+			const { body } = await gateway.request<Seen[]>('GET', '/v1/plugins')
+			return body.find(({ name }) => name === 'greeter')
+		}
+		t.match(await seen(), { state: 'failed', last_error: new RegExp(`mode 0664.*run: chmod -R go-w ${folder}$`) })
+		chmodSync(helper, 0o644)
+		while ((await seen())?.state !== 'running') await pause(10)
+		t.equal((await seen())?.last_error, null)
+
+		// From now on it runs: a change that somebody else could have made does not replace it.
+		chmodSync(join(folder, 'index.js'), 0o666)
+		writeFileSync(join(folder, 'index.js'), greeter.replace("'1'", "'2'"))
+		while ((await seen())?.last_error === null) await pause(10)
+		t.match(await seen(), { state: 'running', version: '1', last_error: /index\.js \(mode 0666\)/ })
+		t.strictSame((await diagnosis(home)).length, 1)
+	},
+)

@@ -1,0 +1,441 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { isRedactable, namesHidden, openRedactor } from '../../../core/redactor/redactor.ts'
+import type { Redaction, Redactor, View } from '../../../core/redactor/redactor.ts'
+import { Automaton } from '../../../core/redactor/automaton.ts'
+
+const RUNS = Number(process.env.FUZZ_RUNS ?? 120)
+const ada = { name: 'ada', uid: '01890000-0000-7000-8000-000000000001' }
+const value = 'sk-Live/9f+Q2 &x"Z\\é=='
+const mark = '[redacted:KEY]'
+
+function redactorWith(...values: string[]): Redactor {
+	const redactor = openRedactor()
+	for (const [at, one] of values.entries()) {
+		const name = at === 0 ? 'KEY' : `KEY${at + 1}`
+		if (!redactor.add(ada, { id: `id-${at + 1}`, name, value: one })) throw new Error(`${one} is not redactable`)
+	}
+	return redactor
+}
+
+function knowing(...values: string[]): View {
+	return redactorWith(...values).of([{ agent: 'ada' }])
+}
+
+/** Redactable values without white space around them, and without what a mark consists of. */
+const secret = fc
+	.string({ unit: 'grapheme', minLength: 8, maxLength: 60 })
+	.filter((one) => one.trim() === one && !/[[\]\r\n]/.test(one) && one.isWellFormed() && isRedactable(one))
+const anyText = fc.string({ unit: 'grapheme', maxLength: 40 })
+
+const json = (text: string): string => JSON.stringify(text).slice(1, -1)
+const hex = (text: string): string => Buffer.from(text).toString('hex')
+
+/** The promise of docs/security.md, made here in another way than the product makes it. */
+const encodings: Record<string, (text: string) => string> = {
+	'as it is': (text) => text,
+	JSON: json,
+	'JSON in JSON': (text) => json(json(text)),
+	'JSON in JSON in JSON': (text) => json(json(json(text))),
+	hexadecimal: hex,
+	'hexadecimal in capitals': (text) => hex(text).toUpperCase(),
+	encodeURIComponent: (text) => encodeURIComponent(text),
+	'URL-encoded with small digits': (text) => encodeURIComponent(text).replace(/%../g, (escape) => escape.toLowerCase()),
+	'a form field': (text) => new URLSearchParams({ a: text }).toString().slice(2),
+	'URL-encoded by RFC 3986': (text) =>
+		encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${hex(one).toUpperCase()}`),
+}
+
+void t.test('without a secret nothing is changed or held back', async (t) => {
+	const redactor = openRedactor()
+	const view = redactor.of([{ agent: 'ada' }, 'gateway', { provider: 'main' }, { uid: ada.uid }])
+	const data = { text: value }
+	t.equal(view.active, false)
+	t.equal(view.text(value, 'log'), value)
+	t.equal(view.data(data, 'event'), data)
+	const stream = view.stream('stream')
+	t.equal(stream.push(value), value)
+	t.equal(stream.end(), '')
+})
+
+for (const [name, encode] of Object.entries(encodings)) {
+	void t.test(`a complete secret is redacted: ${name}`, async (t) => {
+		t.equal(knowing(value).text(`before ${encode(value)} behind`, 'event'), `before ${mark} behind`)
+		fc.assert(
+			fc.property(secret, anyText, anyText, (one, before, behind) => {
+				const shown = knowing(one).text(before + encode(one) + behind, 'event')
+				return shown.includes(mark) && !shown.includes(encode(one))
+			}),
+			{ numRuns: RUNS },
+		)
+		t.pass()
+	})
+}
+
+for (const encoding of ['base64', 'base64url'] as const) {
+	void t.test(`a complete secret is redacted: ${encoding}, whatever stands around it`, async (t) => {
+		const bytes = fc.uint8Array({ maxLength: 9 })
+		fc.assert(
+			fc.property(secret, bytes, bytes, (one, before, behind) => {
+				const text = Buffer.concat([before, Buffer.from(one), behind]).toString(encoding)
+				const shown = knowing(one).text(`"${text}"`, 'event')
+				// The data around it stays, with a few bits of the secret's first and last byte.
+				const rest = shown.length - `"${mark}"`.length
+				return shown.includes(mark) && rest <= Math.ceil(((before.length + behind.length) * 8) / 6) + 5
+			}),
+			{ numRuns: RUNS },
+		)
+		t.pass()
+	})
+}
+
+void t.test(
+	'a part of a secret is not: no prefix, no suffix, no other case, with or without an ellipsis',
+	async (t) => {
+		const lines = Array.from({ length: 20 }, (_, at) => Buffer.alloc(48, `line ${at}`).toString('base64'))
+		const pem = ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----'].join('\n')
+		for (const one of [value, 'sk-proj-0123456789abcdef0123456789', 'hunter2hunter2', pem]) {
+			const view = knowing(one)
+			const wrong: string[] = []
+			for (const encode of Object.values(encodings)) {
+				const whole = encode(one)
+				// The encodings of a short part may be complete ones of it: all of the secret's own must be missing.
+				for (let length = 1; length < whole.length; length += whole.length > 500 ? 97 : 1)
+					for (const part of [whole.slice(0, length), whole.slice(length)])
+						for (const text of [part, `${part}…`, `${part}\n`, `…${part}`])
+							if (view.text(text, 'event') !== text) wrong.push(text)
+			}
+			t.strictSame(wrong, [])
+			const upper = one.toUpperCase()
+			t.equal(view.text(upper, 'event'), upper)
+		}
+		t.equal(knowing(pem).text(`<${pem.replaceAll('\n', '\r\n')}>`, 'event'), `<${mark}>`, 'with CRLF it is complete')
+		t.equal(knowing(pem).text(json(pem), 'event'), mark)
+	},
+)
+
+void t.test('each writer has the secrets of its own', async (t) => {
+	const redactor = redactorWith('hunter2hunter2')
+	redactor.add({ provider: 'main' }, { id: 'p', name: 'provider:main', value: 'sk-provider-key' })
+	redactor.add('gateway', { id: 'g', name: 'BOT', value: 'bot-token-value' })
+	const text = 'hunter2hunter2 sk-provider-key bot-token-value'
+	const show = (...writers: Parameters<Redactor['of']>[0]): string => redactor.of(writers).text(text, 'event')
+	t.equal(show({ agent: 'eve' }), text)
+	t.equal(show({ agent: 'ada' }), `${mark} sk-provider-key bot-token-value`)
+	t.equal(show({ uid: ada.uid }), `${mark} sk-provider-key bot-token-value`)
+	t.equal(show({ provider: 'main' }), 'hunter2hunter2 [redacted:provider:main] bot-token-value')
+	t.equal(show('gateway'), 'hunter2hunter2 sk-provider-key [redacted:BOT]')
+	t.equal(show('gateway', { agent: 'ada' }, { provider: 'main' }), `${mark} [redacted:provider:main] [redacted:BOT]`)
+
+	const writers: Parameters<Redactor['of']>[0][number][] = [{ agent: 'ada' }]
+	const view = redactor.of(writers)
+	writers.push('gateway')
+	t.equal(view.text(text, 'event'), `${mark} sk-provider-key [redacted:BOT]`, 'who is added later counts')
+
+	const later = { name: 'ada', uid: '01890000-0000-7000-8000-000000000002' }
+	redactor.add(later, { id: 'x', name: 'OTHER', value: 'another-secret' })
+	t.equal(show({ agent: 'ada' }), text, 'a new agent under an old name has none of the old one')
+	redactor.add(ada, { id: 'y', name: 'LATE', value: 'bot-token-value' })
+	t.equal(show({ agent: 'ada' }), text, 'also where the old one has not quite ended')
+	redactor.forget(ada.uid)
+	t.equal(show({ uid: ada.uid }), text)
+	redactor.forget(later.uid)
+	t.equal(redactor.of([{ agent: 'ada' }]).active, false)
+})
+
+void t.test(
+	'secrets within and across each other are one span, under the name of the one that ends last',
+	async (t) => {
+		const view = knowing('abcdefgh', 'abcdefghijkl', 'ijklmnopqrst')
+		const show = (text: string): string => view.text(text, 'event')
+		t.equal(show('<abcdefgh>'), `<${mark}>`)
+		t.equal(show('<abcdefghijkl>'), '<[redacted:KEY2]>')
+		t.equal(show('<abcdefghijklmnopqrst>'), '<[redacted:KEY3]>')
+		t.equal(show('<abcdefghabcdefgh>'), `<${mark}${mark}>`)
+		const redactor = redactorWith('abcdefghijkl')
+		redactor.add('gateway', { id: 'g', name: 'GATE', value: 'ghijklmnopqr' })
+		t.equal(redactor.of([{ agent: 'ada' }, 'gateway']).text('<abcdefghijklmnopqr>', 'event'), '<[redacted:GATE]>')
+	},
+)
+
+void t.test('some secrets may be let through; a value that one of them has is no other one', async (t) => {
+	const redactor = redactorWith('abcdefgh', 'abcdefghijkl')
+	const show = (text: string, ...except: string[]): string =>
+		redactor.of([{ agent: 'ada' }]).text(text, 'model', new Set(except))
+	t.equal(show('abcdefgh abcdefghijkl', 'id-1'), 'abcdefgh [redacted:KEY2]')
+	t.equal(show('abcdefgh abcdefghijkl', 'id-2'), `${mark} ${mark}ijkl`)
+	t.equal(show('abcdefgh abcdefghijkl', 'id-1', 'id-2'), 'abcdefgh abcdefghijkl')
+	redactor.add(ada, { id: 'id-3', name: 'AGAIN', value: 'abcdefgh' })
+	t.equal(show('abcdefgh', 'id-3'), 'abcdefgh')
+})
+
+void t.test('what is held back of a stream depends on the text alone', async (t) => {
+	const texts = [
+		'My dog is a hunter2hunter2',
+		'sk-proj-01234567 hunter2hunter',
+		`an address: https://example.com/${'a'.repeat(5_000)} and 日本語。`,
+		`${'word '.repeat(2_000)}`,
+		'𝒳'.repeat(10),
+	]
+	const sizes = [5, 64]
+	const shownBy = (view: View, text: string, size: number): string[] => {
+		const stream = view.stream('stream')
+		const shown: string[] = []
+		for (let at = 0; at < text.length; at += size) shown.push(stream.push(text.slice(at, at + size)))
+		return [...shown, stream.end()]
+	}
+	// None of them is in a text, but many begin or end as a text does; their lengths, numbers and beginnings differ.
+	const sets = [
+		['hunter2hunter2-and-more'],
+		['zzzzzzzz', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'],
+		['sk-proj-0123456789abcdef'],
+		['aaaaaaaaaaaaaaaab', 'https://example.com/b', `${'q'.repeat(500)}`],
+	]
+	for (const text of texts) {
+		for (const size of sizes) {
+			const [first, ...others] = sets.map((values) => shownBy(knowing(...values), text, size))
+			for (const other of others) t.strictSame(other, first, `${text.slice(0, 20)}, in pieces of ${size}`)
+			t.equal(first?.join(''), text)
+		}
+	}
+	const spaced = [['correct horse battery'], ['pässword pässword'], ['a b c d e f g h i j k l m n o p']]
+	for (const text of texts) {
+		const [first, ...others] = spaced.map((values) => shownBy(knowing(...values), text, 31))
+		for (const other of others) t.strictSame(other, first, `${text.slice(0, 20)}, with secrets of several words`)
+	}
+	const stream = knowing('hunter2hunter2').stream('stream')
+	t.strictSame(
+		['The answer', ' is', ' hunter2', 'hunter', '2 and', ' more'].map((piece) => stream.push(piece)),
+		['The ', 'answer ', 'is ', '', `${mark} `, 'and '],
+	)
+	t.equal(stream.end(), 'more')
+	t.equal(stream.push('-42 x'), '-42 ', 'it begins anew')
+})
+
+void t.test('a stream shows what the whole text would show, wherever its pieces end', async (t) => {
+	const whole = `a ${value} hunter2hunter2 ${hex('hunter2hunter2')}… ${json(value)} ${Buffer.from(value).toString('base64')} hunter2`
+	const view = knowing(value, 'hunter2hunter2')
+	const expected = view.text(whole, 'stream')
+	const wrong = Array.from({ length: whole.length + 1 }, (_, border) => {
+		const stream = view.stream('stream')
+		return stream.push(whole.slice(0, border)) + stream.push(whole.slice(border)) + stream.end()
+	}).filter((shown) => shown !== expected)
+	t.strictSame(wrong, [])
+	const long = `${'x'.repeat(5_000)}hunter2hunter2${'y'.repeat(9_000)}hunter2hunter2`
+	const stream = view.stream('stream')
+	let shown = ''
+	for (let at = 0; at < long.length; at += 11) shown += stream.push(long.slice(at, at + 11))
+	t.equal(shown + stream.end(), view.text(long, 'stream'), 'a long text without a space')
+	fc.assert(
+		fc.property(
+			fc.array(secret, { minLength: 1, maxLength: 3 }),
+			fc.array(anyText, { maxLength: 4 }),
+			fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1 }),
+			(values, between, sizes) => {
+				const view = knowing(...values)
+				const text = values.map((one, at) => one + (between[at] ?? '') + hex(one)).join('') + values[0]?.slice(0, 7)
+				const stream = view.stream('stream')
+				let shown = ''
+				for (let at = 0, n = 0; at < text.length; n++) {
+					const size = sizes[n % sizes.length] as number
+					shown += stream.push(text.slice(at, at + size))
+					at += size
+				}
+				return shown + stream.end() === view.text(text, 'stream')
+			},
+		),
+		{ numRuns: RUNS },
+	)
+})
+
+void t.test('a text is redacted before it is cut', async (t) => {
+	const view = knowing('hunter2hunter2')
+	for (let before = 0; before <= 20; before++) {
+		const text = `${'x'.repeat(before)}hunter2hunter2${'y'.repeat(50)}`
+		const { text: shown, dropped } = view.cut(text, 16, 'event')
+		t.notMatch(shown, /hunter|unter2/, `at ${before}`)
+		const isWithin = before < 16
+		t.equal(shown, isWithin ? `${'x'.repeat(before)}${mark}${'y'.repeat(Math.max(0, 2 - before))}` : 'x'.repeat(16))
+		t.equal(dropped, text.length - (isWithin ? Math.max(16, before + 14) : 16))
+	}
+	t.strictSame(view.cut('short', 16, 'event'), { text: 'short', dropped: 0 })
+	t.strictSame(openRedactor().of(['gateway']).cut('longer', 3, 'event'), { text: 'lon', dropped: 3 })
+})
+
+void t.test('too short values and the words of records are not redactable', async (t) => {
+	for (const one of ['', 'sevenis', '  sevenis ', 'completed', 'agent_uid', '[redacted', 'redacted'])
+		t.equal(openRedactor().add('gateway', { id: one, name: 'KEY', value: one }), false, one)
+	t.equal(knowing('  hunter2hunter2\n').text('<hunter2hunter2>', 'event'), `<${mark}>`, 'white space does not count')
+})
+
+void t.test('the mark holds no secret, and is safe in JSON', async (t) => {
+	const markOf = (name: string, one = value): string => {
+		const redactor = openRedactor()
+		redactor.add('gateway', { id: '0192-id', name, value: one })
+		return redactor.of(['gateway']).text(one, 'event')
+	}
+	t.equal(markOf('API key: prod'), '[redacted:API key: prod]')
+	t.equal(markOf('hunter2hunter2', 'hunter2hunter2'), '[redacted]')
+	for (const name of ['a"b', 'a\\b', 'a\nb', '', 'ключ']) t.equal(markOf(name), '[redacted]', name)
+})
+
+void t.test('names are for those who may list secrets', async (t) => {
+	const redactor = openRedactor()
+	const text = 'a [redacted:KEY] b [redacted:webhook:deploy], [redacted] [redacted:KE…'
+	const hidden = 'a [redacted] b [redacted], [redacted] [redacted]…'
+	const event = { event_id: 'e', timestamp: 't', agent_id: 'ada', run_id: 'r', sequence: 1 }
+	const notice = {
+		...event,
+		event_type: 'security.redacted',
+		payload: { secret: 'KEY', secret_id: 'i', sink: 'log', count: 2 },
+	}
+	t.equal(redactor.clearanceOf(['vault:read']).seesNames, false, 'nobody has said which scope that is')
+	redactor.showNamesTo('vault:read')
+	for (const scopes of [['*'], ['vault:read'], ['runs:write', 'vault:read']]) {
+		t.equal(redactor.clearanceOf(scopes).text(text), text)
+		t.equal(redactor.clearanceOf(scopes).event(notice), notice)
+	}
+	for (const scopes of [[], ['vault:write'], ['events:read', 'agents:read']]) {
+		const clearance = redactor.clearanceOf(scopes)
+		t.equal(clearance.text(text), hidden)
+		t.equal(clearance.text(JSON.stringify({ text })), JSON.stringify({ text: hidden }))
+		t.strictSame(clearance.data({ '[redacted:KEY]': [text] }), { '[redacted]': [hidden] })
+		t.strictSame(clearance.event(notice).payload, { sink: 'log', count: 2 })
+		t.strictSame(clearance.event({ ...event, event_type: 'x', payload: { text } }).payload, { text: hidden })
+	}
+	t.equal(namesHidden.text(text), hidden)
+})
+
+void t.test('data keeps its shape: strings and keys change, the rest stays', async (t) => {
+	const view = knowing('hunter2hunter2')
+	const clean = { a: [1, null, true, 'text of some length'], b: { c: new Uint8Array([1, 2]) }, d: undefined }
+	t.equal(view.data(clean, 'event'), clean, 'the same object where nothing was found')
+	const bytes = Buffer.from('hunter2hunter2')
+	const dirty = { 'at hunter2hunter2': 1, b: [{ c: 'x hunter2hunter2' }], clean, bytes, when: new Date(0) }
+	const before = JSON.stringify(dirty)
+	const shown = view.data(dirty, 'event') as unknown as Record<string, unknown>
+	t.strictSame(shown, { [`at ${mark}`]: 1, b: [{ c: `x ${mark}` }], clean, bytes, when: new Date(0) })
+	t.equal(shown.clean, clean, 'what holds none is not copied')
+	t.equal(JSON.stringify(dirty), before, 'and what was given is not changed')
+	t.strictSame(
+		view.data({ hunter2hunter2: 1, [hex('hunter2hunter2')]: 2 }, 'event') as unknown,
+		{ [mark]: 1, [`${mark}'`]: 2 },
+		'no value is lost where names become the same',
+	)
+	const made = view.data(JSON.parse('{"__proto__": {"x": "hunter2hunter2"}}') as object, 'event')
+	t.strictSame(JSON.stringify(made), `{"__proto__":{"x":"${mark}"}}`)
+	t.equal(({} as { x?: unknown }).x, undefined)
+	const told = view.data({ toJSON: () => ({ x: 'hunter2hunter2' }) }, 'event') as unknown
+	t.strictSame(told, { x: mark })
+})
+
+void t.test('what cannot be checked does not pass', async (t) => {
+	const view = knowing('hunter2hunter2')
+	let deep: unknown = { text: 'hunter2hunter2' }
+	for (let depth = 0; depth < 1_000; depth++) deep = depth % 2 ? [deep] : { deep }
+	t.notMatch(JSON.stringify(view.data(deep, 'event')), /hunter2/)
+	const circle: Record<string, unknown> = { text: 'hunter2hunter2' }
+	circle.one = circle
+	circle.other = [circle, circle]
+	t.strictSame(view.data(circle, 'event'), { text: mark, one: '[unreadable]', other: ['[unreadable]', '[unreadable]'] })
+	const throws = (): never => {
+		throw new Error('no')
+	}
+	const odd = {
+		fails: { text: 'hunter2hunter2', toJSON: throws },
+		get getter() {
+			return throws()
+		},
+		fn: () => 'hunter2hunter2',
+	}
+	t.equal(view.data(odd, 'event') as unknown, '[unreadable]')
+	const held = {
+		fails: odd.fails,
+		fn: odd.fn,
+		map: new Map([['k', 'hunter2hunter2']]),
+		set: new Set(['hunter2hunter2']),
+	}
+	t.strictSame(view.data({ held, fine: 1 }, 'event') as unknown, {
+		held: { fails: '[unreadable]', fn: '[unreadable]', map: '[unreadable]', set: '[unreadable]' },
+		fine: 1,
+	})
+	t.equal(view.data(new Proxy({}, { ownKeys: throws }), 'event') as unknown, '[unreadable]')
+})
+
+void t.test('what was redacted is reported once a call, with its count', async (t) => {
+	const redactor = redactorWith('hunter2hunter2', 'swordfish-42')
+	const view = redactor.of([{ agent: 'ada' }])
+	const heard: Redaction[] = []
+	const stop = redactor.onRedacted((found) => heard.push(found))
+	view.data(['hunter2hunter2 hunter2hunter2', { x: 'swordfish-42', y: 'hunter2hunter2' }], 'event')
+	view.text('nothing in here', 'event')
+	t.strictSame(heard.splice(0), [
+		{ id: 'id-1', name: 'KEY', sink: 'event', count: 3 },
+		{ id: 'id-2', name: 'KEY2', sink: 'event', count: 1 },
+	])
+	const aside: Redaction[] = []
+	view.reportingTo((found) => aside.push(found)).text('swordfish-42', 'model')
+	t.strictSame([heard.length, aside.map(({ sink }) => sink)], [0, ['model']])
+	const stream = view.stream('stream')
+	stream.push('sword')
+	t.equal(heard.length, 0)
+	stream.push('fish-42 ')
+	t.strictSame(heard.splice(0), [{ id: 'id-2', name: 'KEY2', sink: 'stream', count: 1 }])
+	stop()
+	view.text('hunter2hunter2', 'event')
+	t.equal(heard.length, 0)
+})
+
+void t.test('earlier values of a secret stay redacted, and the 256 secrets that were read last', async (t) => {
+	const redactor = redactorWith('hunter2hunter2')
+	const show = (text: string): string => redactor.of([{ agent: 'ada' }]).text(text, 'event')
+	for (let n = 0; n < 9; n++) redactor.add(ada, { id: 'id-1', name: 'KEY', value: `rotated-value-${n}-x` })
+	t.equal(show('rotated-value-0-x rotated-value-1-x rotated-value-8-x'), `rotated-value-0-x ${mark} ${mark}`)
+	redactor.add(ada, { id: 'id-2', name: 'SECOND', value: 'second-secret' })
+	for (let n = 0; n < 254; n++) redactor.add(ada, { id: `more-${n}`, name: 'MORE', value: `another-value-${n}-x` })
+	redactor.add(ada, { id: 'id-1', name: 'KEY', value: 'rotated-value-8-x' })
+	redactor.add(ada, { id: 'last', name: 'LAST', value: 'the-last-value' })
+	t.equal(show('second-secret rotated-value-8-x the-last-value'), `second-secret ${mark} [redacted:LAST]`)
+})
+
+void t.test('a text that is made to be slow is not: were its time quadratic, it would take minutes', async (t) => {
+	const repeated = 'a'.repeat(64 * 1024)
+	const view = knowing(repeated, `${'ab'.repeat(40)}c`, '-----BEGIN PRIVATE KEY-----\nMIIEvQ==')
+	for (const part of ['ab', '-----BEGIN PRIVATE KEY-----\n']) {
+		const text = part.repeat(Math.ceil((256 * 1024) / part.length))
+		t.equal(view.text(text, 'event'), text)
+	}
+	const redactor = openRedactor()
+	const alike = 'a'.repeat(250)
+	for (let n = 0; n < 50; n++) redactor.add(ada, { id: `id-${n}`, name: `KEY${n}`, value: `${alike}${n}` })
+	const many = redactor.of([{ agent: 'ada' }])
+	t.equal(many.text('a'.repeat(8 * 1024), 'event'), 'a'.repeat(8 * 1024))
+	t.equal(many.text(`${alike}49.${alike}b`, 'event'), `[redacted:KEY49].${alike}b`)
+})
+
+void t.test('the automaton finds the same as a search for each pattern at each position', async (t) => {
+	const letters = fc.array(fc.constantFrom('a', 'b', 'é'), { minLength: 1, maxLength: 9 }).map((all) => all.join(''))
+	const long = fc.tuple(letters, fc.nat(80)).map(([text, more]) => text + 'ab'.repeat(more))
+	const pattern = fc.oneof(letters, long)
+	fc.assert(
+		fc.property(
+			fc.uniqueArray(pattern, { minLength: 1, maxLength: 8 }),
+			fc.array(fc.oneof(pattern, fc.nat(7))),
+			(patterns, pieces) => {
+				const text = pieces
+					.map((piece) => (typeof piece === 'number' ? patterns[piece % patterns.length] : piece))
+					.join('c'.repeat(pieces.length % 2))
+				const found: string[] = []
+				new Automaton(patterns).search(text, (index, start, end) => found.push(`${index} ${start} ${end}`))
+				const expected = patterns.flatMap((one, index) =>
+					Array.from(text, (_, start) => start)
+						.filter((start) => text.startsWith(one, start))
+						.map((start) => `${index} ${start} ${start + one.length}`),
+				)
+				return JSON.stringify(found.toSorted()) === JSON.stringify(expected.toSorted())
+			},
+		),
+		{ numRuns: RUNS },
+	)
+	t.pass()
+})

@@ -1,0 +1,316 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { Fault } from '../../../core/errors.ts'
+import type { RunOrder, ToolReply } from '../../../core/protocol.ts'
+import { openRunPool } from '../../../core/runs/run-pool.ts'
+import type { RunHost, RunPool, RunPoolOptions } from '../../../core/runs/run-pool.ts'
+
+const puppet = new URL('../../fixtures/workers/puppet.ts', import.meta.url)
+const sandbox = new URL('../../../sandbox/worker.ts', import.meta.url)
+
+/** Records what a run asks for, and lets a test wait for it. */
+class Host implements RunHost {
+	readonly seen: string[] = []
+	readonly #waiting = new Map<string, () => void>()
+	onEvent: () => void = () => {}
+	onModel: () => Promise<null> = () => Promise.resolve(null)
+	onTool: () => Promise<ToolReply> = () => Promise.resolve({ status: 'done', ok: true, content: 'done' })
+
+	event({ event_type }: { event_type: string }): void {
+		this.#see(`event ${event_type}`)
+		this.onEvent()
+	}
+
+	stream(): void {
+		if (this.seen.at(-1) !== 'stream') this.#see('stream')
+	}
+
+	model(): Promise<null> {
+		this.#see('model')
+		return this.onModel()
+	}
+
+	tool({ call }: Parameters<RunHost['tool']>[0]): Promise<ToolReply> {
+		this.#see(`tool ${call.name} ${call.arguments}`)
+		return this.onTool()
+	}
+
+	saw(what: string): Promise<void> {
+		if (this.seen.includes(what)) return Promise.resolve()
+		return new Promise((resolve) => this.#waiting.set(what, resolve))
+	}
+
+	#see(what: string): void {
+		this.seen.push(what)
+		this.#waiting.get(what)?.()
+	}
+}
+
+void t.test('200 runs share two threads, and each has its own events, calls and outcome', async (t) => {
+	const pool = open(t, { worker: sandbox, threads: 2, runs_per_thread: 32 })
+	const runs = Array.from({ length: 200 }, (_, n) => {
+		const host = new Host()
+		return { n, host, handle: pool.execute(order(`r${n}`, `/tool count {"n":${n}}`), host) }
+	})
+	t.match(pool.stats(), { capacity: 64, active: 64, waiting: 136 })
+	for (const { n, host, handle } of runs) {
+		t.match(await handle.outcome, { status: 'completed', answer: { content: 'count answered: done' } })
+		t.strictSame(host.seen, ['event model.request', 'model', `tool count {"n":${n}}`, 'event model.request', 'stream'])
+	}
+	t.match(pool.stats(), { threads: 2, active: 0, waiting: 0, lost_threads: 0 })
+})
+
+void t.test('no thread starts before the first run', async (t) => {
+	const pool = open(t, {})
+	t.equal(pool.stats().threads, 0)
+	t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
+	t.equal(pool.stats().threads, 1)
+})
+
+void t.test('a run that hears the abort stops, and its thread lives on', async (t) => {
+	const pool = open(t, { grace_ms: 10_000 })
+	const host = new Host()
+	const handle = pool.execute(order('r1', 'wait'), host)
+	await host.saw('event begun')
+	t.equal(pool.running('r1'), handle)
+	await handle.abort('enough')
+	t.equal(pool.running('r1'), undefined)
+	t.strictSame(await handle.outcome, { status: 'stopped' })
+	t.match(pool.stats(), { threads: 1, active: 0, lost_threads: 0 })
+})
+
+void t.test(
+	'a run that loops for ever is ended with its thread, and the others of that thread may go on',
+	async (t) => {
+		const pool = open(t, { runs_per_thread: 3, grace_ms: 50 })
+		const [a, b, looping] = [new Host(), new Host(), new Host()]
+		const others = [pool.execute(order('a', 'wait'), a), pool.execute(order('b', 'deaf'), b)]
+		await Promise.all([a.saw('event begun'), b.saw('event begun')])
+		const handle = pool.execute(order('looping', 'loop'), looping)
+		await looping.saw('event begun')
+		await handle.abort('enough')
+		t.strictSame(await handle.outcome, { status: 'stopped' })
+		for (const other of others) await t.rejects(other.outcome, { code: 'thread_lost' })
+		t.equal(pool.stats().lost_threads, 1)
+		t.match(
+			await pool.execute(order('a', 'say'), new Host()).outcome,
+			{ status: 'completed' },
+			'another thread took over',
+		)
+	},
+)
+
+for (const end of ['throw', 'exit', 'memory']) {
+	void t.test(`a thread that ends by ${end} loses its runs only, and another takes its place`, async (t) => {
+		const pool = open(t, { runs_per_thread: 2, heap_mib: 48 })
+		const host = new Host()
+		const other = pool.execute(order('other', 'wait'), host)
+		await host.saw('event begun')
+		const lost = pool.execute(order('lost', end), new Host())
+		await t.rejects(lost.outcome, { code: 'thread_lost' })
+		await t.rejects(other.outcome, { code: 'thread_lost' })
+		t.match(await pool.execute(order('lost', 'say'), new Host()).outcome, { status: 'completed' })
+		t.equal(pool.stats().lost_threads, 1)
+	})
+}
+
+void t.test('runs that wait behind a lost thread run on the next one', async (t) => {
+	const pool = open(t, { runs_per_thread: 1 })
+	const lost = pool.execute(order('lost', 'exit'), new Host())
+	const waiting = [1, 2, 3].map((n) => pool.execute(order(`w${n}`, 'say'), new Host()))
+	await t.rejects(lost.outcome, { code: 'thread_lost' })
+	for (const one of waiting) t.match(await one.outcome, { status: 'completed' })
+})
+
+void t.test('after an abort nothing that the thread says reaches the host', async (t) => {
+	const pool = open(t, { grace_ms: 10_000 })
+	const host = new Host()
+	const handle = pool.execute(order('r1', 'rude'), host)
+	await host.saw('event begun')
+	await handle.abort('enough')
+	t.strictSame(await handle.outcome, { status: 'stopped' })
+	await pool.execute(order('r2', 'say'), new Host()).outcome // the thread has said all that it had to say
+	t.strictSame(host.seen, ['event begun'])
+})
+
+void t.test('an abort does not wait for a call that the host is busy with, and drops its reply', async (t) => {
+	const pool = open(t, { grace_ms: 10_000 })
+	const host = new Host()
+	const reply = Promise.withResolvers<ToolReply>()
+	host.onTool = () => reply.promise
+	const handle = pool.execute(order('r1', 'call'), host)
+	await host.saw('tool tool {}')
+	await handle.abort('enough')
+	reply.resolve({ status: 'done', ok: true, content: 'too late' })
+	t.strictSame(await handle.outcome, { status: 'stopped' })
+})
+
+void t.test('a run that waits for a thread is stopped at once', async (t) => {
+	const pool = open(t, { runs_per_thread: 1, grace_ms: 10_000 })
+	const host = new Host()
+	const first = pool.execute(order('r1', 'wait'), host)
+	const second = pool.execute(order('r2', 'wait'), host)
+	await second.abort('enough')
+	t.strictSame(await second.outcome, { status: 'stopped' })
+	t.match(pool.stats(), { active: 1, waiting: 0 })
+	await first.abort('enough')
+})
+
+void t.test('an abort that comes before the thread is up is heard before the run begins', async (t) => {
+	const pool = open(t, { worker: sandbox, grace_ms: 10_000 })
+	const host = new Host()
+	const handle = pool.execute(order('r1', 'Hello'), host)
+	await handle.abort('enough')
+	t.strictSame(await handle.outcome, { status: 'stopped' })
+	t.strictSame(host.seen, [])
+})
+
+void t.test('a run that does not keep its wall time is ended from outside', async (t) => {
+	const pool = open(t, { grace_ms: 50 })
+	for (const prompt of ['deaf', 'loop']) {
+		const outcome = await pool.execute({ ...order('r1', prompt), remaining_ms: 20 }, new Host()).outcome
+		t.match(outcome, {
+			status: 'failed',
+			error: { code: 'limit_wall_time', message: /60 s of active time; raise config/ },
+		})
+	}
+})
+
+void t.test('what the host throws ends the run, and the outcome rejects with it', async (t) => {
+	const pool = open(t, { runs_per_thread: 4 })
+	const full = new Fault('storage_full', 'no room')
+	const fail = (): never => {
+		throw full
+	}
+	for (const broken of [
+		{ onEvent: fail },
+		{ onModel: fail },
+		{ onTool: fail },
+		{ onTool: () => Promise.reject(full) },
+	]) {
+		const handle = pool.execute(order('r1', 'call'), Object.assign(new Host(), broken))
+		t.equal(await handle.outcome.catch((error: unknown) => error), full)
+	}
+	t.match(pool.stats(), { active: 0, lost_threads: 0 })
+})
+
+void t.test('a reply that cannot be handed to a thread ends the run', async (t) => {
+	const pool = open(t, {})
+	const host = new Host()
+	host.onTool = () => Promise.resolve({ status: 'done', ok: true, content: (() => {}) as unknown as string })
+	await t.rejects(pool.execute(order('r1', 'call'), host).outcome, /could not be cloned/)
+})
+
+void t.test('an order that cannot be handed to a thread fails the run', async (t) => {
+	const pool = open(t, {})
+	const odd = { ...order('r1', 'say'), tools: [{ name: 'a', description: '', parameters: { default: () => 1 } }] }
+	t.match(await pool.execute(odd, new Host()).outcome, {
+		status: 'failed',
+		error: { code: 'internal', message: /order/ },
+	})
+	t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
+})
+
+void t.test('a worker that ends a run without a word is a fault of its own, not a wait for ever', async (t) => {
+	const pool = open(t, {})
+	await t.rejects(pool.execute(order('r1', 'silent'), new Host()).outcome, /without an outcome/)
+})
+
+void t.test('a worker that does not load is told with its cause, and tried anew for the next run', async (t) => {
+	const folder = t.testdir({ 'worker.mjs': 'throw new Error("half written")' })
+	const pool = open(t, { worker: pathToFileURL(join(folder, 'worker.mjs')), threads: 2 })
+	for (const id of ['r1', 'r2']) {
+		const fault = { code: 'unavailable', message: 'no worker thread can be started: half written' }
+		await t.rejects(pool.execute(order(id, 'say'), new Host()).outcome, fault)
+	}
+	writeFileSync(join(folder, 'worker.mjs'), `export { default } from ${JSON.stringify(puppet.href)}`)
+	t.match(await pool.execute(order('r3', 'say'), new Host()).outcome, { status: 'completed' })
+})
+
+void t.test('a new size serves new runs, while old runs end on their old threads', async (t) => {
+	const pool = open(t, { threads: 1, runs_per_thread: 1, grace_ms: 10_000 })
+	const host = new Host()
+	const old = pool.execute(order('old', 'wait'), host)
+	await host.saw('event begun')
+	const waiting = pool.execute(order('waiting', 'say'), new Host())
+	pool.resize({ threads: 2, runs_per_thread: 5 })
+	t.equal(pool.capacity, 10)
+	t.match(await waiting.outcome, { status: 'completed' }, 'who waited goes to the new threads')
+	t.equal(pool.stats().threads, 3)
+	t.equal(pool.active, 1)
+	await old.abort('enough')
+	t.strictSame(await old.outcome, { status: 'stopped' })
+	t.match(pool.stats(), { threads: 2, lost_threads: 0 })
+})
+
+void t.test('the thread sees neither keys nor flags of the process', async (t) => {
+	process.env.OPENAI_BASE_URL = 'http://127.0.0.1:1/'
+	t.teardown(() => delete process.env.OPENAI_BASE_URL)
+	const pool = open(t, {})
+	const outcome = await pool.execute(order('r1', 'environment'), new Host()).outcome
+	if (outcome.status !== 'completed') throw new Error(outcome.status)
+	const seen = JSON.parse(outcome.answer.content) as { variables: string[]; flags: string[] }
+	t.notOk(seen.variables.includes('OPENAI_BASE_URL'))
+	t.notOk(seen.variables.includes('HOME'))
+	t.strictSame(seen.flags, [])
+})
+
+void t.test('idle settles with the last run, or after its time', async (t) => {
+	const pool = open(t, { grace_ms: 10_000 })
+	await pool.idle(10_000)
+	const handle = pool.execute(order('r1', 'wait'), new Host())
+	await pool.idle(5)
+	t.equal(pool.active, 1)
+	const idle = pool.idle(10_000)
+	await Promise.all([handle.abort('enough'), idle])
+	t.equal(pool.active, 0)
+})
+
+void t.test('the same run cannot be under way twice', async (t) => {
+	const pool = open(t, {})
+	const handle = pool.execute(order('r1', 'wait'), new Host())
+	t.throws(() => pool.execute(order('r1', 'say'), new Host()), { code: 'conflict' })
+	await handle.abort('enough')
+	t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
+})
+
+void t.test('the line of runs that wait for a thread has an end', async (t) => {
+	const pool = open(t, { runs_per_thread: 1 })
+	const accepted = Array.from({ length: 1 + 1024 }, (_, n) => pool.execute(order(`r${n}`, 'wait'), new Host()))
+	await t.rejects(pool.execute(order('one more', 'say'), new Host()).outcome, { code: 'queue_full' })
+	t.equal(pool.active, accepted.length)
+})
+
+void t.test('closing the pool ends its runs so that they can go on elsewhere, and takes no more', async (t) => {
+	const pool = open(t, { runs_per_thread: 2, grace_ms: 10_000 })
+	const host = new Host()
+	const runs = ['loop', 'wait', 'wait'].map((prompt, n) => pool.execute(order(`r${n}`, prompt), host))
+	await host.saw('event begun')
+	await pool[Symbol.asyncDispose]()
+	for (const run of runs) await t.rejects(run.outcome, { code: 'thread_lost' })
+	await t.rejects(pool.execute(order('late', 'say'), host).outcome, { code: 'unavailable' })
+	t.match(pool.stats(), { threads: 0, active: 0, lost_threads: 0 })
+})
+
+function open(test: Pick<typeof t, 'teardown'>, options: Partial<RunPoolOptions>): RunPool {
+	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 8, grace_ms: 2_000, ...options })
+	test.teardown(() => pool[Symbol.asyncDispose]())
+	return pool
+}
+
+function order(run_id: string, prompt: string): RunOrder {
+	return {
+		run_id,
+		agent_id: 'a',
+		models: [{ provider: 'offline', kind: 'offline', model: 'offline', timeout_ms: 1_000 }],
+		system: null,
+		history: [],
+		prompt,
+		tools: [],
+		journal: [],
+		limits: { steps: 50, tokens: 100_000, wall_time_s: 60 },
+		remaining_ms: 60_000,
+	}
+}

@@ -1,0 +1,403 @@
+import Joi from 'joi'
+import t from 'tap'
+import { Fault } from '../../../core/errors.ts'
+import { openEventBus } from '../../../core/events/event-bus.ts'
+import { openLog } from '../../../core/log/log.ts'
+import type { ToolCall, ToolDefinition } from '../../../core/plugin.ts'
+import type { ToolCallRequest } from '../../../core/protocol.ts'
+import type { RunLog } from '../../../core/events/run-log.ts'
+import { openMemory } from '../../support/memory-engine.ts'
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { answeredCall, callTool, findTool, specOf } from '../../../core/runs/toolbox.ts'
+import type { CallResult, CallSite } from '../../../core/runs/toolbox.ts'
+
+const logger = openLog({ level: 'silent', format: 'json' })
+const agent = { name: 'ada', uid: 'uid-of-ada' }
+const run_id = 'run-1'
+
+const echo: ToolDefinition = {
+	name: 'test.echo',
+	description: 'Answers with its arguments.',
+	parameters: Joi.object({ text: Joi.string().max(10).required(), times: Joi.number().integer().default(1) }),
+	run: (args) => args,
+}
+
+/** A run's log on the in-memory engine, and what it holds by now. */
+async function openRun() {
+	const engine = openMemory()
+	const bus = openEventBus(engine.log, logger)
+	const log = await bus.openRun({ run_id, agent_id: agent.name })
+	const controller = new AbortController()
+	const site: CallSite = {
+		run_id,
+		agent,
+		conversation: 'conversation-1',
+		signal: controller.signal,
+		log,
+		ask: () => Promise.reject(new Error('nobody')),
+		forModel: (text) => Promise.resolve(text),
+		interrupted: false,
+	}
+	return {
+		site,
+		log,
+		abort: () => controller.abort(),
+		call: (tools: ToolDefinition[], request: Partial<ToolCallRequest>): Promise<CallResult> =>
+			callTool(tools, { id: 'call-1', name: 'test.echo', arguments: '{}', ...request }, site, logger),
+		events: async (): Promise<EventEnvelope[]> =>
+			(await bus.read({ run_id }, null, 100)).entries.map((entry) => entry.event),
+		steps: async (): Promise<readonly unknown[]> => (await engine.log.journal(run_id)).steps,
+	}
+}
+
+function contentOf(result: CallResult): unknown {
+	return result.status === 'done' ? JSON.parse(result.content) : result
+}
+
+void t.test('a call is journalled with its result, as one whole with the event of its end', async (t) => {
+	const run = await openRun()
+	const result = await run.call([echo], { arguments: '{"text":"hi"}' })
+	t.strictSame(result, { status: 'done', ok: true, content: '{"text":"hi","times":1}' })
+	t.match(await run.events(), [
+		{
+			event_type: 'primitive.called',
+			sequence: 1,
+			payload: { primitive: 'test.echo', call_id: 'call-1', arguments: '{"text":"hi"}' },
+		},
+		{
+			event_type: 'primitive.result',
+			sequence: 2,
+			payload: { primitive: 'test.echo', call_id: 'call-1', result: '{"text":"hi","times":1}' },
+		},
+	])
+	t.strictSame(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: true, content: '{"text":"hi","times":1}' }])
+})
+
+void t.test('a tool learns where it is called, and under which key', async (t) => {
+	const run = await openRun()
+	let seen: ToolCall | undefined
+	await run.call([{ ...echo, run: (_args, call) => void (seen = call) }], { arguments: '{"text":"hi"}' })
+	t.match(seen, { run_id, agent, conversation: 'conversation-1', key: `${run_id}:call-1` })
+	t.equal(seen?.signal.aborted, false)
+	run.abort()
+	t.equal(seen?.signal.aborted, true)
+})
+
+void t.test('events of a tool stand between those of its beginning and its end', async (t) => {
+	const run = await openRun()
+	const tool: ToolDefinition = {
+		...echo,
+		run(_args, call) {
+			call.emit({ event_type: 'memory.stored', payload: { id: 'm1' } })
+			return 'stored'
+		},
+	}
+	t.match(await run.call([tool], { arguments: '{"text":"hi"}' }), { ok: true, content: 'stored' })
+	const types = (await run.events()).map((event) => event.event_type)
+	t.strictSame(types, ['primitive.called', 'memory.stored', 'primitive.result'])
+})
+
+void t.test('an unknown tool is a result that names the tools there are', async (t) => {
+	const run = await openRun()
+	const result = await run.call([echo], { name: 'test.nothing' })
+	t.match(result, { status: 'done', ok: false })
+	t.match(contentOf(result), {
+		error: { code: 'tool_unknown', message: 'there is no tool "test.nothing"; there are: test.echo' },
+	})
+	t.match(await run.events(), [
+		{ event_type: 'primitive.failed', payload: { primitive: 'test.nothing', code: 'tool_unknown' } },
+	])
+	t.match(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: false }])
+})
+
+void t.test('malformed arguments never reach the tool', async (t) => {
+	for (const [text, message] of [
+		['{"text":', /not JSON .*; send one JSON object/],
+		['nothing', /not JSON/],
+		['[]', /must be one JSON object/],
+		['null', /must be one JSON object/],
+		['"text"', /must be one JSON object/],
+		['7', /must be one JSON object/],
+	] as const) {
+		const run = await openRun()
+		let calls = 0
+		const result = await run.call([{ ...echo, run: () => ++calls }], { arguments: text })
+		t.match(result, { status: 'done', ok: false }, text)
+		t.match(contentOf(result), { error: { code: 'invalid_arguments', message } }, text)
+		t.equal(calls, 0, text)
+	}
+})
+
+void t.test('arguments that the schema does not take never reach the tool', async (t) => {
+	for (const [args, message] of [
+		[{}, /"text" is required/],
+		[{ text: 7 }, /"text" must be a string/],
+		[{ text: 'x'.repeat(11) }, /"text" length must be less than or equal to 10/],
+		[{ text: 'hi', times: '2' }, /"times" must be a number/],
+		[{ text: 'hi', colour: 'red' }, /"colour" is not allowed/],
+		[{ text: 7, times: 'x' }, /"text" must be a string.*"times" must be a number/],
+	] as const) {
+		const run = await openRun()
+		let calls = 0
+		const result = await run.call([{ ...echo, run: () => ++calls }], { arguments: JSON.stringify(args) })
+		t.match(contentOf(result), { error: { code: 'invalid_arguments', message } }, JSON.stringify(args))
+		t.match(await run.events(), [{ event_type: 'primitive.called' }, { event_type: 'primitive.failed' }])
+		t.equal(calls, 0)
+	}
+})
+
+void t.test('arguments named like parts of a prototype change nothing', async (t) => {
+	const own = await openRun()
+	let seen: Record<string, unknown> = {}
+	await own.call([{ ...echo, run: (args) => void (seen = args) }], { arguments: '{"text":"hi","__proto__":{"x":9}}' })
+	t.strictSame(seen, { text: 'hi', times: 1 })
+	t.notOk('x' in seen)
+
+	const shared = await openRun()
+	const result = await shared.call([echo], { arguments: '{"text":"hi","constructor":{"prototype":{"x":9}}}' })
+	t.match(contentOf(result), { error: { code: 'invalid_arguments', message: /"constructor" is not allowed/ } })
+	t.notOk('x' in {})
+})
+
+void t.test('no arguments at all are an empty object', async (t) => {
+	const run = await openRun()
+	let seen: unknown
+	await run.call([{ name: 'test.now', description: '', run: (args) => void (seen = args) }], {
+		name: 'test.now',
+		arguments: ' ',
+	})
+	t.strictSame(seen, {})
+})
+
+void t.test('a tool with a JSON Schema checks its arguments itself', async (t) => {
+	const run = await openRun()
+	const parameters = { type: 'object', properties: { n: { type: 'integer' } } }
+	const tool: ToolDefinition = { ...echo, parameters }
+	t.match(await run.call([tool], { arguments: '{"n":"seven"}' }), { ok: true, content: '{"n":"seven"}' })
+	t.strictSame(specOf(tool).parameters, parameters)
+})
+
+void t.test("a fault's code and message reach the model, anything else only as tool_failed", async (t) => {
+	const first = await openRun()
+	const fault = (): never => {
+		throw new Fault('conflict', 'the slug is taken; choose another one')
+	}
+	const args = { arguments: '{"text":"hi"}' }
+	t.strictSame(contentOf(await first.call([{ ...echo, run: fault }], args)), {
+		error: { code: 'conflict', message: 'the slug is taken; choose another one' },
+	})
+	t.match((await first.events()).at(-1), {
+		event_type: 'primitive.failed',
+		payload: { primitive: 'test.echo', call_id: 'call-1', code: 'conflict' },
+	})
+	const second = await openRun()
+	const bug = (): Promise<never> => Promise.reject(new TypeError('x is undefined'))
+	t.match(contentOf(await second.call([{ ...echo, run: bug }], args)), { error: { code: 'tool_failed' } })
+})
+
+void t.test('a result that is no plain data is a failure of the tool', async (t) => {
+	const cycle: Record<string, unknown> = {}
+	cycle.self = cycle
+	for (const value of [cycle, 7n]) {
+		const run = await openRun()
+		const result = await run.call([{ ...echo, run: () => value }], { arguments: '{"text":"hi"}' })
+		t.match(contentOf(result), { error: { code: 'tool_failed' } })
+	}
+})
+
+void t.test('a tool without a result answers null, a text stays as it is', async (t) => {
+	for (const [value, content] of [
+		[undefined, 'null'],
+		[null, 'null'],
+		['plain', 'plain'],
+		[['a'], '["a"]'],
+	] as const) {
+		const run = await openRun()
+		t.match(await run.call([{ ...echo, run: () => value }], { arguments: '{"text":"hi"}' }), { ok: true, content })
+	}
+})
+
+void t.test('a pause leaves the call open, and the answer closes it', async (t) => {
+	const run = await openRun()
+	const tool: ToolDefinition = { ...echo, run: (_args, call) => call.pause({ question: 'Blue?', options: ['yes'] }) }
+	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
+	t.strictSame(await run.call([tool], request), {
+		status: 'waits',
+		wait: { question: 'Blue?', options: ['yes'] },
+	})
+	t.strictSame(await run.steps(), [], 'no result yet')
+	t.strictSame(
+		(await run.events()).map((event) => event.event_type),
+		['primitive.called'],
+	)
+
+	const { event, step } = answeredCall([tool], request, { answer: 'no, "green"' }, run.log)
+	await run.log.append([event], step)
+	t.match((await run.events()).at(-1), {
+		event_type: 'primitive.result',
+		payload: { primitive: 'test.echo', call_id: 'call-7', result: '{"answer":"no, \\"green\\""}' },
+	})
+	t.strictSame(await run.steps(), [
+		{ kind: 'tool', call_id: 'call-7', ok: true, content: '{"answer":"no, \\"green\\""}' },
+	])
+})
+
+void t.test('an answer finds its call also when the tool is gone meanwhile', async (t) => {
+	const run = await openRun()
+	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.log)
+	t.match(event, { event_type: 'primitive.result', payload: { primitive: 'test.gone', call_id: 'call-7' } })
+})
+
+void t.test('a waiting call may fail in the end', async (t) => {
+	const run = await openRun()
+	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
+	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.log)
+	t.match(event, { event_type: 'primitive.failed', payload: { code: 'subagent_failed', message: 'it was stopped' } })
+	t.match(step, { ok: false, content: '{"error":{"code":"subagent_failed","message":"it was stopped"}}' })
+})
+
+void t.test('a long result is cut for the model and further for the event, and both say so', async (t) => {
+	const run = await openRun()
+	const result = await run.call([{ ...echo, run: () => 'a'.repeat(100_000) }], { arguments: '{"text":"hi"}' })
+	const content = result.status === 'done' ? result.content : ''
+	t.equal(content, `${'a'.repeat(65_536)}… [cut: ${100_000 - 65_536} more characters]`)
+	const shown = String((await run.events()).at(-1)?.payload.result)
+	t.equal(shown, `${'a'.repeat(16_384)}… [cut: ${100_000 - 16_384} more characters]`)
+})
+
+void t.test('long arguments and a long error are cut in the event', async (t) => {
+	const run = await openRun()
+	const fail = (): never => {
+		throw new Fault('conflict', 'b'.repeat(100_000))
+	}
+	const text = JSON.stringify({ text: 'a'.repeat(90_000) })
+	const result = await run.call([{ ...echo, parameters: { type: 'object' }, run: fail }], { arguments: text })
+	const [called, failed] = await run.events()
+	t.ok(String(called?.payload.arguments).length < 17_000)
+	t.match(called?.payload.arguments, /cut: /)
+	t.ok(String(failed?.payload.message).length < 17_000)
+	t.ok(result.status === 'done' && result.content.length < 66_000)
+})
+
+void t.test('a call that must not be made twice is journalled before it begins', async (t) => {
+	const run = await openRun()
+	let before: readonly unknown[] = []
+	const tool: ToolDefinition = {
+		...echo,
+		repeatable: false,
+		async run() {
+			before = await run.steps()
+			return 'done'
+		},
+	}
+	await run.call([tool], { arguments: '{"text":"hi"}' })
+	t.strictSame(before, [{ kind: 'begun', call_id: 'call-1' }], 'durable when the tool begins')
+	t.match(await run.steps(), [{ kind: 'begun' }, { kind: 'tool', ok: true }])
+})
+
+void t.test('a tool with events of its own is not repeatable unless it says so', async (t) => {
+	const events = {
+		called: 'mcp.called',
+		result: 'mcp.result',
+		failed: 'mcp.failed',
+		payload: { server: 'files', tool: 'read' },
+	}
+	const first = await openRun()
+	await first.call([{ ...echo, events }], { arguments: '{"text":"hi"}' })
+	t.match(await first.steps(), [{ kind: 'begun' }, { kind: 'tool' }])
+	const heard = await first.events()
+	t.strictSame(
+		heard.map((event) => event.event_type),
+		['mcp.called', 'mcp.result'],
+	)
+	for (const { payload } of heard) t.match(payload, { server: 'files', tool: 'read', call_id: 'call-1' })
+
+	const second = await openRun()
+	await second.call([{ ...echo, events, repeatable: true }], { arguments: '{"text":"hi"}' })
+	t.match(await second.steps(), [{ kind: 'tool' }])
+})
+
+void t.test('an interrupted call is not made again, and the model is told that its outcome is unknown', async (t) => {
+	const run = await openRun()
+	let calls = 0
+	const tool: ToolDefinition = { ...echo, repeatable: false, run: () => ++calls }
+	const request = { id: 'call-1', name: 'test.echo', arguments: '{"text":"hi"}' }
+	const result = await callTool([tool], request, { ...run.site, interrupted: true }, logger)
+	t.match(contentOf(result), { error: { code: 'tool_interrupted', message: /outcome is unknown/ } })
+	t.equal(calls, 0)
+	t.match(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: false }])
+})
+
+void t.test('a result that comes after the log was closed is thrown away', async (t) => {
+	const run = await openRun()
+	const { promise, resolve } = Promise.withResolvers<string>()
+	const call = run.call([{ ...echo, run: () => promise }], { arguments: '{"text":"hi"}' })
+	await whileEmpty(run.events)
+	run.log.close()
+	resolve('late')
+	await t.rejects(call, { code: 'stopped' })
+	t.strictSame(
+		(await run.events()).map((event) => event.event_type),
+		['primitive.called'],
+	)
+	t.strictSame(await run.steps(), [])
+})
+
+void t.test('a log that cannot be written fails the call', async (t) => {
+	const run = await openRun()
+	const failing: RunLog = {
+		...run.log,
+		append: () => Promise.reject(new Fault('storage_full', 'the disk is full')),
+	}
+	const request = { id: 'call-1', name: 'test.echo', arguments: '{"text":"hi"}' }
+	await t.rejects(callTool([echo], request, { ...run.site, log: failing }, logger), { code: 'storage_full' })
+})
+
+void t.test('a tool is found by its name, by the name that a model sees, and by an alias', async (t) => {
+	const tools: ToolDefinition[] = [
+		{ ...echo, name: 'memory.stm_read' },
+		{ ...echo, name: 'skill__weather', aliases: ['Weather report'] },
+		{ ...echo, name: 'memory_stm_read' },
+	]
+	t.equal(findTool(tools, 'memory.stm_read'), tools[0])
+	t.equal(findTool(tools, 'memory_stm_read'), tools[2], 'the exact name wins')
+	t.equal(findTool(tools.slice(0, 2), 'memory_stm_read'), tools[0])
+	t.equal(findTool(tools, 'Weather report'), tools[1])
+	t.equal(findTool(tools, 'weather'), undefined)
+})
+
+void t.test('arguments with very many mistakes are refused for the first of them', async (t) => {
+	const run = await openRun()
+	const list: ToolDefinition = { ...echo, parameters: Joi.object({ texts: Joi.array().items(Joi.string()) }) }
+	const messageOf = async (count: number): Promise<string> => {
+		const result = await run.call([list], { arguments: JSON.stringify({ texts: Array(count).fill(1) }) })
+		return (contentOf(result) as { error: { message: string } }).error.message
+	}
+	t.match(await messageOf(2), /"texts\[0\]" must be a string. "texts\[1\]" must be a string$/)
+	t.match(await messageOf(50_000), /are wrong: "texts\[0\]" must be a string$/)
+})
+
+void t.test('a model is told of a tool by a JSON Schema that takes no unknown keys', async (t) => {
+	t.match(specOf(echo), {
+		name: 'test.echo',
+		description: 'Answers with its arguments.',
+		parameters: {
+			type: 'object',
+			properties: { text: { type: 'string', maxLength: 10 }, times: { type: 'integer' } },
+			required: ['text'],
+			additionalProperties: false,
+		},
+	})
+	t.strictSame(specOf({ name: 'test.now', description: '', run: () => null }).parameters, {
+		type: 'object',
+		properties: {},
+		additionalProperties: false,
+	})
+	t.strictSame(specOf({ ...echo, aliases: ['e'] }).aliases, ['e'])
+	t.equal(specOf({ ...echo, description: 'd'.repeat(10_000) }).description.length, 4096)
+})
+
+/** Settles once the run has events. */
+async function whileEmpty(events: () => Promise<unknown[]>): Promise<void> {
+	while ((await events()).length === 0) await new Promise(setImmediate)
+}

@@ -1,0 +1,51 @@
+import t from 'tap'
+import { change } from '../../../core/store/change.ts'
+import { openMemory } from '../../support/memory-engine.ts'
+import type { Key } from '../../../core/store/ports.ts'
+
+const key: Key = ['s', 'counter']
+
+void t.test('changes at the same time are all counted', async (t) => {
+	const { store } = openMemory()
+	const add = (): Promise<number> =>
+		change(store, 's', async () => {
+			const entry = await store.get<number>(key)
+			const result = (entry?.value ?? 0) + 1
+			return { ops: [{ key, value: result, expect: entry?.rev ?? null }], result }
+		})
+	const results = await Promise.all(Array.from({ length: 50 }, add))
+	t.equal((await store.get(key))?.value, 50)
+	t.strictSame(
+		results.toSorted((a, b) => a - b),
+		Array.from({ length: 50 }, (_, n) => n + 1),
+		'each answers with what it has written',
+	)
+})
+
+void t.test('a change that meets a conflict each time fails in the end', async (t) => {
+	const { store } = openMemory()
+	let decisions = 0
+	const outcome = change(store, 's', async () => {
+		const rev = await store.put(key, decisions++)
+		await store.put(key, 'of somebody else')
+		return { ops: [{ key, value: 'mine', expect: rev }], result: null }
+	})
+	await t.rejects(outcome, { code: 'conflict' })
+	t.equal(decisions, 100)
+	t.equal((await store.get(key))?.value, 'of somebody else')
+})
+
+void t.test('a decision may write nothing, and what it throws ends the change', async (t) => {
+	const { store } = openMemory()
+	const before = await store.put(key, 1)
+	t.equal(await change(store, 's', () => ({ result: 'as it is' })), 'as it is')
+	t.equal(await change(store, 's', () => ({ ops: [], result: 'as it is' })), 'as it is')
+	let decisions = 0
+	const refused = change(store, 's', async () => {
+		decisions++
+		throw Object.assign(new Error('no'), { code: 'conflict' })
+	})
+	await t.rejects(refused, { message: 'no' })
+	t.equal(decisions, 1)
+	t.equal((await store.get(key))?.rev, before)
+})

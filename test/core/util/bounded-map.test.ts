@@ -1,0 +1,20 @@
+import t from 'tap'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
+
+void t.test('beyond its limit, a bounded map drops what was used longest ago', (t) => {
+	const map = new BoundedMap<string, number>(2)
+	map.set('a', 1).set('b', 2)
+	t.equal(map.get('a'), 1)
+	map.set('c', 3)
+	t.strictSame(
+		[...map],
+		[
+			['a', 1],
+			['c', 3],
+		],
+	)
+	map.set('a', 4).set('d', 5)
+	t.strictSame([...map.keys()], ['a', 'd'])
+	t.equal(map.get('c'), undefined)
+	t.end()
+})

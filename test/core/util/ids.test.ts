@@ -1,0 +1,16 @@
+import t from 'tap'
+import { newId } from '../../../core/util/ids.ts'
+
+void t.test('ids are UUIDv7, unique and strictly rising also within a millisecond', async (t) => {
+	const ids = Array.from({ length: 20_000 }, newId)
+	t.equal(new Set(ids).size, ids.length)
+	t.strictSame(ids, ids.toSorted())
+	t.ok(ids.every((id) => /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id)))
+})
+
+void t.test('an id carries the time at which it was made', async (t) => {
+	const before = Date.now()
+	const time = Number.parseInt(newId().replace('-', '').slice(0, 12), 16)
+	// Making many at once may run the clock of ids a few milliseconds ahead.
+	t.ok(time >= before && time < before + 1_000)
+})

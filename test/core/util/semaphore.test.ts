@@ -1,0 +1,32 @@
+import t from 'tap'
+import { openSemaphore } from '../../../core/util/semaphore.ts'
+
+void t.test('so many hold a place at the same time; urgent ones go first, and who leaves is forgotten', async (t) => {
+	const places = openSemaphore(2)
+	const held = [await places.take(), await places.take()]
+	const order: string[] = []
+	const leaving = new AbortController()
+	const waits = [
+		places.take(leaving.signal).catch(() => order.push('left')),
+		places.take().then((release) => (order.push('patient'), release())),
+		places.take(undefined, true).then((release) => (order.push('urgent'), release())),
+	]
+	leaving.abort(new Error('gone'))
+	held[0]?.()
+	held[0]?.() // releases nobody else's place
+	await Promise.all(waits)
+	t.strictSame(order, ['left', 'urgent', 'patient'])
+	await t.rejects(places.take(leaving.signal), { message: 'gone' })
+	held[1]?.()
+	for (const release of [await places.take(), await places.take()]) release()
+})
+
+void t.test('a place that is held for too long is released', async (t) => {
+	const places = openSemaphore(1, { hold_ms: 1 })
+	await places.take()
+	const alive = setInterval(() => {}, 1_000) // the semaphore's own timer keeps no process up
+	const release = await places.take()
+	clearInterval(alive)
+	release()
+	t.pass()
+})

@@ -1,0 +1,94 @@
+/** Whatever is written for an agent while it is deleted, nothing of it is left afterwards. */
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { isFault } from '../../../core/errors.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { addChannel, loopFiles, openLoop, until } from '../../support/loop.ts'
+import { skillText } from '../../support/skills.ts'
+
+const SECRETS = 40
+
+openLoop()
+const gateway = await startGateway({
+	config: 'plugins: {loop: true, lender: true}\nwebhooks: {max_per_agent: 1000}\n',
+	files: {
+		...loopFiles(),
+		'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
+	},
+})
+t.teardown(() => gateway.stop())
+const ctx = (globalThis as unknown as { lent: Context }).lent
+const channel_id = await addChannel(gateway, 'deletion-token', {})
+for (let n = 0; n < SECRETS; n++) await ctx.use('vault').secrets.create({ name: `SECRET_${n}`, value: `value ${n}` })
+
+/** Each writes something for the agent, another thing for each `n`. */
+const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> = {
+	'a run': (agent, n) =>
+		ctx.use('runs').start(agent, { prompt: 'Hello.', trigger: 'api', conversation: `conversation-${n}` }),
+	'a session': (agent) => ctx.use('runs').newSession(agent),
+	'a conversation to forget': (agent) => ctx.use('runs').clear(agent),
+	'a skill': (agent, n) => ctx.use('skills').install(agent, skillText(`skill-${n}`, 'Text.'), { kind: 'inline' }),
+	'a memory': (agent, n) => ctx.use('memory').store(agent, { content: `Fact ${n}.`, key: `call-${n}` }),
+	'a compaction': async (agent) => void (await ctx.use('memory').compact(agent)),
+	'an MCP server': (agent, n) =>
+		ctx
+			.use('mcp')
+			.add(
+				agent,
+				{ name: `server-${n}`, transport: 'http', url: 'http://127.0.0.1:9/' },
+				{ trusted: true, secrets: true },
+			),
+	'a heartbeat': (agent) => ctx.use('heartbeats').create(agent, { every: '1h', prompt: 'Hello.' }),
+	'a webhook': (agent, n) => ctx.use('webhooks').register(agent, `hook-${n}`),
+	'a grant': ({ name }, n) =>
+		ctx.use('vault').grants.create({ agent_id: name, secret: `SECRET_${n % SECRETS}`, reveal: false }),
+	'a binding': async ({ name }, n) =>
+		ctx
+			.use('channels')
+			.bind({ agent: await ctx.use('agents').get(name), channel_id, external_chat_id: `${name}:${n}` }),
+	'a record of another plugin': ({ uid }, n) => ctx.store.put([`agent:${uid}`, 'other', String(n)], n),
+	'a new record of another plugin': ({ uid }, n) => ctx.store.create([`agent:${uid}`, 'new', String(n)], n),
+	'records of another plugin': ({ uid }, n) =>
+		ctx.store.commit(`agent:${uid}`, [{ key: [`agent:${uid}`, 'many', String(n)], value: n, expect: null }]),
+}
+
+for (const [what, write] of Object.entries(writes)) {
+	void t.test(`${what} that is written while the agent is deleted`, async (t) => {
+		const name = what.replaceAll(' ', '-')
+		await gateway.request('POST', '/v1/agents', { body: { name } })
+		const { uid } = await ctx.use('agents').get(name)
+		const agent = { name, uid }
+		const begun = Promise.withResolvers<void>()
+		/** Writes until the agent is gone. As much as it may have, or just has, is not the end. */
+		const writer = async (from: number): Promise<unknown> => {
+			for (let n = from; ; n++) {
+				try {
+					await write(agent, n)
+				} catch (error) {
+					if (!isFault(error, 'conflict', 'already_exists')) return error
+					await turn()
+				}
+				begun.resolve()
+			}
+		}
+		const writers = [0, 1000, 2000].map(writer)
+		await begun.promise
+		t.equal((await gateway.request('DELETE', `/v1/agents/${name}`)).status, 204)
+		for (const error of await Promise.all(writers)) t.match(error, { code: 'not_found' })
+		await t.rejects(write(agent, 3000), { code: 'not_found' }, 'nor afterwards')
+
+		t.strictSame(await keysUnder(`agent:${uid}`), [])
+		// Records in other scopes are void at once, and removed as soon as their plugins hear of the deletion.
+		const elsewhere = async (): Promise<string[]> => [
+			...(await keysUnder('vault', 'grant', uid)),
+			...(await keysUnder(`channel:${channel_id}`)).filter((key) => key.includes(` ${name}:`)),
+		]
+		t.strictSame(await until(elsewhere, (keys) => keys.length === 0), [])
+	})
+}
+
+async function keysUnder(scope: string, ...parts: string[]): Promise<string[]> {
+	const entries = await Array.fromAsync(ctx.store.list([scope, ...parts]))
+	return entries.map(({ key }) => key.join(' '))
+}

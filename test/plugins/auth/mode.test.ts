@@ -1,0 +1,69 @@
+/** Token mode needs somebody who can administer the gateway. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+
+const write = (home: string, text: string): void => writeFileSync(join(home, 'config/gateway.yaml'), text)
+const create = async (gateway: TestGateway, scopes: string[], token?: string): Promise<{ id: string; token: string }> =>
+	(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes }, ...(token !== undefined && { token }) })).body
+
+void t.test('the change to token mode is refused while no valid token could administer the gateway', async (t) => {
+	const gateway = await startGateway({ config: 'auth_mode: loopback\n' })
+	t.teardown(() => gateway.stop())
+	const change = (): Promise<unknown> => gateway.running.gateway.reload()
+	const refused = { code: 'config_invalid', message: /:1:12: auth_mode: .*svc tokens create --scope "\*".*svc login/ }
+	write(gateway.home, 'auth_mode: token\n')
+	await t.rejects(change(), refused, 'there is none')
+	await create(gateway, ['agents:read'])
+	await t.rejects(change(), refused, 'there is one without the scope')
+	// The gateway follows the file by itself: with the token there, the change would be in force.
+	write(gateway.home, 'auth_mode: loopback\n')
+	await change()
+	const { id } = await create(gateway, ['*'])
+	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${id}`)).status, 200)
+	write(gateway.home, 'auth_mode: token\n')
+	await t.rejects(change(), refused, 'it was revoked')
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'loopback mode is still in force')
+	t.notOk(gateway.running.gateway.status.plugins().some(({ last_error }) => last_error !== null))
+
+	const admin = await create(gateway, ['tokens:admin'])
+	await change()
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 401)
+	t.equal((await gateway.request('GET', '/v1/auth/tokens', { token: admin.token })).status, 200)
+
+	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${admin.id}`, { token: admin.token })).status, 200)
+	write(gateway.home, 'auth_mode: token\nserver: {allowed_hosts: [gateway.lan]}\n')
+	await change()
+	t.equal(gateway.running.gateway.status.configError(), null, 'only the change of the mode is refused')
+	write(gateway.home, 'auth_mode: loopback\n')
+	await change()
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'the way back in is the file')
+})
+
+void t.test('a start in token mode without such a token serves, and says how to get back in', async (t) => {
+	const home = makeHome({ config: 'auth_mode: loopback\n' })
+	const first = await startGateway({ home })
+	const reader = await create(first, ['agents:read', 'events:read'])
+	await first.stop()
+	write(home, 'auth_mode: token\n')
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	t.equal((await gateway.request('GET', '/v1/agents', { token: reader.token })).status, 200)
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 401)
+	t.match(
+		gateway.running.gateway.status.plugins().find(({ name }) => name === 'auth'),
+		{
+			state: 'running',
+			last_error: /no valid token can administer the gateway; set auth_mode: loopback/,
+		},
+	)
+})
+
+void t.test('where no token was ever created, a start in token mode lets the first one be created', async (t) => {
+	const gateway = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => gateway.stop())
+	const { token } = await create(gateway, ['*'])
+	t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200)
+})

@@ -1,0 +1,160 @@
+/** svc channels, with a bot at a Telegram of our own. */
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startTelegram } from '../../support/telegram.ts'
+import { svcFor } from '../../support/person.ts'
+
+/** A platform with settings of its own, an address that is no HTTP among them; it shows what it was given as its name. */
+const radio = `
+export default {
+	name: 'radio',
+	needs: ['channels'],
+	start: (ctx) => ctx.extend('channel', {
+		type: 'radio',
+		label: 'Radio',
+		can: { formats: [{ markup: 'plain', max_length: 400 }] },
+		schemes: ['irc', 'ircs'],
+		config: (joi) => joi.object({
+			port: joi.number().port(),
+			nick: joi.object({ name: joi.string(), visible: joi.boolean() }),
+			bands: joi.array().items(joi.string()),
+		}),
+		connect: async ({ config }) => ({ name: JSON.stringify(config), send: async () => ({ id: '1' }), close: async () => {} }),
+	}),
+}
+`
+const gateway = await startGateway({
+	config: 'plugins: {radio: true}\nchannels: {allowed_api_roots: ["127.0.0.1:6697"]}\n',
+	files: { 'plugins/radio/index.js': radio },
+})
+const telegram = await startTelegram()
+t.teardown(async () => {
+	await gateway.stop()
+	await telegram.stop()
+})
+const svc = svcFor(gateway.url)
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+const root = ['--api-root', telegram.url]
+
+void t.test('a bot is added, paired with chats, changed and removed', async (t) => {
+	const added = await svc(['channels', 'add', 'telegram', '--agent', 'ada', ...root], { stdin: `${telegram.token}\n` })
+	t.match(added, { code: 0, out: /connection: connected/, err: /svc channels pair CODE/ })
+	t.notOk(`${added.out}${added.err}`.includes(telegram.token))
+	const [, id = ''] = /id: +(\S+)/.exec(added.out) ?? []
+	t.match((await svc(['vault', '--json'])).json, [{ name: 'TELEGRAM_TOKEN', policy_label: 'channel' }])
+
+	const chat = telegram.person(42, 'Ada')
+	telegram.say(chat, '/start')
+	const hint = await telegram.waitFor((message) => /[0-9A-Z]{8}/.test(message.text))
+	const [code = ''] = /\b[0-9A-Z]{8}\b/.exec(hint.text) ?? []
+	t.equal((await svc(['channels', 'pair', 'discord', code])).code, 4, 'no such channel, and the code is still good')
+	t.match(await svc(['channels', 'pair', 'telegram', code]), { code: 0, out: /The chat 42 talks to ada now/ })
+	t.match(await svc(['channels', 'pair', code]), { code: 2, err: /wrong, used or expired/ })
+	const group = await svc(['channels', 'pair', id, '--chat', '-1001234567890', '--agent', 'ada', '--json'])
+	t.match(group.json, { agent_id: 'ada', external_chat_id: '-1001234567890' })
+	t.match(await svc(['channels', 'pair', id, '--chat', '7']), { code: 2, err: /--agent/ })
+	t.match(await svc(['channels', 'pair', id, code, '--chat', '7']), { code: 2, err: /either/ })
+
+	for (const name of ['telegram', 'chat_a', 'TELEGRAM_TOKEN', id])
+		t.match((await svc(['channels', 'show', name, '--json'])).json, { id, bindings: { length: 2 } }, name)
+	t.match((await svc(['channels'])).out, new RegExp(`${id} +telegram +connected .* 2 +TELEGRAM_TOKEN`))
+	t.match((await svc(['channels', 'bindings'])).out, /telegram +42 +ada/)
+	t.match(await svc(['channels', 'unbind', 'telegram', '42']), { code: 2, err: /--yes/ })
+	t.equal((await svc(['channels', 'unbind', 'telegram', '-y', '--', '-1001234567890'])).code, 0)
+	t.strictSame((await svc(['channels', 'bindings', 'telegram', '--json'])).json.length, 1)
+
+	const changed = await svc(['channels', 'update', 'telegram', '--answer', 'all', '--allow', '42', '43', '--json'])
+	t.match(changed.json, {
+		connection: 'connected',
+		config: { answer: 'all', allowed_senders: ['42', '43'], agent_id: 'ada' },
+	})
+	t.match(await svc(['channels', 'update', 'telegram', '--answer', 'none']), { code: 2, err: /answer/ })
+	t.match(await svc(['channels', 'remove', 'telegram']), { code: 2, err: /with 1 chat\?.*--yes/ })
+	t.match(await svc(['channels', 'remove', 'telegram', '-y']), { code: 0, err: /svc vault delete TELEGRAM_TOKEN/ })
+	t.match((await svc(['channels'])).out, 'No channels yet')
+})
+
+void t.test('a token that is there already is used by name; one that is wrong shows at once', async (t) => {
+	const again = await svc(['channels', 'add', 'telegram', ...root], { stdin: telegram.token })
+	t.match(again, { code: 5, err: /--secret TELEGRAM_TOKEN/ })
+	const used = await svc(['channels', 'add', 'telegram', '--secret', 'TELEGRAM_TOKEN', ...root, '--json'])
+	t.match(used.json, { connection: 'connected', bot_token_ref: 'TELEGRAM_TOKEN' })
+	t.match(await svc(['channels', 'add', 'telegram', '--secret', 'A', '--name', 'B']), { code: 2, err: /either/ })
+
+	const wrong = await svc(['channels', 'add', 'telegram', '--name', 'WRONG', ...root], { stdin: '1:wrong-token' })
+	t.match(wrong, { code: 1, out: /connection: error/, err: /the channel is there, and not connected/ })
+	t.match(await svc(['channels', 'show', 'telegram']), { code: 2, err: /2 go by the name/ })
+	t.equal((await svc(['channels', 'remove', 'WRONG', '-y'])).code, 0)
+
+	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
+	t.equal(unknown.code, 2)
+	t.notMatch((await svc(['vault'])).out, /PIGEON/, 'a token that nothing uses is not kept')
+	const typed = [['Token of the bot', `${telegram.token}\r`]] as [string, string][]
+	const asked = await svc(['channels', 'add', 'telegram', '--name', 'TYPED', ...root], { person: typed })
+	t.notOk(asked.err.includes(telegram.token))
+	t.match((await svc(['vault'])).out, /TYPED +channel/)
+})
+
+void t.test('settings of a platform are given with their types, and checked by its schema', async (t) => {
+	const add = (...set: string[]) =>
+		svc(['channels', 'add', 'radio', '--json', ...set.flatMap((one) => ['--set', one])], {
+			stdin: 'a token of the radio',
+		})
+	for (const [set, says] of [
+		['port=loud', /config\.port must be a number|port.*must be a number/],
+		['port=70000', /port.*valid port/],
+		['nick.visible=perhaps', /visible.*must be a boolean/],
+		['nick.colour=red', /nick\.colour.*not allowed/],
+		['nick', /key=value.*nick.*is not of that form/],
+		['=1', /key=value/],
+		['a..b=1', /key=value/],
+		['api_root=gopher://example.org', /irc:\/\/ or ircs:\/\//],
+	] as const)
+		t.match(await add(set), { code: 2, err: says }, set)
+	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick is also given a value itself/ })
+	t.notMatch((await svc(['vault'])).out, /RADIO/, 'a token that nothing uses is not kept')
+
+	const all = [
+		'port=7007',
+		'nick.name=helper',
+		'nick.visible=true',
+		'bands=["vhf","uhf"]',
+		'api_root=ircs://127.0.0.1:6697',
+	]
+	const added = await add(...all)
+	const config = {
+		port: 7007,
+		nick: { name: 'helper', visible: true },
+		bands: ['vhf', 'uhf'],
+		api_root: 'ircs://127.0.0.1:6697',
+	}
+	t.equal(added.code, 0, added.err)
+	t.strictSame(added.json.config, config)
+	t.strictSame(JSON.parse(added.json.bot), config, 'the adapter gets them as they are')
+	const update = (...set: string[]) =>
+		svc(['channels', 'update', 'radio', '--json', ...set.flatMap((one) => ['--set', one])])
+	t.match((await update('port=7008', 'nick.visible=')).json, {
+		config: { ...config, port: 7008, nick: { name: 'helper' } },
+	})
+	const { json } = await update('bands=', 'nick.name="7"')
+	t.strictSame(json.config, { port: 7008, nick: { name: '7' }, api_root: config.api_root })
+	await svc(['channels', 'remove', 'radio', '-y'])
+
+	// Who may not name any address is held to the operator's list, whatever the scheme.
+	const made = await gateway.request('POST', '/v1/auth/tokens', {
+		body: { scopes: ['channels:write', 'channels:read'] },
+	})
+	const create = async (api_root: string): Promise<number> => {
+		const body = { type: 'radio', bot_token_ref: 'RADIO_TOKEN', config: { api_root } }
+		return (await gateway.request('POST', '/v1/channels', { body, token: made.body.token })).status
+	}
+	for (const [api_root, status] of [
+		['ircs://127.0.0.1:6697', 201],
+		['ircs://127.0.0.1:6698', 403],
+		['ircs://127.0.0.1', 403],
+		['ircs://127.0.0.2:6697', 403],
+		['ircs://me@127.0.0.1:6697', 400],
+		['https://127.0.0.1:6697', 400],
+	] as const)
+		t.equal(await create(api_root), status, api_root)
+})

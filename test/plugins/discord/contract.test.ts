@@ -1,0 +1,74 @@
+/** Discord, checked as any author checks their channel. */
+import t from 'tap'
+import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
+import { discord as adapter } from '../../../plugins/discord/discord.ts'
+import { checkChannel } from '../../contracts/channel.ts'
+import type { TestChat, TestPlatform } from '../../contracts/channel.ts'
+import { startDiscord } from '../../support/discord.ts'
+import type { Failure, Message } from '../../support/discord.ts'
+
+checkChannel(t, {
+	adapter: adapter as ChannelAdapter,
+	platform: discordPlatform,
+	abilities: { unguarded: false, threads: false, drafts: false },
+})
+
+async function discordPlatform(): Promise<TestPlatform> {
+	const server = await startDiscord()
+	const next = (how: Failure['how']): void => server.fail({ method: 'POST', path: /messages$/, how })
+
+	function chat(kind: ChatKind): TestChat {
+		const there = kind === 'private' ? server.addDirect() : server.addChannel()
+		let newest: Message | undefined
+		const say = (text: string, more: object = {}): void => {
+			newest = server.say(there, text, { mention: kind === 'group', more })
+		}
+		return {
+			id: there.id,
+			kind,
+			say: (text) => say(text),
+			mumble: (text) => void server.say(there, text),
+			reply: (id, text) =>
+				void server.say(there, text, {
+					more: { type: 19, message_reference: { message_id: id, channel_id: there.id }, mentions: [server.bot] },
+				}),
+			attach: () => say('', { attachments: [{ id: '1', filename: 'a.png', content_type: 'image/png' }] }),
+			repeat() {
+				if (newest) server.tell(newest)
+			},
+			shown: () =>
+				server.written(there).map(({ id, content, message_reference }) => ({
+					id,
+					text: content.replaceAll(/\\(\W|_)/g, '$1'),
+					reply_to: message_reference?.message_id,
+				})),
+			typed: () => server.calls.filter(({ path }) => path === `/channels/${there.id}/typing`).length,
+		}
+	}
+
+	return {
+		config: { api_root: server.url },
+		token: server.token,
+		wrong_token: 'nobody.has-this.one',
+		chat,
+		cut() {
+			server.cut()
+			server.hangUp()
+		},
+		open: () => server.sockets + server.requests,
+		close: () => server.stop(),
+		next: {
+			lost: () => next('after'),
+			limited: () => next({ status: 429, body: { retry_after: 9 }, headers: { 'retry-after': '9' } }),
+			failed: () => next({ status: 403, body: '<html>not from the interface itself</html>' }),
+			refused: () => next({ status: 403, body: { code: 50013, message: 'Missing Permissions' } }),
+			format: () => next({ status: 400, body: { code: 50035, message: 'Invalid Form Body' } }),
+			stalled: () => next('never'),
+		},
+		silent: () => void (server.silent = true),
+		revoke() {
+			server.token = 'another.one'
+			server.close(4004)
+		},
+	}
+}

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { dialectOf, literalOf } from '../../../plugins/discord/dialect.ts'
+
+void t.test('what Discord shows as it is stays as it is', async (t) => {
+	for (const text of [
+		'# One\n## Two\n### Three\n\n- a *b* **c** ~~d~~ `e`\n> quote\n[a](https://example.com)\n1. x',
+		'```md\n#### no heading\n| a | b |\n|---|---|\n__x__ || y ||\n```',
+		'~~~\n![a](b)\n```\n#### x\n~~~',
+		'`![a](b)` and ``a || b`` and `__init__`',
+		'a | b without a table\nsnake__case__name and ___',
+		'',
+	])
+		t.equal(dialectOf(text, 2000), text)
+})
+
+void t.test('what Discord does not know is said in its own way', async (t) => {
+	for (const [text, told] of [
+		['#### Four', '**Four**'],
+		['###### **Six** `x`', '**Six `x`**'],
+		['see ![a cat](https://example.com/cat.png)', 'see [a cat](https://example.com/cat.png)'],
+		['__bold__ and **bold**', '**bold** and **bold**'],
+		['a || b || c', 'a \\|\\| b \\|\\| c'],
+		[
+			'Before\n\n| Name | Price |\n|:-----|------:|\n| Tea | 1 |\n| Milk \\| honey | 12 |\n\nAfter',
+			'Before\n\n```\nName          Price\n------------  -----\nTea           1\nMilk | honey  12\n```\n\nAfter',
+		],
+		['a|b\n-|-\n1|2', '```\na  b\n-  -\n1  2\n```'],
+	] as const)
+		t.equal(dialectOf(text, 2000), told)
+})
+
+void t.test('plain text shows as it is written', async (t) => {
+	t.equal(
+		literalOf('# a *b* _c_ `d` ~~e~~ ||f|| \\ 1-2\n> g\n  - h # i', 2000),
+		String.raw`\# a \*b\* \_c\_ \`d\` \~\~e\~\~ \|\|f\|\| \\ 1-2
+\> g
+  \- h # i`,
+	)
+	t.equal(literalOf('*'.repeat(2000), 2000), '*'.repeat(2000))
+})
+
+void t.test('it never makes a message too long', async (t) => {
+	const table = '|a|b|\n|-|-|\n|1|2|'
+	t.equal(dialectOf(table, table.length), table)
+	const many = 'a||b'.repeat(500)
+	t.equal(dialectOf(many, 2000), many)
+})
+
+void t.test('hostile text takes no time', async (t) => {
+	for (const unit of ['|', '`', '__', '![', '#', '|-', '\\|', '_ ', '~~~\n', '__a', '` _'])
+		t.type(dialectOf(unit.repeat(20_000), Number.MAX_SAFE_INTEGER), 'string')
+})

@@ -1,0 +1,232 @@
+/** svc init on a real (pseudo-)terminal, against a real model server. */
+import { once } from 'node:events'
+import { readFileSync, rmSync } from 'node:fs'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { makeHome, startGateway } from '../../../support/gateway.ts'
+import type { TestGateway } from '../../../support/gateway.ts'
+import { startModelServer } from '../../../support/model-server.ts'
+import { follow } from '../../../support/runs.ts'
+import { openTerminal } from '../../../support/terminal.ts'
+import type { TerminalProgram } from '../../../support/terminal.ts'
+
+const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
+const KEY = 'sk-init-0123456789abcdef'
+const DOWN = '\x1b[B'
+const CTRL_C = '\x03'
+/** Of the first question: another server. */
+const OTHER = `${DOWN}${DOWN}\r`
+
+const model = await startModelServer()
+t.teardown(() => model.stop())
+for (const name of ['large', 'medium', 'small']) model.mock.on({ model: name }, { content: `I am ${name}.` })
+
+/** aimock takes any key, so this stands in front of it: it wants that one, and has no list of models where told so. */
+async function startFront({ lists = true } = {}): Promise<string> {
+	const front = createServer((request, response) => {
+		const key = request.headers.authorization?.replace('Bearer ', '')
+		const refuse = (status: number, message: string): void =>
+			void response
+				.writeHead(status, { 'content-type': 'application/json' })
+				.end(JSON.stringify({ error: { message, type: 'invalid_request_error' } }))
+		if (!lists && request.url?.endsWith('/models')) return refuse(404, 'no such route')
+		if (key !== KEY) return refuse(401, `Incorrect API key provided: ${key ?? 'none'}.`)
+		const onward = httpRequest(new URL(request.url ?? '', model.url), {
+			method: request.method,
+			headers: request.headers,
+		})
+		onward.on('response', (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 0, answer.headers)))
+		request.pipe(onward)
+	})
+	await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => front.close())
+	return `http://127.0.0.1:${(front.address() as AddressInfo).port}/v1`
+}
+
+const keyed = await startFront()
+const unlisted = await startFront({ lists: false })
+/** Nobody listens there: it was free a moment ago. */
+const dead = await new Promise<string>((resolve) => {
+	const server = createServer().listen(0, '127.0.0.1', () => {
+		const { port } = server.address() as AddressInfo
+		server.close(() => resolve(`http://127.0.0.1:${port}/v1`))
+	})
+})
+
+interface Setup extends TerminalProgram {
+	home: string
+	file: string
+}
+
+function init(t: Test, args: string[] = [], { home = homeFor(t), env = {} } = {}): Setup {
+	const terminal = openTerminal(process.execPath, [svcFile, 'init', ...args], {
+		cwd: home,
+		env: { PATH: process.env.PATH ?? '', HOME: home, SVC_HOME: home, ...env },
+		columns: 160,
+		rows: 60,
+	})
+	t.teardown(() => terminal.kill())
+	return { ...terminal, home, file: join(home, 'config/gateway.yaml') }
+}
+
+function homeFor(t: Test): string {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	return home
+}
+
+async function answerOf(t: Test, gateway: TestGateway): Promise<string> {
+	const ada = await follow(t, gateway, 'ada')
+	const run_id = await ada.complete('Who are you?')
+	return String((await ada.heard(run_id, 'message.assistant')).payload.content)
+}
+
+void t.test('an address, a key and a model that are wrong are corrected alone, and what results works', async (t) => {
+	const svc = init(t)
+	await svc.shows('Where do the models run?')
+	svc.type(OTHER)
+	await svc.shows('What do you want to call it?')
+	svc.type('mine\r')
+	await svc.shows('What is the address')
+	await svc.shows('http://127.0.0.1:8000/v1')
+	svc.type('localhost\r')
+	await svc.shows('must be an address such as')
+	svc.type(`\x15${dead}\r`)
+	await svc.shows(/does not answer: .*\n.*What do you want to do\?/)
+	svc.type('\r')
+	// What was typed stands there again.
+	await svc.shows(/What is the address[^]*What is the address[^]*:\d+\/v1/)
+	svc.type(`\x15${keyed}\r`)
+
+	await svc.shows('Which key does it take?')
+	svc.type('\r')
+	await svc.shows('Name of the key in the vault?')
+	svc.type('sk-abc\r')
+	await svc.shows('this looks like the key itself')
+	svc.type('\x15MY_KEY\r')
+	await svc.shows('Key MY_KEY (hidden')
+	svc.type('sk-wrong-9876543210\r')
+	await svc.shows('refuses the key (401): Incorrect API key provided: [redacted].')
+	svc.type('\r')
+	await svc.shows(/Key MY_KEY[^]*Key MY_KEY/)
+	svc.type(`${KEY}\r`)
+
+	await svc.shows('Which model?')
+	await svc.shows(/large[^]*medium[^]*small/)
+	svc.type('gigantic')
+	await svc.shows('gigantic (as typed)')
+	svc.type('\r')
+	await svc.shows(/answers with an error \(404\): .*\n.*What do you want to do\?/)
+	t.notOk(readFileSync(svc.file, 'utf8').includes('gigantic'), 'nothing is written before it works')
+	svc.type('\r')
+	await svc.shows(/Which model\?[^]*Which model\?[^]*medium/)
+	svc.type(`${DOWN}\r`)
+	await svc.shows('medium answers.')
+	await svc.shows('Stored MY_KEY in the vault.')
+	await svc.shows('Next: svc start')
+	t.equal(await svc.ended, 0)
+
+	for (const key of [KEY, 'sk-wrong-9876543210']) t.notMatch(svc.written(), key)
+	const text = readFileSync(svc.file, 'utf8')
+	t.notMatch(text, KEY)
+	t.match(
+		text,
+		`  mine:\n    kind: openai\n    base_url: ${keyed}\n    api_key:\n      secret: MY_KEY\n    model: medium\n`,
+	)
+	const gateway = await startGateway({ home: svc.home })
+	t.teardown(() => gateway.stop())
+	t.equal(await answerOf(t, gateway), 'I am medium.')
+})
+
+void t.test('Ctrl-C in the middle says what is kept, and the command that it prints continues', async (t) => {
+	const svc = init(t, ['--key-env', 'THE_KEY'], { env: { THE_KEY: KEY } })
+	await svc.shows('Where do the models run?')
+	svc.type(OTHER)
+	await svc.shows('What do you want to call it?')
+	svc.type('\r')
+	await svc.shows('What is the address')
+	svc.type(`${keyed}\r`)
+	await svc.shows('Which model?')
+	svc.type(CTRL_C)
+	t.equal(await svc.ended, 130)
+	const command = `svc init --name models --base-url ${keyed} --key-env THE_KEY`
+	t.match(svc.screen(), `Made ${svc.file} with the defaults; no provider was added.`)
+	t.match(svc.screen(), `To continue: ${command}\n`.trimEnd())
+	t.notMatch(svc.written(), KEY)
+	t.notMatch(readFileSync(svc.file, 'utf8'), keyed)
+
+	const again = init(t, command.split(' ').slice(2), { home: svc.home, env: { THE_KEY: KEY } })
+	await again.shows('Which model?')
+	again.type('sma')
+	await again.shows('(2 matches)')
+	again.type('\r')
+	await again.shows('small answers.')
+	t.equal(await again.ended, 0)
+	t.notMatch(again.screen(), /Where do the models run|address of its API|Which key/)
+	t.match(readFileSync(svc.file, 'utf8'), 'api_key: ${THE_KEY}')
+
+	const third = init(t, ['--name', 'models', '--base-url', keyed], { home: svc.home, env: { THE_KEY: KEY } })
+	await third.shows('Replace the provider models?')
+	third.type(CTRL_C)
+	t.equal(await third.ended, 130)
+	t.match(third.screen(), `Nothing was changed in ${svc.file}.`)
+})
+
+void t.test('a server without a list of models, and a provider that is saved although it fails', async (t) => {
+	const svc = init(t, ['--name', 'later', '--base-url', unlisted])
+	await svc.shows('Which key does it take?')
+	svc.type(`${DOWN}${DOWN}\r`)
+	await svc.shows('Which model? (The server does not list them.)')
+	svc.type('large\r')
+	await svc.shows('asks for a key (401)')
+	await svc.shows('Leave without saving')
+	svc.type(`${DOWN.repeat(4)}\r`)
+	await svc.shows('Next: svc start')
+	t.equal(await svc.ended, 0)
+	t.match(readFileSync(svc.file, 'utf8'), `base_url: ${unlisted}\n    model: large\n`)
+})
+
+void t.test('leaving after a failure changes nothing', async (t) => {
+	const svc = init(t, ['--name', 'no', '--base-url', dead])
+	await svc.shows('Leave without saving')
+	svc.type(`${DOWN.repeat(3)}\r`)
+	t.equal(await svc.ended, 1)
+	t.match(svc.screen(), `To continue: svc init --name no --base-url ${dead}`)
+	t.notMatch(readFileSync(svc.file, 'utf8'), dead)
+})
+
+void t.test('an option that is wrong is asked for, and Ctrl-C ends a check', async (t) => {
+	const server = createServer().listen(0, '127.0.0.1')
+	t.teardown(() => server.close())
+	await once(server, 'listening')
+	const silent = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+	const asked = once(server, 'request')
+	const svc = init(t, ['--name', 'mine', '--base-url', 'localhost', '--model', 'small'])
+	await svc.shows(/--base-url: must be an address such as[^]*Where do the models run\?/)
+	svc.type(OTHER)
+	await svc.shows('What is the address')
+	svc.type(`${silent}\r`)
+	await svc.shows(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Asking the server for its models/)
+	await asked
+	svc.type(CTRL_C)
+	t.equal(await svc.ended, 130)
+	t.match(svc.screen(), `To continue: svc init --name mine --base-url ${silent} --model small`)
+})
+
+void t.test('a running gateway gets the key and the provider at once', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const svc = init(t, ['--name', 'mine', '--base-url', keyed, '--key-secret', 'MY_KEY', '--model', 'small'], {
+		home: gateway.home,
+	})
+	await svc.shows('Key MY_KEY')
+	svc.type(`${KEY}\r`)
+	await svc.shows('small answers.')
+	await svc.shows('The running gateway goes by it.')
+	t.equal(await svc.ended, 0)
+	t.equal(await answerOf(t, gateway), 'I am small.')
+})

@@ -1,0 +1,218 @@
+/** svc chat and run where a question is open or an answer is on its way. */
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import type { Test } from 'tap'
+import { exitCodes } from '../../../../core/cli/contract.ts'
+import { main } from '../../../../core/cli/main.ts'
+import { svcFor } from '../../../support/cli.ts'
+import { startGateway } from '../../../support/gateway.ts'
+import type { Answer } from '../../../support/gateway.ts'
+import { startHeldModel } from '../../../support/held-model.ts'
+import { follow } from '../../../support/runs.ts'
+import { svcFor as atTerminal } from '../../../support/person.ts'
+
+const model = await startHeldModel()
+t.teardown(() => model.stop())
+const gateway = await startGateway({
+	config: `
+providers:
+  held: {kind: openai, base_url: "${model.url}", model: held}
+  offline: {kind: offline}
+default_provider: offline
+`,
+})
+t.teardown(() => gateway.stop())
+const piped = svcFor(gateway)
+const typed = atTerminal(gateway.url)
+await gateway.request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
+
+const asking = '/tool ask {"question":"Which city?","options":["Rome","Oslo"]}'
+/** As typed it does not look like the question that is shown then. */
+const ask = (question: string): string => `/tool ask {"question":"${question.replace(' ', String.raw`\u0020`)}"}`
+const statuses = async (agent: string): Promise<string[]> =>
+	(await gateway.request('GET', `/v1/agents/${agent}/runs`)).body.map((run: Answer) => run.status)
+
+void t.test('a run behind a forgotten question says what it waits for, and how to end that', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const first = await ada.start(asking)
+	await ada.heard(first, 'run.paused')
+	const told = Promise.withResolvers<void>()
+	const ran = piped(['run', 'ada', 'Hello'], { onOutput: (text) => text.includes('waits for') && told.resolve() })
+	await told.promise
+	const queued = (await gateway.request('GET', '/v1/agents/ada/runs?limit=1')).body[0].run_id
+	const heard = Promise.withResolvers<void>()
+	const followed = piped(['runs', 'follow', queued], {
+		onOutput: (text) => text.includes('waits for the answer to: Which city?') && heard.resolve(),
+	})
+	await heard.promise
+	const [{ question_id }] = (await gateway.request('GET', '/v1/agents/ada/questions')).body
+	t.equal((await piped(['questions', 'answer', 'ada', question_id, 'Rome'])).code, 0)
+	const { code, stdout, stderr } = await ran
+	t.equal(code, 0)
+	t.match(stdout, 'received: Hello')
+	t.equal((await followed).stdout, stdout, 'whoever follows it hears the same')
+	t.match(
+		stderr,
+		`(waits for the answer to: Which city? (Rome / Oslo) - svc questions answer ada ${question_id} …, or svc runs cancel ${first})`,
+	)
+	t.equal(stderr.split('waits for').length, 2, 'once')
+})
+
+void t.test('a run behind one at work names that, and tells of a question once it is asked', async (t) => {
+	const told = Promise.withResolvers<void>()
+	const asked = Promise.withResolvers<void>()
+	const started = await piped(['run', 'held', '--detach', 'first'])
+	const call = await model.called('first')
+	const ran = piped(['run', 'held', 'second'], {
+		onOutput: (text) => {
+			if (text.includes('waits for an earlier run')) told.resolve()
+			if (text.includes('waits for the answer to: Really?')) asked.resolve()
+		},
+	})
+	await told.promise
+	call.callTool('ask', '{"question":"Really?"}')
+	await asked.promise
+	t.equal((await piped(['questions', 'answer', 'held', '--quiet'])).code, exitCodes.usage, 'nobody can be asked here')
+	t.equal((await piped(['runs', 'cancel', started.stdout.trim()])).code, 0)
+	const second = await model.called('second')
+	second.answer('done.')
+	const { code, stdout, stderr } = await ran
+	t.strictSame([code, stdout], [0, 'Well, done.\n'])
+	t.match(stderr, `svc runs follow ${started.stdout.trim()}, or svc runs cancel`)
+})
+
+void t.test('at a terminal the question of an earlier run is asked at once', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	const first = await bea.start(asking)
+	await bea.heard(first, 'run.paused')
+	const { code, out, err } = await typed(['run', 'bea', 'Hello'], { person: [['Something else', '\x1b[B\r']] })
+	t.equal(code, 0)
+	t.match(err, `an earlier run of this conversation waits for an answer; svc runs cancel ${first} ends it`)
+	t.match(out, 'received: Hello')
+	t.match((await bea.read(first)).answer, '{"answer":"Oslo"}')
+})
+
+void t.test('at a terminal commands are taken while an answer is made, and prompts are kept', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'dan', config: { provider: 'held' } } })
+	const chat = openChat(t, 'dan')
+	await chat.shows('> ')
+	chat.type('one')
+	const one = await model.called('one')
+	chat.type('/help')
+	await chat.shows('/stop   stop every run')
+	chat.type('two')
+	await chat.shows('comes after this answer')
+	one.answer('first.')
+	const two = await model.called('two')
+	chat.type('/stop')
+	await chat.shows('Nothing of dan runs any more')
+	await two.hungUp
+	await chat.shows('the run was stopped')
+	await chat.shows('> ')
+	chat.type('three')
+	const three = await model.called('three')
+	chat.type('/new')
+	await three.hungUp
+	await chat.shows('A new session')
+	await chat.shows('> ')
+	chat.type('four')
+	const four = await model.called('four')
+	chat.type('/exit')
+	t.equal(await chat.ended, 0)
+	t.ok(four.open, 'it goes on by itself')
+	four.answer('late.')
+	t.match(chat.stdout(), /^Well, first\.\n/)
+	t.same((await statuses('dan')).toSpliced(0, 1), ['stopped', 'stopped', 'completed'])
+})
+
+void t.test('at a question commands are taken as well, and what only begins like one is an answer', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'flo' } })
+	const chat = openChat(t, 'flo')
+	await chat.shows('> ')
+	chat.type(ask('Which file?'))
+	await chat.shows('Which file?')
+	chat.type('/help')
+	await chat.shows('/new    begin')
+	await chat.shows('Which file?')
+	chat.type('/etc/hosts')
+	await chat.shows('tokens in')
+	await chat.shows('> ')
+	t.match(chat.stdout(), '{"answer":"/etc/hosts"}')
+	chat.type(ask('And now?'))
+	await chat.shows('And now?')
+	chat.type('/new')
+	await chat.shows('A new session')
+	await chat.shows('> ')
+	chat.type(ask('Still there?'))
+	await chat.shows('Still there?')
+	chat.type('/exit')
+	t.equal(await chat.ended, 0)
+	t.strictSame(await statuses('flo'), ['paused', 'stopped', 'completed'])
+})
+
+void t.test('a pipe: what begins with a slash is a command, or is said not to be one', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'cid' } })
+	const input = '/help\n/hlep me\n /etc/hosts holds what?\n/tool memory.stm_read {"key":"a"}\n'
+	const { code, stdout, stderr } = await piped(['chat', 'cid'], { input })
+	t.equal(code, exitCodes.failed, 'one was not sent')
+	t.match(stderr, /\/stop +stop every run of the agent/)
+	t.match(stderr, 'There is no command /hlep; nothing was sent.')
+	t.match(stdout, /received: \/etc\/hosts holds what\?[^]*memory\.stm_read answered/)
+	t.equal((await statuses('cid')).length, 2)
+})
+
+void t.test('a pipe: lines come in their turn, but a run that waits for an answer takes commands', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
+	const ran = await piped(['chat', 'eve'], {
+		input: `Hello\n${asking}\n/new\n${asking}\n/stop\nAgain\n${asking}\n/exit\n`,
+	})
+	t.equal(ran.code, exitCodes.failed)
+	t.match(ran.stdout, /received: Hello[^]*received: Again/)
+	t.match(
+		ran.stderr,
+		/\(stopped\)[^]*A new session[^]*Nothing of eve runs any more[^]*the run continues: svc runs follow/,
+	)
+	t.strictSame(await statuses('eve'), ['paused', 'completed', 'stopped', 'stopped', 'completed'])
+})
+
+interface Chat {
+	type(line: string): void
+	/** Settles once the terminal shows that, behind what it waited for before. */
+	shows(text: string): Promise<void>
+	stdout(): string
+	ended: Promise<number>
+}
+
+/** A person at a terminal. */
+function openChat(t: Test, agent: string): Chat {
+	const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin })
+	const stdout = new PassThrough().setEncoding('utf8')
+	const stderr = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: true, columns: 200 })
+	let shown = ''
+	let answered = ''
+	let look = (): void => {}
+	stderr.on('data', (data: string) => {
+		shown += data
+		look()
+	})
+	stdout.on('data', (data: string) => (answered += data))
+	const end = new AbortController()
+	t.teardown(() => end.abort())
+	const env = { SVC_URL: gateway.url, NO_COLOR: '1' }
+	return {
+		type: (line) => void setImmediate(() => stdin.write(`${line}\r`)),
+		shows: (text) =>
+			new Promise((resolve) => {
+				look = () => {
+					const at = shown.indexOf(text)
+					if (at < 0) return
+					shown = shown.slice(at + text.length)
+					look = () => {}
+					resolve()
+				}
+				look()
+			}),
+		stdout: () => answered,
+		ended: main(['chat', agent], { env, cwd: '/', stdin, stdout, stderr, signal: end.signal }),
+	}
+}

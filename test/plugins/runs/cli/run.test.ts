@@ -1,0 +1,333 @@
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import t from 'tap'
+import { exitCodes } from '../../../../core/cli/contract.ts'
+import { openOutput } from '../../../../core/cli/output.ts'
+import { runView } from '../../../../plugins/runs/cli/run-view.ts'
+import { svcFor } from '../../../support/cli.ts'
+import { startGateway } from '../../../support/gateway.ts'
+import { startHeldModel } from '../../../support/held-model.ts'
+import { startModelServer } from '../../../support/model-server.ts'
+import { follow } from '../../../support/runs.ts'
+
+const model = await startHeldModel()
+t.teardown(() => model.stop())
+const models = await startModelServer()
+t.teardown(() => models.stop())
+const gateway = await startGateway({
+	config: `
+providers:
+  mock: {kind: openai, base_url: "${models.url}", model: mock}
+  held: {kind: openai, base_url: "${model.url}", model: held}
+  offline: {kind: offline}
+default_provider: held
+`,
+})
+t.teardown(() => gateway.stop())
+const svc = svcFor(gateway)
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+await gateway.request('POST', '/v1/agents', {
+	body: { name: 'mock', config: { provider: 'mock', fallback: ['held'] } },
+})
+await gateway.request('POST', '/v1/agents', { body: { name: 'off', config: { provider: 'offline' } } })
+
+void t.test('an answer is shown as it is made, and alone on standard output', async (t) => {
+	const half = Promise.withResolvers<void>()
+	const ran = svc(['run', 'ada', 'tell', 'me'], {
+		onOutput: (text) => text.includes('Well, it is ') && half.resolve(),
+	})
+	const call = await model.called('tell me')
+	call.say('it is ')
+	await half.promise // before the model has said the rest
+	call.answer('late.')
+	const { code, stdout, stderr } = await ran
+	t.equal(code, 0)
+	t.equal(stdout, 'Well, it is late.\n')
+	t.match(stderr, /tokens in, .*; run [0-9a-f-]{36}\)/)
+})
+
+void t.test('characters of several parts survive being cut in the middle', async (t) => {
+	const stdout = new PassThrough()
+	const out = openOutput({ stdout, stderr: new PassThrough(), env: {}, json: () => false, quiet: () => false })
+	const view = await runView(out)
+	const tell = (event_type: string, content: string): void =>
+		view.show({
+			event_type,
+			payload: { content },
+			event_id: '',
+			timestamp: '',
+			agent_id: 'ada',
+			run_id: 'r',
+			sequence: 1,
+		})
+	const pieces = ['👩', '\u200d', '👩\u200d', '👧 \ud83d', '\ude00 a\r', '\nb \x1b[2J', 'می', '\u200c', 'خواهم']
+	for (const piece of pieces) tell('model.stream', piece)
+	tell('message.assistant', `${pieces.join('')}.`)
+	t.equal(String(stdout.read()), '👩‍👩‍👧 😀 a\nb \\x1b[2Jمی‌خواهم.\n')
+})
+
+void t.test('tool calls are short lines on standard error', async (t) => {
+	const { code, stdout, stderr } = await svc([
+		'run',
+		'off',
+		'/tool memory.stm_write {"key":"a","value":"b"}\n/tool nothing {}',
+	])
+	t.equal(code, 0)
+	t.match(stdout, /^memory\.stm_write answered/)
+	t.match(stderr, '  → memory.stm_write {"key":"a","value":"b"}\n')
+	t.match(stderr, /  ✗ nothing: there is no tool "nothing"/)
+})
+
+void t.test('an attempt that fails in the middle is told, and the answer begins anew', async (t) => {
+	const broken = { cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 }
+	models.on('stumble', { text: 'This is the WRONG answer, it breaks off.', ...broken }, 'All of it.')
+	const retried = await svc(['run', 'mock', 'stumble'])
+	t.equal(retried.code, 0)
+	t.match(retried.stdout, /^This is .*\nAll of it\.\n$/)
+	t.match(retried.stderr, 'the answer begins anew')
+
+	models.on('give up', { status: 500 })
+	const elsewhere = svc(['run', 'mock', 'give up'])
+	const call = await model.called('give up')
+	call.answer('another one.')
+	const { code, stdout, stderr } = await elsewhere
+	t.equal(code, 0)
+	t.equal(stdout, 'Well, another one.\n')
+	t.match(stderr, '(mock failed; asking held)')
+})
+
+void t.test('--json gives the events, a line each', async (t) => {
+	const { code, stdout, stderr } = await svc(['run', 'off', '--json', 'Hello'])
+	const types = stdout
+		.trim()
+		.split('\n')
+		.map((line) => (JSON.parse(line) as { event_type: string }).event_type)
+	t.equal(code, 0)
+	t.equal(types[0], 'run.started')
+	t.ok(types.includes('model.stream') && types.includes('primitive.called'))
+	t.equal(types.at(-1), 'run.completed')
+	t.match(stderr, /tokens in/)
+})
+
+void t.test('--quiet shows the answer and nothing else; - reads the prompt', async (t) => {
+	const { code, stdout, stderr } = await svc(['run', 'off', '-', '--quiet'], { input: 'from afar\n' })
+	t.equal(code, 0)
+	t.match(stdout, /^The built-in offline provider received: from afar\n/)
+	t.equal(stderr, '')
+	t.equal((await svc(['run', 'off', '-'], { input: ' \n' })).code, exitCodes.usage)
+})
+
+void t.test('--detach only starts it; runs follow shows it to its end, also when that has come', async (t) => {
+	const started = await svc(['run', 'ada', '--detach', 'slowly'])
+	const run_id = started.stdout.trim()
+	const call = await model.called('slowly')
+	const opened = Promise.withResolvers<void>()
+	const followed = svc(['runs', 'follow', run_id], { onOutput: (text) => text.includes('nearly ') && opened.resolve() })
+	// Pieces are live only, so some are said until one is heard.
+	const saying = setInterval(() => call.say('nearly '), 20)
+	await opened.promise
+	clearInterval(saying)
+	call.answer('there.')
+	const { code, stdout } = await followed
+	t.equal(code, 0)
+	const { answer } = (await gateway.request('GET', `/v1/runs/${run_id}`)).body
+	t.ok(stdout.endsWith(`${answer}\n`), 'the whole answer, though its beginning was missed')
+	const again = await svc(['runs', 'follow', run_id])
+	t.strictSame([again.code, again.stdout], [0, `${answer}\n`])
+})
+
+void t.test('a failed run and a stopped one end with 1', async (t) => {
+	await gateway.request('POST', '/v1/agents', {
+		body: { name: 'short', config: { provider: 'offline', limits: { steps: 1 } } },
+	})
+	const failed = await svc(['run', 'short', '/tool memory.stm_read {}'])
+	t.equal(failed.code, exitCodes.failed)
+	t.match(failed.stderr, /svc: the run failed: .*\(limit_steps\)/)
+	const ran = svc(['run', 'ada', 'stop me'])
+	const call = await model.called('stop me')
+	await svc(['agents', 'stop', 'ada'])
+	await call.hungUp
+	const stopped = await ran
+	t.equal(stopped.code, exitCodes.failed)
+	t.match(stopped.stderr, /svc: the run was stopped/)
+	t.equal((await svc(['run', 'nobody', 'x'])).code, exitCodes.not_found)
+})
+
+void t.test('Ctrl-C stops the run before it ends', async (t) => {
+	const interrupt = new AbortController()
+	const ran = svc(['run', 'ada', 'never mind'], { signal: interrupt.signal })
+	const call = await model.called('never mind')
+	interrupt.abort()
+	const { code, stderr } = await ran
+	t.equal(code, exitCodes.interrupted)
+	const run_id = /stopped run ([0-9a-f-]{36})/.exec(stderr)?.[1]
+	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'stopped')
+	await call.hungUp
+})
+
+void t.test('a question is told with how to answer it, and the run goes on once it is answered', async (t) => {
+	const asked = Promise.withResolvers<void>()
+	const ran = svc(['run', 'off', '/tool ask {"question":"Which one?","options":["left","right"]}'], {
+		onOutput: (text) => /svc questions answer off \w+ …/.test(text) && asked.resolve(),
+	})
+	await asked.promise
+	const list = await svc(['questions', 'list'])
+	t.match(list.stdout, /off +\w+ .* left \/ right +Which one\?/)
+	t.equal((await svc(['questions', 'answer', 'off', 'nonsense', 'x'])).code, exitCodes.not_found)
+	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.usage, 'nobody can be asked here')
+	const [open] = (await svc(['questions', 'list', 'off', '--json'])).json()
+	t.equal((await svc(['questions', 'answer', 'off', open.question_id, 'to', 'the', 'left'])).code, 0)
+	const { code, stdout } = await ran
+	t.equal(code, 0)
+	t.equal(stdout, 'ask answered: {"answer":"to the left"}\n')
+	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.not_found)
+})
+
+void t.test('what a sub-agent asks is told as well, for as long as somebody waits for the answer', async (t) => {
+	const prompt = `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which one?"}' })}`
+	const hint = /a sub-agent of off asks: Which one\?\nAnswer with: svc questions answer off (\w+) …/
+	const asks = (argv: string[]) => {
+		const asked = Promise.withResolvers<string>()
+		let said = ''
+		const onOutput = (text: string): void => {
+			said += text
+			const question_id = hint.exec(said)?.[1]
+			if (question_id !== undefined) asked.resolve(question_id)
+		}
+		return { ran: svc(argv, { onOutput }), asked: asked.promise }
+	}
+	const { ran, asked } = asks(['run', 'off', prompt])
+	const question_id = await asked
+	const [child, parent] = (await gateway.request('GET', '/v1/agents/off/runs?limit=2')).body
+	t.match((await svc(['runs', 'show', parent.run_id])).stdout, new RegExp(`Which one\\?.*${question_id}`))
+	t.match(parent.open_question, { run_id: child.run_id, question_id })
+	// Whoever begins to follow only now is told too.
+	const followed = asks(['runs', 'follow', parent.run_id])
+	t.equal(await followed.asked, question_id)
+	t.equal((await svc(['questions', 'answer', 'off', question_id, 'this'])).code, 0)
+	for (const { code, stdout, stderr } of await Promise.all([ran, followed.ran])) {
+		t.equal(code, 0)
+		t.match(stdout, /^subagent\.spawn answered.*this/)
+		t.match(stderr, /answered elsewhere: this/)
+	}
+
+	const stopped = asks(['run', 'off', prompt])
+	await stopped.asked
+	const [again] = (await gateway.request('GET', '/v1/agents/off/runs?limit=1')).body
+	await gateway.request('POST', `/v1/runs/${again.run_id}/cancel`)
+	const { code, stdout, stderr } = await stopped.ran
+	t.equal(code, 0, 'it goes on without an answer')
+	t.match(stderr, /no longer asked/)
+	t.match(stdout, /subagent_failed/)
+})
+
+void t.test('a lost connection is made again, and nothing of the run is missing', async (t) => {
+	const proxy = await startProxy(gateway.url)
+	t.teardown(() => proxy.stop())
+	const through = svcFor({ home: gateway.home, url: proxy.url })
+	const watcher = await follow(t, gateway, 'ada')
+
+	const lost = Promise.withResolvers<void>()
+	const ran = through(['run', 'ada', 'hold on'], {
+		onOutput: (text) => text.includes('connection is lost') && lost.resolve(),
+	})
+	const call = await model.called('hold on')
+	proxy.cut()
+	await lost.promise
+	call.answer('still here.')
+	const { code, stdout } = await ran
+	t.equal(code, 0)
+	t.match(stdout, /Well, still here\.\n$/)
+
+	const down = Promise.withResolvers<void>()
+	const outlived = through(['run', 'ada', 'gone by then'], {
+		onOutput: (text) => text.includes('connection is lost') && down.resolve(),
+	})
+	const last = await model.called('gone by then')
+	const { run_id } = await watcher.stream.waitFor((event) => event.payload.content === 'gone by then')
+	proxy.refuse(true)
+	proxy.cut()
+	await down.promise
+	last.answer('done.')
+	await watcher.ended(run_id ?? '')
+	proxy.refuse(false)
+	const ended = await outlived
+	t.equal(ended.code, 0)
+	t.match(ended.stdout, /Well, done\.\n$/)
+})
+
+void t.test('what happens while a connection is lost is heard, also where nothing had been heard before', async (t) => {
+	const proxy = await startProxy(gateway.url)
+	t.teardown(() => proxy.stop())
+	const open = Promise.withResolvers<void>()
+	const lost = Promise.withResolvers<void>()
+	const tail = svcFor({ home: gateway.home, url: proxy.url })(
+		['events', 'tail', '--type', 'agent.created', '--count', '1'],
+		{
+			onOutput: (text) => {
+				if (text.includes('following')) open.resolve()
+				if (text.includes('connection is lost')) lost.resolve()
+			},
+		},
+	)
+	await open.promise
+	proxy.refuse(true)
+	proxy.cut()
+	await lost.promise
+	await gateway.request('POST', '/v1/agents', { body: { name: 'meanwhile' } })
+	proxy.refuse(false)
+	t.match((await tail).stdout, /agent\.created meanwhile/)
+})
+
+void t.test('a conversation: each line a prompt, and commands of its own', async (t) => {
+	const before = (await gateway.request('GET', '/v1/agents/off/history')).body.length
+	t.ok(before > 0)
+	const { code, stdout, stderr } = await svc(['chat', 'off'], { input: 'one\n\n/new\n/tool ask\ntwo\n/exit\nthree\n' })
+	t.equal(code, 0)
+	t.match(stdout, /received: one[^]*received: two/)
+	t.notMatch(stdout, 'three')
+	t.match(stderr, 'A new session')
+	const history = (await gateway.request('GET', '/v1/agents/off/history')).body as { content: string }[]
+	t.notOk(
+		history.some((message) => message.content === 'one'),
+		'it begins after /new',
+	)
+	t.equal((await svc(['chat', 'nobody'])).code, exitCodes.not_found)
+})
+
+/** Passes everything on, until its connections are cut. */
+async function startProxy(
+	target: string,
+): Promise<{ url: string; cut(): void; refuse(on: boolean): void; stop(): Promise<void> }> {
+	const sockets = new Set<Socket>()
+	let refusing = false
+	const server = createServer((incoming, outgoing) => {
+		const { method, headers, url } = incoming
+		const onward = httpRequest(new URL(url ?? '/', target), { method, headers, agent: false }, (answer) => {
+			outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+			answer.pipe(outgoing)
+			answer.on('error', () => outgoing.destroy())
+		})
+		onward.on('error', () => outgoing.destroy())
+		outgoing.on('close', () => onward.destroy())
+		incoming.pipe(onward)
+	})
+	server.on('connection', (socket) => {
+		if (refusing) return void socket.destroy()
+		sockets.add(socket)
+		socket.on('close', () => sockets.delete(socket))
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const cut = (): void => sockets.forEach((socket) => socket.destroy())
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		cut,
+		refuse: (on) => void (refusing = on),
+		stop: () =>
+			new Promise((resolve) => {
+				server.close(() => resolve())
+				cut()
+			}),
+	}
+}

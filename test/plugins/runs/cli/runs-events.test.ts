@@ -1,0 +1,141 @@
+/** svc runs, svc events tail and completion: runs of all agents, short ids, what happened before, local times. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { exitCodes } from '../../../../core/cli/contract.ts'
+import { startGateway } from '../../../support/gateway.ts'
+import type { Answer } from '../../../support/gateway.ts'
+import { startHeldModel } from '../../../support/held-model.ts'
+import { svcFor } from '../../../support/person.ts'
+
+const svcFile = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
+const execute = promisify(execFile)
+const model = await startHeldModel()
+t.teardown(() => model.stop())
+const gateway = await startGateway({
+	config: `
+providers:
+  held: {kind: openai, base_url: "${model.url}", model: held}
+  offline: {kind: offline}
+default_provider: offline
+`,
+})
+t.teardown(() => gateway.stop())
+const svc = svcFor(gateway.url)
+for (const name of ['ada', 'bob', 'held'])
+	await gateway.request('POST', '/v1/agents', { body: { name, config: name === 'held' ? { provider: 'held' } : {} } })
+for (const [agent, prompt] of [
+	['ada', 'first'],
+	['bob', 'second'],
+	['ada', 'third'],
+])
+	await svc(['run', agent ?? '', prompt ?? ''])
+
+void t.test('svc runs shows the runs of all agents, newest first, by the ends of their ids', async (t) => {
+	const { body } = await gateway.request('GET', '/v1/runs')
+	t.strictSame(
+		body.runs.map(({ agent, prompt }: Answer) => [agent, prompt]),
+		[
+			['ada', 'third'],
+			['bob', 'second'],
+			['ada', 'first'],
+		],
+	)
+	t.equal(body.next_cursor, null)
+	const { out } = await svc(['runs'])
+	const rows = out.trimEnd().split('\n').slice(1)
+	t.match(rows, [/ ada .*third/, / bob .*second/, / ada .*first/])
+	for (const [n, row] of rows.entries()) t.ok(row.startsWith(`${body.runs[n].run_id.slice(-8)} `), row)
+	const full = await svc(['runs', 'list', '--full', '--limit', '1'])
+	t.match(full.out, body.runs[0].run_id)
+	t.equal((await svc(['runs', '--json'])).json.length, 3)
+	t.equal((await svc(['runs', 'list', '--status', 'failed'])).out.trim(), 'No run is failed.')
+})
+
+void t.test('pages of GET /v1/runs go on where the last one ended', async (t) => {
+	const seen: string[] = []
+	let cursor: string | null = null
+	do {
+		const { body }: Answer = await gateway.request(
+			'GET',
+			`/v1/runs?limit=2${cursor === null ? '' : `&cursor=${cursor}`}`,
+		)
+		seen.push(...body.runs.map((run: Answer) => run.prompt))
+		cursor = body.next_cursor
+	} while (cursor !== null)
+	t.strictSame(seen, ['third', 'second', 'first'])
+	t.equal((await gateway.request('GET', '/v1/runs?id=xyz%25')).status, 400)
+})
+
+void t.test('a run is named by the end or the beginning of its id, unless several fit', async (t) => {
+	const [{ run_id }] = (await gateway.request('GET', '/v1/runs?limit=1')).body.runs
+	t.match((await svc(['runs', 'show', run_id.slice(-8)])).out, 'third')
+	t.match((await svc(['runs', 'show', run_id])).out, 'third')
+	const several = await svc(['runs', 'show', run_id.slice(0, 4)])
+	t.equal(several.code, exitCodes.usage)
+	t.match(several.err, 'several runs have ids')
+	const none = await svc(['runs', 'show', 'ffffffffffff'])
+	t.equal(none.code, exitCodes.not_found)
+	const audit = await svc(['audit', '--run', run_id.slice(-8), '--type', 'run.completed'])
+	t.match(audit.out, /^\d\d:\d\d:\d\d\.\d{3} run\.completed ada [0-9a-f]{8} /)
+	t.notMatch(audit.out, run_id)
+	t.match((await svc(['audit', '--full', '--run', run_id, '--type', 'run.completed'])).out, run_id)
+})
+
+void t.test('svc events tail begins with what happened before, and leaves the pieces of answers out', async (t) => {
+	const last = await svc(['events', 'tail', '-n', '2', '--count', '2', '--json', '--type', 'run.completed'])
+	const lines = last.out
+		.trim()
+		.split('\n')
+		.map((line) => JSON.parse(line) as Answer)
+	t.strictSame(
+		lines.map((one) => one.agent_id),
+		['bob', 'ada'],
+		'oldest first',
+	)
+	const since = await svc(['events', 'tail', '--since', '10m', '--count', '3', '--json', '--type', 'run.completed'])
+	t.equal(since.out.trim().split('\n').length, 3)
+
+	const tail = async (flags: string[], prompt: string): Promise<string> => {
+		const tailing = svc(['events', 'tail', '-n', '1', '--agent', 'held', '--type', 'model.*,run.completed', ...flags])
+		const ran = svc(['run', 'held', prompt])
+		const call = await model.called(prompt)
+		call.say('a piece ')
+		call.answer('and the end.')
+		await ran
+		return (await tailing).out
+	}
+	await svc(['run', 'held', '--detach', 'before'])
+	;(await model.called('before')).answer('.')
+	await svc(['runs', 'follow', (await gateway.request('GET', '/v1/agents/held/runs')).body[0].run_id])
+	t.notMatch(await tail(['--count', '2'], 'no pieces'), 'model.stream')
+	t.match(await tail(['--count', '3', '--stream'], 'with pieces'), 'model.stream')
+})
+
+void t.test('times are local', async (t) => {
+	const shown = async (zone: string): Promise<string> => {
+		const ran = await execute(process.execPath, [svcFile, 'agents', 'list'], {
+			env: { PATH: process.env.PATH, HOME: gateway.home, SVC_HOME: gateway.home, TZ: zone },
+		})
+		return /ada +(\S+ \S+)/.exec(ran.stdout)?.[1] ?? ran.stderr
+	}
+	const hour = 3_600_000
+	t.equal(Date.parse(await shown('Etc/GMT-5')) - Date.parse(await shown('UTC')), 5 * hour)
+})
+
+void t.test('completion in bash works with an alias, and completes ids of runs', async (t) => {
+	const { runs } = (await gateway.request('GET', '/v1/runs')).body
+	const wanted = runs.find((run: Answer) => run.prompt === 'second').run_id.slice(-8)
+	const script = [
+		`shopt -s expand_aliases`,
+		`alias svc="'${process.execPath}' '${svcFile}'"`,
+		`source /dev/stdin <<< "$(eval svc completion bash)"`,
+		`COMP_WORDS=(svc runs show ${wanted.slice(0, 6)}); COMP_CWORD=3; _svc; echo "\${COMPREPLY[@]}"`,
+		`COMP_WORDS=(svc run b); COMP_CWORD=2; _svc; echo "\${COMPREPLY[@]}"`,
+	].join('\n')
+	const { stdout } = await execute('bash', ['--norc', '-c', script], {
+		env: { PATH: process.env.PATH, HOME: gateway.home, SVC_HOME: gateway.home },
+	})
+	t.strictSame(stdout.trim().split('\n'), [wanted, 'bob'])
+})

@@ -1,0 +1,92 @@
+/** Version 0.1.0 wrote the record of a run after its log: a home where a crash came between is still read. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import type { RunRecord } from '../../../plugins/runs/contract.ts'
+import { keys } from '../../../plugins/runs/keys.ts'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { openStream } from '../../support/sse.ts'
+
+interface Before {
+	home: string
+	run: RunRecord
+}
+
+/** A home whose only run has got as far as `event`, with its record and its conversation as they were before that. */
+async function homeBehind(t: Test, prompt: string, event: string): Promise<Before> {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const gateway = await startGateway({ home })
+	const stream = await openStream(gateway.url)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'a' } })
+	const { run_id } = (await gateway.request('POST', '/v1/agents/a/runs', { body: { prompt } })).body
+	await stream.waitFor(event)
+	stream.close()
+	await gateway.stop()
+
+	await using engine = await openLmdb({ path: join(home, 'data') })
+	const index = await engine.store.get<{ uid: string }>(keys.index(run_id))
+	const uid = index?.value.uid ?? ''
+	const run = (await engine.store.get<RunRecord>(keys.run(uid, run_id)))!.value
+	const { waits_for: _, ...rest } = run
+	const behind: RunRecord = { ...rest, status: 'started', ended_at: null, answer: null, question: null, active_ms: 0 }
+	await engine.store.put(keys.run(uid, run_id), { ...behind, usage: { input_tokens: 0, output_tokens: 0 } })
+	await engine.store.put(keys.queue(uid, run.conversation), { runs: [run_id] })
+	return { home, run }
+}
+
+async function start(t: Test, home: string): Promise<TestGateway> {
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	return gateway
+}
+
+async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]> {
+	const { body } = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
+	return body.events.map(({ event_type }: { event_type: string }) => event_type)
+}
+
+async function until<T>(read: () => Promise<T>, isReached: (value: T) => boolean): Promise<T> {
+	for (;;) {
+		const value = await read()
+		if (isReached(value)) return value
+		await new Promise((resolve) => setTimeout(resolve, 10))
+	}
+}
+
+void t.test('an ended run', async (t) => {
+	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
+	const gateway = await start(t, home)
+	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
+	const found = await until(read, ({ status }) => status === 'completed')
+	t.match(found, { answer: run.answer, usage: run.usage })
+	t.equal((await eventsOf(gateway, run.run_id)).filter((type) => type === 'run.completed').length, 1)
+	const next = await gateway.request('POST', '/v1/agents/a/runs', { body: { prompt: 'again' } })
+	await until(
+		async () => (await gateway.request('GET', `/v1/runs/${next.body.run_id}`)).body.status,
+		(status) => status === 'completed',
+	)
+})
+
+void t.test('an ended run that is stopped before anybody takes it up', async (t) => {
+	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
+	const gateway = await start(t, home)
+	await gateway.request('POST', `/v1/runs/${run.run_id}/cancel`)
+	const { body } = await gateway.request('GET', `/v1/runs/${run.run_id}`)
+	t.match(body, { status: 'completed', answer: run.answer })
+	t.notOk((await eventsOf(gateway, run.run_id)).includes('run.stopped'))
+})
+
+void t.test('a paused run', async (t) => {
+	const { home, run } = await homeBehind(t, '/tool ask {"question": "Which?"}', 'run.paused')
+	const gateway = await start(t, home)
+	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
+	const found = await until(read, ({ status }) => status === 'paused')
+	t.match(found, { question: { question: 'Which?', question_id: run.question?.question_id }, usage: run.usage })
+	await gateway.request('POST', `/v1/agents/a/ask-responses/${run.question?.question_id}`, { body: { answer: 'This' } })
+	const ended = await until(read, ({ status }) => status === 'completed')
+	t.match(ended.answer, 'This')
+})

@@ -1,0 +1,154 @@
+/** svc skills: what is approved is what was shown. */
+import { createHash } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { follow } from '../../support/runs.ts'
+import { programText, skillText } from '../../support/skills.ts'
+import { svcFor } from '../../support/person.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+const svc = svcFor(gateway.url)
+for (const name of ['ada', 'bob', 'eve', 'kim']) await gateway.request('POST', '/v1/agents', { body: { name } })
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+const install = async (agent: string, stdin: string): Promise<string> => {
+	const { code, err, json } = await svc(['skills', 'install', agent, '-', '--json'], { stdin })
+	if (code !== 0) throw new Error(err)
+	return json.id
+}
+const activeOf = async (agent: string): Promise<string[]> =>
+	(await svc(['skills', 'list', agent, '--json'])).json
+		.filter((one: { status: string }) => one.status === 'active')
+		.map((one: { id: string }) => one.id)
+
+void t.test('a skill comes from a file, a folder, an address or standard input', async (t) => {
+	const cwd = t.testdir()
+	mkdirSync(join(cwd, 'weather'))
+	const text = `\uFEFF${skillText('weather', 'Look out of the window. ☔')}`
+	writeFileSync(join(cwd, 'weather/SKILL.md'), text)
+	writeFileSync(join(cwd, 'weather/notes.txt'), 'not taken')
+	const folder = await svc(['skills', 'install', 'ada', 'weather'], { cwd })
+	t.match(folder, { code: 0, out: /Installed weather into quarantine/, err: /Only SKILL\.md.*notes\.txt/s })
+	const [, id = ''] = /id: (\S+)/.exec(folder.out) ?? []
+	t.match(folder.err, `svc skills review ada ${id}`)
+	t.equal((await svc(['skills', 'review', 'ada', id, '--json'])).json.digest, digestOf(text), 'byte for byte')
+
+	const server = createServer((_, response) => response.setHeader('content-type', 'text/markdown').end(text))
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => server.close())
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/SKILL.md`
+	const installed = await svc(['skills', 'install', 'ada', url, '--json'])
+	t.match((await svc(['skills', 'review', 'ada', installed.json.id])).out, `source:    ${url}`)
+	t.equal((await svc(['skills', 'install', 'ada', 'weather/SKILL.md'], { cwd })).code, 0)
+	await install('ada', text)
+	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 4)
+
+	for (const [source, code, says] of [
+		['nothing.md', 4, /nothing\.md is not there/],
+		['empty', 4, /empty\/SKILL\.md is not there/],
+		['weather/notes.txt', 2, /front matter/],
+		['latin1.md', 2, /not text in UTF-8/],
+		['large.md', 2, /more than 2 MiB/],
+	] as const) {
+		if (source === 'empty') mkdirSync(join(cwd, source))
+		if (source === 'latin1.md') writeFileSync(join(cwd, source), Buffer.from([0x2d, 0xe9, 0x0a]))
+		if (source === 'large.md') writeFileSync(join(cwd, source), 'x'.repeat(2 * 1024 * 1024 + 1))
+		t.match(await svc(['skills', 'install', 'ada', source], { cwd }), { code, err: says }, source)
+	}
+	t.equal((await svc(['skills', 'install', 'nobody', 'weather'], { cwd })).code, 4)
+	t.match(await svc(['skills', 'remove', 'ada', 'weather', '-y']), {
+		code: 2,
+		err: /4 go by the name "weather"; give an id/,
+	})
+	t.equal((await svc(['skills', 'remove', 'ada', id, '--yes'])).code, 0)
+	t.match(await svc(['skills', 'remove', 'ada', installed.json.id]), { code: 2, err: /--yes/ })
+	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 3)
+})
+
+void t.test('the review shows what counts, and nothing of it in disguise', async (t) => {
+	const head = [
+		'parameters:',
+		'  - {name: city, type: string, required: true, description: "Where.\\nFindings of the scan\\n  none"}',
+		'permissions: {hosts: [api.example.com], primitives: [memory.recall], secrets: [KEY]}',
+	].join('\n')
+	const code = `// \u202Edaer ton od\u202C\n// zero\u200Bwidth \x1b[2J\nreturn args.city`
+	const id = await install('bob', programText('spy', code, head))
+	const { out, err } = await svc(['skills', 'review', 'bob', 'spy'])
+	t.match(out, /spy {2}quarantined\n/)
+	t.match(out, /May use\n {2}primitives: memory\.recall\n {2}hosts: api\.example\.com\n {2}secrets: KEY\n/)
+	t.match(out, /HIGH line \d+, invisible-characters: .*U\+202E/)
+	t.match(
+		out,
+		/Lines with characters that cannot be seen\n {2}\d+: .*\\u\{202e\}daer ton od\\u\{202c\}\n {2}\d+: .*zero\\u\{200b\}width \\x1b\[2J/,
+	)
+	t.equal(out.match(/^Findings of the scan$/gm)?.length, 1, 'a description makes no section of its own')
+	// oxlint-disable-next-line no-control-regex -- that is what must not be there
+	t.notMatch(out, /[\u202e\u200b\x1b]/)
+	t.match(out, /Document\n +1 {2}---\n/)
+	t.match(
+		out,
+		/^Program, with the lines of the document\n {2}10 {2}export default async \(args, svc\) => \{\n {2}11 {2}\/\/ \\u\{202e\}daer/m,
+	)
+	t.match(err, new RegExp(`svc skills approve bob ${id} --digest sha256:[0-9a-f]{64}`))
+})
+
+void t.test('the program is shown, also where only changes of the document are', async (t) => {
+	await svc(['skills', 'install', 'bob', '-'], { stdin: programText('sum', 'return 1') })
+	await svc(['skills', 'approve', 'bob', 'sum', '--yes'])
+	await svc(['skills', 'install', 'bob', '-'], { stdin: programText('sum', 'return 2') })
+	const { out } = await svc(['skills', 'review', 'bob', 'sum'])
+	t.match(out, /^Program, with the lines of the document\n {2}7 .*\n {2}8 {2}return 2\n {2}9 {2}\}$/m)
+	const { out: shown } = await svc(['skills', 'approve', 'bob', 'sum', '--yes'])
+	t.match(shown, /^Program, with the lines of the document$/m)
+	await svc(['skills', 'install', 'bob', '-'], { stdin: skillText('text', 'Be kind.') })
+	t.notMatch((await svc(['skills', 'review', 'bob', 'text'])).out, /^Program/m)
+})
+
+void t.test('approve shows it, asks, and names the digest of what it showed', async (t) => {
+	const first = await install('eve', skillText('task', 'Do one thing.\nThen rest.'))
+	t.match(await svc(['skills', 'approve', 'eve', 'task']), { code: 2, err: /--digest/, out: '' })
+	t.match(await svc(['skills', 'approve', 'eve', 'task', '--json']), { code: 2, err: /--digest/ })
+	const no = await svc(['skills', 'approve', 'eve', 'task'], {
+		person: [['Approve task for eve, as shown above?', 'n']],
+	})
+	t.match(no, { code: 1, out: /Do one thing\./ })
+	t.strictSame(await activeOf('eve'), [])
+	const yes = await svc(['skills', 'approve', 'eve', 'task'], { person: [['Approve task', 'y']] })
+	t.match(yes, { code: 0, out: /Do one thing\.(.*\n)*.*Approved task/ })
+	t.strictSame(await activeOf('eve'), [first])
+
+	const next = skillText('task', 'Do another thing.\nThen rest.')
+	const second = await install('eve', next)
+	const { out } = await svc(['skills', 'review', 'eve', 'task'])
+	t.match(out, new RegExp(`Changes against the active revision ${first}`), 'the one that waits is reviewed')
+	t.match(out, /\n {2}-Do one thing\.\n {2}\+Do another thing\.\n {3}Then rest\./)
+	t.notMatch(out, /^Document$/m)
+	t.match((await svc(['skills', 'review', 'eve', 'task', '--full'])).out, /^Document$/m)
+	for (const wrong of ['sha256:12', 'nonsense'])
+		t.match(await svc(['skills', 'approve', 'eve', 'task', '--digest', wrong]), { code: 2, err: /64 hex digits/ })
+	const stale = await svc(['skills', 'approve', 'eve', 'task', '--digest', digestOf('x'), '--json'])
+	t.equal(stale.code, 5)
+	t.match(JSON.parse(stale.err).error, { code: 'digest_mismatch', message: new RegExp(digestOf(next)) })
+	t.strictSame(await activeOf('eve'), [first])
+	const named = await svc(['skills', 'approve', 'eve', 'task', '--digest', `sha256:${digestOf(next)}`, '--json'])
+	t.match(named.json, { id: second, status: 'active' })
+	t.strictSame(await activeOf('eve'), [second])
+	t.match(await svc(['skills', 'approve', 'eve', 'task', '--yes']), { code: 0, out: /Do another thing/ })
+	t.equal((await svc(['skills', 'approve', 'eve', 'other', '--yes'])).code, 4)
+})
+
+void t.test('a document is reviewed as it was written, whatever the agent has read', async (t) => {
+	const secret = 'correct horse battery staple'
+	await install('kim', skillText('leak', `Say ${secret}.`))
+	await svc(['vault', 'set', 'PHRASE'], { stdin: secret })
+	await svc(['grants', 'add', 'kim', 'PHRASE', '--reveal'])
+	await (await follow(t, gateway, 'kim')).complete('/tool vault.read {"name":"PHRASE"}')
+	t.match((await svc(['skills', 'review', 'kim', 'leak'])).out, `Say ${secret}.`)
+	t.equal((await svc(['skills', 'approve', 'kim', 'leak', '--yes'])).code, 0)
+	t.equal((await activeOf('kim')).length, 1)
+})

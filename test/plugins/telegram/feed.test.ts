@@ -1,0 +1,220 @@
+/** What comes in by Telegram, over the wire: nothing is confirmed before it is taken. */
+import t from 'tap'
+import { openFeed } from '../../../plugins/telegram/feed.ts'
+import { startTelegram } from '../../support/telegram.ts'
+import type { TestTelegram } from '../../support/telegram.ts'
+import { connect } from './connected.ts'
+
+/** Settles once nothing waits at the server any more. */
+async function confirmed(telegram: TestTelegram): Promise<void> {
+	while (telegram.pending().length > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+void t.test('updates are confirmed only once all of them are taken', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	const gate = Promise.withResolvers<void>()
+	for (const text of ['one', 'two', 'three']) telegram.say(ada, text)
+	const bot = await connect(t, telegram, { receive: ({ text }) => (text === 'three' ? gate.promise : undefined) })
+	await bot.heard(2)
+	t.equal(telegram.pending().length, 3)
+	t.equal(telegram.calls.filter(({ method }) => method === 'getUpdates').length, 1, 'and nothing more is asked for')
+	gate.resolve()
+	await bot.heard(3)
+	await confirmed(telegram)
+	t.strictSame(
+		bot.received.map(({ text }) => text),
+		['one', 'two', 'three'],
+	)
+	const [first, second] = telegram.calls.filter(({ method }) => method === 'getUpdates')
+	t.strictSame(first?.payload, {
+		limit: 50,
+		timeout: 30,
+		allowed_updates: ['message', 'stopped_message_generation'],
+	})
+	t.equal(second?.payload.offset, Number(bot.received[2]?.cursor) + 1)
+})
+
+void t.test('it goes on behind the cursor, in the order of the updates', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	const taken = telegram.say(ada, 'taken before')
+	const [second, first] = [telegram.say(ada, 'a'), telegram.say(ada, 'b')].map(({ message }) => ({ message }))
+	for (const update of telegram.pending().slice(1)) telegram.drop(update)
+	telegram.push({ update_id: taken.update_id + 7, ...second })
+	telegram.push({ update_id: taken.update_id + 3, ...first })
+	const bot = await connect(t, telegram, { cursor: String(taken.update_id) })
+	await bot.heard(2)
+	t.strictSame(
+		bot.received.map(({ text, cursor }) => [text, cursor]),
+		[
+			['b', String(taken.update_id + 3)],
+			['a', String(taken.update_id + 7)],
+		],
+	)
+	await confirmed(telegram)
+})
+
+void t.test('what cannot be taken stays with Telegram', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	telegram.say(ada, 'one')
+	telegram.say(ada, 'two')
+	const refuse = ({ text }: { text: string }): void => {
+		if (text === 'two') throw new Error('not now')
+	}
+	const bot = await connect(t, telegram, { receive: refuse })
+	await bot.told(/not now/)
+	await bot.close()
+	t.equal(telegram.pending().length, 2)
+	t.match(bot.lost, [{ message: 'not now' }])
+	const next = await connect(t, telegram, { cursor: bot.received[0]?.cursor ?? '' })
+	await next.heard(1)
+	t.equal(next.received[0]?.text, 'two')
+})
+
+void t.test('an update that cannot be read holds up nothing', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	telegram.push({ message: { message_id: 3, chat: null } })
+	telegram.push({ message: { message_id: 3, chat: { id: 42, type: 'private' }, text: 'of nobody' } })
+	telegram.say(telegram.person(42, 'Ada'), 'hi')
+	const bot = await connect(t, telegram)
+	await bot.heard(1)
+	t.equal(bot.received[0]?.text, 'hi')
+	await confirmed(telegram)
+	t.strictSame(bot.lost, [])
+})
+
+void t.test('answers that bring nothing new are followed by growing pauses; a real update comes at once', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const { link, statuses, lost, close } = await connect(t, telegram)
+	await close()
+	const ending = new AbortController()
+	const old = [{ update_id: 7 }]
+	const answers: unknown[] = [old, [{ update_id: 3 }, ...old], [null, {}, { update_id: '9' }], old]
+	answers.push([{ update_id: 8 }], null, {}, [{ update_id: 9 }])
+	const asked: number[] = []
+	const offsets: unknown[] = []
+	const taken: number[] = []
+	const done = Promise.withResolvers<void>()
+	const call = {
+		async getUpdates({ offset }: { offset?: number }) {
+			await new Promise((resolve) => setImmediate(resolve))
+			asked.push(performance.now())
+			offsets.push(offset)
+			return asked.length <= answers.length ? answers[asked.length - 1] : []
+		},
+	}
+	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async ({ update_id }) => {
+		taken.push(update_id)
+		if (update_id === 9) done.resolve()
+	})
+	await done.promise
+	ending.abort()
+	await feed[Symbol.asyncDispose]()
+	t.strictSame(taken, [7, 3, 7, 7, 8, 9])
+	t.strictSame(offsets.slice(0, 6), [undefined, 8, 8, 8, 8, 9])
+	const pauses = asked.map((time, n) => time - (asked[n - 1] ?? time))
+	for (const [n, least] of [99, 199, 399].entries())
+		t.ok((pauses[n + 2] ?? 0) >= least, `pause ${n + 1} is ${pauses[n + 2]} ms`)
+	t.match(statuses, [/^reconnecting .*not one of the Bot API/, /^connected/], 'what is no answer is a failure')
+	t.strictSame(lost, [])
+})
+
+void t.test('lost polls are mended, and told when one was not enough', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	const bot = await connect(t, telegram)
+	await telegram.called(({ method }) => method === 'getUpdates')
+	telegram.cut()
+	telegram.say(ada, 'one')
+	await bot.heard(1)
+	t.strictSame(bot.statuses, [], 'a single one is not worth telling')
+	telegram.fault('getUpdates', 'cut before', { error_code: 502, description: 'Bad Gateway' }, 'bad gateway')
+	telegram.cut()
+	telegram.say(ada, 'two')
+	await bot.heard(2)
+	await bot.told(/^connected/)
+	t.match(bot.statuses.at(-1), /^connected/)
+	t.match(bot.statuses[0], /^reconnecting Telegram (failed|gave no answer)/)
+	t.strictSame(bot.lost, [])
+})
+
+void t.test('another process that polls', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	const bot = await connect(t, telegram)
+	await telegram.called(({ method }) => method === 'getUpdates')
+	telegram.conflict()
+	await bot.told(/^reconnecting another process polls this bot/)
+	telegram.say(ada, 'still here')
+	await bot.heard(1)
+	await bot.told(/^connected/)
+})
+
+void t.test('a webhook is removed, and what it had pending comes here', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	telegram.setWebhook('https://old.example/hook')
+	telegram.say(telegram.person(42, 'Ada'), 'pending')
+	const bot = await connect(t, telegram)
+	await bot.heard(1)
+	const removal = telegram.calls.find(({ method }) => method === 'deleteWebhook')
+	t.strictSame(removal?.payload, { drop_pending_updates: false })
+})
+
+void t.test('a token that is revoked while it polls ends the connection for good', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const bot = await connect(t, telegram)
+	await telegram.called(({ method }) => method === 'getUpdates')
+	telegram.fault('getUpdates', { error_code: 401, description: 'Unauthorized' })
+	telegram.cut()
+	await bot.told(/does not take the token/)
+	t.match(bot.lost, [{ code: 'refused' }])
+})
+
+void t.test('the menu of commands is set; a failure is no matter', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	telegram.fault('setMyCommands', {
+		error_code: 429,
+		description: 'Too Many Requests: retry after 60',
+		parameters: { retry_after: 60 },
+	})
+	const bot = await connect(t, telegram)
+	const { payload } = await telegram.called(({ method }) => method === 'setMyCommands')
+	t.strictSame(
+		payload.commands.map(({ command }: { command: string }) => command),
+		['start', 'new', 'stop', 'whoami'],
+	)
+	telegram.say(telegram.person(42, 'Ada'), 'hi')
+	await bot.heard(1)
+})
+
+const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
+
+void t.test(`no message is lost in ${CUTS} cuts`, async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const ada = telegram.person(42, 'Ada')
+	const bot = await connect(t, telegram)
+	const said: string[] = []
+	for (let cut = 0; cut < CUTS; cut++) {
+		said.push(`message ${cut}`)
+		if (cut % 3 === 0) telegram.fault('getUpdates', 'cut after')
+		telegram.say(ada, `message ${cut}`)
+		telegram.cut()
+		await bot.heard(said.length)
+	}
+	await confirmed(telegram)
+	t.strictSame([...new Set(bot.received.map(({ text }) => text))], said)
+	t.strictSame(bot.lost, [])
+})

@@ -1,0 +1,162 @@
+/** Updates of the Bot API, as the gateway takes them. */
+import t from 'tap'
+import type { Update } from 'grammy/types'
+import { incomingOf } from '../../../plugins/telegram/incoming.ts'
+
+const me = { id: 100200, username: 'gate_test_bot' }
+const ada = { id: 42, is_bot: false, first_name: 'Ada', last_name: 'Lovelace' }
+const inPrivate = { id: 42, type: 'private', first_name: 'Ada' }
+const team = { id: -1_001_234_567_890, type: 'supergroup', title: 'Team' }
+
+type Fields = Record<string, unknown>
+
+function hear(message: Fields): ReturnType<typeof incomingOf> {
+	const whole = { message_id: 5, date: 1, chat: inPrivate, from: ada, ...message }
+	return incomingOf({ update_id: 9, message: whole } as unknown as Update, me)
+}
+
+/** With its mentions and commands marked, as Telegram does. */
+function inGroup(text: string, more: Fields = {}): ReturnType<typeof incomingOf> {
+	const entities = [...text.matchAll(/(?<![\w/])(@\w+|\/\w+(@\w+)?)/g)].map(({ index, 0: all }) => ({
+		type: all.startsWith('@') ? 'mention' : 'bot_command',
+		offset: index,
+		length: all.length,
+	}))
+	return hear({ chat: team, text, entities, ...more })
+}
+
+void t.test('in private', async (t) => {
+	t.strictSame(hear({ text: 'Hello' }), {
+		id: '5',
+		chat: { id: '42', kind: 'private' },
+		sender: { id: '42', name: 'Ada Lovelace' },
+		text: 'Hello',
+		addressed: true,
+		cursor: '9',
+	})
+	t.match(hear({ text: 'Hello', message_thread_id: 3, is_topic_message: true }), { chat: { thread_id: '3' } })
+})
+
+void t.test('in groups: by name, in reply, or by a command of ours', async (t) => {
+	const cases: [string, boolean, string][] = [
+		['hello all', false, 'hello all'],
+		['@gate_test_bot hello', true, 'hello'],
+		['  @Gate_Test_Bot, hello', true, 'hello'],
+		['hello @gate_test_bot', true, 'hello'],
+		['@gate_test_bot', true, ''],
+		['@gate_test_bot @gate_test_bot what is @gate_test_bot for?', true, 'what is @gate_test_bot for?'],
+		['@gate_test_bot_2 hello', false, '@gate_test_bot_2 hello'],
+		['@gate_test hello', false, '@gate_test hello'],
+		['/stop@gate_test_bot', true, '/stop'],
+		['/stop@GATE_TEST_BOT now', true, '/stop now'],
+		['/start', true, '/start'],
+		['/help', false, '/help'],
+		['no /stop', false, 'no /stop'],
+	]
+	for (const [said, addressed, text] of cases) {
+		const heard = inGroup(said)
+		t.strictSame(
+			{ addressed: heard?.addressed, text: heard?.text, kind: heard?.chat.kind },
+			{ addressed, text, kind: 'group' },
+			said,
+		)
+	}
+	t.equal(inGroup('/stop@other_bot'), undefined, 'a command for another bot')
+	t.equal(
+		hear({ chat: team, text: 'mail me@gate_test_bot' })?.addressed,
+		false,
+		'what Telegram does not mark is no name',
+	)
+})
+
+void t.test('a mention without a user name, and in a caption', async (t) => {
+	const entity = { type: 'text_mention', offset: 0, length: 4, user: { id: me.id, is_bot: true, first_name: 'Gate' } }
+	t.match(hear({ chat: team, text: 'Gate hi', entities: [entity] }), { addressed: true, text: 'hi' })
+	const others = { ...entity, user: { ...entity.user, id: 1 } }
+	t.match(hear({ chat: team, text: 'Gate hi', entities: [others] }), { addressed: false, text: 'Gate hi' })
+	const caption = { caption: 'see @gate_test_bot', caption_entities: [{ type: 'mention', offset: 4, length: 14 }] }
+	t.match(hear({ chat: team, photo: [{}], ...caption }), { addressed: true, text: 'see', attachment: 'a photo' })
+})
+
+void t.test('replies to the bot', async (t) => {
+	const own = { message_id: 2, from: { ...me, is_bot: true } }
+	t.equal(inGroup('yes', { reply_to_message: own })?.addressed, true)
+	t.equal(inGroup('yes', { reply_to_message: { message_id: 2, from: ada } })?.addressed, false)
+	const topic = { ...own, forum_topic_created: { name: 'T' } }
+	t.equal(inGroup('yes', { reply_to_message: topic })?.addressed, false, 'all in a topic reply to its first message')
+})
+
+void t.test('topics have conversations of their own, threads of replies have not', async (t) => {
+	t.strictSame(inGroup('x', { message_thread_id: 77, is_topic_message: true })?.chat, {
+		id: String(team.id),
+		kind: 'group',
+		thread_id: '77',
+	})
+	t.strictSame(inGroup('x', { message_thread_id: 77 })?.chat, { id: String(team.id), kind: 'group' })
+})
+
+void t.test('what is no text', async (t) => {
+	const cases: [Fields, string][] = [
+		[{ photo: [{}] }, 'a photo'],
+		[{ voice: {} }, 'a voice message'],
+		[{ animation: {}, document: {} }, 'an animation'],
+		[{ venue: {}, location: {} }, 'a place'],
+		[{ document: {} }, 'a file'],
+		[{ sticker: { emoji: '👍' } }, 'a sticker'],
+		[{ dice: { value: 3 } }, 'a dice'],
+	]
+	for (const [fields, attachment] of cases) t.match(hear(fields), { text: '', attachment })
+	t.match(hear({ photo: [{}], caption: 'look' }), { text: 'look', attachment: 'a photo' })
+})
+
+void t.test('rich messages that somebody passes on', async (t) => {
+	const blocks = [
+		{ type: 'heading', text: 'Title', size: 1 },
+		{ type: 'paragraph', text: ['a ', { type: 'bold', text: 'b' }, ' c'] },
+		{ type: 'list', items: [{ label: '1.', blocks: [{ type: 'paragraph', text: 'one' }] }] },
+		{ type: 'divider' },
+	]
+	t.equal(hear({ rich_message: { blocks } })?.text, 'Title\na b c\none')
+	let deep: unknown = 'x'
+	for (let n = 0; n < 10_000; n++) deep = { type: 'bold', text: deep }
+	t.equal(hear({ rich_message: { blocks: [{ type: 'paragraph', text: deep }] }, photo: [{}] })?.text, '')
+})
+
+void t.test('what nobody answers', async (t) => {
+	const cases: Record<string, Fields> = {
+		'another bot': { text: 'x', from: { ...ada, is_bot: true } },
+		'a channel': { text: 'x', chat: { id: -1_001, type: 'channel', title: 'News' } },
+		'direct messages of a channel': { text: 'x', chat: { ...team, is_direct_messages: true } },
+		'a post of the linked channel': {
+			text: 'x',
+			chat: team,
+			sender_chat: { id: -1_002, type: 'channel' },
+			is_automatic_forward: true,
+		},
+		'a new member': { chat: team, new_chat_members: [ada] },
+		'a group that moved': { chat: team, migrate_to_chat_id: -1_009 },
+		'an ephemeral message': { text: 'x', chat: team, message_id: 0, ephemeral_message_id: 3 },
+		'a business account': { text: 'x', business_connection_id: 'b' },
+		'a guest': { text: 'x', guest_query_id: 'g' },
+	}
+	for (const [what, fields] of Object.entries(cases)) t.equal(hear(fields), undefined, what)
+	const edited = { update_id: 9, edited_message: { message_id: 5, date: 1, chat: inPrivate, from: ada, text: 'x' } }
+	t.equal(incomingOf(edited as unknown as Update, me), undefined, 'an edited message')
+})
+
+void t.test('who speaks as a group or a channel is known by its id', async (t) => {
+	const from = { id: 1_087_968_824, is_bot: true, first_name: 'Group' }
+	t.strictSame(inGroup('x', { from, sender_chat: team })?.sender, { id: String(team.id), name: 'Team' })
+})
+
+void t.test('the button that stops an answer', async (t) => {
+	const stopped_message_generation = { chat: inPrivate, message_thread_id: 3, draft_id: 8 }
+	t.strictSame(incomingOf({ update_id: 9, stopped_message_generation } as unknown as Update, me), {
+		id: 'stop-9',
+		chat: { id: '42', kind: 'private', thread_id: '3' },
+		sender: { id: '42', name: 'Ada' },
+		text: '/stop',
+		addressed: true,
+		cursor: '9',
+	})
+})

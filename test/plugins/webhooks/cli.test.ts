@@ -1,0 +1,80 @@
+/** svc webhooks and heartbeats: what starts an agent from outside. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { deliver } from './sender.ts'
+import { svcFor } from '../../support/person.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+const svc = svcFor(gateway.url)
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+
+void t.test('a webhook is made, tested, looked at, rotated and removed', async (t) => {
+	const made = await svc(['webhooks', 'add', 'ada', 'github', '--json'])
+	t.match(made.json, { slug: 'github', url: /\/v1\/hooks\//, secret: /^[0-9a-f]{64}$/ })
+	t.match(made.err, /not shown again/)
+	t.equal((await svc(['webhooks', 'add', 'ada', 'github'])).code, 5)
+	t.match(await svc(['webhooks', 'add', 'ada', 'Git Hub']), { code: 2, err: /a-z 0-9/ })
+
+	const plain = await svc(['webhooks', 'test', 'ada', 'github'])
+	const [, run = ''] = /run: +(\S+)/.exec(plain.out) ?? []
+	t.match(plain.err, `svc runs follow ${run}`)
+	t.match((await gateway.request('GET', `/v1/runs/${run}`)).body, { trigger: 'webhook', prompt: /"test":true/ })
+
+	const cwd = t.testdir()
+	writeFileSync(join(cwd, 'payload.json'), '{"event": "deployed", "by": null}\n')
+	const sent = []
+	for (const options of [
+		{ cwd, argv: ['payload.json'] },
+		{ argv: ['-'], stdin: '"as text"' },
+	]) {
+		const { json } = await svc(['webhooks', 'test', 'ada', 'github', '--json', '--data', ...options.argv], options)
+		sent.push((await gateway.request('GET', `/v1/runs/${json.run_id}`)).body.prompt)
+	}
+	t.match(sent, [/\{"event":"deployed","by":null\}/, /\n"as text"\n/])
+	const wrong = [
+		[['--data', '-'], 2, /not valid JSON/],
+		[['--data', 'nothing.json'], 4, /not there/],
+	] as const
+	for (const [argv, code, says] of wrong)
+		t.match(await svc(['webhooks', 'test', 'ada', 'github', ...argv], { cwd, stdin: '{' }), { code, err: says })
+	t.match(await svc(['webhooks', 'test', 'ada', 'other']), { code: 4, err: /it has github/ })
+
+	await deliver(gateway, { token: made.json.token, secret: 'wrong' }, {})
+	const log = await svc(['webhooks', 'deliveries', 'ada', 'github'])
+	t.equal(log.out.trim().split('\n').length, 5)
+	t.match(log.out, / 401 +no +127\.0\.0\.1 +- +\S+ does not fit the body/)
+	const newest = (await svc(['webhooks', 'deliveries', 'ada', 'github', '--limit', '1', '--json'])).json
+	const rest = await svc(['webhooks', 'deliveries', 'ada', 'github', '--before', newest[0].delivery_id, '--json'])
+	t.equal(rest.json.length, 3)
+	t.match(await svc(['webhooks', 'deliveries', 'ada', 'github', '--limit', 'x']), { code: 2, err: /limit/ })
+	t.match((await svc(['webhooks', 'list', 'ada'])).out, new RegExp(`github +3 .*${made.json.token}`))
+
+	t.match(await svc(['webhooks', 'rotate', 'ada', 'github']), { code: 2, err: /--yes/ })
+	const rotated = await svc(['webhooks', 'rotate', 'ada', 'github', '-y'])
+	t.match(rotated.out, /url: +\S+\nsecret: [0-9a-f]{64}/)
+	t.notMatch(rotated.out, made.json.token)
+	t.match(await svc(['webhooks', 'remove', 'ada', 'github']), { code: 2, err: /--yes/ })
+	t.equal((await svc(['webhooks', 'remove', 'ada', 'github', '-y'])).code, 0)
+	t.match((await svc(['webhooks', 'list', 'ada'])).out, 'No webhooks yet')
+})
+
+void t.test('a heartbeat is added, listed and removed', async (t) => {
+	const cron = ['--cron', '0 9 * * 1-5', '--timezone', 'Europe/Berlin', '--json']
+	const first = await svc(['heartbeats', 'add', 'ada', 'Look', 'at the news.', ...cron])
+	t.match(first.json, { prompt: 'Look at the news.', cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', every: null })
+	const piped = await svc(['heartbeats', 'add', 'ada', '-', '--every', '30m'], { stdin: 'Check\nthe queue.' })
+	t.match(piped.out, /ada starts next at 2\d+-/)
+	const list = (await svc(['heartbeats', 'list', 'ada'])).out
+	t.match(list, /0 9 \* \* 1-5 Europe\/Berlin .*Look at the news\./)
+	t.match(list, /every 30m .*Check the queue\./)
+	for (const argv of [[], ['--cron', '* * * * *', '--every', '1h']])
+		t.match(await svc(['heartbeats', 'add', 'ada', 'x', ...argv]), { code: 2, err: /either --cron or --every/ })
+	t.match(await svc(['heartbeats', 'add', 'ada', 'x', '--every', 'soon']), { code: 2, err: /every/ })
+	t.match(await svc(['heartbeats', 'remove', 'ada', first.json.id]), { code: 2, err: /--yes/ })
+	t.equal((await svc(['heartbeats', 'remove', 'ada', first.json.id, '-y'])).code, 0)
+	t.equal((await svc(['heartbeats', 'list', 'ada', '--json'])).json.length, 1)
+	t.equal((await svc(['heartbeats', 'remove', 'ada', first.json.id, '-y'])).code, 4)
+})

@@ -1,0 +1,92 @@
+/** The example of a plugin: copied into a home, switched on in a gateway that runs, and each part of it used. */
+import { cpSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { svcFor } from '../support/cli.ts'
+import { startGateway } from '../support/gateway.ts'
+import { openStream } from '../support/sse.ts'
+
+const source = fileURLToPath(new URL('../../skills-examples/notes/', import.meta.url))
+
+void t.test('settings, tools, routes, scopes, errors, events, commands, checks and metrics', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const { home, url, request } = gateway
+	const svc = svcFor({ home, url })
+	cpSync(source, join(home, 'plugins/notes'), { recursive: true })
+	t.equal((await svc(['plugins', 'check', 'notes', '--json'])).json().findings.length, 0)
+
+	// Settings: checked, with the place of a mistake.
+	const wrong = await svc(['config', 'set', 'plugins.notes', '{max_per_agent: none}'])
+	t.equal(wrong.code, 78)
+	t.match(wrong.stderr, 'plugins.notes.max_per_agent')
+	t.equal((await svc(['config', 'set', 'plugins.notes', '{max_per_agent: 2}'])).code, 0)
+	await gateway.running.gateway.reload()
+
+	// Its tool, its event and its error code.
+	await svc(['agents', 'create', 'ada'])
+	const stream = await openStream(url, {})
+	t.teardown(() => stream.close())
+	const tell = (text: string): Promise<unknown> => svc(['run', 'ada', `/tool notes.add ${JSON.stringify({ text })}`])
+	await tell('Water the plants.')
+	const added = await stream.waitFor((event) => event.event_type === 'notes.added')
+	t.match(added, { agent_id: 'ada', payload: { length: 17 } })
+	await tell('Feed the cat.')
+	await tell('Sleep.')
+	const failed = await stream.waitFor((event) => event.event_type === 'primitive.failed')
+	t.match(failed.payload, { code: 'notes_full', message: /delete one first/ })
+
+	// Its routes.
+	const listed = await request('GET', '/v1/notes')
+	t.match(listed.body, [{ agent: 'ada', text: 'Water the plants.' }, { text: 'Feed the cat.' }])
+	const [{ note_id }] = listed.body
+	t.equal((await request('DELETE', '/v1/notes/nothing')).status, 404)
+	t.ok((await request('GET', '/v1/openapi.json')).body.paths['/v1/notes'])
+
+	// Its metric, and its check.
+	t.match((await request('GET', '/metrics')).body, '\nnotes_kept{agent="ada"} 2\n')
+	const examined = await svc(['doctor', '--only', 'notes.full', '--json'])
+	t.match(examined.json().checks, [{ id: 'notes.full', level: 'warning', message: 'agent ada has 2 notes of 2' }])
+
+	// Its commands.
+	t.match((await svc(['--help'])).stdout, 'List and delete the notes of agents')
+	t.match((await svc(['notes'])).stdout, 'Water the plants.')
+	t.equal((await svc(['notes', 'delete', note_id])).code, 0)
+	t.match(await stream.waitFor((event) => event.event_type === 'notes.deleted'), {
+		payload: { note_id, reason: 'request' },
+	})
+	t.equal((await svc(['notes', 'list', '--json'])).json().length, 1)
+
+	// What belonged to an agent goes with it.
+	await request('DELETE', '/v1/agents/ada')
+	await stream.waitFor((event) => event.event_type === 'agent.deleted')
+	t.strictSame((await request('GET', '/v1/notes')).body, [])
+
+	// Its scopes, which tokens can have while it runs.
+	const tokenWith = async (scope: string): Promise<string> =>
+		(await svc(['tokens', 'create', '--scope', scope, '--json'])).json().token
+	const [reader, other] = [await tokenWith('notes:read'), await tokenWith('agents:read')]
+	await tokenWith('*')
+	const switched = await svc(['config', 'set', 'auth_mode', 'token'])
+	t.equal(switched.code, 0, switched.stderr)
+	const statusOf = async (method: string, path: string, token: string): Promise<number> =>
+		(await request(method, path, { token })).status
+	t.equal(await statusOf('GET', '/v1/notes', reader), 200)
+	t.equal(await statusOf('GET', '/v1/notes', other), 403)
+	t.equal(await statusOf('DELETE', '/v1/notes/nothing', reader), 403)
+})
+
+void t.test('it is one folder: nothing else of the gateway names it', (t) => {
+	t.strictSame(readdirSync(source).toSorted(), [
+		'README.md',
+		'cli.ts',
+		'doctor.ts',
+		'events.ts',
+		'index.ts',
+		'notes.ts',
+		'routes.ts',
+		'settings.ts',
+	])
+	t.end()
+})

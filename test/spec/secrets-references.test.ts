@@ -1,0 +1,194 @@
+/** Who may have the value of a secret sent somewhere: a reference to it takes vault:write, beside the grant of the agent. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, startGateway } from '../support/gateway.ts'
+import type { Answer, Reply } from '../support/gateway.ts'
+import { add, callTool, servers, stdio, until } from '../support/mcp.ts'
+import { startNotingServer } from '../support/mcp-web.ts'
+import { refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+import { installSkill, programText, skillText } from '../support/skills.ts'
+
+const VALUE = 'the-value-that-must-not-leave'
+
+const allowed = [process.execPath, servers.fixture]
+const gateway = await startGateway({
+	config: `mcp: ${JSON.stringify({ allowed_hosts: ['localhost'], allowed_commands: [['LEVEL=', ...allowed]] })}\n`,
+})
+t.teardown(() => gateway.stop())
+const web = await startNotingServer(t)
+
+async function tokenWith(...scopes: string[]): Promise<string> {
+	return (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body.token
+}
+const writer = await tokenWith('agents:write', 'runs:write')
+const keeper = await tokenWith('agents:write', 'vault:write')
+
+async function grant(agent: string, name: string): Promise<void> {
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: `${VALUE} ${name}` } })
+	const made = await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: agent, secret_id: name } })
+	if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+}
+
+const http = (name: string, fields: object): object => ({
+	name,
+	transport: 'http',
+	url: web.at('localhost'),
+	...fields,
+})
+const references: [what: string, fields: object, place: RegExp][] = [
+	[
+		'a header',
+		http('a', { headers: { X: 'Bearer {{secret:KEY}}' } }),
+		/^headers\.X refers to a secret.*vault:write or \*/,
+	],
+	['a whole header', http('b', { headers: { X: { secret: 'KEY' } } }), /^headers\.X refers/],
+	['the path', http('c', { url: web.at('localhost', '/{{secret:KEY}}') }), /^url refers/],
+	['the query', http('d', { url: web.at('localhost', '/mcp?key={{secret:KEY}}') }), /^url refers/],
+	['a variable', { ...stdio('e', servers.fixture), env: { LEVEL: 'a {{secret:KEY}}' } }, /^env\.LEVEL refers/],
+	['a whole variable', { ...stdio('f', servers.fixture), env: { LEVEL: { secret: 'KEY' } } }, /^env\.LEVEL refers/],
+]
+
+void t.test('a reference in the settings of an MCP server requires vault:write', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	await grant('ada', 'KEY')
+	for (const [what, body, says] of references) {
+		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: writer, body })
+		refused(t, reply, { status: 403, code: 'forbidden', says }, what)
+	}
+	t.strictSame((await ada.call('mcp')).body, [], 'nothing is kept')
+	t.strictSame(web.arrived, [], 'nothing is sent')
+	const { payload } = await ada.stream.waitFor('security.violation')
+	t.match(payload, { reason: 'mcp_refused', message: /vault:write/ })
+
+	const plain = await gateway.request('POST', '/v1/agents/ada/mcp', {
+		token: writer,
+		body: http('plain', { headers: { X: 'blue' } }),
+	})
+	t.match(plain.body, { status: 'connected' }, 'a server without a reference needs agents:write only')
+	for (const [what, body] of references) {
+		const reply = await gateway.request('POST', '/v1/agents/ada/mcp', { token: keeper, body })
+		t.equal(reply.status, 201, `${what}: ${JSON.stringify(reply.body)}`)
+		await until(gateway, 'ada', reply.body.id, ({ status }: Answer) => status === 'connected')
+	}
+	const url = encodeURIComponent(`${VALUE} KEY`)
+	const seen = web.arrived.filter(({ rpc }) => rpc === 'initialize')
+	t.match(
+		seen.map((one) => one.headers.x ?? one.url),
+		['blue', `Bearer ${VALUE} KEY`, `${VALUE} KEY`, `/${url}`, `/mcp?key=${url}`],
+	)
+	const shown = JSON.stringify([(await ada.call('mcp')).body, ada.stream.events])
+	t.notMatch(shown, VALUE)
+})
+
+void t.test('a server that was added without vault:write is sent no secret in calls', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	await grant('bea', 'ARGUMENT')
+	const before = web.arrived.length
+	const args = { text: 'a {{secret:ARGUMENT}} z' }
+	for (const [name, token] of [
+		['theirs', writer],
+		['ours', keeper],
+	] as const) {
+		const added = await gateway.request('POST', '/v1/agents/bea/mcp', { token, body: http(name, {}) })
+		t.equal(added.body.status, 'connected')
+	}
+	t.match(await callTool(bea, 'mcp__theirs__echo', args), {
+		event_type: 'mcp.failed',
+		code: 'vault_denied',
+		message: /"theirs".*without the scope vault:write/,
+	})
+	t.match((await bea.stream.waitFor('vault.denied')).payload, {
+		secret: 'ARGUMENT',
+		via: 'mcp:theirs',
+		reason: 'server',
+	})
+	t.notMatch(JSON.stringify(web.arrived.slice(before)), VALUE)
+	t.match(await callTool(bea, 'mcp__theirs__echo', { text: 'plain' }), { event_type: 'mcp.result', result: 'plain' })
+	t.match(await callTool(bea, 'mcp__ours__echo', args), { event_type: 'mcp.result' })
+	t.match(web.arrived.at(-1)?.text, `a ${VALUE} ARGUMENT z`)
+})
+
+void t.test('approving a program that gets secrets requires vault:write', async (t) => {
+	await follow(t, gateway, 'cleo')
+	const head = 'permissions: {secrets: [KEY], hosts: [evil.example]}'
+	const program = await installSkill(gateway, 'cleo', programText('taker', 'return 1', head))
+	const harmless = await installSkill(gateway, 'cleo', programText('harmless', 'return 1'))
+	const text = await installSkill(gateway, 'cleo', skillText('text', 'Be kind.', head))
+	const digestOf = async (id: string): Promise<string> =>
+		(await gateway.request('GET', `/v1/agents/cleo/skills/${id}`)).body.digest
+	const approve = async (id: string, token: string): Promise<Answer> =>
+		gateway.request('POST', `/v1/agents/cleo/skills/${id}/approve`, { token, body: { digest: await digestOf(id) } })
+	const says = /"taker" gets secrets \(KEY\).*vault:write or \*/
+	refused(t, await approve(program.id, writer), { status: 403, code: 'forbidden', says }, 'by its digest')
+	const approved_skills = [harmless.id, program.id]
+	const patched = await gateway.request('PATCH', '/v1/agents/cleo', {
+		token: writer,
+		body: { config: { approved_skills } },
+	})
+	refused(t, patched, { status: 403, code: 'forbidden', says }, 'by the config')
+	const listed = (await gateway.request('GET', '/v1/agents/cleo/skills')).body
+	t.strictSame([...new Set(listed.map((one: Answer) => one.status))], ['quarantined'], 'none of them is approved')
+	t.equal((await approve(harmless.id, writer)).status, 200)
+	t.equal((await approve(text.id, writer)).status, 200, 'instructions are given none')
+	t.equal((await approve(program.id, keeper)).status, 200)
+})
+
+void t.test('a local caller has every scope', async (t) => {
+	const dora = await follow(t, gateway, 'dora')
+	await grant('dora', 'LOCAL')
+	const { status } = await add(dora, http('web', { headers: { X: { secret: 'LOCAL' } } }) as Record<string, unknown>)
+	t.equal(status, 'connected')
+})
+
+/** Makes the records of servers what version 0.1.0 wrote, which did not note who may have secrets sent. */
+const older = `export default {
+	name: 'older',
+	needs: ['agents'],
+	async start(ctx) {
+		for await (const agent of ctx.use('agents').list())
+			for await (const { key, value } of ctx.store.list(['agent:' + agent.uid, 'mcp', 'server'])) {
+				const { secrets_allowed, ...record } = value
+				await ctx.store.put(key, { ...record, trusted: record.name === 'trusted' })
+			}
+	},
+}`
+
+void t.test('servers of version 0.1.0 count as added without vault:write, unless by *', async (t) => {
+	const files = { 'plugins/older/index.js': older }
+	const config = 'mcp: {allowed_hosts: [localhost]}\n'
+	const home = makeHome({ config, files })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const before = await startGateway({ home })
+	const server = await startNotingServer(t)
+	const post = (path: string, body: object): Promise<Reply<Answer>> => before.request('POST', path, { body })
+	await post('/v1/agents', { name: 'ada' })
+	await post('/v1/vault/secrets', { name: 'KEY', value: VALUE })
+	await post('/v1/vault/grants', { agent_id: 'ada', secret_id: 'KEY' })
+	for (const [name, headers] of Object.entries({
+		trusted: { X: '{{secret:KEY}}' },
+		other: { X: '{{secret:KEY}}' },
+		bare: {},
+	}))
+		await post('/v1/agents/ada/mcp', { name, transport: 'http', url: server.at('localhost'), headers })
+	await before.stop()
+	writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
+	await (await startGateway({ home })).stop()
+	writeFileSync(join(home, 'config/gateway.yaml'), config)
+
+	const after = await startGateway({ home })
+	t.teardown(() => after.stop())
+	const ada = await follow(t, after, 'ada')
+	const ids = Object.fromEntries((await ada.call('mcp')).body.map(({ name, id }: Answer) => [name, id]))
+	const other = await until(after, 'ada', ids.other, ({ status }) => status === 'error')
+	t.match(
+		other.last_error.message,
+		/refer to secrets \(KEY\).*without the scope vault:write; remove it, and add it again/,
+	)
+	await until(after, 'ada', ids.trusted, ({ status }) => status === 'connected')
+	await until(after, 'ada', ids.bare, ({ status }) => status === 'connected')
+	const args = { text: '{{secret:KEY}}' }
+	t.match(await callTool(ada, 'mcp__bare__echo', args), { code: 'vault_denied', message: /add it again/ })
+	t.match(await callTool(ada, 'mcp__trusted__echo', args), { event_type: 'mcp.result' })
+})

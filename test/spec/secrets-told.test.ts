@@ -1,0 +1,142 @@
+/** What providers and MCP servers tell of the secrets that the gateway sent them: whole, and at places where it is shortened. */
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { Answer, TestGateway } from '../support/gateway.ts'
+
+const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
+const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
+
+type Handler = (body: Answer, headers: IncomingHttpHeaders) => { type: string; text: string }
+
+async function serve(t: Test, handle: Handler): Promise<string> {
+	const server = createServer((request, response) => {
+		void (async () => {
+			let text = ''
+			for await (const part of request.setEncoding('utf8')) text += String(part)
+			if (text === '') return void response.writeHead(405).end()
+			const answer = handle(JSON.parse(text) as Answer, request.headers)
+			response.writeHead(answer.text === '' ? 202 : 200, { 'content-type': answer.type }).end(answer.text)
+		})()
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Answers with the text of the latest message, in which KEY stands for the key that it got. */
+const model: Handler = ({ messages }, { authorization }) => {
+	const content = String(messages.at(-1).content).replaceAll('KEY', String(authorization).slice('Bearer '.length))
+	const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+	const choice = (delta: object, finish_reason: string | null): string =>
+		`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+	return {
+		type: 'text/event-stream',
+		text: `${choice({ role: 'assistant', content }, null)}${choice({}, 'stop')}data: [DONE]\n\n`,
+	}
+}
+
+/** Repeats its header in everything that it says, also where the gateway shortens it. */
+const mcp: Handler = ({ id, method, params }, headers) => {
+	const key = String(headers['x-key'])
+	const result = (): object => {
+		switch (method) {
+			case 'initialize':
+				return {
+					protocolVersion: params.protocolVersion,
+					capabilities: { tools: {} },
+					serverInfo: { name: `a ${key}`, version: 'v'.repeat(190) + key, title: `b ${key}` },
+					instructions: `Use ${key} ${'i'.repeat(16 * 1024 - 50 - key.length)} ${key} ${key}`,
+				}
+			case 'tools/list': {
+				const inputSchema = { type: 'object', properties: { key: { type: 'string', description: key } } }
+				return {
+					tools: [
+						{ name: 'links', description: `${'d'.repeat(4080)}${key} and ${key}`, inputSchema },
+						{ name: `t-${key}`, inputSchema: { type: 'array' } },
+					],
+				}
+			}
+			case 'tools/call':
+				return {
+					content: [
+						{ type: 'resource_link', uri: `https://x/${'p'.repeat(475)}?${key}`, name: 'n'.repeat(480) + key },
+						{ type: 'text', text: key },
+					],
+				}
+			default:
+				return {}
+		}
+	}
+	return {
+		type: 'application/json',
+		text: id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, result: result() }),
+	}
+}
+
+/** Parts of a secret that are too long to be there by chance, each with what stands before it. */
+function partsIn(body: Answer, secret: string): string[] {
+	const text = JSON.stringify(body)
+	return Array.from({ length: secret.length - 9 }, (_, at) => text.indexOf(secret.slice(at, at + 10)))
+		.filter((at) => at >= 0)
+		.map((at) => text.slice(Math.max(0, at - 100), at + 10))
+}
+
+void t.test('an answer that holds the key of its provider', async (t) => {
+	const url = await serve(t, model)
+	const gateway = await startGateway({
+		config: `providers:\n  main: { kind: openai, base_url: "${url}/v1", model: m, api_key: ${providerKey} }\n`,
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'The key is KEY.' } }))
+		.body
+	const run = await ended(gateway, run_id)
+	t.equal(run.answer, 'The key is [redacted:provider:main].')
+	for (const path of [`/v1/runs/${run_id}`, '/v1/agents/ada/runs', '/v1/agents/ada/history', '/v1/audit?limit=500'])
+		t.strictSame(partsIn((await gateway.request('GET', path)).body, providerKey), [], path)
+})
+
+void t.test('an MCP server that repeats the secret in its header', async (t) => {
+	const url = await serve(t, mcp)
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const secret = (await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'GRANTED', value: granted } }))
+		.body
+	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: secret.id } })
+	const headers = { 'x-key': '{{secret:GRANTED}}' }
+	const added = await gateway.request('POST', '/v1/agents/ada/mcp', {
+		body: { name: 'outside', transport: 'http', url: `${url}/mcp`, headers },
+	})
+	const path = `/v1/agents/ada/mcp/${added.body.id}`
+	let server: Answer
+	do server = (await gateway.request('GET', path)).body
+	while (server.status === 'connecting')
+	t.match(server, {
+		status: 'connected',
+		server: { name: 'a [x-key]', title: 'b [x-key]' },
+		instructions: /^Use \[x-key\] i/,
+		tools: [{ tool: 'mcp__outside__links' }],
+		not_offered: [String],
+	})
+	const { run_id } = (
+		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: '/tool mcp__outside__links {}' } })
+	).body
+	t.match((await ended(gateway, run_id)).answer, /link to the resource n+/)
+	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
+		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
+})
+
+async function ended({ request }: TestGateway, run_id: string): Promise<Answer> {
+	for (;;) {
+		const { body } = await request('GET', `/v1/runs/${run_id}`)
+		if (['completed', 'failed', 'stopped'].includes(body.status)) return body
+	}
+}

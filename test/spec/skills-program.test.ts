@@ -1,0 +1,159 @@
+/** The program that a review shows is the one that runs, and a document in which it could be another one is not taken. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, startGateway } from '../support/gateway.ts'
+import type { Answer, TestGateway } from '../support/gateway.ts'
+import { refused } from '../support/refused.ts'
+import { follow } from '../support/runs.ts'
+import type { Followed } from '../support/runs.ts'
+import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+
+const DEFAULTS = '# the defaults\n'
+const CODE = 'export default async () => "shown"\n'
+const PROGRAM = `\`\`\`js\n${CODE}\`\`\`\n`
+const HIDDEN = PROGRAM.replace('shown', 'hidden')
+const text = (name: string, body: string): string => skillText(name, body, 'runtime: javascript')
+
+async function resultOf(agent: Followed, skill: string): Promise<unknown> {
+	const run_id = await agent.complete(`/tool ${skill} {}`)
+	return (await agent.heard(run_id, 'skill.completed')).payload.result
+}
+
+void t.test('the review returns the program, character for character', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const example = '```js\nconst a = await greet()\n```\n'
+	const document = text('greet', `# Greet\n\nReturns a word.\n\n${PROGRAM}\nFor example:\n\n${example}`)
+	const { id } = await addSkill(gateway, 'ada', document)
+	const { body } = await ada.call(`skills/${id}`)
+	t.equal(body.program, CODE)
+	t.equal(document.split('\n')[body.program_line - 1], CODE.trim())
+	t.equal(await resultOf(ada, 'greet'), 'shown')
+
+	const instructions = await installSkill(
+		gateway,
+		'ada',
+		skillText('text', `Do it.\n\n${PROGRAM}\n${HIDDEN}\n<b>x</b>`),
+	)
+	t.match((await ada.call(`skills/${instructions.id}`)).body, { program: null, program_line: null, runtime: null })
+})
+
+void t.test('a document with another or a hidden program is refused', async (t) => {
+	const bea = await follow(t, gateway, 'bea')
+	for (const [what, body, says] of [
+		['pre', `<pre>\n${HIDDEN}</pre>\n\n${PROGRAM}`, /line 6: HTML can hide a program.*remove <pre>/],
+		['details', `<details hidden>\n\n${HIDDEN}\n</details>\n\n${PROGRAM}`, /line 6: HTML .*<details hidden>/],
+		['script', `<script>\n${HIDDEN}</script>\n\n${PROGRAM}`, /line 6: HTML .*<script>/],
+		['a comment', `<!--\n\n${HIDDEN}-->\n\n${PROGRAM}`, /line 6: /],
+		['the title of a link', `[a]: b (t\n\`\`\`js\nexport default 1\n\`\`\`\n)\n\n${PROGRAM}`, /line \d+: /],
+		['two programs', `${HIDDEN}\n${PROGRAM}`, /line 10: the program is the block on line 6.*keep one of them/],
+		['a list', `- ${HIDDEN.trim().replaceAll('\n', '\n  ')}\n`, /line 6: the program is in a list.*left margin/],
+	] as const) {
+		const reply = await bea.call('skills/install', { content: text('spy', body) })
+		refused(t, reply, { status: 400, code: 'skill_invalid', says }, what)
+	}
+	t.strictSame((await bea.call('skills')).body, [])
+})
+
+/** Makes every skill active, and takes away what tells that they were checked, as in a home of version 0.1.0. */
+const older = `export default {
+	name: 'older',
+	needs: ['agents'],
+	async start(ctx) {
+		for await (const agent of ctx.use('agents').list()) {
+			const key = ['agent:' + agent.uid, 'skills']
+			const text = (id) => ['agent:' + agent.uid, 'skill-text', id]
+			const { skills } = (await ctx.store.get(key)).value
+			for (const skill of skills)
+				if (skill.name === 'two') {
+					const { createHash } = await import('node:crypto')
+					const both = Buffer.from((await ctx.store.get(text(skill.id))).value).toString().replace('<!-- second -->', ${JSON.stringify(HIDDEN)})
+					await ctx.store.put(text(skill.id), both)
+					skill.digest = createHash('sha256').update(both).digest('hex')
+				}
+			await ctx.store.put(key, { skills })
+		}
+		await ctx.store.delete(['skills', 'rules'])
+	},
+}`
+
+/** From the log: it may come before anybody can listen. */
+async function firstViolation({ request }: TestGateway): Promise<Answer> {
+	for (let attempt = 0; attempt < 500; attempt++) {
+		const [event] = (await request('GET', '/v1/audit?event_type=security.violation')).body.events
+		if (event) return event
+		await new Promise((resolve) => setTimeout(resolve, 20))
+	}
+	throw new Error('no security.violation was reported')
+}
+
+void t.test('skills of version 0.1.0 keep working, or are reported with what to change', async (t) => {
+	const home = makeHome({ config: DEFAULTS, files: { 'plugins/older/index.js': older } })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const within = async (config: string, work: (gateway: TestGateway) => Promise<void>): Promise<void> => {
+		writeFileSync(join(home, 'config/gateway.yaml'), config)
+		const started = await startGateway({ home })
+		try {
+			await work(started)
+		} finally {
+			await started.stop()
+		}
+	}
+	await within(DEFAULTS, async (before) => {
+		await before.request('POST', '/v1/agents', { body: { name: 'ada' } })
+		await addSkill(before, 'ada', text('one', PROGRAM))
+		await addSkill(before, 'ada', text('two', `${PROGRAM}\n<!-- second -->\n`))
+	})
+	await within('plugins: {skills: false, older: true}\n', async () => {})
+	await within(DEFAULTS, async (after) => {
+		const ada = await follow(t, after, 'ada')
+		t.match((await firstViolation(after)).payload, {
+			skill: 'two',
+			message: /earlier version.*line 10: the program is the block on line 6.*install it again/,
+		})
+		const list: Answer[] = (await ada.call('skills')).body
+		t.match(list, [
+			{ name: 'one', status: 'active' },
+			{ name: 'two', status: 'quarantined' },
+		])
+		t.equal(await resultOf(ada, 'one'), 'shown')
+		const { body } = await ada.call(`skills/${list[1].id}`)
+		t.match(body, {
+			program: null,
+			findings: [{ rule: 'unreadable', severity: 'high', message: /line 10: .*keep one/ }],
+		})
+		const approved = await ada.call(`skills/${list[1].id}/approve`, { digest: body.digest })
+		refused(t, approved, { status: 400, code: 'skill_invalid', says: /line 10/ })
+	})
+})
+
+void t.test(
+	'an address may answer application/octet-stream for a file that ends in .md, and for no other',
+	async (t) => {
+		const cleo = await follow(t, gateway, 'cleo')
+		const server = createServer((request, response) => {
+			const octets = Buffer.from([0x2d, 0xff, 0xfe])
+			response.writeHead(200, { 'content-type': 'application/octet-stream' })
+			response.end(request.url === '/binary.md' ? octets : programText('fetched', 'return 1'))
+		})
+		await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+		t.teardown(() => server.close())
+		const install = (path: string): ReturnType<Followed['call']> =>
+			cleo.call('skills/install', { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}` })
+		for (const path of ['/SKILL.md', '/skill.MD?raw=1'])
+			t.match(await install(path), { status: 201, body: { name: 'fetched' } }, path)
+		for (const path of ['/SKILL', '/SKILL.md.zip', '/?SKILL.md'])
+			refused(
+				t,
+				await install(path),
+				{ status: 400, code: 'invalid_request', path: 'url', says: /application\/octet-stream/ },
+				path,
+			)
+		refused(t, await install('/binary.md'), { status: 400, code: 'skill_invalid', says: /not UTF-8/ })
+	},
+)

@@ -1,0 +1,82 @@
+/** A small MCP server over HTTP in the test's own process, which notes what arrives at it. */
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+export interface McpRequest {
+	method: string
+	url: string
+	headers: IncomingHttpHeaders
+	/** The JSON-RPC method; empty for a request without a body. */
+	rpc: string
+	/** The body as it came. */
+	text: string
+}
+
+export interface NotingServer {
+	port: number
+	/** At this name of the loopback address. */
+	at(host: string, path?: string): string
+	arrived: McpRequest[]
+	/** From now on, calls of tools are redirected (307) to this address. */
+	redirectCalls(to: string): void
+}
+
+/** Its one tool, `echo`, answers with its argument `text`. */
+export async function startNotingServer(t: Test): Promise<NotingServer> {
+	const arrived: McpRequest[] = []
+	let target: string | undefined
+	const server = createServer((request, response) => {
+		void (async () => {
+			let text = ''
+			for await (const part of request.setEncoding('utf8')) text += String(part)
+			const message = text === '' ? {} : (JSON.parse(text) as { id?: number; method?: string; params?: Params })
+			const { method = '', url = '', headers } = request
+			arrived.push({ method, url, headers, rpc: message.method ?? '', text })
+			if (message.method === 'tools/call' && target !== undefined) {
+				response.writeHead(307, { location: target }).end()
+				return
+			}
+			if (method !== 'POST') return void response.writeHead(405).end()
+			if (message.id === undefined) return void response.writeHead(202).end()
+			const result = resultOf(message.method ?? '', message.params)
+			response.writeHead(200, { 'content-type': 'application/json' })
+			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
+		})()
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	const { port } = server.address() as AddressInfo
+	return {
+		port,
+		at: (host, path = '/mcp') => `http://${host}:${port}${path}`,
+		arrived,
+		redirectCalls: (to) => void (target = to),
+	}
+}
+
+interface Params {
+	protocolVersion?: string
+	arguments?: { text?: string }
+}
+
+function resultOf(method: string, params: Params = {}): object {
+	switch (method) {
+		case 'initialize':
+			return {
+				protocolVersion: params.protocolVersion,
+				capabilities: { tools: {} },
+				serverInfo: { name: 'noting', version: '1.0.0' },
+			}
+		case 'tools/list':
+			return { tools: [{ name: 'echo', description: 'Says it again.', inputSchema: { type: 'object' } }] }
+		case 'tools/call':
+			return { content: [{ type: 'text', text: params.arguments?.text ?? '' }] }
+		default:
+			return {}
+	}
+}
