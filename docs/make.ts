@@ -1,7 +1,7 @@
 /** Writes the pages, and the parts of pages, that follow from the code: `npm run docs`. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { configurationPage } from './make/configuration.ts'
-import { codesTable, scopesTable } from './make/codes.ts'
+import { codesTable, pluginCodesTable, scopesTable } from './make/codes.ts'
 import { eventsPage } from './make/events.ts'
 import { helpOfAll } from './make/help.ts'
 import { routesTable } from './make/routes.ts'
@@ -11,11 +11,12 @@ const folder = new URL('./', import.meta.url)
 /** Each generated page by its name, as it should read. */
 export async function generatedPages(): Promise<Record<string, string>> {
 	return {
-		'configuration.md': await configurationPage(),
-		'events.md': eventsPage(),
+		'configuration.md': configurationPage(),
+		'events.md': await eventsPage(),
 		'http-api.md': filled(pageAt('http-api.md'), {
-			codes: codesTable(),
-			scopes: scopesTable(),
+			codes: await codesTable(),
+			'plugin codes': await pluginCodesTable(),
+			scopes: await scopesTable(),
 			routes: routesTable(JSON.parse(pageAt('openapi.json'))),
 		}),
 		'command-line.md': filled(pageAt('command-line.md'), { help: await helpOfAll() }),

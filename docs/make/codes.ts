@@ -1,6 +1,8 @@
 /** Tables of docs/http-api.md that follow from the code: error codes by status, and scopes with what they open. */
-import { statusOf } from '../../core/errors.ts'
-import { scopes } from '../../plugins/auth/scopes.ts'
+import { generalCodes } from '../../core/errors.ts'
+import { builtInPlugins } from './plugins.ts'
+import { declaredBy } from '../../core/host/declared.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
 import { code, table } from './markdown.ts'
 
 /** What callers make of a status. */
@@ -21,8 +23,11 @@ const meanings: Record<number, string> = {
 	507: 'The disk is full; nothing was changed.',
 }
 
-export function codesTable(): string {
-	const byStatus = Map.groupBy(Object.entries(statusOf), ([, status]) => status)
+export async function codesTable(): Promise<string> {
+	const byStatus = Map.groupBy(
+		[...Object.entries(generalCodes), ...(await pluginCodes()).map(([name, { status }]) => [name, status] as const)],
+		([, status]) => status,
+	)
 	const rows = [...byStatus]
 		.toSorted(([a], [b]) => a - b)
 		.map(([status, codes]) => {
@@ -33,9 +38,20 @@ export function codesTable(): string {
 	return table(['Status', 'Codes', ''], rows)
 }
 
-export function scopesTable(): string {
+/** What the codes of features mean, in the words of their plugins. */
+export async function pluginCodesTable(): Promise<string> {
+	const rows = (await pluginCodes()).map(([name, { description }]) => [code(name), description])
+	return table(['Code', ''], rows)
+}
+
+export async function scopesTable(): Promise<string> {
+	const { scopes } = declaredBy(await builtInPlugins())
 	return table(
 		['Scope', ''],
-		Object.entries(scopes).map(([scope, opens]) => [code(scope), `${opens}.`]),
+		[...scopes].map(([scope, grants]) => [code(scope), `${grants}.`]),
 	)
+}
+
+async function pluginCodes(): Promise<[string, ErrorCode][]> {
+	return [...declaredBy(await builtInPlugins()).errors]
 }

@@ -1,15 +1,11 @@
-/** docs/configuration.md, from the schema of gateway.yaml, its example, and the settings that plugins have of their own. */
-import { readFileSync } from 'node:fs'
-import Joi from 'joi'
+/** docs/configuration.md, from the schema of gateway.yaml and its example. */
 import { parse, stringify } from 'yaml'
-import { applyEnvironment } from '../../config/environment.ts'
-import { allKeys, explain, pathOf } from '../../config/explain.ts'
+import { appliedAtStart } from '../../config/core-sections.ts'
+import { overridingVariables } from '../../config/environment.ts'
+import { exampleFile, switchedOn } from '../../config/example.ts'
 import type { Explanation } from '../../config/explain.ts'
-import { takenAtStart } from '../../core/wish.ts'
-import type { Plugin } from '../../core/plugin.ts'
+import { allKeys, composition, explain, pathOf } from '../../core/host/config.ts'
 import { code, plain, table } from './markdown.ts'
-
-const file = new URL('../../config/gateway.example.yaml', import.meta.url)
 
 const head = `# Configuration
 
@@ -17,11 +13,18 @@ All settings stand in \`~/.svc/config/gateway.yaml\` (\`SVC_HOME\` names another
 everything commented out. Change the file with an editor, which knows the settings by the schema that lies beside it, or with
 \`svc config set\`, which keeps comments. \`svc config explain KEY\` says what this page says, and which value is in force.
 
-- **A change counts as you save it**, but for the sections ${takenAtStart.map(code).join(' and ')}, which wait for the next start. A port
+- **A change applies as you save it**, except ${appliedAtStart.map(code).join(' and ')}, which wait for the next start. A port
   moves, a provider is exchanged and a plugin restarts without a run being lost.
 - **A mistake changes nothing.** The last good settings stay in force; the log, the event \`config.rejected\` and
-  \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says it before, but for the settings of your own plugins, which only a gateway that runs can check
-  (\`svc status\`). At the start it is an error (exit code 78), where the settings of a plugin of yours are at fault that plugin is left out.
+  \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says so beforehand: it checks the file as
+  the gateway does, including the settings of your own plugins, whose code it runs for that, and tries the ports. Secrets, plugins
+  and providers that the file names and that do not exist are warnings. At the start an error ends the gateway (exit code 78); if
+  the settings of one of your own plugins are wrong, only that plugin is left out. An empty file is an error: write at least a
+  comment.
+- **A plugin of yours that fails** to load or to start is left out, with those that need it, and reported by \`svc plugins\`,
+  \`/readyz?verbose\`, the event \`plugin.failed\` and the log; an instance that works keeps running, and the other changes apply.
+  A built-in plugin that does not start refuses the change, or the start.
+- **\`svc config get\`** shows the values in force, defaults and environment included; with \`--file\`, those of the file.
 - **\`\${NAME}\`** stands for a variable of the environment that the gateway was started with, \`\${NAME:-default}\` with a default,
   wherever a value stands.
 - The variables below win over the file. An empty one counts as not set, but for \`SVC_LOOPBACK\`: \`1\`, \`true\`, \`yes\` or \`on\` means
@@ -33,31 +36,29 @@ everything commented out. Change the file with an editor, which knows the settin
 
 const otherVariables: [string, string][] = [
 	['SVC_HOME', 'The home folder, which holds config, data, plugins, skills and keys. Default `~/.svc`.'],
-	['OPENAI_API_KEY', 'Where the file names no provider: OpenAI becomes the default one, with this key.'],
-	['OPENAI_BASE_URL', "The same, for another server than OpenAI's."],
-	['OPENAI_MODEL', 'The same: its model. Default `gpt-4o-mini`.'],
-	['SVC_VAULT_KEY', 'The master key of the vault, 32 bytes as base64 or hex, in place of the file `keys/vault.key`.'],
-	['SVC_VAULT_KEY_OLD', 'The earlier one, for the start after a change of it.'],
-	['CREDENTIALS_DIRECTORY', 'Set by systemd; the master key may be its credential `svc-vault-key`.'],
-	['OTEL_EXPORTER_OTLP_ENDPOINT', 'Where spans go, unless `tracing.endpoint` says it.'],
+	[
+		'SVC_ALLOW_SHARED_HOME',
+		'`1` lets a gateway start although others can write to its home ([why not](security.md#the-home-folder)).',
+	],
+	...[...composition.plugins.values()].flatMap(({ variables = {} }) => Object.entries(variables)),
 ]
 
-export async function configurationPage(): Promise<string> {
-	const variables = variablesByKey()
-	const example = parse(readFileSync(file, 'utf8').replace(/^(\s*)#(?! |$)/gm, '$1')) as Record<string, unknown>
+export function configurationPage(): string {
+	const variables = overridingVariables(composition)
+	const example = parse(switchedOn(exampleFile(composition))) as Record<string, unknown>
 	const explained = allKeys().map((key) => explain(pathOf(key.replaceAll('<name>', 'name'))))
 	const sections = Map.groupBy(explained, ({ key }) => key.split('.', 1)[0] as string)
 	const environment = table(
 		['Variable', ''],
 		[
 			...[...variables]
-				.filter(([key]) => !key.startsWith('providers.'))
+				.filter(([, name]) => !otherVariables.some(([other]) => other === name))
 				.map(([key, name]) => [code(name), `${code(key)}.`]),
 			...otherVariables.map(([name, what]) => [code(name), what]),
 		],
 	)
 	const parts = [...sections].map(([name, settings]) => section(name, settings, variables, example))
-	return `${head}${environment}\n\n${parts.join('\n\n')}\n\n${await ownSettings()}\n`
+	return `${head}${environment}\n\n${parts.join('\n\n')}\n\n${plugins}\n`
 }
 
 function section(
@@ -75,7 +76,8 @@ function section(
 		one.type.replaceAll(' | ', ', '),
 		shown(one.default),
 	])
-	const late = (takenAtStart as readonly string[]).includes(name) ? '\n\nA change counts from the next start.' : ''
+	const waiting = appliedAtStart.filter((key) => key === name || key.startsWith(`${name}.`)).map(code)
+	const late = waiting.length > 0 ? `\n\nA change of ${waiting.join(', ')} applies from the next start.` : ''
 	const yaml = `\`\`\`yaml\n${stringify({ [name]: example[name] }, { lineWidth: 0 }).trim()}\n\`\`\``
 	return `## ${name}\n\n${plain(meaning)}${late}\n\n${table(['Setting', 'Meaning', 'Values', 'Default'], rows)}\n\n${yaml}`
 }
@@ -86,41 +88,11 @@ function shown(value: unknown): string {
 	return typeof value === 'string' && value.includes(' ') ? value : code(String(value))
 }
 
-/** Which variable lays itself over which setting: asked with all of them set. */
-function variablesByKey(): Map<string, string> {
-	const everything = new Proxy<Record<string, string>>({}, { get: () => '1' })
-	return applyEnvironment({}, everything).origins
-}
-
-interface OwnSetting {
-	type: string
-	flags?: { default?: unknown; description?: string }
-	rules?: { name: string; args?: { limit: number } }[]
-}
-
-/** Those with a default come from the plugin's own place in the file; the others are handed in from the sections above. */
-async function ownSettings(): Promise<string> {
-	const rows: string[][] = []
-	for (const name of ['events', 'legacy-chat', 'openai-api', 'mcp-server']) {
-		const { default: plugin } = (await import(`../../plugins/${name}/index.ts`)) as { default: Plugin }
-		const { keys = {} } = (plugin.config?.(Joi).describe() ?? {}) as { keys?: Record<string, OwnSetting> }
-		const above = new Set(allKeys())
-		const own = Object.entries(keys)
-			.filter(([key, { flags }]) => flags?.default !== undefined && !above.has(`${name}.${key}`))
-			.map(([key, { type, flags, rules = [] }]) => {
-				const limit = (rule: string): string => String(rules.find((one) => one.name === rule)?.args?.limit)
-				const values = type === 'boolean' ? 'true, false' : `whole number from ${limit('min')} to ${limit('max')}`
-				const meaning = (flags?.description ?? '').replace(/ Default [^.]*\.$/, '')
-				return [code(`plugins.${name}.${key}`), meaning, values, code(String(flags?.default))]
-			})
-		rows.push(...own)
-	}
-	return `## Settings of built-in plugins
+const plugins = `## Settings of plugins
 
 Every feature is a plugin. \`false\` under \`plugins:\` switches one off; \`openai-api\` and \`mcp-server\` are off until \`true\` or a
-setting switches them on. These have settings of their own there, beside the sections above:
-
-${table(['Setting', 'Meaning', 'Values', 'Default'], rows)}
+setting switches them on. A section with the name of a plugin may stand at the top of the file or under \`plugins:\`, a
+third party's too if \`plugins:\` names it: both are the same place, and settings in both are an error.
 
 \`\`\`yaml
 plugins:
@@ -128,4 +100,3 @@ plugins:
   legacy-chat: false
   events: { max_streams: 2000 }
 \`\`\``
-}

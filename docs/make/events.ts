@@ -1,15 +1,14 @@
-/** docs/events.md, from the catalogue of events. */
-import { catalogue } from '../../plugins/events/catalogue.ts'
-import type { EventKind } from '../../plugins/events/catalogue.ts'
+/** docs/events.md, from the event types that the plugins declare. */
+import { declaredBy } from '../../core/host/declared.ts'
+import type { EventType } from '../../core/plugin.ts'
 import { code, table } from './markdown.ts'
-
-const kinds: Readonly<Record<string, EventKind>> = catalogue
+import { builtInPlugins } from './plugins.ts'
 
 const head = `# Events
 
 Everything that happens in the gateway is an event: kept in the log before anybody hears of it, streamed live, replayed after a
 lost connection. How to follow and read them: [HTTP API](http-api.md#events), or \`svc events tail\` and \`svc audit\`. This page is
-made from the gateway's own catalogue.
+made from the code.
 
 ## The envelope
 
@@ -27,25 +26,65 @@ made from the gateway's own catalogue.
 
 - \`sequence\` counts the events of a run from 1. Pieces of answers (\`model.stream\`) count and are not kept, so the log skips numbers.
 - \`agent_id\` and \`run_id\` are null, and \`sequence\` is 0, where an event belongs to no agent or run.
+- What started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before \`run.started\`.
 - All but \`model.stream\` are kept for \`events.retention_days\`, those of runs that have not ended for longer.
-- Secrets that were read are taken out: \`[redacted:NAME]\`.
+- Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for others.
 - A field marked *optional* is left out where it does not apply. New fields and types may be added; leave out what you do not know.
-- Plugins may tell events of their own types.
+- Plugins may emit events of their own types. These begin with the plugin's name; a third-party plugin cannot emit the types of
+  this page, or others that begin with their first words or with the name of a built-in plugin.
+
+## How a run ends
+
+The last event of a run's own work is one of three, so whoever waits for the end of a run waits for all of them:
+
+| Event | The run |
+|---|---|
+| \`run.completed\` | ended with an answer. |
+| \`run.failed\` | ended with an error. |
+| \`run.stopped\` | was stopped or cancelled. It has neither completed nor failed, and **neither of the other two follows**. |
+
+\`channel.message_sent\` may follow it: the answer of a run is sent to its chat after its end.
+
+## Causes of security.violation
+
+\`reason\` says what was blocked:
+
+| \`reason\` | Blocked |
+|---|---|
+| \`foreign_page\` | A request without a token, from this machine, that a web page may have sent; \`message\` says [what shows that](security.md#who-is-local). |
+| \`token_invalid\` | A bearer token that is unknown or malformed. |
+| \`token_revoked\`, \`token_expired\` | A token that is no longer valid; \`token_id\` names it. |
+| \`scope_missing\` | A request for which the caller has no scope; \`token_id\` is null for a caller without a token. |
+| \`setup_code_wrong\` | A wrong set-up code for the first token. |
+| \`webhook_signature\` | A delivery to a webhook whose signature is missing or wrong. |
+| \`undeclared\` | A skill's program that uses what the skill does not declare. |
+| \`address_refused\` | An address from outside that leads into the private network. |
+| \`skill_changed\` | A stored skill that is not the one approved. |
+| \`skill_invalid\` | An approved skill whose document breaks a rule that this version introduced. |
+| \`channel_refused\` | A channel that the caller may not set up that way. |
+| \`pairing_codes\` | Too many wrong pairing codes. |
+| \`mcp_refused\` | An MCP server that the caller may not add. |
+| \`mcp_tool_changed\` | An MCP server's tool whose definition has changed since it was accepted. |
+
+For each cause that concerns callers, at most 60 events a minute are written; \`untold\` counts the others. The text of a
+token or code is never part of an event.
 `
 
-export function eventsPage(): string {
-	const families = Map.groupBy(Object.keys(kinds), (type) => type.split('.', 1)[0] as string)
-	const contents = [...families.keys()].map((name) => `[${name}](#${name})`).join(' · ')
-	const parts = [...families].map(([name, types]) => `## ${name}\n\n${types.map(told).join('\n\n')}\n`)
+export async function eventsPage(): Promise<string> {
+	const { events } = declaredBy(await builtInPlugins())
+	const families = [...Map.groupBy(events, ([type]) => type.split('.', 1)[0] as string)].toSorted(([a], [b]) =>
+		a < b ? -1 : 1,
+	)
+	const contents = families.map(([name]) => `[${name}](#${name})`).join(' · ')
+	const parts = families.map(([name, types]) => `## ${name}\n\n${types.map(described).join('\n\n')}\n`)
 	return `${head}\n${contents}\n\n${parts.join('\n')}`
 }
 
-function told(type: string): string {
-	const { tells, payload } = kinds[type] as EventKind
+function described([type, { description, payload }]: [string, EventType]): string {
 	const rows = Object.entries(payload).map(([name, what]) => [
 		name.endsWith('?') ? `${code(name.slice(0, -1))}, optional` : code(name),
 		what,
 	])
 	const fields = rows.length > 0 ? table(['Field', ''], rows) : 'Its payload is empty.'
-	return `### ${type}\n\n${tells}\n\n${fields}`
+	return `### ${type}\n\n${description}\n\n${fields}`
 }

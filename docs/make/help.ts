@@ -6,9 +6,9 @@ import { buildProgram } from '../../core/cli/program.ts'
 const WIDTH = 100
 
 /** All of `svc`, every command loaded; nothing that it does reaches anybody. */
-export function wholeProgram(): Promise<Command> {
+export async function wholeProgram(): Promise<Command> {
 	const silent = { write: () => true, isTTY: false, columns: WIDTH } as never
-	return buildProgram([], { stdout: silent, stderr: silent, cli: () => ({}) as Cli }, true)
+	return (await buildProgram([], { stdout: silent, stderr: silent, cli: () => ({}) as Cli, all: true })).program
 }
 
 export async function helpOfAll(): Promise<string> {
