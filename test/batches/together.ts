@@ -10,7 +10,7 @@ import type { Test } from 'tap'
 import { batches } from './table.ts'
 
 const root = new URL('../../', import.meta.url)
-const FILE_TIMEOUT_MS = 120_000
+const FILE_TIMEOUT_MS = 600_000
 const tests = new Map<string, Test>()
 /** Where the modules made below find their file's test. */
 const key = 'svc.test-of-file'

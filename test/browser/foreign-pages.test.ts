@@ -18,7 +18,7 @@ import type { Counting, Doors } from './servers.ts'
 const STREAM = '/api/agents/ada/chat/stream'
 /** Of a plugin that does nothing for the rule. */
 const PLUGIN = '/v1/shop/start'
-const WAIT_LIMIT_MS = 30_000
+const WAIT_LIMIT_MS = 60_000
 
 /** Names for which browsers send Sec-Fetch-Site. */
 const trusted = ['127.0.0.1', 'localhost', '[::1]']
@@ -122,7 +122,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 			['open', 'open', 200, 200],
 		)
 		await context.close()
-		const { stdout } = await promisify(execFile)('curl', ['-sS', '-m', '10', at('127.0.0.1', guarded, STREAM, 'curl')])
+		const { stdout } = await promisify(execFile)('curl', ['-sS', '-m', '60', at('127.0.0.1', guarded, STREAM, 'curl')])
 		t.match(stdout, /data: /)
 		await until('runs to end', async () => (await runsOf(gateway)).filter(({ status }) => status !== 'completed'))
 		t.strictSame((await runsOf(gateway)).map(({ prompt }) => String(prompt)).toSorted(), ['curl', 'own', 'own'])

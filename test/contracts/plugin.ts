@@ -22,13 +22,13 @@ export interface PluginUnderTest extends AsyncDisposable {
 	 * message that the model reads where the call fails.
 	 */
 	tool(name: string, args?: Record<string, unknown>): Promise<unknown>
-	/** The first event of this type since the start, or the next one; throws after 10 s without one. */
+	/** The first event of this type since the start, or the next one; throws after 60 s without one. */
 	event(type: string): Promise<EventEnvelope>
 	/** Runs `svc` with these words on this gateway; returns `{ code, stdout, stderr }`. Nobody can be asked there. */
 	svc: Svc
 }
 
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 const ends = ['run.completed', 'run.failed', 'run.stopped']
 
 /**

@@ -84,13 +84,15 @@ async function settle({ gateway, stream }: Place, type: string, name: string) {
 	return { bot, channel_id, room }
 }
 
+const WAIT_LIMIT_MS = 60_000
+
 /** Waits for what the homeserver will see. */
 async function until<T>(look: () => T | undefined | false, what: string): Promise<T> {
-	const end = Date.now() + 10_000
+	const end = Date.now() + WAIT_LIMIT_MS
 	for (;;) {
 		const found = look()
 		if (found !== undefined && found !== false) return found
-		if (Date.now() > end) throw new Error(`10 s passed before ${what}`)
+		if (Date.now() > end) throw new Error(`${WAIT_LIMIT_MS / 1000} s passed before ${what}`)
 		await new Promise((resolve) => setTimeout(resolve, 20))
 	}
 }

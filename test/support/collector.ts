@@ -36,7 +36,7 @@ export interface TestCollector {
 	stop(): Promise<void>
 }
 
-const WAIT_LIMIT_MS = 15_000
+const WAIT_LIMIT_MS = 60_000
 
 export async function startCollector(port = 0): Promise<TestCollector> {
 	const checks = new Set<() => void>()

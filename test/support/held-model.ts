@@ -32,7 +32,7 @@ export interface HeldModel {
 	stop(): Promise<void>
 }
 
-const WAIT_LIMIT_MS = 10_000
+const WAIT_LIMIT_MS = 60_000
 
 export async function startHeldModel(): Promise<HeldModel> {
 	const calls: HeldCall[] = []

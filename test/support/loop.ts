@@ -130,8 +130,10 @@ export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connec
 	)
 }
 
+const WAIT_LIMIT_MS = 60_000
+
 export async function until<T>(look: () => Promise<T> | T, enough: (value: T) => boolean): Promise<T> {
-	for (const end = Date.now() + 10_000; Date.now() < end;) {
+	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
 		const value = await look()
 		if (enough(value)) return value
 		await new Promise((resolve) => setTimeout(resolve, 10))

@@ -27,10 +27,20 @@ export function stdio(name: string, script: string, ...args: string[]): Record<s
 	return { name, transport: 'stdio', command: process.execPath, args: [script, ...args] }
 }
 
-/** Adds a server to an agent and answers with what the request was answered with. Throws where it is refused. */
+const WAIT_LIMIT_MS = 60_000
+
+/**
+ * Adds a server to an agent and answers with what the request was answered with. Where the gateway answers before the first
+ * attempt to connect has ended, `status` is the one after it. Throws where the server is refused.
+ */
 export async function add(agent: Pick<Followed, 'call'>, fields: Record<string, unknown>): Promise<Answer> {
 	const { status, body } = await agent.call('mcp', fields)
 	if (status !== 201) throw new Error(`the server was refused: ${status} ${JSON.stringify(body)}`)
+	const end = Date.now() + WAIT_LIMIT_MS
+	while (body.status === 'connecting' && Date.now() < end) {
+		await new Promise((resolve) => setTimeout(resolve, 20))
+		body.status = (await agent.call(`mcp/${body.id}`)).body.status
+	}
 	return body
 }
 
@@ -42,7 +52,7 @@ export async function until(
 	condition: (server: Answer) => boolean,
 ): Promise<Answer> {
 	let last: Answer
-	for (let attempt = 0; attempt < 1_000; attempt++) {
+	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
 		last = (await gateway.request('GET', `/v1/agents/${agent}/mcp/${id}`)).body
 		if (condition(last)) return last
 		await new Promise((resolve) => setTimeout(resolve, 20))
@@ -72,11 +82,12 @@ export function isRunning(pid: number): boolean {
 	}
 }
 
+/** Waits until none of them runs any more. Answers with those that still do. */
 export async function gone(pids: readonly number[]): Promise<number[]> {
-	let left = [...pids]
-	for (let attempt = 0; attempt < 250 && left.length > 0; attempt++) {
+	let left = pids.filter(isRunning)
+	for (const end = Date.now() + WAIT_LIMIT_MS; left.length > 0 && Date.now() < end;) {
+		await new Promise((resolve) => setTimeout(resolve, 20))
 		left = left.filter(isRunning)
-		if (left.length > 0) await new Promise((resolve) => setTimeout(resolve, 20))
 	}
 	return left
 }

@@ -104,7 +104,7 @@ export interface TestTelegram {
 // oxlint-disable-next-line typescript/no-explicit-any -- what the Bot API has is too much to say again
 export type Update = { update_id: number } & Record<string, any>
 
-const WAIT_LIMIT_MS = 15_000
+const WAIT_LIMIT_MS = 60_000
 const SUPERGROUPS_BELOW = -1_000_000_000_000
 const RICH_LENGTH = 32_768
 const LENGTH = 4096

@@ -58,7 +58,7 @@ export async function open(
 	return { link, connection }
 }
 
-const UNTIL_MS = 20_000
+const UNTIL_MS = 60_000
 
 export async function until(what: () => boolean): Promise<void> {
 	for (const end = Date.now() + UNTIL_MS; !what(); await pause(5))

@@ -8,6 +8,8 @@ import type { Test } from 'tap'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { send } from '../../support/gateway.ts'
 
+const WAIT_LIMIT_MS = 60_000
+
 export const config = 'plugins: {mcp-server: true}\n'
 
 export interface ClientOptions {
@@ -110,7 +112,7 @@ function messagesIn(text: string): Answer[] {
 
 /** Waits for a condition. */
 export async function until(condition: () => unknown, what: string): Promise<void> {
-	for (let attempt = 0; attempt < 400; attempt++) {
+	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
 		if (await condition()) return
 		await new Promise((resolve) => setTimeout(resolve, 25))
 	}

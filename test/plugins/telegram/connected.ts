@@ -35,7 +35,7 @@ export interface ConnectOptions {
 	receive?(message: IncomingMessage): Promise<void> | void
 }
 
-const WAIT_LIMIT_MS = 10_000
+const WAIT_LIMIT_MS = 60_000
 
 export async function connect(
 	t: Test,
