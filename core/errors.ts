@@ -32,6 +32,7 @@ export const generalCodes = {
 	model_interrupted: 502,
 	model_malformed: 502,
 	model_timeout: 504,
+	context_too_long: 502,
 	provider_unknown: 400,
 	limit_steps: 409,
 	limit_tokens: 409,

@@ -18,7 +18,7 @@ export interface NewEvent {
 /** A message of a conversation. Every call of a tool is followed by its result before any other message. */
 export type ChatMessage =
 	| { role: 'user'; content: string }
-	| { role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] }
+	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelMind)
 	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
 
 /** A tool as it is described to a model. */
@@ -32,19 +32,53 @@ export interface ToolSpec {
 	aliases?: string[]
 }
 
+/** The API that a provider speaks, or the built-in model. */
+export type ProviderKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'offline'
+
+/** Settings of model calls, by the names of OpenAI's chat completions; a dialect without one leaves it out. */
+export interface ModelParams {
+	/** 0–2. */
+	temperature?: number
+	top_p?: number
+	/** Of one answer, its reasoning included. */
+	max_tokens?: number
+	reasoning_effort?: string
+	parallel_tool_calls?: boolean
+	stop?: string | string[]
+	seed?: number
+}
+
+/** What a server can do. What is absent is found out by the first refusal. */
+export interface Compat {
+	max_tokens_field?: 'max_tokens' | 'max_completion_tokens'
+	tools?: boolean
+	streaming?: boolean
+	stream_options?: boolean
+	developer_role?: boolean
+	images?: boolean
+}
+
 /** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
 export interface ModelOrder {
 	/** The provider's name in gateway.yaml. */
 	provider: string
-	kind: 'openai' | 'offline'
+	kind: ProviderKind
 	model: string
 	base_url?: string
 	/** Lives in memory only; never journalled, never sent to a client. */
 	api_key?: string
-	temperature?: number
-	max_tokens?: number
-	/** Further settings under the names of OpenAI's chat completions, such as `top_p`; a provider without them leaves them. */
+	/** Sent with each call; like the key, in memory only. */
+	headers?: Record<string, string>
+	/** Added to the address of each call. */
+	query?: Record<string, string>
+	/** Fields of the request's body, over those that the dialect writes. */
+	extra_body?: Record<string, unknown>
+	params?: ModelParams
+	/** Further settings of one run by the names of OpenAI's chat completions; a dialect without them leaves them. */
 	sampling?: Record<string, unknown>
+	/** Tokens that the model takes, its answer included. */
+	context_window?: number
+	compat?: Compat
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
 }
@@ -59,8 +93,14 @@ export interface RunLimits {
 }
 
 export interface Usage {
+	/** All of the request, what came from the provider's cache included. */
 	input_tokens: number
+	/** All of the answer, its reasoning included. */
 	output_tokens: number
+	/** Of `input_tokens`: read from the provider's cache. Absent: none, or not told. */
+	cached_tokens?: number
+	/** Of `output_tokens`: reasoning. Absent: none, or not told. */
+	reasoning_tokens?: number
 }
 
 export interface ToolCallRequest {
@@ -72,14 +112,38 @@ export interface ToolCallRequest {
 	arguments: string
 }
 
+/** What a provider must see again with its answer, such as reasoning items and signatures. Shown to nobody else. */
+export interface ProviderState {
+	/** It is replayed to the same kind, provider and model only. */
+	kind: ProviderKind
+	provider: string
+	model: string
+	/** JSON as the dialect wrote it, at most 256 KiB. */
+	data: string
+	/** Of `data`: a state that was changed since, such as by redaction, is not replayed. */
+	digest: string
+}
+
+/** What belongs to an answer and is no part of its text. */
+export interface ModelMind {
+	/** What the model thought, as far as its provider tells. */
+	reasoning?: string
+	provider_state?: ProviderState
+}
+
+/** Why a model stopped, whatever its provider calls it. */
+export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'
+
 /** What a model said, whole. Nothing of a call that broke off is ever taken into one. */
-export interface ModelAnswer {
+export interface ModelAnswer extends ModelMind {
+	/** Empty, or blank, where the model said nothing; it may have reasoned all the same. */
 	content: string
 	tool_calls: ToolCallRequest[]
 	usage: Usage
 	provider: string
 	model: string
-	finish_reason: string
+	/** Version 0.1.0 journalled the provider's own word. */
+	finish_reason: FinishReason
 }
 
 /** One finished step of a run: all that the loop needs to continue it. */
@@ -193,10 +257,14 @@ export function wireName(name: string): string {
 /** Tokens of all model answers in a journal; steps of other kinds count nothing. */
 export function usageOf(journal: readonly JournalStep[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
-	for (const step of journal) {
-		if (step.kind !== 'model') continue
-		usage.input_tokens += step.answer.usage.input_tokens
-		usage.output_tokens += step.answer.usage.output_tokens
-	}
+	for (const step of journal) if (step.kind === 'model') addUsage(usage, step.answer.usage)
 	return usage
+}
+
+/** Adds to `sum`. */
+export function addUsage(sum: Usage, { input_tokens, output_tokens, cached_tokens, reasoning_tokens }: Usage): void {
+	sum.input_tokens += input_tokens
+	sum.output_tokens += output_tokens
+	if (cached_tokens !== undefined) sum.cached_tokens = (sum.cached_tokens ?? 0) + cached_tokens
+	if (reasoning_tokens !== undefined) sum.reasoning_tokens = (sum.reasoning_tokens ?? 0) + reasoning_tokens
 }

@@ -8,9 +8,15 @@ export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[
 	const names = new Map<string, string>()
 	for (const step of journal) {
 		if (step.kind === 'model') {
-			const { content, tool_calls } = step.answer
+			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const call of tool_calls) names.set(call.id, call.name)
-			turns.push({ role: 'assistant', content, tool_calls })
+			turns.push({
+				role: 'assistant',
+				content,
+				tool_calls,
+				...(reasoning !== undefined && { reasoning }),
+				...(provider_state && { provider_state }),
+			})
 		} else {
 			const { call_id, ok, content } = step
 			turns.push({ role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content })

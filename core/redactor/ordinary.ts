@@ -19,7 +19,7 @@ const words = [
 	...'questions received_at replaces required response secret_id sequence session_id severity'.split(' '),
 	...'signature_valid similarity source_ip started_at status_code status_detail temperature timestamp'.split(' '),
 	...'timezone token_id tool_calls transport updated_at waited_by waits_for warnings was_read'.split(' '),
-	...'webhook_slug'.split(' '),
+	...'webhook_slug cached_tokens reasoning_tokens provider_state reasoning digest'.split(' '),
 	// Values that control what happens next.
 	...'applying assistant completed connected connecting disabled disconnected heartbeat javascript'.split(' '),
 	...'planning quarantined reconnecting subagent typescript withdrawn'.split(' '),

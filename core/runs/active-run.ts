@@ -9,6 +9,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import { Fault, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
+import { addUsage } from '../protocol.ts'
 import type {
 	Calls,
 	NewEvent,
@@ -84,7 +85,7 @@ export class ActiveRun implements RunHandle {
 	constructor(options: ActiveRunOptions) {
 		this.#options = options
 		this.run_id = options.order.run_id
-		for (const step of options.order.journal) if (step.kind === 'model') this.#count(step.answer.usage)
+		for (const step of options.order.journal) if (step.kind === 'model') addUsage(this.#usage, step.answer.usage)
 		// A caller that only aborts may ignore the outcome.
 		this.#outcome.promise.catch(() => {})
 	}
@@ -179,7 +180,7 @@ export class ActiveRun implements RunHandle {
 	async #answer(call: Extract<ToMain, { kind: 'call' }>): Promise<void> {
 		const { host } = this.#options
 		try {
-			if (call.method === 'model') this.#count(call.params.answer.usage)
+			if (call.method === 'model') addUsage(this.#usage, call.params.answer.usage)
 			const value = call.method === 'model' ? await host.model(call.params) : await host.tool(call.params)
 			if (!this.#isOver && !this.#verdict) this.#port?.postMessage({ kind: 'reply', id: call.id, value })
 		} catch (error) {
@@ -218,10 +219,5 @@ export class ActiveRun implements RunHandle {
 	#after(ms: number, act: () => void): void {
 		clearTimeout(this.#timer)
 		this.#timer = setTimeout(act, Math.min(Math.max(0, ms), TIMER_LIMIT_MS))
-	}
-
-	#count(usage: Usage): void {
-		this.#usage.input_tokens += usage.input_tokens
-		this.#usage.output_tokens += usage.output_tokens
 	}
 }

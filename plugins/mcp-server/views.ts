@@ -29,7 +29,12 @@ export const run = Joi.object({
 		.required()
 		.description('What the agent wants to know; the run waits for the answer (answer_question).'),
 	error: Joi.object({ code: Joi.string().required(), message: text.required() }).allow(null).required(),
-	usage: Joi.object({ input_tokens: Joi.number().required(), output_tokens: Joi.number().required() }).required(),
+	usage: Joi.object({
+		input_tokens: Joi.number().required(),
+		output_tokens: Joi.number().required(),
+		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
+		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+	}).required(),
 	created_at: iso.required(),
 	ended_at: iso.allow(null).required(),
 })

@@ -112,7 +112,9 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		model,
 		timeout_ms: (provider.timeout_s ?? TIMEOUT_S) * 1000,
 		...(provider.base_url !== undefined && { base_url: provider.base_url }),
-		...(config.temperature !== undefined && { temperature: config.temperature }),
-		...(config.max_tokens !== undefined && { max_tokens: config.max_tokens }),
+		params: {
+			...(config.temperature !== undefined && { temperature: config.temperature }),
+			...(config.max_tokens !== undefined && { max_tokens: config.max_tokens }),
+		},
 	}
 }

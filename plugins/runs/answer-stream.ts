@@ -1,6 +1,7 @@
 /** Converts the events of a run to the text of its answer, piece by piece, and to its end. */
 import { codeIn } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
+import { addUsage } from '../../core/protocol.ts'
 import type { Usage } from '../../core/protocol.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
@@ -60,9 +61,7 @@ export class AnswerStream {
 				this.#send(this.#attempt)
 				return undefined
 			case 'model.response': {
-				const { input_tokens = 0, output_tokens = 0 } = Object(payload.usage) as Partial<Usage>
-				this.usage.input_tokens += input_tokens
-				this.usage.output_tokens += output_tokens
+				addUsage(this.usage, { input_tokens: 0, output_tokens: 0, ...(payload.usage as Partial<Usage> | undefined) })
 				this.model = textOf(payload.model)
 				this.finish_reason = textOf(payload.finish_reason)
 				this.#answered = true

@@ -3,6 +3,7 @@ import type { AgentRef, QuestionText } from '../../core/plugin.ts'
 import type {
 	ChatMessage,
 	ModelOrder,
+	ModelParams,
 	NewEvent,
 	RunLimits,
 	ToolCallRequest,
@@ -102,7 +103,7 @@ export interface RunInputs {
 	/** At most one call of these tools in an answer. */
 	one_call?: boolean
 	/** For every model that it calls; the smaller `max_tokens` applies. */
-	model?: Pick<ModelOrder, 'temperature' | 'max_tokens' | 'sampling'>
+	model?: Pick<ModelParams, 'temperature' | 'max_tokens'> & Pick<ModelOrder, 'sampling'>
 }
 
 export interface StartRequest {

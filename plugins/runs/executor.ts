@@ -260,9 +260,14 @@ async function compose(work: Active): Promise<RunOrder> {
 }
 
 /** The operator's limits still apply. */
-function adjusted(order: ModelOrder, { max_tokens, ...rest }: RunInputs['model'] = {}): ModelOrder {
-	const tokens = Math.min(max_tokens ?? Infinity, order.max_tokens ?? Infinity)
-	return { ...order, ...rest, ...(tokens < Infinity && { max_tokens: tokens }) }
+function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunInputs['model'] = {}): ModelOrder {
+	const tokens = Math.min(max_tokens ?? Infinity, order.params?.max_tokens ?? Infinity)
+	const params = {
+		...order.params,
+		...(temperature !== undefined && { temperature }),
+		...(tokens < Infinity && { max_tokens: tokens }),
+	}
+	return { ...order, params, ...(sampling && { sampling }) }
 }
 
 /** The text for the agent's model: without secrets, except those that a grant reveals to it, and those of `also`. */

@@ -57,9 +57,10 @@ export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
 	return steps.flatMap((step): ChatMessage[] => {
 		if (step.kind === 'model') {
-			const { content, tool_calls } = step.answer
+			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const { id, name } of tool_calls) names.set(id, name)
-			return [{ role: 'assistant', content, tool_calls }]
+			const mind = { ...(reasoning !== undefined && { reasoning }), ...(provider_state && { provider_state }) }
+			return [{ role: 'assistant', content, tool_calls, ...mind }]
 		}
 		if (step.kind !== 'tool') return []
 		const { call_id, ok, content } = step

@@ -32,7 +32,12 @@ const run = Joi.object({
 	created_at: iso.required(),
 	started_at: iso.allow(null).required(),
 	ended_at: iso.allow(null).required(),
-	usage: Joi.object({ input_tokens: Joi.number().required(), output_tokens: Joi.number().required() }).required(),
+	usage: Joi.object({
+		input_tokens: Joi.number().required(),
+		output_tokens: Joi.number().required(),
+		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
+		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+	}).required(),
 	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
 		.allow(null)
 		.required(),

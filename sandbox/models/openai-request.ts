@@ -7,6 +7,7 @@ type Body = OpenAI.ChatCompletionCreateParamsStreaming
 type Message = OpenAI.ChatCompletionMessageParam
 
 export function bodyOf(order: ModelOrder, request: ModelRequest): Body {
+	const { max_tokens, ...params } = order.params ?? {}
 	const messages: Message[] = request.turns.map(messageOf)
 	if (request.system !== null) messages.unshift({ role: 'system', content: request.system })
 	return {
@@ -15,8 +16,8 @@ export function bodyOf(order: ModelOrder, request: ModelRequest): Body {
 		stream: true,
 		stream_options: { include_usage: true },
 		...(request.tools.length > 0 && { tools: request.tools.map(toolOf) }),
-		...(order.temperature !== undefined && { temperature: order.temperature }),
-		...(order.max_tokens !== undefined && { [maxTokensField(order)]: order.max_tokens }),
+		...(params as Partial<Body>),
+		...(max_tokens !== undefined && { [maxTokensField(order)]: max_tokens }),
 		...order.sampling,
 	}
 }

@@ -2,6 +2,7 @@
 import type { ModelOrder } from '../../core/protocol.ts'
 import { clientFor } from './openai-client.ts'
 import { failureOf } from './openai-errors.ts'
+import { finishReason } from './finish-reason.ts'
 import { bodyOf } from './openai-request.ts'
 import { AnswerInTheMaking } from './openai-stream.ts'
 import { failed, ModelError } from './provider.ts'
@@ -54,7 +55,8 @@ async function exchange(
 		// A server that breaks the connection after its last word has said all that matters.
 		if (signal.aborted || !answer.isWhole || error instanceof ModelError) return failureOf(error, order)
 	}
-	const { content, tool_calls, finish_reason } = answer
+	const { content, tool_calls } = answer
+	const finish_reason = finishReason(answer.finish_reason, tool_calls.length > 0)
 	const said = content + tool_calls.map((call) => call.name + call.arguments).join('')
 	const usage = answer.usage ?? estimateUsage(request, said)
 	const { provider, model } = order

@@ -14,7 +14,7 @@
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type { ModelAnswer, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { ModelAnswer, ModelMind, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
 
 export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
@@ -23,7 +23,7 @@ export interface Provider {
 /** One message of the conversation, in no provider's own format. */
 export type Turn =
 	| { role: 'user'; content: string }
-	| { role: 'assistant'; content: string; tool_calls: ToolCallRequest[] }
+	| ({ role: 'assistant'; content: string; tool_calls: ToolCallRequest[] } & ModelMind)
 	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
 
 export interface ModelRequest {

@@ -103,7 +103,7 @@ void t.test('a request', async (t) => {
 			],
 			tools,
 		}
-		await openai.ask(order({ base_url: url, temperature: 0.5, max_tokens: 99 }), request, io())
+		await openai.ask(order({ base_url: url, params: { temperature: 0.5, max_tokens: 99 } }), request, io())
 		const call = (id: string, args: string): object => ({
 			id,
 			type: 'function',
@@ -133,7 +133,10 @@ void t.test('a request', async (t) => {
 
 	void t.test('names the limit of tokens as OpenAI wants it', (t) => {
 		const body = (base_url?: string): object =>
-			bodyOf({ ...order({ max_tokens: 9 }), ...(base_url && { base_url }) }, { system: null, turns: [], tools: [] })
+			bodyOf(
+				{ ...order({ params: { max_tokens: 9 } }), ...(base_url && { base_url }) },
+				{ system: null, turns: [], tools: [] },
+			)
 		t.match(body(), { max_completion_tokens: 9 })
 		t.match(body('https://eu.api.openai.com/v1'), { max_completion_tokens: 9 })
 		t.match(body('http://localhost:11434/v1'), { max_tokens: 9 })

@@ -1,0 +1,25 @@
+/** Seals what a provider must see again with its answer, and opens it for the same provider and model only. */
+import { createHash } from 'node:crypto'
+import type { ModelOrder, ProviderState } from '../../core/protocol.ts'
+
+const DATA_LIMIT_BYTES = 256 * 1024
+
+/** Undefined where it is too large: then the answer is replayed without it. */
+export function sealState({ kind, provider, model }: ModelOrder, value: unknown): ProviderState | undefined {
+	const data = JSON.stringify(value)
+	if (Buffer.byteLength(data) > DATA_LIMIT_BYTES) return undefined
+	return { kind, provider, model, data, digest: digestOf(data) }
+}
+
+/** Undefined where there is none for this model, or it was changed since it was sealed. */
+export function openState(
+	{ kind, provider, model }: ModelOrder,
+	{ provider_state: state }: { provider_state?: ProviderState },
+): unknown {
+	if (!state || state.kind !== kind || state.provider !== provider || state.model !== model) return undefined
+	return state.digest === digestOf(state.data) ? JSON.parse(state.data) : undefined
+}
+
+function digestOf(data: string): string {
+	return createHash('sha256').update(data).digest('base64url')
+}
