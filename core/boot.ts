@@ -7,6 +7,7 @@ import { configFile } from '../config/home.ts'
 import { variablesOf, warningsOf } from '../config/read.ts'
 import type { Config } from '../config/types.ts'
 import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
+import { checkFolder } from './backup/check-folder.ts'
 import { finishRestore } from './backup/place.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
@@ -61,6 +62,7 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 		for (const note of notes) log.warn(note)
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
+		checkFolder(config.store.path, log)
 		const engine = stack.use(
 			await openLmdb({ path: config.store.path, minFreeBytes: config.store.min_free_mib * 1024 * 1024, log }),
 		)

@@ -5,6 +5,7 @@ import { Fault } from '../errors.ts'
 import { lockHome } from '../process/lock.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
 import { dataFile } from '../store/lmdb/tables.ts'
+import { checkFolder } from './check-folder.ts'
 import { createBackup } from './create.ts'
 import type { BackupRequest } from './create.ts'
 import type { BackupInfo } from './list.ts'
@@ -27,6 +28,7 @@ export async function createOffline({ store, ...request }: OfflineRequest): Prom
 	const { folder } = request
 	const isNewFolder = !existsSync(folder)
 	try {
+		checkFolder(store)
 		await using engine = await openLmdb({ path: store })
 		const made = await createBackup({ ...request, snapshots: engine.snapshots, trigger: 'request' })
 		await giveToOwner(home, made.file)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../../errors.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
-import type { Finding } from '../../store/lmdb/check.ts'
+import type { Finding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
 
 /** What is found in the data file, page by page. */

@@ -15,7 +15,7 @@ export interface EnvOptions {
 	readOnly?: boolean
 }
 
-/** Throws whatever LMDB throws; a damaged file can end the process instead, so call `checkFolder` first. */
+/** Throws whatever LMDB throws; a damaged file can end the process instead, so call `checkFolder` of core/backup first. */
 export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): Env {
 	const root = open<Buffer, string>({
 		path,

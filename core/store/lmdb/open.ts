@@ -17,7 +17,6 @@ import { openSnapshots } from './snapshots.ts'
 import type { LmdbSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
-import { checkFolder } from './verify.ts'
 import { openWriter } from './writer.ts'
 import type { Writer } from './writer.ts'
 
@@ -34,12 +33,11 @@ export interface LmdbOptions {
 }
 
 /**
- * Opens the embedded engine. The data file is checked first, since LMDB would crash the process on a damaged one.
- * Throws `store_damaged`, or `unavailable` if the folder cannot be used; both say what to do.
+ * Opens the embedded engine. LMDB would end the process on a damaged data file, so call `checkFolder` of core/backup first.
+ * Throws `unavailable`, which says what to do, if the folder cannot be used, and `store_damaged` for a damaged record.
  */
 export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
 	prepareFolder(path)
-	await checkFolder(path, log)
 	const env = openEnvironment(path)
 	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
 	const writer = openWriter(env, space, log)

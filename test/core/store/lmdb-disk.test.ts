@@ -1,11 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { DataFile } from '../../../core/backup/data-file.ts'
 import { openEnv } from '../../../core/store/lmdb/env.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { readHead } from '../../../core/store/lmdb/data-file.ts'
+import { headerBytes, seal } from '../../../core/store/lmdb/frame.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { testFolder } from './folders.ts'
 
@@ -192,6 +193,33 @@ void t.test('notices that a run has lost a record', async (t) => {
 	await t.rejects(again.log.journal('r'), { code: 'store_damaged', message: 'gap after sequence 1' })
 })
 
+void t.test('refuses to read a record that is damaged while the store is open, and reads the others', async (t) => {
+	const path = join(home, 'open')
+	await using engine = await openLmdb({ path })
+	await engine.store.put(['k', 'one'], 'UNIQUE-TEXT-ONE')
+	await engine.store.put(['k', 'two'], 'UNIQUE-TEXT-TWO')
+	const file = openSync(join(path, 'data.mdb'), 'r+')
+	t.teardown(() => closeSync(file))
+	const bytes = readFileSync(join(path, 'data.mdb'))
+	// Former versions of the page hold it too.
+	for (let at = bytes.indexOf('TEXT-ONE'); at >= 0; at = bytes.indexOf('TEXT-ONE', at + 1)) writeSync(file, 'F', at)
+	await t.rejects(engine.store.get(['k', 'one']), { code: 'store_damaged', message: '["k","one"]' })
+	await t.rejects(engine.store.create(['k', 'one'], 1), { code: 'store_damaged' })
+	await t.rejects(Array.fromAsync(engine.store.list(['k'])), { code: 'store_damaged' })
+	t.equal((await engine.store.get(['k', 'two']))?.value, 'UNIQUE-TEXT-TWO')
+	await engine.store.put(['k', 'one'], 'written anew')
+	t.equal((await engine.store.get(['k', 'one']))?.value, 'written anew')
+})
+
+void t.test('refuses data of another format', async (t) => {
+	const path = join(home, 'format')
+	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
+	const env = openEnv(path)
+	await env.tables.meta.put('format', seal('format', 99, Buffer.alloc(headerBytes)))
+	await env.close()
+	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
+})
+
 /** Asks, some times a second, until something is so. */
 async function until(isSo: () => boolean): Promise<void> {
 	while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 50))
@@ -199,8 +227,8 @@ async function until(isSo: () => boolean): Promise<void> {
 
 /** How many transactions the data file has seen. */
 function transactions(path: string): number {
-	const file = readFileSync(join(path, 'data.mdb'))
-	return Math.max(...[0, 1].map((n) => readHead(file.subarray(n * 4096, n * 4096 + 512), n).transaction))
+	using file = new DataFile(join(path, 'data.mdb'))
+	return file.head().transaction
 }
 
 function hasShell(): boolean {

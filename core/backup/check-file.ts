@@ -4,8 +4,8 @@
  */
 import { Damage, DataFile, isTree, readTree, wide } from './data-file.ts'
 import type { Node, Tree } from './data-file.ts'
-import { isIntact } from './frame.ts'
-import { sealedTables } from './tables.ts'
+import { isIntact } from '../store/lmdb/frame.ts'
+import { sealedTables } from '../store/lmdb/tables.ts'
 
 export interface Finding {
 	/** What is wrong with the file, as the end of a sentence about it; null if nothing is. */

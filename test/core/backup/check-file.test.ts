@@ -1,15 +1,14 @@
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
-import { openEnv } from '../../../core/store/lmdb/env.ts'
-import { checkFile } from '../../../core/store/lmdb/check.ts'
-import { headerBytes, seal } from '../../../core/store/lmdb/frame.ts'
+import { checkFile } from '../../../core/backup/check-file.ts'
+import { checkFolder } from '../../../core/backup/check-folder.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Engine } from '../../../core/store/ports.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { fileDamages, flipBit, pageDamages } from './damage.ts'
-import { testFolder } from './folders.ts'
+import { testFolder } from '../store/folders.ts'
 
 const home = testFolder(t)
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
@@ -70,7 +69,7 @@ void t.test('never reads anything wrong from a file with a flipped bit', async (
 void t.test('says what was found, and what to do', async (t) => {
 	const path = join(home, 'message')
 	put(path, pageDamages['cut off'](readFileSync(join(home, 'sound/data.mdb')), 5))
-	const error = await openLmdb({ path }).catch((error: unknown) => error)
+	const error = await openChecked(path).catch((error: unknown) => error)
 	t.ok(isFault(error, 'store_damaged'))
 	t.match(String(error), `${path}/data.mdb is damaged: it is cut off at 20480 bytes. Restore a backup in its place`)
 	t.match(String(error), `move the folder ${path} away`)
@@ -92,43 +91,22 @@ void t.test('looks at a share of a large file, and no longer than it may', async
 	t.match(checkFile(join(home, 'sound/data.mdb'), { ...everything, withinMs: -1 }), { damage: null, complete: false })
 })
 
-void t.test('looks over a file of many megabytes in a thread of its own', async (t) => {
+void t.test('finds damage in a record of many pages', async (t) => {
 	const path = join(home, 'large')
 	const engine = await openLmdb({ path })
 	for (let i = 0; i < 3; i++) await engine.store.put(['large', String(i)], 'x'.repeat(2_000_000 + i))
 	await engine[Symbol.asyncDispose]()
-	await openLmdb({ path }).then((again) => again[Symbol.asyncDispose]())
+	await openChecked(path).then((again) => again[Symbol.asyncDispose]())
 	const file = readFileSync(join(path, 'data.mdb'))
 	put(path, flipBit(file, file.indexOf('x'.repeat(1000)) * 8))
-	await t.rejects(openLmdb({ path }), { code: 'store_damaged' })
+	await t.rejects(openChecked(path), { code: 'store_damaged' })
 })
 
-void t.test('refuses to read a record that is damaged while the store is open, and reads the others', async (t) => {
-	const path = join(home, 'open')
-	await using engine = await openLmdb({ path })
-	await engine.store.put(['k', 'one'], 'UNIQUE-TEXT-ONE')
-	await engine.store.put(['k', 'two'], 'UNIQUE-TEXT-TWO')
-	const file = openSync(join(path, 'data.mdb'), 'r+')
-	t.teardown(() => closeSync(file))
-	const bytes = readFileSync(join(path, 'data.mdb'))
-	// Former versions of the page hold it too.
-	for (let at = bytes.indexOf('TEXT-ONE'); at >= 0; at = bytes.indexOf('TEXT-ONE', at + 1)) writeSync(file, 'F', at)
-	await t.rejects(engine.store.get(['k', 'one']), { code: 'store_damaged', message: '["k","one"]' })
-	await t.rejects(engine.store.create(['k', 'one'], 1), { code: 'store_damaged' })
-	await t.rejects(Array.fromAsync(engine.store.list(['k'])), { code: 'store_damaged' })
-	t.equal((await engine.store.get(['k', 'two']))?.value, 'UNIQUE-TEXT-TWO')
-	await engine.store.put(['k', 'one'], 'written anew')
-	t.equal((await engine.store.get(['k', 'one']))?.value, 'written anew')
-})
-
-void t.test('refuses data of another format', async (t) => {
-	const path = join(home, 'format')
-	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
-	const env = openEnv(path)
-	await env.tables.meta.put('format', seal('format', 99, Buffer.alloc(headerBytes)))
-	await env.close()
-	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
-})
+/** As the gateway opens its store. */
+async function openChecked(path: string): Promise<Engine> {
+	checkFolder(path)
+	return openLmdb({ path })
+}
 
 /** Opens the file, reads all that was written, and may write: this process is what must not die. */
 async function openDamaged(bytes: Buffer, mode: 'read' | 'write'): Promise<string> {
@@ -136,7 +114,7 @@ async function openDamaged(bytes: Buffer, mode: 'read' | 'write'): Promise<strin
 	put(path, bytes)
 	let engine: Engine
 	try {
-		engine = await openLmdb({ path })
+		engine = await openChecked(path)
 	} catch (error) {
 		if (isFault(error, 'store_damaged')) return 'refused'
 		throw error

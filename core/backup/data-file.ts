@@ -33,7 +33,7 @@ export interface Tree {
 	root: number | null
 }
 
-export interface Head {
+interface Head {
 	pageSize: number
 	free: Tree
 	main: Tree
@@ -184,7 +184,7 @@ export function readTree(bytes: Buffer, at: number): Tree {
 }
 
 /** The head on page `number`, which is 0 or 1. */
-export function readHead(page: Buffer, number: number): Head {
+function readHead(page: Buffer, number: number): Head {
 	const isHead = wide(page, 0) === number && page.readUInt16LE(18) === pageKind.head
 	if (!isHead || page.readUInt32LE(headerSize) !== magic || page.readUInt32LE(headerSize + 4) !== formatVersion)
 		throw new Damage(`its head (page ${number}) is not one of LMDB's`)

@@ -3,9 +3,9 @@ import fs, { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
-import { checkFile } from '../../../core/store/lmdb/check.ts'
+import { checkFile } from '../../../core/backup/check-file.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { testFolder } from './folders.ts'
+import { testFolder } from '../store/folders.ts'
 
 const home = testFolder(t)
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
