@@ -24,10 +24,13 @@ const WORDS = 60
 const GROWING = 'growing'
 const ASKING = 'asking'
 
-void t.test(`each message is answered once through ${KILLS} kills`, { timeout: 60_000 + KILLS * 10_000 }, async (t) => {
-	const [room, held] = await Promise.all([startRoom(), startHeldModel()])
-	room.latency_ms = 10
-	const config = `
+void t.test(
+	`each message is answered once through ${KILLS} kills`,
+	{ timeout: 300_000 + KILLS * 10_000 },
+	async (t) => {
+		const [room, held] = await Promise.all([startRoom(), startHeldModel()])
+		room.latency_ms = 10
+		const config = `
 server: { shutdown_grace_s: 0 }
 plugins: { room: true }
 default_provider: offline
@@ -35,98 +38,99 @@ providers:
   offline: { kind: offline }
   held: { kind: openai, base_url: '${held.url}', api_key: test, model: test }
 `
-	const home = makeHome({ config, files: roomFiles() })
-	let gateway = await spawnGateway(home)
-	t.teardown(async () => {
-		await gateway.kill()
-		await Promise.all([room.stop(), held.stop()])
-		rmSync(home, { recursive: true, force: true })
-	})
-	const request: Parameters<typeof addRoom>[0]['request'] = (method, path, options) =>
-		send(gateway.url + path, method, options)
-	const chats: string[] = []
-	const channels: string[] = []
-	const growing = await addRoom({ request }, room, 'room_grow')
-	room.place(GROWING, 'room_grow')
-	for (const type of TYPES) {
-		const channel = await addRoom({ request }, room, type)
-		channels.push(channel)
-		for (let n = 1; n <= CHATS; n++) {
-			const name = `${type}-${n}`
-			chats.push(name)
-			room.place(name, type)
-			await request('POST', '/v1/agents', { body: { name } })
-			await bind({ request }, channel, name, name)
-		}
-	}
-	const said = new Map(chats.map((chat) => [chat, [] as string[]]))
-	const wordsOf = (text: string): string[] => Array.from({ length: WORDS }, (_, n) => `${text}w${n}e`)
-	const sayAll = async (): Promise<void> => {
-		for (let n = 0; n < MESSAGES; n++) {
-			for (const chat of chats) {
-				const text = `m${said.get(chat)?.length}of${chat}`
-				said.get(chat)?.push(text)
-				const message = room.say(chat, wordsOf(text).join(' '))
-				if (Math.random() < 0.3) room.deliver(message)
-				if (Math.random() < 0.15) room.trouble(chat, { fault: Math.random() < 0.5 ? 'lost' : 'cut' })
+		const home = makeHome({ config, files: roomFiles() })
+		let gateway = await spawnGateway(home)
+		t.teardown(async () => {
+			await gateway.kill()
+			await Promise.all([room.stop(), held.stop()])
+			rmSync(home, { recursive: true, force: true })
+		})
+		const request: Parameters<typeof addRoom>[0]['request'] = (method, path, options) =>
+			send(gateway.url + path, method, options)
+		const chats: string[] = []
+		const channels: string[] = []
+		const growing = await addRoom({ request }, room, 'room_grow')
+		room.place(GROWING, 'room_grow')
+		for (const type of TYPES) {
+			const channel = await addRoom({ request }, room, type)
+			channels.push(channel)
+			for (let n = 1; n <= CHATS; n++) {
+				const name = `${type}-${n}`
+				chats.push(name)
+				room.place(name, type)
+				await request('POST', '/v1/agents', { body: { name } })
+				await bind({ request }, channel, name, name)
 			}
-			await pause(Math.random() * 40)
 		}
-	}
+		const said = new Map(chats.map((chat) => [chat, [] as string[]]))
+		const wordsOf = (text: string): string[] => Array.from({ length: WORDS }, (_, n) => `${text}w${n}e`)
+		const sayAll = async (): Promise<void> => {
+			for (let n = 0; n < MESSAGES; n++) {
+				for (const chat of chats) {
+					const text = `m${said.get(chat)?.length}of${chat}`
+					said.get(chat)?.push(text)
+					const message = room.say(chat, wordsOf(text).join(' '))
+					if (Math.random() < 0.3) room.deliver(message)
+					if (Math.random() < 0.15) room.trouble(chat, { fault: Math.random() < 0.5 ? 'lost' : 'cut' })
+				}
+				await pause(Math.random() * 40)
+			}
+		}
 
-	const count = (): number[] => chats.map((chat) => room.shown(chat).length)
-	for (let kill = 1; kill < KILLS; kill++) {
-		const isSoon = kill % 2 === 0
-		const before = count()
-		const talking = sayAll()
-		// A run that a crash meets three times in the same step is given up: every other time, all of them get on a bit.
-		if (!isSoon) await room.until(() => count().every((one, n) => one > (before[n] ?? 0)), 'an answer in each chat')
-		await pause(Math.random() * (isSoon ? SOON_MS : WINDOW_MS))
+		const count = (): number[] => chats.map((chat) => room.shown(chat).length)
+		for (let kill = 1; kill < KILLS; kill++) {
+			const isSoon = kill % 2 === 0
+			const before = count()
+			const talking = sayAll()
+			// A run that a crash meets three times in the same step is given up: every other time, all of them get on a bit.
+			if (!isSoon) await room.until(() => count().every((one, n) => one > (before[n] ?? 0)), 'an answer in each chat')
+			await pause(Math.random() * (isSoon ? SOON_MS : WINDOW_MS))
+			await gateway.kill()
+			await talking
+			gateway = await spawnGateway(home)
+		}
+		// The last time, while an answer in the making shows, and a sub-agent asks something.
+		room.place(ASKING, 'room')
+		await request('POST', '/v1/agents', { body: { name: ASKING } })
+		await bind({ request }, channels[0] ?? '', ASKING, ASKING)
+		await room.shows(ASKING, 1)
+		room.say(ASKING, `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which?"}' })}`)
+		await room.shows(ASKING, 2)
+		await request('POST', '/v1/agents', { body: { name: GROWING, config: { provider: 'held' } } })
+		await bind({ request }, growing, GROWING, GROWING)
+		const [hello] = await room.shows(GROWING, 1)
+		room.say(GROWING, 'grow')
+		await room.shows(GROWING, 2)
 		await gateway.kill()
-		await talking
+		room.say(ASKING, 'this one')
 		gateway = await spawnGateway(home)
-	}
-	// The last time, while an answer in the making shows, and a sub-agent asks something.
-	room.place(ASKING, 'room')
-	await request('POST', '/v1/agents', { body: { name: ASKING } })
-	await bind({ request }, channels[0] ?? '', ASKING, ASKING)
-	await room.shows(ASKING, 1)
-	room.say(ASKING, `/tool subagent.spawn ${JSON.stringify({ prompt: '/tool ask {"question":"Which?"}' })}`)
-	await room.shows(ASKING, 2)
-	await request('POST', '/v1/agents', { body: { name: GROWING, config: { provider: 'held' } } })
-	await bind({ request }, growing, GROWING, GROWING)
-	const [hello] = await room.shows(GROWING, 1)
-	room.say(GROWING, 'grow')
-	await room.shows(GROWING, 2)
-	await gateway.kill()
-	room.say(ASKING, 'this one')
-	gateway = await spawnGateway(home)
-	const call = await held.called('grow', 2)
-	call.answer('at last.')
-	await room.until(() => room.shown(GROWING).at(-1)?.text === 'Well, at last.', 'the answer that grew')
-	const heard = (chat: string): string =>
-		room
-			.shown(chat)
-			.map(({ text }) => text)
-			.join('\n')
-	const isDone = (chat: string): boolean => {
-		const last = heard(chat).lastIndexOf(wordsOf(said.get(chat)?.at(-1) ?? '').at(-1) ?? '')
-		return last >= 0 && heard(chat).endsWith('OPENAI_API_KEY set.')
-	}
-	for (const chat of chats) await room.until(() => isDone(chat), `the last answer in ${chat}`)
-	for (const chat of chats) {
-		t.notMatch(heard(chat), /Sorry/, `${chat}: no run failed`)
-		const expected = (said.get(chat) ?? []).flatMap(wordsOf)
-		t.strictSame(heard(chat).match(/\bm\d+of[\w-]+?e\b/g), expected, `${chat}: everything once, and in order`)
-	}
-	t.strictSame(
-		room.shown(GROWING).map(({ text }) => text),
-		[hello?.text, 'Well, at last.'],
-		'what grew when the gateway was killed has become the answer',
-	)
-	const [, question, answer, ...more] = await room.shows(ASKING, 3)
-	t.equal(question?.text, 'A sub-agent asks:\n\nWhich?')
-	t.match(answer?.text, /subagent.spawn answered.*this one/, 'what was said while there was no gateway is the answer')
-	t.strictSame(more, [])
-	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
-})
+		const call = await held.called('grow', 2)
+		call.answer('at last.')
+		await room.until(() => room.shown(GROWING).at(-1)?.text === 'Well, at last.', 'the answer that grew')
+		const heard = (chat: string): string =>
+			room
+				.shown(chat)
+				.map(({ text }) => text)
+				.join('\n')
+		const isDone = (chat: string): boolean => {
+			const last = heard(chat).lastIndexOf(wordsOf(said.get(chat)?.at(-1) ?? '').at(-1) ?? '')
+			return last >= 0 && heard(chat).endsWith('OPENAI_API_KEY set.')
+		}
+		for (const chat of chats) await room.until(() => isDone(chat), `the last answer in ${chat}`)
+		for (const chat of chats) {
+			t.notMatch(heard(chat), /Sorry/, `${chat}: no run failed`)
+			const expected = (said.get(chat) ?? []).flatMap(wordsOf)
+			t.strictSame(heard(chat).match(/\bm\d+of[\w-]+?e\b/g), expected, `${chat}: everything once, and in order`)
+		}
+		t.strictSame(
+			room.shown(GROWING).map(({ text }) => text),
+			[hello?.text, 'Well, at last.'],
+			'what grew when the gateway was killed has become the answer',
+		)
+		const [, question, answer, ...more] = await room.shows(ASKING, 3)
+		t.equal(question?.text, 'A sub-agent asks:\n\nWhich?')
+		t.match(answer?.text, /subagent.spawn answered.*this one/, 'what was said while there was no gateway is the answer')
+		t.strictSame(more, [])
+		t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
+	},
+)

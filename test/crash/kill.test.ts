@@ -28,10 +28,11 @@ interface ModelCall {
 	run: string
 	/** Tool results in the request: which step this is. */
 	step: number
+	/** Of the gateway that called: how many were killed before it started. */
 	kills: number
 }
 
-void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60_000 + KILLS * 5_000 }, async (t) => {
+void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 300_000 + KILLS * 5_000 }, async (t) => {
 	let kills = 0
 	const calls: ModelCall[] = []
 	const model = new LLMock({ port: 0, logLevel: 'silent' })
@@ -41,7 +42,7 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60
 		const step = request.messages
 			.slice(request.messages.findLastIndex((one) => one.role === 'user'))
 			.filter((one) => one.role === 'tool').length
-		calls.push({ run, step, kills })
+		calls.push({ run, step, kills: Number(request.model) })
 		if (step === STEPS) return { content: `the end of ${run}` }
 		return {
 			toolCalls: [{ name: 'memory_stm_write', arguments: JSON.stringify({ key: `${run}-${step}`, value: null }) }],
@@ -50,12 +51,14 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60
 	await model.start()
 	t.teardown(() => model.stop())
 	const home = makeHome({
-		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}/v1\n    api_key: test\n    model: gpt-test\n`,
+		config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}/v1\n    api_key: test\n    model: "${'${KILLS}'}"\n`,
 	})
 
 	const acknowledged = { agents: new Set<string>(), tokens: new Set<string>(), runs: new Map<string, string>() }
 	const seen = new Map<string, Envelope>()
-	let gateway: GatewayProcess | null = await spawnGateway(home)
+	// A call that is read only after its gateway was killed is still known as that gateway's.
+	const start = (): Promise<GatewayProcess> => spawnGateway(home, { KILLS: String(kills) })
+	let gateway: GatewayProcess | null = await start()
 	let finished = false
 	let next = 0
 	t.teardown(() => gateway?.kill())
@@ -125,14 +128,14 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60
 		const victim: GatewayProcess = gateway
 		gateway = null
 		await victim.kill()
-		await pause(20) // what it had sent to the model server before it died is read, and counted as before the kill
 		kills++
-		gateway = await spawnGateway(home)
+		gateway = await start()
 	}
 	finished = true
 	await gateway.kill()
+	kills++
 	await working
-	gateway = await spawnGateway(home)
+	gateway = await start()
 	const { url } = gateway
 
 	const ended = new Map<string, Record<string, unknown>>()
@@ -214,7 +217,8 @@ void t.test(`nothing acknowledged is lost through ${KILLS} kills`, { timeout: 60
 	t.strictSame(wrong, [], 'every run is whole: it begins once, ends once, and each call has one result')
 
 	const repeated: string[] = []
-	for (const [run, made] of Map.groupBy(calls, (call) => call.run)) {
+	const inOrder = calls.toSorted((one, other) => one.kills - other.kills)
+	for (const [run, made] of Map.groupBy(inOrder, (call) => call.run)) {
 		for (const [at, call] of made.entries()) {
 			const before = made[at - 1]
 			if (!before) continue

@@ -11,10 +11,10 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
+import { WAIT_LIMIT_MS } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const CLIENTS = 4
-const WAIT_LIMIT_MS = 30_000
 
 interface Run {
 	run_id: string
@@ -37,7 +37,7 @@ const promptOf = (tag: string): string =>
 		spawn(work(`${tag}-last`), true),
 	].join('\n')
 
-void t.test(`sub-agents through ${KILLS} kills`, { timeout: 60_000 + KILLS * 10_000 }, async (t) => {
+void t.test(`sub-agents through ${KILLS} kills`, { timeout: 300_000 + KILLS * 10_000 }, async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	let gateway: GatewayProcess | null = await spawnGateway(home)

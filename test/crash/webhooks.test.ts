@@ -20,7 +20,7 @@ const WINDOW_MS = 30
 
 void t.test(
 	`deliveries survive ${KILLS} kill${KILLS > 1 ? 's' : ''}`,
-	{ timeout: 60_000 + KILLS * 10_000 },
+	{ timeout: 300_000 + KILLS * 10_000 },
 	async (t) => {
 		const home = makeHome({ config: 'server:\n  shutdown_grace_s: 0\nwebhooks:\n  per_minute: 1000000\n' })
 		t.teardown(() => rmSync(home, { recursive: true, force: true }))

@@ -1,7 +1,7 @@
 /** The platforms at which a page's bots are, and somebody there who presses Start. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { startDiscord } from '../support/discord.ts'
 import { startTelegram } from '../support/telegram.ts'
+import { eventually } from '../support/wait.ts'
 
 export interface Bots {
 	/** A command that adds a channel gets the address of a server here, and what is typed there that server's token. */
@@ -20,7 +20,6 @@ interface Bot {
 
 const platforms: Record<string, () => Promise<Bot>> = { telegram, discord }
 const CODE = /`([0-9A-Z]{8})`/
-const WAIT_MS = 15_000
 
 export function openBots(): Bots {
 	const bots: Bot[] = []
@@ -66,11 +65,8 @@ async function discord(): Promise<Bot> {
 		async answerToStart() {
 			const chat = server.addDirect()
 			server.say(chat, '/start')
-			for (const end = Date.now() + WAIT_MS; Date.now() < end; await delay(20)) {
-				const [first] = server.written(chat)
-				if (first) return first.content
-			}
-			throw new Error('the bot did not answer /start')
+			const first = await eventually(() => server.written(chat)[0])
+			return first?.content ?? ''
 		},
 		stop: () => server.stop(),
 	}

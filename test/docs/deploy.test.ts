@@ -11,9 +11,9 @@ import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { checksOf } from '../../core/cli/doctor/catalogue.ts'
 import { send, startGateway } from '../support/gateway.ts'
+import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 import { root } from './pages.ts'
 
-const READY_MS = 20_000
 const PROGRAM = '/opt/svc-gateway/'
 const folder = fileURLToPath(root)
 const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
@@ -54,7 +54,7 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 	let log = ''
 	const heard = (wanted: RegExp): Promise<void> =>
 		new Promise((resolve, reject) => {
-			const late = setTimeout(() => reject(new Error(`${String(wanted)} was not logged:\n${log}`)), READY_MS)
+			const late = setTimeout(() => reject(new Error(`${String(wanted)} was not logged:\n${log}`)), WAIT_LIMIT_MS)
 			const look = (data: Buffer | string): void => {
 				log += data.toString()
 				if (!wanted.test(log)) return
@@ -67,8 +67,7 @@ void t.test('the unit starts a gateway with its variables and its credential, an
 		})
 	await heard(/no token was created yet/)
 	const announced = join(folders['/var/lib/svc-gateway'], 'run/gateway.json')
-	for (const end = Date.now() + READY_MS; !existsSync(announced) && Date.now() < end;)
-		await new Promise((resolve) => setTimeout(resolve, 10))
+	await eventually(() => existsSync(announced))
 	const { url } = JSON.parse(readFileSync(announced, 'utf8')) as { url: string }
 	const secret = await send(`${url}/v1/vault/secrets`, 'POST', { body: { name: 'KEY', value: 'a secret value' } })
 	t.equal(secret.status, 201)

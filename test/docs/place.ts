@@ -4,14 +4,12 @@ import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startGateway } from '../support/gateway.ts'
+import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 import type { Done } from './reader.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const WAIT_MS = 30_000
-const LOOK_MS = 50
 
 export interface Place {
 	readonly url: string
@@ -78,8 +76,8 @@ export function gatewayToStart(): Place {
 			npm.on('error', (error) => (output += error.message))
 			for (const stream of [npm.stdout, npm.stderr]) stream?.on('data', (data: Buffer) => (output += data.toString()))
 			const file = join(home, 'run/gateway.json')
-			const isReady = await until(() => existsSync(file) || npm?.exitCode !== null)
-			if (!isReady || npm.exitCode !== null) return { code: npm.exitCode ?? 1, output }
+			await eventually(() => existsSync(file) || npm?.exitCode !== null)
+			if (npm.exitCode !== null) return { code: npm.exitCode ?? 1, output }
 			at = JSON.parse(readFileSync(file, 'utf8')) as typeof at
 			return { code: 0, output }
 		},
@@ -91,26 +89,23 @@ export function gatewayToStart(): Place {
 			const matters = file === config || (plugin !== '' && readFileSync(config, 'utf8').includes(`${plugin}:`))
 			const before = matters ? await generation() : undefined
 			const done = await change()
-			if (matters && done.code === 0 && !(await until(async () => (await generation()) !== before)))
-				throw new Error(`the gateway did not take over ${file}:\n${output}`)
+			if (matters && done.code === 0)
+				await eventually(generation, (now) => now !== before).catch(() => {
+					throw new Error(`the gateway did not take over ${file}:\n${output}`)
+				})
 			return done
 		},
 		async stop() {
 			if (npm?.pid !== undefined && npm.exitCode === null) {
 				const ended = new Promise((resolve) => npm?.once('exit', resolve))
 				process.kill(-npm.pid, 'SIGTERM')
-				const late = setTimeout(() => process.kill(-(npm?.pid as number), 'SIGKILL'), WAIT_MS)
+				const late = setTimeout(() => process.kill(-(npm?.pid as number), 'SIGKILL'), WAIT_LIMIT_MS)
 				await ended
 				clearTimeout(late)
 				// npm may be gone before the gateway is, which gives its home back last.
-				await until(() => !existsSync(join(home, 'run/gateway.json')))
+				await eventually(() => !existsSync(join(home, 'run/gateway.json')))
 			}
 			rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
 		},
 	}
-}
-
-async function until(is: () => boolean | Promise<boolean>): Promise<boolean> {
-	for (const end = Date.now() + WAIT_MS; !(await is()); await delay(LOOK_MS)) if (Date.now() > end) return false
-	return true
 }

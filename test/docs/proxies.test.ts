@@ -9,15 +9,13 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
-const READY_MS = 10_000
-const LOOK_MS = 25
 const MIB = 2 ** 20
 const deploy = (name: string): string => readFileSync(new URL(`../../docs/deploy/${name}`, import.meta.url), 'utf8')
 
@@ -87,12 +85,10 @@ async function checkProxy(t: Test, gateway: TestGateway, port: number, refusals 
 	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
 	const headers = { authorization: `Bearer ${token}` }
 	const ask = (path: string, options: AskOptions = {}): Promise<Asked> => askAt(port, path, options)
-	for (const end = Date.now() + READY_MS; ;) {
-		const found = await ask('/readyz').catch(() => undefined)
-		if (found?.status === 200) break
-		if (Date.now() > end) throw new Error(`the proxy does not serve: ${found?.status} ${found?.text}`)
-		await delay(LOOK_MS)
-	}
+	await eventually(
+		() => ask('/readyz').catch((error: Error) => error),
+		(found) => 'status' in found && found.status === 200,
+	)
 
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'on this machine no token is needed')
 	const stranger = await ask('/v1/agents')
@@ -212,7 +208,7 @@ async function readUntil(stream: IncomingMessage, enough: (text: string) => bool
 	let text = ''
 	const late = setTimeout(
 		() => stream.destroy(new Error(`what was waited for did not come; this did:\n${text}`)),
-		READY_MS,
+		WAIT_LIMIT_MS,
 	)
 	try {
 		for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
@@ -227,7 +223,7 @@ async function readUntil(stream: IncomingMessage, enough: (text: string) => bool
 
 /** Keeps what comes while nobody looks. */
 function onMessage(socket: WebSocket): AsyncIterable<[Buffer]> {
-	return on(socket, 'message', { signal: AbortSignal.timeout(READY_MS) }) as AsyncIterable<[Buffer]>
+	return on(socket, 'message', { signal: AbortSignal.timeout(WAIT_LIMIT_MS) }) as AsyncIterable<[Buffer]>
 }
 
 function has(program: string, version: string): boolean {

@@ -17,9 +17,9 @@ import type { Place } from './place.ts'
 import { openSvcHere } from './svc-here.ts'
 import type { SvcHere } from './svc-here.ts'
 import type { Step } from './page.ts'
+import { WAIT_LIMIT_MS } from '../support/wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const STEP_TIMEOUT_MS = 30_000
 const SETTLE_MS = 200
 const OUTPUT_LIMIT = 256 * 1024
 /** Of the clone, what a page's commands name. */
@@ -129,7 +129,7 @@ export class Reader implements AsyncDisposable {
 
 	async #run(text: string, typed: string): Promise<Done> {
 		const child = this.#spawn(text, typed)
-		const timer = setTimeout(child.kill, STEP_TIMEOUT_MS)
+		const timer = setTimeout(child.kill, WAIT_LIMIT_MS)
 		const code = await child.ended
 		clearTimeout(timer)
 		this.#seen = `${this.#seen}\n${child.output()}`.slice(-OUTPUT_LIMIT)
@@ -140,7 +140,7 @@ export class Reader implements AsyncDisposable {
 	async #watch(text: string): Promise<Done> {
 		const child = this.#spawn(text, '')
 		this.#watching.push({ child, text })
-		const late = setTimeout(child.kill, STEP_TIMEOUT_MS)
+		const late = setTimeout(child.kill, WAIT_LIMIT_MS)
 		await Promise.race([child.spoke, child.ended])
 		clearTimeout(late)
 		// What it said may be why it ends.

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface TestSpan {
 	trace: string
@@ -35,8 +36,6 @@ export interface TestCollector {
 	span(wanted: (span: TestSpan) => boolean): Promise<TestSpan>
 	stop(): Promise<void>
 }
-
-const WAIT_LIMIT_MS = 60_000
 
 export async function startCollector(port = 0): Promise<TestCollector> {
 	const checks = new Set<() => void>()

@@ -6,6 +6,7 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface HeldCall {
 	/** The last message that the user wrote. */
@@ -31,8 +32,6 @@ export interface HeldModel {
 	called(prompt: string, n?: number): Promise<HeldCall>
 	stop(): Promise<void>
 }
-
-const WAIT_LIMIT_MS = 60_000
 
 export async function startHeldModel(): Promise<HeldModel> {
 	const calls: HeldCall[] = []

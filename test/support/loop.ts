@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Connection, IncomingMessage, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
 import type { Answer, TestGateway } from './gateway.ts'
+import { eventually as until } from './wait.ts'
+
+export { until }
 
 /**
  * What an attempt to connect comes to. `fail`: an error. `refuse`: the platform refuses. `hang`: nothing, until the attempt is
@@ -128,17 +131,6 @@ export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connec
 		async () => (await gateway.request('GET', `/v1/channels/${id}`)).body,
 		(channel) => channel.connection === connection,
 	)
-}
-
-const WAIT_LIMIT_MS = 60_000
-
-export async function until<T>(look: () => Promise<T> | T, enough: (value: T) => boolean): Promise<T> {
-	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
-		const value = await look()
-		if (enough(value)) return value
-		await new Promise((resolve) => setTimeout(resolve, 10))
-	}
-	throw new Error(`what was waited for did not come; it was ${JSON.stringify(await look())}`)
 }
 
 /** The code that the bot gives to a chat that says `/start`. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import type { Answer, TestGateway } from './gateway.ts'
 import type { Followed } from './runs.ts'
+import { eventually } from './wait.ts'
 
 /** Scripts for `args`. */
 export const servers = {
@@ -27,8 +28,6 @@ export function stdio(name: string, script: string, ...args: string[]): Record<s
 	return { name, transport: 'stdio', command: process.execPath, args: [script, ...args] }
 }
 
-const WAIT_LIMIT_MS = 60_000
-
 /**
  * Adds a server to an agent and answers with what the request was answered with. Where the gateway answers before the first
  * attempt to connect has ended, `status` is the one after it. Throws where the server is refused.
@@ -36,12 +35,12 @@ const WAIT_LIMIT_MS = 60_000
 export async function add(agent: Pick<Followed, 'call'>, fields: Record<string, unknown>): Promise<Answer> {
 	const { status, body } = await agent.call('mcp', fields)
 	if (status !== 201) throw new Error(`the server was refused: ${status} ${JSON.stringify(body)}`)
-	const end = Date.now() + WAIT_LIMIT_MS
-	while (body.status === 'connecting' && Date.now() < end) {
-		await new Promise((resolve) => setTimeout(resolve, 20))
-		body.status = (await agent.call(`mcp/${body.id}`)).body.status
-	}
-	return body
+	if (body.status !== 'connecting') return body
+	const now = await eventually(
+		async (): Promise<string> => (await agent.call(`mcp/${body.id}`)).body.status,
+		(one) => one !== 'connecting',
+	)
+	return { ...body, status: now }
 }
 
 /** Reads a server until a condition holds of it. */
@@ -51,13 +50,7 @@ export async function until(
 	id: string,
 	condition: (server: Answer) => boolean,
 ): Promise<Answer> {
-	let last: Answer
-	for (const end = Date.now() + WAIT_LIMIT_MS; Date.now() < end;) {
-		last = (await gateway.request('GET', `/v1/agents/${agent}/mcp/${id}`)).body
-		if (condition(last)) return last
-		await new Promise((resolve) => setTimeout(resolve, 20))
-	}
-	throw new Error(`the server did not come to that: ${JSON.stringify({ ...last, tools: undefined })}`)
+	return eventually(async () => (await gateway.request('GET', `/v1/agents/${agent}/mcp/${id}`)).body, condition)
 }
 
 /** Calls a tool in a run of the offline provider, and answers with its event of the end. */
@@ -82,14 +75,12 @@ export function isRunning(pid: number): boolean {
 	}
 }
 
-/** Waits until none of them runs any more. Answers with those that still do. */
+/** Waits until none of these processes runs; answers with those that do: none. */
 export async function gone(pids: readonly number[]): Promise<number[]> {
-	let left = pids.filter(isRunning)
-	for (const end = Date.now() + WAIT_LIMIT_MS; left.length > 0 && Date.now() < end;) {
-		await new Promise((resolve) => setTimeout(resolve, 20))
-		left = left.filter(isRunning)
-	}
-	return left
+	return eventually(
+		() => pids.filter(isRunning),
+		(left) => left.length === 0,
+	)
 }
 
 export interface WebServer {

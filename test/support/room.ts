@@ -8,6 +8,7 @@ import type { IncomingMessage as Request, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { IncomingMessage, KnownChat, Markup, OutgoingMessage } from '../../plugins/channels/adapter.ts'
 import type { TestGateway } from './gateway.ts'
+import { WAIT_LIMIT_MS } from './wait.ts'
 
 /**
  * What the next call for a chat comes to. `lost`: it is done, but the answer never comes. `cut`: it is not done, and no
@@ -101,7 +102,6 @@ export async function bind(
 	return body.binding_id
 }
 
-const WAIT_LIMIT_MS = 60_000
 let rooms = 0
 
 export async function startRoom(): Promise<Room> {

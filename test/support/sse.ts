@@ -3,6 +3,7 @@ import http from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface StreamOptions {
 	token?: string
@@ -35,9 +36,6 @@ export interface TestStream {
 	/** How it ended: `end` with a proper end, `cut` in the middle, `closed` by this side. */
 	closed: Promise<'end' | 'cut' | 'closed'>
 }
-
-/** Long, since a busy machine is slow; what comes at all comes sooner. */
-const WAIT_LIMIT_MS = 60_000
 
 /** Opens a stream at a gateway's `url`. Throws with status and body where the answer is not 200. */
 export async function openStream(url: string, options: StreamOptions = {}): Promise<TestStream> {

@@ -13,6 +13,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { WAIT_LIMIT_MS, eventually } from './wait.ts'
 
 export interface TelegramChat {
 	id: number
@@ -104,7 +105,6 @@ export interface TestTelegram {
 // oxlint-disable-next-line typescript/no-explicit-any -- what the Bot API has is too much to say again
 export type Update = { update_id: number } & Record<string, any>
 
-const WAIT_LIMIT_MS = 60_000
 const SUPERGROUPS_BELOW = -1_000_000_000_000
 const RICH_LENGTH = 32_768
 const LENGTH = 4096
@@ -258,12 +258,15 @@ export async function startTelegram({ without = [], port = 0 }: TelegramOptions 
 }
 
 /** Settles once everything is answered: the words that are still without an answer of the bot's are none. */
-export async function allAnswered(telegram: TestTelegram, words: readonly string[], ms: number): Promise<void> {
-	const missing = (): string[] => words.filter((word) => !telegram.messages().some(({ text }) => text.includes(word)))
-	for (const end = Date.now() + ms; missing().length > 0 || telegram.pending().length > 0;) {
-		if (Date.now() > end) throw new Error(`no answer to ${JSON.stringify(missing())} in ${ms} ms`)
-		await new Promise((resolve) => setTimeout(resolve, 10))
-	}
+export async function allAnswered(telegram: TestTelegram, words: readonly string[], limit_ms?: number): Promise<void> {
+	await eventually(
+		() => ({
+			missing: words.filter((word) => !telegram.messages().some(({ text }) => text.includes(word))),
+			pending: telegram.pending(),
+		}),
+		({ missing, pending }) => missing.length === 0 && pending.length === 0,
+		limit_ms,
+	)
 }
 
 class BotError extends Error {

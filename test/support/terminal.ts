@@ -1,6 +1,7 @@
 /** A program on a pseudo-terminal, and what its screen shows: what a person sees, not the bytes that led to it. */
 import xterm from '@xterm/headless'
 import { spawn } from '@lydell/node-pty'
+import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface TerminalOptions {
 	cwd: string
@@ -24,9 +25,6 @@ export interface TerminalProgram {
 	ended: Promise<number>
 	kill(): void
 }
-
-/** Nothing that a test waits for takes longer, also on a busy machine. */
-const WAIT_LIMIT_MS = 60_000
 
 /** The screen is looked at whenever something is written, so nobody waits for longer than that takes. */
 export function openTerminal(

@@ -9,6 +9,7 @@ import { keys } from '../../../plugins/runs/keys.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 interface Before {
 	home: string
@@ -49,23 +50,15 @@ async function eventsOf(gateway: TestGateway, run_id: string): Promise<string[]>
 	return body.events.map(({ event_type }: { event_type: string }) => event_type)
 }
 
-async function until<T>(read: () => Promise<T>, isReached: (value: T) => boolean): Promise<T> {
-	for (;;) {
-		const value = await read()
-		if (isReached(value)) return value
-		await new Promise((resolve) => setTimeout(resolve, 10))
-	}
-}
-
 void t.test('an ended run', async (t) => {
 	const { home, run } = await homeBehind(t, 'hello', 'run.completed')
 	const gateway = await start(t, home)
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
-	const found = await until(read, ({ status }) => status === 'completed')
+	const found = await eventually(read, ({ status }) => status === 'completed')
 	t.match(found, { answer: run.answer, usage: run.usage })
 	t.equal((await eventsOf(gateway, run.run_id)).filter((type) => type === 'run.completed').length, 1)
 	const next = await gateway.request('POST', '/v1/agents/a/runs', { body: { prompt: 'again' } })
-	await until(
+	await eventually(
 		async () => (await gateway.request('GET', `/v1/runs/${next.body.run_id}`)).body.status,
 		(status) => status === 'completed',
 	)
@@ -84,9 +77,9 @@ void t.test('a paused run', async (t) => {
 	const { home, run } = await homeBehind(t, '/tool ask {"question": "Which?"}', 'run.paused')
 	const gateway = await start(t, home)
 	const read = async () => (await gateway.request('GET', `/v1/runs/${run.run_id}`)).body
-	const found = await until(read, ({ status }) => status === 'paused')
+	const found = await eventually(read, ({ status }) => status === 'paused')
 	t.match(found, { question: { question: 'Which?', question_id: run.question?.question_id }, usage: run.usage })
 	await gateway.request('POST', `/v1/agents/a/ask-responses/${run.question?.question_id}`, { body: { answer: 'This' } })
-	const ended = await until(read, ({ status }) => status === 'completed')
+	const ended = await eventually(read, ({ status }) => status === 'completed')
 	t.match(ended.answer, 'This')
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
 import { freePort, servers, until } from '../../../support/mcp.ts'
+import { eventually } from '../../../support/wait.ts'
 import { examined, modelKey, problems, setConfig, startHome } from './patient.ts'
 
 const well = startHome(t)
@@ -164,12 +165,4 @@ async function connected(home: string): Promise<void> {
 		const { checks } = await examined(home, ['mcp.connection', 'channel.connection'])
 		return checks.every(({ level }) => level === 'ok')
 	})
-}
-
-async function eventually(condition: () => Promise<boolean>): Promise<void> {
-	for (let attempt = 0; attempt < 400; attempt++) {
-		if (await condition()) return
-		await new Promise((resolve) => setTimeout(resolve, 25))
-	}
-	throw new Error('it did not come to that')
 }
