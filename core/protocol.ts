@@ -17,7 +17,8 @@ export interface NewEvent {
 
 /** A message of a conversation. Every call of a tool is followed by its result before any other message. */
 export type ChatMessage =
-	| { role: 'user'; content: string }
+	/** `run_id`: the turn that it begins; absent where the caller sent the history along. */
+	| { role: 'user'; content: string; run_id?: string }
 	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelMind)
 	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
 

@@ -36,6 +36,8 @@ export interface EventBus {
 	 * `fresh`: the log cannot contain anything of the run yet, so it is not read.
 	 */
 	openRun(run: { run_id: string; agent_id: string }, fresh?: boolean): Promise<RunLog>
+	/** The journal of a run, without taking over its log. */
+	journal: EventLog['journal']
 	/** Receives events from now on, until the returned function is called. Must not throw. */
 	subscribe(filter: LiveFilter, heard: (delivery: Delivery) => void): () => void
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
@@ -118,6 +120,7 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 			writer.then(({ ended }) => ended.then(forget), forget)
 			return writer
 		},
+		journal: (run) => log.journal(run),
 		subscribe(filter, heard) {
 			const listener = { filter, heard, wants: matcher(filter), gone: false }
 			listeners.add(listener)

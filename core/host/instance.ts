@@ -256,6 +256,9 @@ function eventsOf(bus: EventBus, plugin: string): EventBus {
 				`plugin "${plugin}": only the gateway writes the events of a run; use call.emit`,
 			)
 		},
+		async journal() {
+			throw new Fault('plugin_invalid', `plugin "${plugin}": only the gateway reads the journal of a run`)
+		},
 	}
 }
 

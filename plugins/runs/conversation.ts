@@ -2,16 +2,12 @@
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { ChatMessage } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type { Message, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 
-/** Limits of the earlier turns that a model gets; the first one reached applies. */
-const CONTEXT_TURNS = 50
-const CONTEXT_CHARACTERS = 200_000
 const HISTORY_TURNS = 1_000
 /** Characters of a response that shows many runs. */
 export const ANSWER_CHARACTERS = 8 * 1024 * 1024
@@ -74,23 +70,6 @@ export function sizeOf({ prompt, answer }: RunRecord): number {
 	return prompt.length + (answer?.length ?? 0)
 }
 
-/** Earlier turns as a model receives them. Turns without an answer are left out: models require alternating roles. */
-export async function contextFor(store: Store, run: RunRecord): Promise<ChatMessage[]> {
-	const turns: ChatMessage[][] = []
-	let characters = 0
-	for await (const earlier of newestFirst(store, { uid: run.agent_uid }, run.conversation, run.run_id)) {
-		if (earlier.answer === null || earlier.tool_calls) continue
-		characters += sizeOf(earlier)
-		if (characters > CONTEXT_CHARACTERS) break
-		turns.push([
-			{ role: 'user', content: earlier.prompt },
-			{ role: 'assistant', content: earlier.answer },
-		])
-		if (turns.length === CONTEXT_TURNS) break
-	}
-	return turns.toReversed().flat()
-}
-
 export async function readNotes(store: Store, uid: string, conversation: string): Promise<Record<string, unknown>> {
 	return (await store.get<Record<string, unknown>>(keys.shortTerm(uid, conversation)))?.value ?? {}
 }
@@ -124,7 +103,8 @@ export async function writeNote(
 	})
 }
 
-async function* newestFirst(
+/** The runs of a conversation, newest first; those before `before` if given. */
+export async function* newestFirst(
 	store: Store,
 	agent: Pick<AgentRef, 'uid'>,
 	conversation: string,

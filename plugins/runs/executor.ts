@@ -27,7 +27,7 @@ import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
 import type { Asks } from './asks.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
-import { contextFor } from './conversation.ts'
+import { historyOf } from './history.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
 import { completedWith, eventsOfAnswer, originIn } from './journal.ts'
@@ -235,7 +235,7 @@ async function compose(work: Active): Promise<RunOrder> {
 	const given = run.given ? (await ctx.store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
 	const { since, tools: clients = [], one_call } = given ?? {}
 	const [history, tools, elsewhere] = await Promise.all([
-		given?.history ?? contextFor(ctx.store, run),
+		given?.history ?? historyOf(ctx, run),
 		toolsOf(work),
 		charge(ctx.store, run, usageOf(steps)),
 	])

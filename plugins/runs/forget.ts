@@ -6,6 +6,7 @@ import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { forgetTranscript } from './transcript.ts'
 
 type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
 
@@ -54,6 +55,7 @@ export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversa
 		places.map((key): Op => ({ key, value: undefined })),
 	)
 	await store.delete(keys.index(run_id))
+	forgetTranscript(run_id)
 }
 
 async function forgetWithChildren(ctx: RunDeps, uid: string, run_id: string, gone: Set<string>): Promise<void> {

@@ -1,0 +1,110 @@
+/** An ended run as messages: what its model said, the calls it made with their results, and how it ended. */
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { EventBus } from '../../core/events/event-bus.ts'
+import type { Journal } from '../../core/events/run-log.ts'
+import type { RunRecord } from './contract.ts'
+import { messagesIn } from './journal.ts'
+import { isEnded } from './records.ts'
+
+/** Characters of all transcripts in memory together. */
+const CACHE_CHARACTERS = 16 * 1024 * 1024
+
+/** By run; an ended run no longer changes. Oldest use first. */
+const transcripts = new Map<string, { messages: readonly ChatMessage[]; characters: number }>()
+let cached = 0
+
+/**
+ * The messages of a turn, the prompt first. Every call has a result. A turn without an answer ends with a remark in its
+ * place, since models expect one. Of a run whose journal was removed (`events.retention_days`), prompt and answer are left.
+ */
+export async function transcriptOf(events: Pick<EventBus, 'journal'>, run: RunRecord): Promise<readonly ChatMessage[]> {
+	const known = transcripts.get(run.run_id)
+	if (known) {
+		transcripts.delete(run.run_id)
+		transcripts.set(run.run_id, known)
+		return known.messages
+	}
+	const messages = messagesOfTurn(run, (await events.journal(run.run_id)) as Journal)
+	if (isEnded(run.status)) keep(run.run_id, messages)
+	return messages
+}
+
+/** Removes a deleted run's text from memory. */
+export function forgetTranscript(run_id: string): void {
+	cached -= transcripts.get(run_id)?.characters ?? 0
+	transcripts.delete(run_id)
+}
+
+export function sizeOfMessages(messages: readonly ChatMessage[]): number {
+	let size = 0
+	for (const message of messages) {
+		size += message.content.length
+		if (message.role === 'assistant')
+			for (const call of message.tool_calls ?? []) size += call.name.length + call.arguments.length
+	}
+	return size
+}
+
+function keep(run_id: string, messages: readonly ChatMessage[]): void {
+	const characters = sizeOfMessages(messages) + 200
+	forgetTranscript(run_id)
+	transcripts.set(run_id, { messages, characters })
+	cached += characters
+	for (const [oldest] of transcripts) {
+		if (cached <= CACHE_CHARACTERS) return
+		forgetTranscript(oldest)
+	}
+}
+
+function messagesOfTurn(run: RunRecord, journal: Journal): ChatMessage[] {
+	const { run_id, prompt, answer } = run
+	const done = withResults(messagesIn(journal)).map((message) => withOwnIds(message, run_id))
+	const messages: ChatMessage[] = [{ role: 'user', content: prompt, run_id }, ...done]
+	const last = done.at(-1)
+	if (last?.role === 'assistant' && (last.tool_calls ?? []).length === 0) return messages
+	// The journal is gone, or the run ended without an answer of the model's.
+	messages.push({ role: 'assistant', content: answer ?? remarkOn(run) })
+	return messages
+}
+
+function remarkOn({ status, error }: RunRecord): string {
+	if (status === 'failed') return `[This turn ended without an answer: ${error?.message ?? 'it failed'}]`
+	if (status === 'stopped') return '[This turn was stopped before there was an answer.]'
+	return '[This turn has no answer yet.]'
+}
+
+/** A call that was cut off has no result in the journal. */
+function withResults(messages: ChatMessage[]): ChatMessage[] {
+	const complete: ChatMessage[] = []
+	let open: { id: string; name: string }[] = []
+	const close = (): void => {
+		for (const { id, name } of open) {
+			complete.push({
+				role: 'tool',
+				call_id: id,
+				name,
+				ok: false,
+				content: '[the turn ended before there was a result]',
+			})
+		}
+		open = []
+	}
+	for (const message of messages) {
+		if (message.role === 'tool') open = open.filter(({ id }) => id !== message.call_id)
+		else close()
+		complete.push(message)
+		if (message.role === 'assistant') open = [...(message.tool_calls ?? [])]
+	}
+	close()
+	return complete
+}
+
+/** Some servers number their calls anew in each answer; in a conversation, every id must be unique. */
+const COUNTED = /^[a-z_-]*\d{1,4}$/i
+
+function withOwnIds(message: ChatMessage, run_id: string): ChatMessage {
+	const own = (id: string): string => (COUNTED.test(id) ? `${id}_${run_id.slice(-8)}` : id)
+	if (message.role === 'tool') return { ...message, call_id: own(message.call_id) }
+	if (message.role !== 'assistant' || !message.tool_calls) return message
+	return { ...message, tool_calls: message.tool_calls.map((call) => ({ ...call, id: own(call.id) })) }
+}

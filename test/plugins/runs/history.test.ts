@@ -1,0 +1,73 @@
+/** What a model sees of the earlier turns of its conversation. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { follow } from '../../support/runs.ts'
+
+interface Message {
+	role: string
+	content: string | null
+	tool_calls?: { id: string }[]
+	tool_call_id?: string
+}
+
+void t.test('earlier turns are complete: calls, results, and turns that failed or were stopped', async (t) => {
+	const model = await startHeldModel()
+	const home = makeHome({
+		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
+	})
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	t.teardown(() => model.stop())
+	const first = await startGateway({ home })
+	t.teardown(() => first.stop())
+	const ada = await follow(t, first, 'ada', { config: { limits: { steps: 2 } } })
+
+	const noted = await ada.start('Note blue.')
+	;(await model.called('Note blue.')).callTool('memory_stm_write', '{"key":"colour","value":"blue"}')
+	;(await model.called('Note blue.', 2)).answer('noted')
+	await ada.ended(noted)
+	const failed = await ada.start('Note red.')
+	;(await model.called('Note red.')).callTool('memory_stm_write', '{"key":"colour","value":"red"}')
+	;(await model.called('Note red.', 2)).callTool('memory_stm_read', '{}')
+	await ada.ended(failed)
+	const stopped = await ada.start('Wait.')
+	await model.called('Wait.')
+	await first.request('POST', `/v1/runs/${stopped}/cancel`)
+
+	const seen = async (prompt: string, gateway: typeof first): Promise<Message[]> => {
+		const who = gateway === first ? ada : await follow(t, gateway, 'ada')
+		const run = await who.start(prompt)
+		const call = await model.called(prompt)
+		call.answer('so')
+		await who.ended(run)
+		return (call.body.messages as Message[]).filter(({ role }) => role !== 'system')
+	}
+	const messages = await seen('And now?', first)
+	t.match(messages.slice(0, 8), [
+		{ role: 'user', content: 'Note blue.' },
+		{ role: 'assistant', tool_calls: [{ function: { arguments: '{"key":"colour","value":"blue"}' } }] },
+		{ role: 'tool', content: '{"key":"colour","notes":1}' },
+		{ role: 'assistant', content: 'Well, noted' },
+		{ role: 'user', content: 'Note red.' },
+		{ role: 'assistant', tool_calls: [{ function: { name: 'memory_stm_write' } }] },
+		{ role: 'tool', content: '{"key":"colour","notes":1}' },
+		{ role: 'assistant', tool_calls: [{ function: { name: 'memory_stm_read' } }] },
+	])
+	const stop = messages.findIndex(({ content }) => content === 'Wait.')
+	t.match(messages[stop - 1], { role: 'assistant', content: /ended without an answer/ })
+	t.match(messages[stop + 1], { role: 'assistant', content: /was stopped/ })
+	const ids = messages.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id))
+	t.equal(new Set(ids).size, ids.length, 'no id stands for two calls')
+	t.strictSame(
+		messages.flatMap(({ tool_call_id = [] }) => tool_call_id),
+		ids,
+		'each call has its result',
+	)
+
+	await first.stop()
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const after = await seen('And after the restart?', second)
+	t.strictSame(after.slice(0, stop + 2), messages.slice(0, stop + 2), 'the same is read from the journals')
+})
