@@ -93,6 +93,12 @@ export interface RunLimits {
 	wall_time_s: number
 }
 
+/** The limits that an agent may set for its runs. */
+export interface AgentLimits extends RunLimits {
+	/** Characters of a tool's result that a model sees; of a longer one it sees the beginning and the end. */
+	result_characters: number
+}
+
 export interface Usage {
 	/** All of the request, what came from the provider's cache included. */
 	input_tokens: number
@@ -149,7 +155,9 @@ export interface ModelAnswer extends ModelMind {
 
 /** One finished step of a run: all that the loop needs to continue it. */
 export type Step = Readonly<
-	{ kind: 'model'; answer: ModelAnswer } | { kind: 'tool'; call_id: string; ok: boolean; content: string }
+	| { kind: 'model'; answer: ModelAnswer }
+	/** `size`: characters of the complete result, where `content` is an abridged one (core/runs/results.ts). */
+	| { kind: 'tool'; call_id: string; ok: boolean; content: string; size?: number }
 >
 
 /** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */

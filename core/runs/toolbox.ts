@@ -6,8 +6,10 @@ import { unguarded } from '../events/families.ts'
 import type { Logger } from '../log/log.ts'
 import type { JournalStep, NewEvent, ToolCallRequest, ToolSpec } from '../protocol.ts'
 import { wireName } from '../protocol.ts'
-import type { Sink } from '../redactor/redactor.ts'
 import type { RunLog } from '../events/run-log.ts'
+import type { RecordChange } from '../store/ports.ts'
+import { showResult } from './results.ts'
+import type { ResultPlace, ShownResult } from './results.ts'
 import { Pause } from './tool.ts'
 import type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from './tool.ts'
 
@@ -29,14 +31,14 @@ export interface CallSite {
 	asked?(): Promise<void>
 	/** A result as the agent's model may see it: without secrets, except those that a grant, or the tool, reveals to it. */
 	forModel(text: string, revealed: ReadonlySet<string>): Promise<string>
+	/** Characters of a result that the model sees; see core/runs/results.ts. */
+	result_characters: number
 	/** The call had begun before the gateway died, and its outcome is unknown. */
 	interrupted: boolean
 }
 
 export type CallResult = { status: 'done'; ok: boolean; content: string } | { status: 'waits'; wait: Wait }
 
-/** Characters of a result that a model sees; longer results are cut, with a note. */
-const RESULT_LIMIT = 64 * 1024
 /** Characters of arguments or results that an event carries. */
 const EVENT_LIMIT = 16 * 1024
 const DESCRIPTION_LIMIT = 4096
@@ -186,18 +188,33 @@ async function runTool(
 	}
 }
 
-/** The event and step that give a waiting call its result: plain data, or a Fault if the call fails. */
+/** The event and step that give a waiting call its result: plain data, or a Fault if the call fails; to be appended with `change`. */
 export function answeredCall(
 	tools: readonly ToolDefinition[],
 	request: ToolCallRequest,
 	result: unknown,
-	log: RunLog,
-): { event: NewEvent; step: Extract<JournalStep, { kind: 'tool' }> } {
+	site: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
+): { event: NewEvent; step: ToolStep; change?: RecordChange } {
 	const tool: Named = findTool(tools, request.name) ?? { name: request.name }
 	const told = result instanceof Fault ? failure : success
-	const { event, ok, content } = told(tool, request, { log }, result)
-	const kept = fitting(content, RESULT_LIMIT, { log }, 'record')
-	return { event, step: { kind: 'tool', call_id: request.id, ok, content: kept } }
+	const { event, ok, content } = told(tool, request, site, result)
+	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
+	const { step, change } = stepOf(request, ok, shown)
+	return { event, step, ...(change && { change }) }
+}
+
+type ToolStep = Extract<JournalStep, { kind: 'tool' }>
+
+function placeOf(request: ToolCallRequest, { agent, run_id }: Pick<CallSite, 'agent' | 'run_id'>): ResultPlace {
+	return { uid: agent.uid, run_id, call_id: request.id }
+}
+
+function stepOf(
+	request: ToolCallRequest,
+	ok: boolean,
+	{ content, size, change }: ShownResult,
+): { step: ToolStep; change: RecordChange | undefined } {
+	return { step: { kind: 'tool', call_id: request.id, ok, content, ...(size !== undefined && { size }) }, change }
 }
 
 interface Finished {
@@ -213,24 +230,19 @@ async function finish(
 	{ event, ok, content }: Finished,
 	revealed: ReadonlySet<string> = new Set(),
 ): Promise<CallResult> {
-	const kept = fitting(content, RESULT_LIMIT, site, 'record')
-	await site.log.append([event], { kind: 'tool', call_id: request.id, ok, content: kept })
-	const told = await site.forModel(content, revealed)
-	const shown = told.slice(0, RESULT_LIMIT)
-	return { status: 'done', ok, content: withNote(shown, told.length - shown.length) }
+	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
+	const { step, change } = stepOf(request, ok, shown)
+	await site.log.append([event], step, change)
+	return { status: 'done', ok, content: shown.like(await site.forModel(content, revealed)) }
 }
 
 type Logged = Pick<CallSite, 'log'>
 
 function shown(text: string, { log }: Logged): string {
-	return fitting(text, EVENT_LIMIT, { log }, 'event')
-}
-
-/** Redacted before it is cut, since the cut could leave a part of a secret. A text that needs no cut is redacted when it is appended. */
-function fitting(text: string, limit: number, { log }: Logged, sink: Sink): string {
-	if (text.length <= limit) return text
-	const { text: shown, dropped } = log.redactor.cut(text, limit, sink)
-	return withNote(shown, dropped)
+	// Redacted before it is cut, since the cut could leave a part of a secret. A whole text is redacted when it is appended.
+	if (text.length <= EVENT_LIMIT) return text
+	const { text: beginning, dropped } = log.redactor.cut(text, EVENT_LIMIT, 'event')
+	return dropped === 0 ? beginning : `${beginning}… [cut: ${dropped} more characters]`
 }
 
 type Named = Pick<ToolDefinition, 'name' | 'events'>
@@ -311,8 +323,4 @@ function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, 
 		schemas.set(parameters, (schema = { ...rest, additionalProperties: false }))
 	}
 	return schema
-}
-
-function withNote(text: string, dropped: number): string {
-	return dropped === 0 ? text : `${text}… [cut: ${dropped} more characters]`
 }

@@ -1,5 +1,5 @@
 import type { AgentRef } from '../../core/plugin.ts'
-import type { RunLimits } from '../../core/protocol.ts'
+import type { AgentLimits } from '../../core/protocol.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -12,7 +12,7 @@ export interface AgentConfig {
 	max_tokens?: number
 	/** Providers to try, in order, when the first fails. */
 	fallback?: string[]
-	limits?: Partial<RunLimits>
+	limits?: Partial<AgentLimits>
 	[key: string]: unknown
 }
 

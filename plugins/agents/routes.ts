@@ -32,6 +32,11 @@ const configKeys = {
 		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
 		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
 		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds for which one run may be active.'),
+		result_characters: Joi.number()
+			.integer()
+			.min(1024)
+			.max(1_048_576)
+			.description("Characters of one tool's result that the model sees; it can read the rest."),
 	}),
 }
 /** A command, not a setting: what is active shows as the agent's `skills`. */

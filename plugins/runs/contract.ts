@@ -1,11 +1,11 @@
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText } from '../../core/plugin.ts'
 import type {
+	AgentLimits,
 	ChatMessage,
 	ModelOrder,
 	ModelParams,
 	NewEvent,
-	RunLimits,
 	ToolCallRequest,
 	ToolSpec,
 	Usage,
@@ -293,7 +293,7 @@ export interface Runs {
 }
 
 export interface RunSettings {
-	limits: RunLimits
+	limits: AgentLimits
 	/** Limit of runs that wait behind the active one of a conversation. */
 	max_waiting: number
 	question_ttl_days: number

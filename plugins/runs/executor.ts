@@ -95,7 +95,8 @@ async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void
 
 	const began = Date.now()
 	const active_ms = (): number => run.active_ms + Date.now() - began - work.waited_ms
-	const work: Active = { ...logged, agent, waited_ms: 0, active_ms }
+	const limits = { ...ctx.config.limits, ...agent.config.limits }
+	const work: Active = { ...logged, agent, limits, waited_ms: 0, active_ms }
 	const taken = await takeUp(work)
 	const outcome = taken === null ? await think(work) : taken
 	if (outcome.status !== 'paused') return finish(logged, outcome)
@@ -185,6 +186,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				ask: asking.ask,
 				asked: asking.close,
 				forModel: (text: string, also: ReadonlySet<string>) => forModel(ctx, agent, log, text, also),
+				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
@@ -216,7 +218,7 @@ async function toolsOf({ ctx, run, agent }: Active): Promise<ToolDefinition[]> {
 }
 
 async function compose(work: Active): Promise<RunOrder> {
-	const { ctx, run, agent, log } = work
+	const { ctx, run, agent, limits, log } = work
 	const { steps } = log.journal
 	const { orders, instead_of } = await ctx.use('models').choose(agent.config)
 	for (const { provider } of orders) log.involve({ provider })
@@ -231,7 +233,6 @@ async function compose(work: Active): Promise<RunOrder> {
 			]),
 		)
 	}
-	const limits = { ...ctx.config.limits, ...agent.config.limits }
 	const given = run.given ? (await ctx.store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
 	const { since, tools: clients = [], one_call } = given ?? {}
 	const [history, tools, elsewhere] = await Promise.all([

@@ -1,6 +1,8 @@
 /** Deletes a conversation: its messages, notes and questions, and the sub-agents of its runs. Events stay in the log. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
+import { deleteAll } from '../../core/store/delete-all.ts'
+import { resultsKey } from '../../core/runs/results.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
@@ -50,6 +52,8 @@ export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversa
 		keys.turn(uid, conversation, run_id),
 		keys.run(uid, run_id),
 	]
+	// First, since the record is what a repetition after a crash finds.
+	await deleteAll(store, resultsKey(uid, run_id))
 	await store.commit(
 		agentScope(uid),
 		places.map((key): Op => ({ key, value: undefined })),

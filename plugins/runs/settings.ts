@@ -12,6 +12,12 @@ export default defineSettings<RunSettings>({
 				steps: count(1, 10_000, 50, 'Model calls of one run.'),
 				tokens: count(1, 1_000_000_000, 500_000, 'Tokens of one run, prompts and answers together.'),
 				wall_time_s: count(1, 604_800, 900, 'Seconds that one run may take, without the time it waits for an answer.'),
+				result_characters: count(
+					1024,
+					1_048_576,
+					32_768,
+					"Characters of one tool's result that a model sees. Of a longer one it sees the beginning and the end, and can read the rest.",
+				),
 			}),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
 			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),

@@ -165,14 +165,15 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 
 /** Gives the waiting call its result, after the events `told`, in one durable append. */
 async function giveResult(
-	{ ctx, agent, log }: Work,
+	{ ctx, run: { run_id }, agent, limits: { result_characters }, log }: Work,
 	call_id: string,
 	told: NewEvent[],
 	result: unknown,
 ): Promise<{ ok: boolean; content: string }> {
 	const call = pendingCall(log.journal, call_id)
 	if (!call) throw new Error(`the journal has no call ${call_id}`)
-	const { event, step } = answeredCall(await ctx.toolbox.list(agent), call, result, log)
-	await log.append([...told, event], step)
+	const site = { log, agent, run_id, result_characters }
+	const { event, step, change: results } = answeredCall(await ctx.toolbox.list(agent), call, result, site)
+	await log.append([...told, event], step, results)
 	return step
 }

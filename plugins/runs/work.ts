@@ -1,4 +1,5 @@
 import type { Context } from '../../core/plugin.ts'
+import type { AgentLimits } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord } from './contract.ts'
@@ -9,6 +10,8 @@ export interface Work {
 	ctx: Pick<Context, 'store' | 'toolbox'>
 	run: RunRecord
 	agent: AgentRecord
+	/** The agent's own, and the gateway's where it sets none. */
+	limits: AgentLimits
 	log: RunLog
 	turn: Turn
 	/** Milliseconds that the run has been active: before this execution, and since. */

@@ -219,6 +219,7 @@ async function call(run: ToolDefinition['run'], args: Record<string, unknown> = 
 		log,
 		ask: () => Promise.reject(new Error('nobody')),
 		forModel: (text, revealed) => Promise.resolve(log.redactor.text(text, 'model', revealed)),
+		result_characters: 32_768,
 		interrupted: false,
 	}
 	const tool: ToolDefinition = { name: 'test.tool', description: 'For tests.', parameters: { type: 'object' }, run }

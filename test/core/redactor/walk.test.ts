@@ -30,6 +30,7 @@ async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall
 		conversation: 'c',
 		signal: new AbortController().signal,
 		log,
+		result_characters: 32_768,
 		interrupted: false,
 		ask: () => Promise.resolve('asked'),
 		forModel: (text: string) => Promise.resolve(text),

@@ -36,6 +36,7 @@ async function openRun() {
 		log,
 		ask: () => Promise.reject(new Error('nobody')),
 		forModel: (text) => Promise.resolve(text),
+		result_characters: 32_768,
 		interrupted: false,
 	}
 	return {
@@ -231,7 +232,7 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 		['primitive.called'],
 	)
 
-	const { event, step } = answeredCall([tool], request, { answer: 'no, "green"' }, run.log)
+	const { event, step } = answeredCall([tool], request, { answer: 'no, "green"' }, run.site)
 	await run.log.append([event], step)
 	t.match((await run.events()).at(-1), {
 		event_type: 'primitive.result',
@@ -244,23 +245,26 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 
 void t.test('an answer finds its call also when the tool is gone meanwhile', async (t) => {
 	const run = await openRun()
-	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.log)
+	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.site)
 	t.match(event, { event_type: 'primitive.result', payload: { primitive: 'test.gone', call_id: 'call-7' } })
 })
 
 void t.test('a waiting call may fail in the end', async (t) => {
 	const run = await openRun()
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
-	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.log)
+	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.site)
 	t.match(event, { event_type: 'primitive.failed', payload: { code: 'subagent_failed', message: 'it was stopped' } })
 	t.match(step, { ok: false, content: '{"error":{"code":"subagent_failed","message":"it was stopped"}}' })
 })
 
-void t.test('a long result is cut for the model and further for the event, and both say so', async (t) => {
+void t.test('a long result is abridged for the model and cut for the event, and both say its size', async (t) => {
 	const run = await openRun()
 	const result = await run.call([{ ...echo, run: () => 'a'.repeat(100_000) }], { arguments: '{"text":"hi"}' })
 	const content = result.status === 'done' ? result.content : ''
-	t.equal(content, `${'a'.repeat(65_536)}… [cut: ${100_000 - 65_536} more characters]`)
+	const note =
+		'[… 67232 of 100000 characters are left out here; read on with conversation_read {"result_id":"run-1:call-1","offset":24576} …]'
+	t.equal(content, `${'a'.repeat(24_576)}\n${note}\n${'a'.repeat(8_192)}`)
+	t.strictSame(await run.steps(), [{ kind: 'tool', call_id: 'call-1', ok: true, content, size: 100_000 }])
 	const shown = String((await run.events()).at(-1)?.payload.result)
 	t.equal(shown, `${'a'.repeat(16_384)}… [cut: ${100_000 - 16_384} more characters]`)
 })

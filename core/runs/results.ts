@@ -1,0 +1,172 @@
+/**
+ * Results that are too long to show to a model whole: it sees the beginning and the end, and the complete text is stored
+ * in the scope of the agent, in pieces, for as long as the run. `readResult` reads any part of it.
+ */
+import { createHash } from 'node:crypto'
+import { wireName } from '../protocol.ts'
+import { agentScope } from '../store/agent-scope.ts'
+import type { Key, Op, RecordChange, Store } from '../store/ports.ts'
+import type { RunLog } from '../events/run-log.ts'
+
+/** Where a result belongs. */
+export interface ResultPlace {
+	uid: string
+	run_id: string
+	call_id: string
+}
+
+/** How a result is shown and stored. */
+export interface ShownResult {
+	/** What the journal keeps. */
+	content: string
+	/** Characters of the complete result; absent if `content` is all of it. */
+	size?: number
+	/** To be written with the step that has the content: the complete text. */
+	change?: RecordChange
+	/** Another version of the same result, abridged in the same way: what the model of the run sees may have secrets in it. */
+	like(text: string): string
+}
+
+export interface ResultPart {
+	text: string
+	/** Characters of the stored text. */
+	total: number
+	/** Where to read on; null at the end. */
+	next_offset: number | null
+}
+
+interface Piece {
+	text: string
+	/** Characters before it. */
+	at: number
+	total: number
+}
+
+/** Stored characters of one result; what is beyond is lost, and the model is told so. */
+const RESULT_LIMIT = 8 * 1024 * 1024
+/** Stored characters of all results of one run. */
+const RUN_LIMIT = 64 * 1024 * 1024
+/** Characters of a piece: far below the size limit of a record, whatever the script. */
+const PIECE = 256 * 1024
+/** The part of a shown result that comes from its beginning. */
+const HEAD = 0.75
+
+/** Abridges a result of more than `limit` characters, and stores the complete text without secrets. */
+export function showResult(log: RunLog, place: ResultPlace, content: string, limit: number): ShownResult {
+	if (content.length <= limit) return { content, like: (text) => text }
+	const size = content.length
+	const text = log.redactor.text(content.toWellFormed(), 'record')
+	const earlier = log.journal.steps.reduce((sum, step) => sum + (step.kind === 'tool' ? storedOf(step.size) : 0), 0)
+	const stored = wholeStart(text, Math.min(RESULT_LIMIT, Math.max(0, RUN_LIMIT - earlier)))
+	const note = (shown: number, offset: number): string => {
+		const left = `[… ${size - shown} of ${size} characters are left out here`
+		if (stored.length === 0)
+			return `${left}, and are not stored, since the results of this run are too long already; ask for less at a time …]`
+		const where = stored.length < text.length ? `the first ${stored.length} are stored; read on` : 'read on'
+		const how = JSON.stringify({ result_id: resultId(place), offset })
+		return `${left}; ${where} with ${wireName('conversation.read')} ${how} …]`
+	}
+	const like = (version: string): string => {
+		if (version.length <= limit) return version
+		const head = wholeStart(version, Math.floor(limit * HEAD))
+		const tail = wholeEnd(version, limit - Math.floor(limit * HEAD))
+		return `${head}\n${note(head.length + tail.length, head.length)}\n${tail}`
+	}
+	const ops = piecesOf(stored).map((value, at): Op => ({ key: pieceKey(place, at), value }))
+	return {
+		content: like(text),
+		size,
+		like,
+		...(ops.length > 0 && { change: { scope: agentScope(place.uid), ops: () => Promise.resolve(ops) } }),
+	}
+}
+
+/** Identifies the result of a call among all those of an agent: for `conversation.read`. */
+export function resultId({ run_id, call_id }: Pick<ResultPlace, 'run_id' | 'call_id'>): string {
+	return `${run_id}:${callPart(call_id)}`
+}
+
+/** The run of a result, and whether a call of that run is the one that is meant. Undefined for anything else than an id. */
+export function parseResultId(id: string): { run_id: string; isOf(call_id: string): boolean } | undefined {
+	const [run_id, part, ...rest] = id.split(':')
+	if (!run_id || !part || rest.length > 0) return undefined
+	return { run_id, isOf: (call_id) => callPart(call_id) === part }
+}
+
+/**
+ * A part of a stored result: `limit` characters from `offset` on, one less where that would cut a character in two.
+ * Undefined if it is not stored: it is unknown, was deleted, or was never abridged; then the run's journal has all of it.
+ */
+export async function readResult(
+	store: Pick<Store, 'get'>,
+	uid: string,
+	result_id: string,
+	{ offset, limit }: { offset: number; limit: number },
+): Promise<ResultPart | undefined> {
+	const [run_id = '', part = ''] = result_id.split(':')
+	const pieceAt = async (at: number): Promise<Piece | undefined> =>
+		(await store.get<Piece>([...resultsKey(uid, run_id), part, number(at)]))?.value
+	const first = await pieceAt(0)
+	if (!first) return undefined
+	const { total } = first
+	let text = ''
+	let at = Math.floor(Math.min(offset, total) / PIECE)
+	for (let piece = at === 0 ? first : await pieceAt(at); piece && text.length < limit; piece = await pieceAt(++at)) {
+		const from = Math.max(0, offset - piece.at)
+		text += piece.text.slice(from, from + limit - text.length)
+	}
+	// The stored text is well-formed, so half a character at the end was cut here.
+	if ((text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800) text = text.slice(0, -1)
+	const end = offset + text.length
+	return { text, total, next_offset: end < total && text !== '' ? end : null }
+}
+
+/** All stored results of a run. */
+export function resultsKey(uid: string, run_id: string): Key {
+	return [agentScope(uid), 'results', run_id]
+}
+
+function pieceKey({ uid, run_id, call_id }: ResultPlace, at: number): Key {
+	return [...resultsKey(uid, run_id), callPart(call_id), number(at)]
+}
+
+function number(at: number): string {
+	return String(at).padStart(4, '0')
+}
+
+/** Ids of calls come from servers and may be long, or hold anything. */
+function callPart(call_id: string): string {
+	if (/^[\w.-]{1,64}$/.test(call_id)) return call_id
+	return createHash('sha256').update(call_id).digest('hex').slice(0, 32)
+}
+
+/** No piece ends in the middle of a character, so one may be a unit longer than the others. */
+function piecesOf(text: string): Piece[] {
+	const pieces: Piece[] = []
+	for (let at = 0; at < text.length; at += pieces.at(-1)?.text.length ?? 0) {
+		const end = (pieces.length + 1) * PIECE
+		const last = isInside(text, end) ? end + 1 : end
+		pieces.push({ text: text.slice(at, last), at, total: text.length })
+	}
+	return pieces
+}
+
+function storedOf(size: number = 0): number {
+	return Math.min(size, RESULT_LIMIT)
+}
+
+/** The beginning of a text, at most so long, that ends with a whole character. */
+function wholeStart(text: string, length: number): string {
+	return text.slice(0, isInside(text, length) ? length - 1 : length)
+}
+
+/** The same for the end of a text. */
+function wholeEnd(text: string, length: number): string {
+	const from = text.length - length
+	return text.slice(isInside(text, from) ? from + 1 : from)
+}
+
+/** Whether the place is between the two halves of a character. */
+function isInside(text: string, at: number): boolean {
+	return (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(at) & 0xfc00) === 0xdc00
+}
