@@ -13,6 +13,7 @@ import { refused } from '../support/refused.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
 import { timeToAct } from '../support/spent.ts'
+import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
 /** A third party's plugin: its route tells how many streams are open. */
 const probe = `
@@ -549,12 +550,10 @@ void t.test('the audit log', async (t) => {
 
 /** Settles when the gateway has noticed that every stream is gone. */
 async function noStreams(gateway: TestGateway): Promise<void> {
-	const deadline = Date.now() + 10_000
-	for (;;) {
-		const { open } = (await gateway.request('GET', '/probe/streams')).body
-		if (open === 0) return
-		if (Date.now() > deadline) throw new Error(`${open} streams are still open`)
-	}
+	await eventually(
+		async () => (await gateway.request('GET', '/probe/streams')).body.open,
+		(open) => open === 0,
+	)
 }
 
 /** Says something on a bare socket, and collects what comes back. */
@@ -568,7 +567,7 @@ async function speak(url: string, text: string): Promise<{ until(pattern: RegExp
 		async until(pattern) {
 			while (!pattern.test(heard)) {
 				if (socket.readableEnded) throw new Error(`the socket ended before ${String(pattern)}: ${heard}`)
-				await Promise.race([once(socket, 'data', { signal: AbortSignal.timeout(10_000) }), once(socket, 'end')])
+				await Promise.race([once(socket, 'data', { signal: AbortSignal.timeout(WAIT_LIMIT_MS) }), once(socket, 'end')])
 			}
 			return heard
 		},

@@ -11,6 +11,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const HOUR_MS = 3_600_000
 const settings = 'server:\n  shutdown_grace_s: 0\n'
@@ -190,7 +191,7 @@ void t.test('a beat starts a run of its own conversation, at its time and once',
 	const { home, id } = await prepared(t, () => ({ next_at: ago(-1_500) }))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
-	const [, fired] = await until(
+	const [, fired] = await eventually(
 		() => told(gateway, 'ada'),
 		(events) => events.length > 1,
 	)
@@ -198,7 +199,7 @@ void t.test('a beat starts a run of its own conversation, at its time and once',
 	const { run_id, due_at } = fired?.payload ?? {}
 	t.match(fired, { run_id, sequence: 1 }, 'the first event of its run')
 	t.ok(String(fired?.timestamp) >= String(due_at), 'not before its time')
-	const run = await until(
+	const run = await eventually(
 		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
 		({ status }) => status === 'completed',
 	)
@@ -206,7 +207,7 @@ void t.test('a beat starts a run of its own conversation, at its time and once',
 	t.equal((await gateway.request('GET', '/v1/agents/ada/runs')).body.length, 1)
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/history')).body, [], 'not in the session of the API')
 
-	const settled = await until(
+	const settled = await eventually(
 		async () => (await (await agentOf(gateway, 'ada')).list())[0],
 		(one) => one.last_at !== null,
 	)
@@ -222,7 +223,7 @@ void t.test('beats missed while the gateway was down: a young one fires once, an
 	] as const) {
 		const { home, id } = await prepared(t, () => ({ next_at: ago(late) }))
 		const gateway = await startGateway({ home })
-		const seen = await until(
+		const seen = await eventually(
 			() => told(gateway, 'ada'),
 			(events) => events.length > 1,
 		)
@@ -231,7 +232,7 @@ void t.test('beats missed while the gateway was down: a young one fires once, an
 			['heartbeat.created', event_type],
 		)
 		t.equal(seen[1]?.payload.heartbeat_id, id)
-		const [one] = await until(
+		const [one] = await eventually(
 			() => agentOf(gateway, 'ada').then((ada) => ada.list()),
 			([first]) => Date.parse(first.next_at) > Date.now(),
 		)
@@ -256,14 +257,14 @@ void t.test(
 		await changeHeartbeats(home, () => ({ next_at: ago(1_000) }))
 
 		gateway = await startGateway({ home })
-		const skipped = await until(
+		const skipped = await eventually(
 			() => told(gateway, 'ada'),
 			(events) => events.length > 1,
 		)
 		t.match(skipped[1], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
 		const call = await model.called('a long one', 2)
 		call.callTool('ask', JSON.stringify({ question: 'Which one?' }))
-		await until(
+		await eventually(
 			async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
 			(questions) => questions.length === 1,
 		)
@@ -272,7 +273,7 @@ void t.test(
 
 		gateway = await startGateway({ home })
 		t.teardown(() => gateway.stop())
-		const fired = await until(
+		const fired = await eventually(
 			() => told(gateway, 'ada'),
 			(events) => events.length > 2,
 		)
@@ -284,12 +285,12 @@ void t.test(
 void t.test('a beat fires once, wherever the gateway died in between', async (t) => {
 	const { home } = await prepared(t, () => ({ next_at: ago(60_000) }))
 	let gateway = await startGateway({ home })
-	const before = await until(
+	const before = await eventually(
 		() => told(gateway, 'ada'),
 		(events) => events.length > 1,
 	)
 	const { run_id, due_at } = before[1]?.payload ?? {}
-	await until(
+	await eventually(
 		async () => (await gateway.request('GET', `/v1/runs/${run_id}`)).body,
 		(run) => run.status === 'completed',
 	)
@@ -302,7 +303,7 @@ void t.test('a beat fires once, wherever the gateway died in between', async (t)
 	}))
 
 	gateway = await startGateway({ home })
-	const [settled] = await until(
+	const [settled] = await eventually(
 		() => agentOf(gateway, 'ada').then((ada) => ada.list()),
 		([one]) => one.last_at !== null,
 	)
@@ -318,7 +319,7 @@ void t.test('a beat fires once, wherever the gateway died in between', async (t)
 	await changeHeartbeats(home, () => ({ next_at: ago(5 * HOUR_MS), begun: { at: ago(4 * HOUR_MS), skip: null } }))
 
 	gateway = await startGateway({ home })
-	const after = await until(
+	const after = await eventually(
 		() => told(gateway, 'ada'),
 		(events) => events.length > 2,
 	)
@@ -330,7 +331,7 @@ void t.test('a beat fires once, wherever the gateway died in between', async (t)
 	await changeHeartbeats(home, () => ({ next_at: ago(HOUR_MS), begun: { at: ago(1_000), skip: 'busy' } }))
 
 	gateway = await startGateway({ home })
-	const last = await until(
+	const last = await eventually(
 		() => told(gateway, 'ada'),
 		(events) => events.length > 3,
 	)
@@ -350,7 +351,7 @@ void t.test('a heartbeat goes on over changes of the settings, and each beat fir
 		await all.waitFor(({ payload }) => payload.plugin === 'heartbeats', limit)
 	}
 	const ada = await agentOf(gateway, 'ada')
-	await until(ada.list, ([first]) => first.last_at !== null)
+	await eventually(ada.list, ([first]) => first.last_at !== null)
 	const { body: second } = await ada.post({ every: '2h', prompt: 'second' })
 	t.equal((await ada.list()).length, 2)
 	t.equal((await ada.remove(second.id)).status, 200)
@@ -392,12 +393,3 @@ void t.test('agents set up and delete heartbeats of their own', async (t) => {
 	await ada.heard(deleted, 'heartbeat.deleted')
 	t.strictSame(await maker.list(), [])
 })
-
-async function until<T>(look: () => Promise<T>, enough: (value: T) => boolean): Promise<T> {
-	for (const end = Date.now() + 10_000; Date.now() < end;) {
-		const value = await look()
-		if (enough(value)) return value
-		await new Promise((resolve) => setTimeout(resolve, 20))
-	}
-	throw new Error(`what was waited for did not come; it was ${JSON.stringify(await look())}`)
-}

@@ -10,6 +10,7 @@ import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -310,10 +311,10 @@ void t.test('runs that are killed while they pause are paused afterwards, and ha
 	const audit = await openStream(second.url, { query: { event_type: 'run.completed' } })
 	t.teardown(() => audit.close())
 	for (const { name, run_id } of runs) {
-		const deadline = Date.now() + 10_000
-		let run: Answer
-		do run = (await second.request('GET', `/v1/runs/${run_id}`)).body
-		while (run.status !== 'paused' && Date.now() < deadline)
+		const run: Answer = await eventually(
+			async () => (await second.request('GET', `/v1/runs/${run_id}`)).body,
+			({ status }) => status === 'paused',
+		)
 		t.match(run, { status: 'paused', question: { question: 'Go on?' } })
 		const path = `/v1/agents/${name}/ask-responses/${run.question.question_id}`
 		t.equal((await second.request('POST', path, { body: { answer: 'yes' } })).status, 200)

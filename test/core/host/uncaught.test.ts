@@ -7,6 +7,7 @@ import t from 'tap'
 import { makeHome, send } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
 import type { GatewayProcess } from '../../support/process.ts'
+import { WAIT_LIMIT_MS } from '../../support/wait.ts'
 
 /** Each does one thing wrong, by itself or when an agent is created; what it throws has the plugin's name in it. */
 const wrongs: Record<string, string> = {
@@ -78,11 +79,11 @@ async function pluginsOf({ url }: GatewayProcess): Promise<Map<string, Plugin>> 
 
 /** Asks again until there is an answer. */
 async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
-	const end = Date.now() + 20_000
+	const end = Date.now() + WAIT_LIMIT_MS
 	for (;;) {
 		const found = await ask()
 		if (found !== undefined && found !== false) return found
-		if (Date.now() > end) throw new Error(`20 s passed without: ${what}`)
+		if (Date.now() > end) throw new Error(`${WAIT_LIMIT_MS / 1000} s passed without: ${what}`)
 		await pause(10)
 	}
 }

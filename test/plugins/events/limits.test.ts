@@ -8,6 +8,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 /** A third party's plugin with a route that tells how many streams are open. */
 const counter = `
@@ -143,10 +144,8 @@ void t.test('settings outside their range are refused, and say so', async (t) =>
 
 /** Settles when the gateway counts so many open streams. */
 async function untilOpen(gateway: TestGateway, count: number): Promise<void> {
-	const deadline = Date.now() + 10_000
-	for (;;) {
-		const { open } = (await gateway.request('GET', '/streams')).body
-		if (open === count) return
-		if (Date.now() > deadline) throw new Error(`${open} streams are open, not ${count}`)
-	}
+	await eventually(
+		async () => (await gateway.request('GET', '/streams')).body.open,
+		(open) => open === count,
+	)
 }

@@ -7,6 +7,7 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -40,12 +41,10 @@ void t.test('events older than the retention are forgotten soon after the start,
 
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
-	const deadline = Date.now() + 10_000
-	let left: unknown[] = []
-	do {
-		left = (await audit(gateway, 'agent_id=ada')).map((event) => event.payload.days)
-		if (Date.now() > deadline) break
-	} while (left.length > 2)
+	const left = await eventually(
+		async () => (await audit(gateway, 'agent_id=ada')).map((event) => event.payload.days),
+		({ length }) => length <= 2,
+	)
 	t.strictSame(left, [0.1, 1.9])
 })
 

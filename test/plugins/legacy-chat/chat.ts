@@ -8,6 +8,7 @@ import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { send } from '../../support/gateway.ts'
 import type { Answer, Reply, RequestOptions, TestGateway } from '../../support/gateway.ts'
+import { WAIT_LIMIT_MS } from '../../support/wait.ts'
 
 export interface Chat {
 	url: string
@@ -59,8 +60,6 @@ export interface ChatSocket {
 	next(...types: string[]): Promise<Answer>
 	closed: Promise<{ code: number; reason: string }>
 }
-
-const WAIT_LIMIT_MS = 10_000
 
 export function chatOf(gateway: TestGateway): Chat {
 	const url = gateway.running.gateway.status.url('legacy')

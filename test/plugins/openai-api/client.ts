@@ -8,6 +8,7 @@ import { startHeldModel } from '../../support/held-model.ts'
 import type { HeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
+import { eventually } from '../../support/wait.ts'
 
 export interface Surface {
 	gateway: TestGateway
@@ -66,10 +67,10 @@ export async function startSurface(t: Test, settings?: string): Promise<Surface>
 		},
 		runs: async (agent) => (await gateway.request('GET', `/v1/agents/${agent}/runs`)).body,
 		async reaches(run_id, status) {
-			for (const end = Date.now() + 10_000; (await run(run_id)).status !== status;) {
-				if (Date.now() > end) throw new Error(`run ${run_id} is ${(await run(run_id)).status}, not ${status}`)
-				await new Promise((resolve) => setTimeout(resolve, 20))
-			}
+			await eventually(
+				() => run(run_id),
+				(found) => found.status === status,
+			)
 		},
 	}
 }
