@@ -4,7 +4,7 @@
  * that was in progress when the agent was deleted leaves nothing behind.
  */
 import { Fault, isFault } from '../errors.ts'
-import { mustHave } from './ops.ts'
+import { withSingleWrites } from './ops.ts'
 import type { Engine, Key, Op, RecordChange, Rev, Store } from './ports.ts'
 
 const PREFIX = 'agent:'
@@ -70,23 +70,7 @@ function expectingStore(store: Store, mustExist: MustExist): Store {
 			throw error
 		}
 	}
-	const write = async (op: Op): Promise<Rev> => (await commit(op.key[0], [op]))[0] as Rev
-	return {
-		...store,
-		commit,
-		async put(key, value) {
-			mustHave(value)
-			return write({ key, value })
-		},
-		async create(key, value) {
-			mustHave(value)
-			return write({ key, value, expect: null })
-		},
-		async update(key, value, expect) {
-			mustHave(value)
-			return write({ key, value, expect })
-		},
-	}
+	return withSingleWrites({ ...store, commit })
 }
 
 function needsAgent(scope: string, ops: readonly Op[]): boolean {

@@ -5,6 +5,7 @@
 import { Fault, messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { Heap } from '../util/heap.ts'
+import { isName, maxNameBytes } from './keys.ts'
 import type { Job, Lease, RunQueue } from './ports.ts'
 
 /** Where jobs are stored, by their position in the queue. If a call rejects, nothing was written. */
@@ -37,7 +38,6 @@ interface Waiting extends Recovered {
 	gone?: true
 }
 
-const maxIdBytes = 256
 /** A claimer that `max` holds back while jobs wait is asked again after this long: its limit may have been raised. */
 const askAgainMs = 200
 /** The longest delay of a Node timer. */
@@ -177,7 +177,8 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	return {
 		queue: {
 			async enqueue(job) {
-				checkId(job.id)
+				if (!isName(job.id))
+					throw new Fault('invalid_request', `a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
 				const known = live.get(job.id)
 				if (known) return known
 				const place = nextPlace++
@@ -204,9 +205,4 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			wake()
 		},
 	}
-}
-
-function checkId(id: string): void {
-	if (id !== '' && !id.includes('\0') && id.isWellFormed() && Buffer.byteLength(id) <= maxIdBytes) return
-	throw new Fault('invalid_request', `a job's id must have 1 to ${maxIdBytes} bytes and no NUL`)
 }

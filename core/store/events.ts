@@ -1,9 +1,7 @@
 /** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
+import { isName, maxNameBytes } from './keys.ts'
 import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
-
-/** The maximum size of a run's or an agent's name in the log, in bytes. */
-const maxNameBytes = 256
 
 /** Throws `invalid_request` if the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
 export function checkEntries(run: string | null, expectedLast: number, entries: readonly LogEntry[]): void {
@@ -68,8 +66,7 @@ export function isOfType(type: string, wanted: string): boolean {
 }
 
 function checkName(kind: string, name: string): void {
-	if (name === '' || name.includes('\0') || !name.isWellFormed() || Buffer.byteLength(name) > maxNameBytes)
-		throw invalid(`the ${kind} of an event needs a name of 1 to ${maxNameBytes} bytes without NUL`)
+	if (!isName(name)) throw invalid(`the ${kind} of an event needs a name of 1 to ${maxNameBytes} bytes without NUL`)
 }
 
 function invalid(message: string): Fault {

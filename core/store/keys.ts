@@ -3,8 +3,8 @@ import type { Key } from './ports.ts'
 
 const separator = '\0'
 const maxBytes = 1000
-/** No UTF-16 code unit takes more than three bytes of UTF-8, so that shorter keys need no counting. */
-const surelyShort = Math.floor(maxBytes / 3)
+/** The maximum size of the id of a job, a run or an agent. */
+export const maxNameBytes = 256
 
 /**
  * A key as one string: its parts with NUL between them. NUL is in no part and sorts below everything else, so that the
@@ -16,12 +16,17 @@ export function joinKey(key: Key): string {
 		if (typeof part !== 'string' || part === '') throw invalid('each part of a key must be a text that is not empty')
 		if (part.includes(separator)) throw invalid('a part of a key must not hold the character NUL')
 	}
-	const joined = key.length === 1 ? key[0] : key.join(separator)
+	const joined = key.join(separator)
 	// A lone surrogate has no UTF-8 form: two different keys would become one.
 	if (!joined.isWellFormed()) throw invalid('a part of a key holds half of a surrogate pair')
-	if (joined.length > surelyShort && Buffer.byteLength(joined) > maxBytes)
-		throw invalid(`a key may have at most ${maxBytes} bytes, this one has ${Buffer.byteLength(joined)}`)
+	const bytes = Buffer.byteLength(joined)
+	if (bytes > maxBytes) throw invalid(`a key may have at most ${maxBytes} bytes, this one has ${bytes}`)
 	return joined
+}
+
+/** Whether a text can be a part of a key that an engine makes: not empty, without NUL, well-formed, at most 256 bytes. */
+export function isName(text: string): boolean {
+	return text !== '' && !text.includes(separator) && text.isWellFormed() && Buffer.byteLength(text) <= maxNameBytes
 }
 
 export function splitKey(joined: string): Key {
@@ -45,19 +50,7 @@ export function behind(joined: string): string {
 
 /** The order of two joined keys by their UTF-8 bytes, which for characters above U+FFFF is not that of UTF-16. */
 export function compareKeys(a: string, b: string): number {
-	const shared = Math.min(a.length, b.length)
-	for (let i = 0; i < shared; i++) {
-		const unitA = a.charCodeAt(i)
-		const unitB = b.charCodeAt(i)
-		if (unitA !== unitB) return rank(unitA) - rank(unitB)
-	}
-	return a.length - b.length
-}
-
-/** Puts the surrogates, which stand for characters above U+FFFF, after the rest of UTF-16. */
-function rank(unit: number): number {
-	if (unit < 0xd800) return unit
-	return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
+	return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
 function invalid(message: string): Fault {

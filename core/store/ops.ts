@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import { joinKey } from './keys.ts'
-import type { Op, Rev } from './ports.ts'
+import type { Op, Rev, Store } from './ports.ts'
 
 /** An op whose key is checked and joined. */
 export interface CheckedOp {
@@ -34,9 +34,22 @@ export function checkExpected({ key, expect, check }: CheckedOp, present: Rev | 
 	throw new Fault('conflict', present === undefined ? `"${name}" is gone` : `"${name}" was changed meanwhile`)
 }
 
-/** An absent value would delete the key, although a value was intended. */
-export function mustHave(value: unknown): void {
-	if (value === undefined) throw invalid('there is no value to write; to delete a key, use delete')
+/** The whole store, whose single writes are commits of one op. */
+export function withSingleWrites(store: Pick<Store, 'get' | 'list' | 'commit' | 'watch'>): Store {
+	const write = async (op: Op): Promise<Rev> => (await store.commit(op.key[0], [op]))[0] as Rev
+	const writeValue = async (op: Op): Promise<Rev> => {
+		if (op.value === undefined) throw invalid('there is no value to write; to delete a key, use delete')
+		return write(op)
+	}
+	return {
+		...store,
+		put: (key, value) => writeValue({ key, value }),
+		create: (key, value) => writeValue({ key, value, expect: null }),
+		update: (key, value, expect) => writeValue({ key, value, expect }),
+		async delete(key, expect) {
+			await write({ key, value: undefined, ...(expect !== undefined && { expect }) })
+		},
+	}
 }
 
 function invalid(message: string): Fault {

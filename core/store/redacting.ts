@@ -1,6 +1,7 @@
 /** The store and the queue as plugins get them: values are redacted before they are stored. */
 import type { Redactor, View } from '../redactor/redactor.ts'
 import { agentIn } from './agent-scope.ts'
+import { withSingleWrites } from './ops.ts'
 import type { Key, RunQueue, Store } from './ports.ts'
 
 /**
@@ -14,20 +15,14 @@ const UID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 /** Values are redacted when they are written, keys are not. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
 	const clean = (key: Key, value: unknown): unknown => redactedRecord(viewFor(redactor, key, value), value)
-	return {
-		get: (key) => store.get(key),
-		put: (key, value) => store.put(key, clean(key, value)),
-		create: (key, value) => store.create(key, clean(key, value)),
-		update: (key, value, expect) => store.update(key, clean(key, value), expect),
-		delete: (key, expect) => store.delete(key, expect),
-		list: (prefix, options) => store.list(prefix, options),
+	return withSingleWrites({
+		...store,
 		commit: (scope, ops) =>
 			store.commit(
 				scope,
 				ops.map((op) => (op.check ? op : { ...op, value: clean(op.key, op.value) })),
 			),
-		watch: (prefix, changed) => store.watch(prefix, changed),
-	}
+	})
 }
 
 /** The value of a record, redacted for `view`. */
@@ -37,12 +32,11 @@ export function redactedRecord<T>(view: View, value: T): T {
 
 export function redactingQueue(queue: RunQueue, redactor: Redactor): RunQueue {
 	return {
+		...queue,
 		enqueue: (job) => {
 			const body = redactedRecord(viewFor(redactor, ['queue'], job.body), job.body)
 			return queue.enqueue({ ...job, body })
 		},
-		claim: (max, signal) => queue.claim(max, signal),
-		waiting: () => queue.waiting(),
 	}
 }
 

@@ -9,7 +9,7 @@ import { decodeValue, encodeValue } from '../../core/store/codec.ts'
 import { openDispatcher } from '../../core/store/dispatcher.ts'
 import { checkEntries, fenced, matcher, positionOf, timeOf } from '../../core/store/events.ts'
 import { compareKeys, isWithin, joinKey, splitKey } from '../../core/store/keys.ts'
-import { checkExpected, checkOps, mustHave } from '../../core/store/ops.ts'
+import { checkExpected, checkOps, withSingleWrites } from '../../core/store/ops.ts'
 import type { CheckedOp } from '../../core/store/ops.ts'
 import type {
 	Change,
@@ -87,7 +87,6 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 			return revs
 		})
 	}
-	const one = async (op: CheckedOp): Promise<Rev> => (await apply([op]))[0] as Rev
 
 	async function* list(prefix: Key, { after, limit, reverse = false }: ListOptions): AsyncGenerator<Entry<unknown>> {
 		mustBeOpen()
@@ -104,32 +103,17 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 		}
 	}
 
-	const store: Store = {
+	const store = withSingleWrites({
 		async get<T>(key: Key) {
 			mustBeOpen()
 			const held = records.get(joinKey(key))
 			return held && { key, value: valueOf(held.bytes) as T, rev: held.rev }
 		},
-		async put(key, value) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect: undefined })
-		},
-		async create(key, value) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect: null })
-		},
-		async update(key, value, expect) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect })
-		},
-		async delete(key, expect) {
-			await one({ key: joinKey(key), value: undefined, expect })
-		},
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		commit: async (scope, ops) => apply(checkOps(scope, ops)),
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
-	}
+	})
 	return { store, apply }
 }
 

@@ -7,7 +7,7 @@
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../errors.ts'
-import { isWithin, joinKey, splitKey, endOf, behind } from '../../store/keys.ts'
+import { isWithin, joinKey, endOf, behind } from '../../store/keys.ts'
 import type { Entry, Key } from '../../store/ports.ts'
 import { checkFile } from '../../backup/check-file.ts'
 import type { Env } from '../../store/lmdb/env.ts'
@@ -99,16 +99,14 @@ async function list({
 	const { tables } = await env()
 	const joined = joinKey(prefix)
 	const start = after ? behind(joinKey(after)) : joined
-	const keys = keysOf(tables.records, { start, end: endOf(joined), limit: Math.min(limit ?? PAGE, PAGE) })
+	const keys = keysOf(tables.records, { start, end: endOf(joined) }, Math.min(limit ?? PAGE, PAGE))
 	const entries = await Promise.all(keys.filter((key) => isWithin(key, joined)).map(read))
 	return entries.filter((entry) => entry !== undefined)
 }
 
 async function read(joined: string): Promise<Entry<unknown> | undefined> {
-	const { findRecord, valueOf } = await import('../../store/lmdb/read.ts')
-	const { records } = (await env()).tables
-	const found = findRecord(records, joined)
-	return found && { key: splitKey(joined), value: valueOf(records, joined, found.bytes), rev: String(found.stamp) }
+	const { readEntry } = await import('../../store/lmdb/read.ts')
+	return readEntry((await env()).tables.records, joined)
 }
 
 function env(): Promise<Env> {

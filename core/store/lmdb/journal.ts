@@ -1,14 +1,13 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../errors.ts'
-import { behind, endOf } from '../keys.ts'
+import { endOf } from '../keys.ts'
 import type { EventEnvelope, RunJournal } from '../ports.ts'
 import type { Tables } from './tables.ts'
 import { indexKey, mustRead } from './log-record.ts'
-import { keysOf } from './read.ts'
+import { keyBatches } from './read.ts'
 import type { Writer } from './writer.ts'
 
 /** Records read before yielding to other work. */
-const records = 256
+const batch = 256
 
 /**
  * A run's journal in the log. Each record names the sequence before it, so that a missing one is detected: repeating a step
@@ -18,10 +17,8 @@ export async function readJournal({ log, runs }: Tables, writer: Writer, run: st
 	const steps: unknown[] = []
 	let last: number | undefined
 	let lastEvent: EventEnvelope | undefined
-	let start = indexKey(run, '')
-	for (;;) {
-		writer.mustBeOpen()
-		const keys = keysOf(runs, { start, end: endOf(run), limit: records })
+	const range = { start: indexKey(run, ''), end: endOf(run) }
+	for await (const keys of keyBatches({ table: runs, writer }, range, batch)) {
 		for (const key of keys) {
 			const { before, entries } = mustRead(log, key.slice(run.length + 1))
 			// The first records of an old run may have been pruned.
@@ -33,8 +30,6 @@ export async function readJournal({ log, runs }: Tables, writer: Writer, run: st
 				last = event.sequence
 			}
 		}
-		if (keys.length < records) return { last: last ?? 0, lastEvent, steps }
-		start = behind(keys.at(-1) as string)
-		await turn()
 	}
+	return { last: last ?? 0, lastEvent, steps }
 }

@@ -1,10 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { timeOfId } from '../../util/ids.ts'
 import type { Cursor } from '../ports.ts'
 import { readRecord } from './log-record.ts'
-import { findRecord, keysOf } from './read.ts'
+import { findRecord, keyBatches, keysOf } from './read.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
+import type { Writer } from './writer.ts'
 
 /**
  * An event may wait for the disk while others that were made later are written, so the log's order of time is only
@@ -20,12 +20,16 @@ const CHUNK = 100
  * The position of the event with this id; null if the log does not contain it, as for an event that was never stored. The id is a
  * UUIDv7, so it contains the time of the event, and the log is in order of time: no index is needed.
  */
-export async function findEvent({ log }: Tables, head: number, event_id: string): Promise<Cursor | null> {
+export async function findEvent(
+	{ log }: Tables,
+	writer: Writer,
+	{ head, event_id }: { head: number; event_id: string },
+): Promise<Cursor | null> {
+	writer.mustBeOpen()
 	const time = timeOfId(event_id)
 	if (time === undefined) return null
 	const end = numberKey(head + 1)
-	const firstFrom = (position: number): string | undefined =>
-		keysOf(log, { start: numberKey(position), end, limit: 1 })[0]
+	const firstFrom = (position: number): string | undefined => keysOf(log, { start: numberKey(position), end }, 1)[0]
 	const stampAt = (key: string): number => findRecord(log, key)?.stamp ?? 0
 
 	let [low, high] = [1, head + 1]
@@ -36,9 +40,8 @@ export async function findEvent({ log }: Tables, head: number, event_id: string)
 		else low = keyNumber(key) + 1
 	}
 	const wanted = Buffer.from(event_id)
-	let start = numberKey(low)
-	for (let read = 0; read < RECORDS; read += CHUNK) {
-		const keys = keysOf(log, { start, end, limit: CHUNK })
+	let read = 0
+	for await (const keys of keyBatches({ table: log, writer }, { start: numberKey(low), end }, CHUNK)) {
 		for (const key of keys) {
 			const found = findRecord(log, key)
 			if (!found) continue
@@ -49,10 +52,8 @@ export async function findEvent({ log }: Tables, head: number, event_id: string)
 			const at = record?.entries.findIndex(({ event }) => event.event_id === event_id) ?? -1
 			if (record && at >= 0) return String(record.first + at)
 		}
-		const last = keys.at(-1)
-		if (last === undefined || keys.length < CHUNK) return null
-		start = numberKey(keyNumber(last) + 1)
-		await turn()
+		read += keys.length
+		if (read >= RECORDS) return null
 	}
 	return null
 }

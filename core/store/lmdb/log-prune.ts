@@ -1,16 +1,16 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
 import { timeOf } from '../events.ts'
 import { endOf } from '../keys.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
-import { agentsOf, indexKey, readRecord } from './log-record.ts'
+import { indexKey, readRecord, writesOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
-import { findRecord, keysOf } from './read.ts'
+import { findRecord, keyBatches, keysOf } from './read.ts'
 import type { Write, Writer } from './writer.ts'
 
-export interface PruneRequest {
+interface PruneRequest {
 	/** ISO 8601. */
 	before: string
 	keep: (run: string) => Promise<boolean>
@@ -32,14 +32,16 @@ const rememberedRuns = 10_000
 export async function pruneLog(tables: Tables, writer: Writer, request: PruneRequest): Promise<number> {
 	const before = timeOf(request.before, Number.NaN)
 	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
-	const isKept = rememberKeep(request.keep)
-	const end = numberKey(Number.MAX_SAFE_INTEGER)
+	const kept = new BoundedMap<string, boolean>(rememberedRuns)
+	const isKept = async (run: string): Promise<boolean> => {
+		const answer = kept.get(run) ?? (await request.keep(run))
+		kept.set(run, answer)
+		return answer
+	}
+	const all = { start: numberKey(1), end: numberKey(Number.MAX_SAFE_INTEGER) }
 	let removed = 0
 	let young = 0
-	let start = numberKey(1)
-	for (;;) {
-		writer.mustBeOpen()
-		const keys = keysOf(tables.log, { start, end, limit: batch })
+	for await (const keys of keyBatches({ table: tables.log, writer }, all, batch)) {
 		const writes: Write[] = []
 		/** Runs, with the number of their records that this commit removes. */
 		const gone = new Map<string, number>()
@@ -51,15 +53,14 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 			// The caller may have taken long to answer.
 			writer.mustBeOpen()
 			if (record.run !== null && !isFirst(tables, record.run, key, gone)) continue
-			writes.push(...removals(tables, key, record))
+			writes.push(...writesOf(tables, key, record))
 			if (record.run !== null) request.gone(record.run, keyNumber(key))
 			removed += record.entries.length
 		}
 		if (writes.length > 0) await writer.write(writes)
-		if (keys.length < batch || young >= youngInARow) return removed
-		start = numberKey(keyNumber(keys.at(-1) as string) + 1)
-		await turn()
+		if (young >= youngInARow) break
 	}
+	return removed
 }
 
 /** The record if it is old. A damaged one stays: its index entries cannot be determined. */
@@ -80,27 +81,8 @@ function old(tables: Tables, key: string, before: number, log?: Logger): LogReco
  */
 function isFirst({ runs }: Tables, run: string, key: string, gone: Map<string, number>): boolean {
 	const before = gone.get(run) ?? 0
-	const keys = keysOf(runs, { start: indexKey(run, ''), end: endOf(run), limit: before + 1 })
+	const keys = keysOf(runs, { start: indexKey(run, ''), end: endOf(run) }, before + 1)
 	if (keys[before] !== indexKey(run, key)) return false
 	gone.set(run, before + 1)
 	return true
-}
-
-function removals(tables: Tables, key: string, { run, entries }: LogRecord): Write[] {
-	const writes: Write[] = [{ table: tables.log, key }]
-	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key) })
-	for (const agent of agentsOf(entries)) writes.push({ table: tables.agents, key: indexKey(agent, key) })
-	return writes
-}
-
-function rememberKeep(keep: (run: string) => Promise<boolean>): (run: string) => Promise<boolean> {
-	const kept = new Map<string, boolean>()
-	return async (run) => {
-		const known = kept.get(run)
-		if (known !== undefined) return known
-		if (kept.size >= rememberedRuns) kept.clear()
-		const answer = await keep(run)
-		kept.set(run, answer)
-		return answer
-	}
 }

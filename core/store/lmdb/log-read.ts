@@ -1,14 +1,18 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../errors.ts'
 import { matcher, positionOf, timeOf } from '../events.ts'
+import { behind } from '../keys.ts'
 import type { Cursor, EventEnvelope, LogFilter, LogPage } from '../ports.ts'
 import type { Table, Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
-import { mustRead } from './log-record.ts'
+import { indexKey, mustRead } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
-import { findRecord, keysOf } from './read.ts'
+import { findRecord, keyBatches, keysOf } from './read.ts'
+import type { KeyRange } from './read.ts'
+import type { Writer } from './writer.ts'
 
-export interface PageRequest {
+interface PageRequest {
+	/** The newest durable position. */
+	head: number
 	filter: LogFilter
 	after: Cursor | null
 	limit: number
@@ -18,14 +22,12 @@ export interface PageRequest {
 /** A page reads at most this many bytes, whatever its filter matches. */
 const maxRecords = 500
 const maxBytes = 8 * 1024 * 1024
-/** Index entries read at a time. */
-const chunk = 64
-/** After this many records a page yields to other work. */
-const busy = 100
+/** Index entries read before yielding to other work. */
+const batch = 100
 
 /** Returns only events up to `head`: subscribers may not have received later ones yet. */
-export async function readPage(tables: Tables, head: number, request: PageRequest): Promise<LogPage> {
-	const { filter, limit, reverse } = request
+export async function readPage(tables: Tables, writer: Writer, request: PageRequest): Promise<LogPage> {
+	const { head, filter, limit, reverse } = request
 	if (!(limit >= 1)) throw new Fault('invalid_request', 'the limit must be at least 1')
 	const matches = matcher(filter)
 	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
@@ -36,7 +38,7 @@ export async function readPage(tables: Tables, head: number, request: PageReques
 	let at = after
 	let end = true
 
-	for (const key of recordsFrom(tables, filter, after, reverse)) {
+	for await (const key of recordsFrom(tables, writer, { ...request, after })) {
 		if (!reverse && keyNumber(key) > head) break
 		if (found.length >= limit || records >= maxRecords || bytes >= maxBytes) {
 			end = false
@@ -59,7 +61,6 @@ export async function readPage(tables: Tables, head: number, request: PageReques
 			if (matches(event)) found.push({ cursor: String(position), event })
 		}
 	}
-	if (records >= busy) await turn()
 	return { entries: found, next: end ? null : String(at) }
 }
 
@@ -81,21 +82,22 @@ function inOrder({ first, entries }: LogRecord, reverse: boolean): [number, Even
  * The keys of the records that may hold events after (with `reverse`: before) `after`, in that order, by the index of
  * the run or the agent if the filter names one. A record's position is that of its last entry.
  */
-function* recordsFrom(tables: Tables, filter: LogFilter, after: number, reverse: boolean): Generator<string> {
-	const { run_id, agent_id } = filter
+async function* recordsFrom(
+	tables: Tables,
+	writer: Writer,
+	{ filter: { run_id, agent_id }, after, reverse }: { filter: LogFilter; after: number; reverse: boolean },
+): AsyncGenerator<string> {
 	const table = run_id !== undefined ? tables.runs : agent_id !== undefined ? tables.agents : tables.log
 	const name = run_id ?? agent_id
-	const prefix = name === undefined ? '' : `${name}\0`
+	const prefix = name === undefined ? '' : indexKey(name, '')
 	const lowest = prefix + numberKey(1)
 	const highest = prefix + numberKey(Number.MAX_SAFE_INTEGER)
-	let from = prefix + numberKey(reverse ? after : after + 1)
-	// In reverse, begin with the record that contains `after` itself: it may contain entries before it too.
-	if (reverse) from = keysOf(table, { start: from, end: highest, limit: 1 })[0] ?? highest
-	for (;;) {
-		const keys = keysOf(table, { start: from, end: reverse ? lowest : highest, limit: chunk, reverse })
-		for (const key of keys) yield key.slice(prefix.length)
-		if (keys.length < chunk) return
-		const last = keyNumber((keys.at(-1) as string).slice(prefix.length))
-		from = prefix + numberKey(reverse ? last - 1 : last + 1)
+	let range: KeyRange = { start: prefix + numberKey(after + 1), end: highest }
+	if (reverse) {
+		// Begin with the record that contains `after` itself: it may contain entries before it too.
+		const [first = highest] = keysOf(table, { start: prefix + numberKey(after), end: highest }, 1)
+		range = { start: behind(first), end: lowest, reverse }
 	}
+	for await (const keys of keyBatches({ table, writer }, range, batch))
+		yield* keys.map((key) => key.slice(prefix.length))
 }

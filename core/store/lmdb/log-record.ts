@@ -2,10 +2,14 @@
 import { Fault } from '../../errors.ts'
 import { encodeValue } from '../codec.ts'
 import type { LogEntry } from '../ports.ts'
-import type { Table } from './tables.ts'
+import type { Table, Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
 import { headerBytes, seal } from './frame.ts'
 import { findRecord, valueOf } from './read.ts'
+import type { Write } from './writer.ts'
+
+/** The value of an index entry. */
+const nothing = Buffer.alloc(0)
 
 export interface LogRecord {
 	run: string | null
@@ -59,13 +63,17 @@ export function mustRead(log: Table, key: string): LogRecord & { size: number } 
 	throw new Fault('store_damaged', `the log has lost its record ${keyNumber(key)}: restore a backup`)
 }
 
+/** The writes of the record and of its index entries; without `bytes` they remove it. */
+export function writesOf(tables: Tables, key: string, { run, entries }: LogRecord, bytes?: Buffer): Write[] {
+	const indexed = bytes && { bytes: nothing }
+	const writes: Write[] = [{ table: tables.log, key, ...(bytes && { bytes }) }]
+	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key), ...indexed })
+	for (const agent of new Set(entries.map(({ event }) => event.agent_id)))
+		if (agent !== null) writes.push({ table: tables.agents, key: indexKey(agent, key), ...indexed })
+	return writes
+}
+
 /** The run's or the agent's entry in its index. */
 export function indexKey(name: string, position: string): string {
 	return `${name}\0${position}`
-}
-
-export function agentsOf(entries: readonly LogEntry[]): Set<string> {
-	const agents = new Set<string>()
-	for (const { event } of entries) if (event.agent_id !== null) agents.add(event.agent_id)
-	return agents
 }

@@ -7,21 +7,20 @@ import { guarded } from '../watchers.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber } from './tables.ts'
 import { readJournal } from './journal.ts'
-import { agentsOf, indexKey, mustRead, sealRecord } from './log-record.ts'
+import { indexKey, mustRead, sealRecord, writesOf } from './log-record.ts'
 import { readPage } from './log-read.ts'
 import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
 import { keysOf } from './read.ts'
 import type { LmdbStore, StagedOps } from './store.ts'
-import type { Write, Writer } from './writer.ts'
+import type { Writer } from './writer.ts'
 
 /** The end of a run in the log: its last sequence, and the position of its last entry. */
-export interface RunEnd {
+interface RunEnd {
 	last: number
 	position: number
 }
 
-const nothing = Buffer.alloc(0)
 /** Runs whose end is cached; that of any other run is read from the index. */
 const rememberedRuns = 20_000
 /** Above every position. */
@@ -34,18 +33,12 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 	let durable = lastPosition(tables)
 	let next = durable + 1
 
-	const endOf = (run: string): RunEnd => ends.get(run) ?? readEnd(tables, run)
-
 	const remember = (run: string, end: RunEnd): void => {
 		ends.delete(run)
 		ends.set(run, end)
-		if (ends.size <= rememberedRuns) return
-		for (const [oldest, { position }] of ends) {
-			// Events that are not durable yet cannot be read, and all later ones are newer still.
-			if (position > durable) return
-			ends.delete(oldest)
-			return
-		}
+		const [oldest] = ends
+		// Events that are not durable yet cannot be read from the index.
+		if (oldest && ends.size > rememberedRuns && oldest[1].position <= durable) ends.delete(oldest[0])
 	}
 
 	const appendOnce = async (
@@ -56,13 +49,14 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 	): Promise<Cursor[]> => {
 		writer.mustBeOpen()
 		if (run !== null) {
-			const { last } = endOf(run)
+			const { last } = ends.get(run) ?? readEnd(tables, run)
 			if (last !== expectedLast) throw fenced(run, expectedLast, last)
 		}
 		const first = next
 		const position = first + entries.length - 1
-		const writes = writesOf(tables, run, expectedLast, first, entries)
-		if (records) writes.push(...records.writes)
+		const record = { run, before: expectedLast, first, entries }
+		const { key, bytes } = sealRecord(record)
+		const writes = [...writesOf(tables, key, record, bytes), ...(records?.writes ?? [])]
 		const written = writer.write(writes, (isDurable) => {
 			records?.settled(isDurable)
 			if (!isDurable) return
@@ -87,14 +81,9 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 				async (ops) => appendOnce(run, expectedLast, entries, stage(checkOps(change.scope, ops))),
 			)
 		},
-		async read(filter, after, limit, reverse = false) {
-			writer.mustBeOpen()
-			return readPage(tables, durable, { filter, after, limit, reverse })
-		},
-		async find(event_id) {
-			writer.mustBeOpen()
-			return findEvent(tables, durable, event_id)
-		},
+		read: (filter, after, limit, reverse = false) =>
+			readPage(tables, writer, { head: durable, filter, after, limit, reverse }),
+		find: (event_id) => findEvent(tables, writer, { head: durable, event_id }),
 		journal: (run) => readJournal(tables, writer, run),
 		subscribe(heard) {
 			// A wrapper, so that a function that subscribes twice counts as two subscribers.
@@ -116,22 +105,13 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 	}
 }
 
-function writesOf(tables: Tables, run: string | null, before: number, first: number, entries: LogEntry[]): Write[] {
-	const { key, bytes } = sealRecord({ run, before, first, entries })
-	const writes: Write[] = [{ table: tables.log, key, bytes }]
-	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key), bytes: nothing })
-	for (const agent of agentsOf(entries))
-		writes.push({ table: tables.agents, key: indexKey(agent, key), bytes: nothing })
-	return writes
-}
-
 function lastPosition({ log }: Tables): number {
-	const [key] = keysOf(log, { start: top, end: '0', limit: 1, reverse: true })
+	const [key] = keysOf(log, { start: top, end: '0', reverse: true }, 1)
 	return key === undefined ? 0 : keyNumber(key)
 }
 
 function readEnd({ log, runs }: Tables, run: string): RunEnd {
-	const [key] = keysOf(runs, { start: indexKey(run, top), end: indexKey(run, ''), limit: 1, reverse: true })
+	const [key] = keysOf(runs, { start: indexKey(run, top), end: indexKey(run, ''), reverse: true }, 1)
 	if (key === undefined) return { last: 0, position: 0 }
 	const record = mustRead(log, key.slice(run.length + 1))
 	const { event } = record.entries.at(-1) as LogEntry

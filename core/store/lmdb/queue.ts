@@ -48,7 +48,7 @@ export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 
 /** Every job that was not acknowledged, oldest first. */
 export function recoverJobs({ jobs, tries }: Tables): Recovered[] {
-	const keys = keysOf(jobs, { start: '0', end: '~', limit: Number.POSITIVE_INFINITY })
+	const keys = keysOf(jobs, { start: '0', end: '~' }, Number.POSITIVE_INFINITY)
 	return keys.map((key) => {
 		const [place, id] = key.split('\0') as [string, string]
 		const found = findRecord(tries, place)

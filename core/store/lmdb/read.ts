@@ -1,7 +1,11 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../errors.ts'
 import { decodeValue } from '../codec.ts'
+import { behind, splitKey } from '../keys.ts'
+import type { Entry } from '../ports.ts'
 import type { Table } from './tables.ts'
 import { headerBytes, isIntact, stampOf } from './frame.ts'
+import type { Writer } from './writer.ts'
 
 /** A record as read, valid until the next read: the bytes are LMDB's own buffer. */
 export interface Found {
@@ -28,12 +32,43 @@ export function valueOf(table: Table, key: string, bytes: Buffer): unknown {
 	}
 }
 
-/** Keys of `table` from `start`, below `end`; with `reverse`, downwards from `start` to `end`, both included. */
-export function keysOf(
-	table: Table,
-	range: { start: string; end: string; limit: number; reverse?: boolean },
-): string[] {
-	return [...table.getKeys(range.reverse ? { ...range, inclusiveEnd: true } : range)]
+/** The record under a joined key of the store. */
+export function readEntry(table: Table, key: string): Entry<unknown> | undefined {
+	const found = findRecord(table, key)
+	return found && { key: splitKey(key), value: valueOf(table, key, found.bytes), rev: String(found.stamp) }
+}
+
+export interface KeyRange {
+	/** The first key; with `reverse`, all keys are below it. */
+	start: string
+	/** All keys are below it; with `reverse`, the last key. */
+	end: string
+	reverse?: boolean
+}
+
+export function keysOf(table: Table, { start, end, reverse = false }: KeyRange, limit: number): string[] {
+	return [...table.getKeys({ start, end, limit, reverse, exclusiveStart: reverse, inclusiveEnd: reverse })]
+}
+
+/**
+ * The keys of a range, `size` at a time. Other work gets its turn between two batches, during which the store may be
+ * closed: then throws `unavailable`.
+ */
+export async function* keyBatches(
+	{ table, writer }: { table: Table; writer: Writer },
+	range: KeyRange,
+	size: number,
+): AsyncGenerator<string[]> {
+	let { start } = range
+	for (;;) {
+		writer.mustBeOpen()
+		const keys = keysOf(table, { ...range, start }, size)
+		yield keys
+		if (keys.length < size) return
+		const last = keys.at(-1) as string
+		start = range.reverse ? last : behind(last)
+		await turn()
+	}
 }
 
 export function damaged(table: Table, key: string, cause?: unknown): Fault {

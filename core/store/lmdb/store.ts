@@ -1,14 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { Logger } from '../../log/log.ts'
 import { encodeValue } from '../codec.ts'
 import { behind, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
-import { checkExpected, checkOps, mustHave } from '../ops.ts'
+import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
 import { openWatchers } from '../watchers.ts'
 import type { Table, Tables } from './tables.ts'
-import { headerBytes, seal, stampOf } from './frame.ts'
-import { findRecord, keysOf, valueOf } from './read.ts'
+import { headerBytes, seal } from './frame.ts'
+import { findRecord, keyBatches, readEntry, valueOf } from './read.ts'
+import type { KeyRange } from './read.ts'
 import type { RevisionCounter } from './revisions.ts'
 import type { Write, Writer } from './writer.ts'
 
@@ -96,88 +96,48 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 		await written
 		return revs
 	}
-	const one = async (op: CheckedOp): Promise<Rev> => (await apply([op]))[0] as Rev
 
-	return {
-		stage,
-		async get<T>(key: Entry<T>['key']) {
+	const store = withSingleWrites({
+		async get<T>(key: Key) {
 			const joined = joinKey(key)
 			// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
 			await pending.get(joined)?.done
 			writer.mustBeOpen()
-			const found = findRecord(table, joined)
-			return found && (entryOf(table, joined, found.bytes) as Entry<T>)
+			return readEntry(table, joined) as Entry<T> | undefined
 		},
-		async put(key, value) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect: undefined })
-		},
-		async create(key, value) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect: null })
-		},
-		async update(key, value, expect) {
-			mustHave(value)
-			return one({ key: joinKey(key), value, expect })
-		},
-		async delete(key, expect) {
-			await one({ key: joinKey(key), value: undefined, expect })
-		},
-		list<T>(prefix: Entry<T>['key'], options: ListOptions = {}) {
-			return list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>
-		},
-		async commit(scope, ops) {
-			return apply(checkOps(scope, ops))
-		},
-		watch<T>(prefix: Entry<T>['key'], changed: (change: Change<T>) => void) {
-			return watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void)
-		},
-	}
+		list: <T>(prefix: Key, options: ListOptions = {}) =>
+			list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>,
+		commit: async (scope, ops) => apply(checkOps(scope, ops)),
+		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
+			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
+	})
+	return { ...store, stage }
 }
 
 async function* list(
 	{ table, writer }: { table: Table; writer: Writer },
-	under: Key,
-	options: ListOptions,
+	prefix: Key,
+	{ limit = Number.POSITIVE_INFINITY, ...options }: ListOptions,
 ): AsyncGenerator<Entry<unknown>> {
-	const prefix = joinKey(under)
-	const { after, reverse = false } = options
-	let left = options.limit ?? Number.POSITIVE_INFINITY
-	let from = after && joinKey(after)
-	while (left > 0) {
-		writer.mustBeOpen()
-		const wanted = Math.min(listed, left)
-		const keys = reverse ? keysBelow(table, prefix, from, wanted) : keysAbove(table, prefix, from, wanted)
+	if (limit < 1) return
+	let left = limit
+	for await (const keys of keyBatches({ table, writer }, rangeOf(joinKey(prefix), options), Math.min(listed, limit))) {
 		for (const key of keys) {
 			// One at a time: the values may be large, and the next one may have been deleted meanwhile.
 			writer.mustBeOpen()
-			const found = findRecord(table, key)
-			if (!found) continue
-			yield entryOf(table, key, found.bytes)
-			left--
+			const entry = readEntry(table, key)
+			if (!entry) continue
+			yield entry
+			if (--left === 0) return
 		}
-		from = keys.at(-1)
-		if (keys.length < wanted) return
-		if (left > 0) await turn()
 	}
 }
 
-function keysAbove(table: Table, prefix: string, after: string | undefined, limit: number): string[] {
-	const start = after !== undefined && compareKeys(after, prefix) >= 0 ? behind(after) : prefix
+function rangeOf(prefix: string, { after, reverse = false }: ListOptions): KeyRange {
+	const from = after && joinKey(after)
 	const end = endOf(prefix)
-	return compareKeys(start, end) < 0 ? keysOf(table, { start, end, limit }) : []
-}
-
-function keysBelow(table: Table, prefix: string, before: string | undefined, limit: number): string[] {
-	const start = before !== undefined && compareKeys(before, endOf(prefix)) < 0 ? before : endOf(prefix)
-	if (compareKeys(start, prefix) < 0) return []
-	// LMDB's range begins at or below `start`, which is left out here: it is not one of our keys, or was listed before.
-	const keys = keysOf(table, { start, end: prefix, limit: limit + 1, reverse: true })
-	return keys.filter((key) => key !== start).slice(0, limit)
-}
-
-function entryOf(table: Table, key: string, bytes: Buffer): Entry<unknown> {
-	return { key: splitKey(key), value: valueOf(table, key, bytes), rev: String(stampOf(bytes)) }
+	if (reverse) return { start: from !== undefined && compareKeys(from, end) < 0 ? from : end, end: prefix, reverse }
+	return { start: from !== undefined && compareKeys(from, prefix) >= 0 ? behind(from) : prefix, end }
 }
 
 function changeOf(table: Table, { key, rev, bytes }: Pending & { key: string }): Change<unknown> {
