@@ -5,7 +5,7 @@
  * so on an engine for many machines each gateway receives the others' events in the same way.
  */
 import type { Logger } from '../log/log.ts'
-import { withoutLogFields } from '../log/context.ts'
+import { withoutContext } from '../util/context.ts'
 import type { NewEvent } from '../protocol.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { View } from '../redactor/redactor.ts'
@@ -82,7 +82,7 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 	const stop = log.subscribe((cursor, event) => {
 		head = cursor
 		// The context of the write in progress may be unrelated.
-		withoutLogFields(() => deliver(event))
+		withoutContext(() => deliver(event))
 	})
 
 	const viewOf = (agent: string | null): View => redactor.of([agent === null ? 'gateway' : { agent }])

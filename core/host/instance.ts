@@ -7,8 +7,8 @@ import { checkEventType, guardedEmit, pluginEvent } from '../events/families.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Logger } from '../log/log.ts'
-import { onBehalfOf } from '../util/on-behalf.ts'
-import type { Owner } from '../util/on-behalf.ts'
+import { onBehalfOf } from '../util/context.ts'
+import type { Owner } from '../util/context.ts'
 import type {
 	AgentRef,
 	Collection,

@@ -5,9 +5,9 @@
  */
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
-import { leaveLogFields } from '../log/context.ts'
-import { culpritOf, leaveOwner } from '../util/on-behalf.ts'
-import type { Culprit } from '../util/on-behalf.ts'
+import { leaveContext } from '../util/context.ts'
+import { culpritOf } from '../util/culprit.ts'
+import type { Culprit } from '../util/culprit.ts'
 
 export interface UncaughtOptions {
 	log: Logger
@@ -72,8 +72,7 @@ export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught 
 		report(error, plugin) {
 			try {
 				const culprit = plugin === undefined ? culpritOf(error) : { owner: plugin, isOurs: false }
-				leaveOwner()
-				leaveLogFields()
+				leaveContext()
 				report(error, culprit)
 			} catch (failure) {
 				process.stderr.write(`an uncaught error could not be reported: ${messageOf(failure)}\n`)

@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { newId } from '../util/ids.ts'
-import { logFields, openLogContext } from '../log/context.ts'
-import type { LogFields } from '../log/context.ts'
+import { logFields, openLogContext } from '../util/context.ts'
+import type { LogFields } from '../util/context.ts'
 
 const HEADER = 'x-request-id'
 /** What a log line may contain, whatever a client sends. */

@@ -8,7 +8,7 @@ import { describe, toBoom } from './boom.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
-import { culpritOf } from '../util/on-behalf.ts'
+import { culpritOf } from '../util/culprit.ts'
 import { requestIdOf } from './request-id.ts'
 
 const BODY_LIMIT_BYTES = 1024 * 1024

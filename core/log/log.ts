@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import type { Logger as PinoLogger } from 'pino'
-import { logFields } from './context.ts'
+import { logFields } from '../util/context.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { Writer } from '../redactor/redactor.ts'
 

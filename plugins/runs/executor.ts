@@ -6,8 +6,8 @@
  */
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
-import { withLogFields } from '../../core/log/context.ts'
-import type { LogFields } from '../../core/log/context.ts'
+import { withLogFields } from '../../core/util/context.ts'
+import type { LogFields } from '../../core/util/context.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type {

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { logFields, openLogContext, withLogFields, withoutLogFields } from '../../../core/log/context.ts'
+import { logFields, openLogContext, withLogFields, withoutContext } from '../../../core/util/context.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { svcFor } from '../../support/cli.ts'
 import { makeHome, send } from '../../support/gateway.ts'
@@ -221,7 +221,7 @@ void t.test('fields stand for as long as the work', async (t) => {
 	)
 	const { run, end } = openLogContext({ request_id: 'r' })
 	t.strictSame(
-		run(() => withoutLogFields(() => logFields())),
+		run(() => withoutContext(() => logFields())),
 		{},
 	)
 	t.strictSame(

@@ -1,37 +1,11 @@
-/**
- * On behalf of which third-party plugin something happens, so that an uncaught error is reported with the
- * plugin's name. The gateway enters a plugin only by `onBehalfOf`; timers, promises and sockets that the plugin makes
- * there keep its name.
- */
-import { AsyncLocalStorage } from 'node:async_hooks'
+/** Finds the third-party plugin that an uncaught error belongs to. */
 import { subscribe } from 'node:diagnostics_channel'
 import { errorMonitor } from 'node:events'
 import type { EventEmitter } from 'node:events'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isFault } from '../errors.ts'
-
-/** Undefined: on behalf of the gateway itself. */
-export type Owner = string | undefined
-
-const current = new AsyncLocalStorage<{ owner: Owner }>()
-
-export function onBehalfOf<T>(owner: Owner, work: () => T): T {
-	return current.run({ owner }, work)
-}
-
-/** For work that has begun before its owner is known, such as a request before it is routed. */
-export function continueOnBehalfOf(owner: Owner): void {
-	const context = current.getStore()
-	if (context) context.owner = owner
-}
-
-/**
- * Forgets on whose behalf this happens. After an uncaught exception Node keeps the context in which it was thrown, and
- * callbacks that have none of their own would run in it.
- */
-export function leaveOwner(): void {
-	current.enterWith({ owner: undefined })
-}
+import { ownerNow } from './context.ts'
+import type { Owner } from './context.ts'
 
 export interface Culprit {
 	owner: Owner
@@ -44,7 +18,7 @@ export function culpritOf(error: unknown): Culprit {
 	const frames = framesOf(error)
 	const byCode = ownerAt(frames)
 	if (byCode !== undefined) return { owner: byCode, isOurs: false }
-	const owner = (error instanceof Error ? bySocket.get(error) : undefined) ?? current.getStore()?.owner
+	const owner = (error instanceof Error ? bySocket.get(error) : undefined) ?? ownerNow()
 	const isBug = !isFault(error) && (frames.includes(ROOT_URL) || frames.includes(ROOT))
 	return { owner, isOurs: owner === undefined || isBug }
 }
@@ -66,7 +40,7 @@ export function ownFolder(folder: string, plugin: string): void {
 	watchesSockets = true
 	// A socket that a server accepts has no context, and its errors have no stack, so its server is looked up here.
 	subscribe('net.server.socket', (message) => {
-		const owner = current.getStore()?.owner
+		const owner = ownerNow()
 		if (owner === undefined) return
 		const { socket } = message as { socket: EventEmitter }
 		socket.on(errorMonitor, (error: unknown) => {
