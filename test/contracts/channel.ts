@@ -20,7 +20,10 @@ export interface ChannelSuite {
 	adapter: ChannelAdapter
 	/** Starts a platform for one check: a server in this process that speaks the platform's protocol. The check closes it. */
 	platform: () => Promise<TestPlatform>
-	/** For how long to wait for something that should happen, 5,000 where absent. */
+	/**
+	 * For how long to wait for something that should happen, 60,000 where absent: time in which this process can act, so that
+	 * a busy machine changes nothing. A lower value shows sooner what is missing.
+	 */
 	patience_ms?: number
 	/**
 	 * What the adapter, or its platform, does not have: `{ threads: false }`. The checks that need it are left out, and it
