@@ -72,7 +72,7 @@ export class Connection {
 	readonly #said = openTail(STDERR_LIMIT)
 	readonly #calls: Calls
 	readonly #waiting = new Set<() => void>()
-	#status: McpStatus = 'disabled'
+	#status: McpStatus
 	#opened: Opened | null = null
 	#link: Link | null = null
 	#told: Session | null = null
@@ -92,6 +92,8 @@ export class Connection {
 	/** `pins`: what was accepted before, so that its tools are known before it is connected. */
 	constructor(record: McpRecord, agent: AgentRef, pins: Pins | undefined, services: ConnectionServices) {
 		this.record = record
+		// It can be seen before it is started, and is not switched off.
+		this.#status = record.enabled ? 'connecting' : 'disabled'
 		this.agent = agent
 		this.#pins = pins ?? { tools: [] }
 		this.#services = services
@@ -134,7 +136,8 @@ export class Connection {
 
 	/** Begins to connect. `hurry`: a caller waits for it. */
 	start(hurry = false): void {
-		if (this.#isGone || this.#life || !this.record.enabled || this.#services.signal.aborted) return
+		if (this.#life) return
+		if (this.#isGone || !this.record.enabled || this.#services.signal.aborted) return this.#turn('disabled')
 		this.#failures = 0
 		this.#isDoubtful = false
 		const life = (this.#life = new AbortController())

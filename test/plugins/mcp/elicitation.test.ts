@@ -6,8 +6,10 @@ import { startGateway } from '../../support/gateway.ts'
 import { add, servers, startEverything, stdio } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
+import { watchDeadlines } from './deadlines.ts'
 
-const gateway = await startGateway({ config: 'mcp: {call_timeout_s: 1, max_call_s: 1}\n' })
+const CALL_TIMEOUT_S = 3001
+const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEOUT_S}, max_call_s: 80000}\n` })
 t.teardown(() => gateway.stop())
 
 /** Answers each question of a run in turn, and then gives the text of its tool's result. */
@@ -37,6 +39,7 @@ const ask = (fields: object, required: string[] = []): string =>
 void t.test('one field: the answer is the value, and the time that a person takes does not count', async (t) => {
 	const ada = await follow(t, gateway, 'ada')
 	await add(ada, stdio('own', servers.fixture))
+	const deadlines = watchDeadlines(t, CALL_TIMEOUT_S * 1000)
 	const run_id = await ada.start(ask({ name: { type: 'string', title: 'Name' } }, ['name']))
 	const question = await ada.heard(run_id, 'question.asked')
 	t.match(
@@ -44,10 +47,10 @@ void t.test('one field: the answer is the value, and the time that a person take
 		/The MCP server "own" asks: Who are you\?\n\nname: Name \[text\]. "decline" refuses/,
 	)
 	t.equal((await ada.read(run_id)).status, 'paused')
-	// Nothing tells that a deadline does not strike: this is longer than mcp.max_call_s.
-	await new Promise((resolve) => setTimeout(resolve, 1_300))
+	t.strictSame([deadlines.set(), deadlines.running()], [2, 0], 'progress sets it anew, and a question stops it')
 	const { result } = await converse(t, ada, run_id, ['Ada Lovelace'])
 	t.strictSame(JSON.parse(result), { action: 'accept', content: { name: 'Ada Lovelace' } })
+	t.strictSame([deadlines.set(), deadlines.running()], [3, 0], 'after the answer it runs again, until the result')
 	t.ok(ada.typesOf(run_id).includes('run.resumed'))
 	t.equal((await ada.read(run_id)).status, 'completed')
 })

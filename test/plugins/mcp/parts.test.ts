@@ -1,5 +1,7 @@
 /** The parts that need no server: what is read, shown, compared and waited for. */
 import t from 'tap'
+import { Connection } from '../../../plugins/mcp/connection.ts'
+import type { ConnectionServices } from '../../../plugins/mcp/connection.ts'
 import { openRefresher } from '../../../plugins/mcp/refresher.ts'
 import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
 import { elicit } from '../../../plugins/mcp/elicitation.ts'
@@ -10,6 +12,7 @@ import { toolNames } from '../../../plugins/mcp/names.ts'
 import { openPatience } from '../../../plugins/mcp/patience.ts'
 import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
+import type { McpRecord } from '../../../plugins/mcp/records.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
 import { wireName } from '../../../core/protocol.ts'
@@ -51,6 +54,20 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 	)
 	const many = Array.from({ length: 300 }, (_, n) => ({ name: `t${n}`, inputSchema: {} }))
 	t.equal(readDefinitions(many).definitions.length, 256)
+})
+
+void t.test('a server that is switched on is connecting from the moment at which it can be seen', (t) => {
+	const services = { config: { call_timeout_s: 60, max_call_s: 600 }, signal: AbortSignal.abort() } as ConnectionServices
+	const agent = { name: 'ada', uid: 'u-1' }
+	const statusOf = (enabled: boolean) => {
+		const connection = new Connection({ name: 'own', enabled } as McpRecord, agent, undefined, services)
+		const seen = connection.status
+		connection.start()
+		return [seen, connection.status]
+	}
+	t.strictSame(statusOf(true), ['connecting', 'disabled'], 'and nobody waits for one that a gateway that stops starts no more')
+	t.strictSame(statusOf(false), ['disabled', 'disabled'])
+	t.end()
 })
 
 void t.test('a digest follows every word, and not the order of keys', async (t) => {
@@ -276,6 +293,10 @@ void t.test('patience: progress and a person stop the clock, the total goes on',
 	again()
 	await promise
 	t.match(expired, /0\.04 s without a sign of progress/)
+
+	const total = Promise.withResolvers<string>()
+	openPatience({ idle_ms: 40, total_ms: 40 }, total.resolve)
+	t.match(await total.promise, /0\.04 s in all/)
 })
 
 void t.test('a refresher works one at a time, and once more for whoever asked meanwhile', async (t) => {
