@@ -27,8 +27,10 @@ void t.test('servers of a gateway that was killed are ended by the next one', as
 				prompt: `/tool mcp__${name}__${tool} {}`,
 			})
 			let run: Answer
-			do run = await call(first.url, 'GET', `/v1/runs/${run_id}`)
-			while (run.status !== 'completed' && run.status !== 'failed')
+			do {
+				await new Promise((resolve) => setTimeout(resolve, 20))
+				run = await call(first.url, 'GET', `/v1/runs/${run_id}`)
+			} while (run.status !== 'completed' && run.status !== 'failed')
 			t.equal(run.status, 'completed')
 			pids.push(...(/\[(\d+),(\d+)\]/.exec(run.answer)?.slice(1) ?? []).map(Number))
 		}

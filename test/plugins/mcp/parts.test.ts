@@ -57,7 +57,10 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 })
 
 void t.test('a server that is switched on is connecting from the moment at which it can be seen', (t) => {
-	const services = { config: { call_timeout_s: 60, max_call_s: 600 }, signal: AbortSignal.abort() } as ConnectionServices
+	const services = {
+		config: { call_timeout_s: 60, max_call_s: 600 },
+		signal: AbortSignal.abort(),
+	} as ConnectionServices
 	const agent = { name: 'ada', uid: 'u-1' }
 	const statusOf = (enabled: boolean) => {
 		const connection = new Connection({ name: 'own', enabled } as McpRecord, agent, undefined, services)
@@ -65,7 +68,11 @@ void t.test('a server that is switched on is connecting from the moment at which
 		connection.start()
 		return [seen, connection.status]
 	}
-	t.strictSame(statusOf(true), ['connecting', 'disabled'], 'and nobody waits for one that a gateway that stops starts no more')
+	t.strictSame(
+		statusOf(true),
+		['connecting', 'disabled'],
+		'and nobody waits for one that a gateway that stops starts no more',
+	)
 	t.strictSame(statusOf(false), ['disabled', 'disabled'])
 	t.end()
 })

@@ -55,8 +55,11 @@ void t.test('a change behind a restart, told once; the old definition frees it',
 	const bea = await follow(t, gateway, 'bea')
 	const { id } = await add(bea, stdio('own', servers.fixture, '--file', file))
 	writeFileSync(file, 'Two.')
-	const restart = () => gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
-	for (let round = 0; round < 3; round++) t.equal((await restart()).body.status, 'connected')
+	const restart = async (): Promise<void> => {
+		await gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
+		await until(gateway, 'bea', id, ({ status }) => status === 'connected')
+	}
+	for (let round = 0; round < 3; round++) await restart()
 	t.equal(shapeOf((await bea.call(`mcp/${id}`)).body).held, true)
 	t.equal(bea.stream.events.filter((event) => event.event_type === 'security.violation').length, 1)
 
