@@ -1,152 +1,20 @@
-/**
- * Runs a plugin in this process, in a gateway with a temporary home, and sends what is wrong to the parent. Its code may hang
- * or end the process. Nothing of the user's home is used but its plugins and their settings.
- */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import { stringify } from 'yaml'
-import { boot } from '../../boot.ts'
-import { messageOf } from '../../errors.ts'
-import { entryOf } from '../../host/entry.ts'
-import type { Plugin } from '../../plugin.ts'
-import type { CheckMessage, CheckOrder, CheckReport, Finding } from './check.ts'
-import { commandFindings, doctorFindings } from './file-findings.ts'
-import { checkName } from './name.ts'
-import { observed } from './observer/index.ts'
-import { routeFindings } from './route-findings.ts'
-
-const observer = fileURLToPath(new URL('./observer/', import.meta.url))
+/** Inspects a plugin in a process of its own, since its code may hang or end the process, and sends the result to the parent. */
+import type { CheckMessage, CheckOrder } from './check.ts'
+import { inspect } from './inspect.ts'
 
 process.on('disconnect', () => process.exit(1))
-process.once('message', (order: CheckOrder) => {
-	void check(order).then((report) => process.send?.({ report } satisfies CheckMessage, () => process.exit(0)))
-})
+process.once('message', (order: CheckOrder) => void run(order))
 
-async function check(order: CheckOrder): Promise<Omit<CheckReport, 'folder' | 'valid'>> {
-	const findings: Finding[] = []
-	const wrong = (problem: string, fix: string, level: Finding['level'] = 'error'): void =>
-		void findings.push({ level, problem, fix })
-	const result = (plugin?: Partial<Plugin>): Omit<CheckReport, 'folder' | 'valid'> => ({
-		name: plugin?.name ?? null,
-		version: plugin?.version ?? null,
-		findings,
+async function run(order: CheckOrder): Promise<void> {
+	const report = await inspect(order, {
+		doing: (what) => send({ doing: what }),
+		uncaught: (take) => ['uncaughtException', 'unhandledRejection'].forEach((event) => process.on(event, take)),
 	})
-
-	const entry = entryOf(order.folder)
-	if (entry === undefined) {
-		wrong('it has no entry file', 'add index.ts or index.js, or name the file as `main` in package.json')
-		return result()
-	}
-	let plugin: Partial<Plugin> | undefined
-	try {
-		plugin = ((await import(pathToFileURL(entry).href)) as { default?: Partial<Plugin> }).default
-	} catch (error) {
-		wrong(`its code does not load: ${messageOf(error)}${placeOf(error)}`, fixOf(error))
-		return result()
-	}
-	if (typeof plugin?.name !== 'string') {
-		wrong(
-			'its entry does not default-export a plugin',
-			"write `export default { name: '…', start(ctx) { … } } satisfies Plugin`",
-		)
-		return result()
-	}
-	const { name } = plugin
-	try {
-		checkName(name)
-	} catch (error) {
-		wrong(messageOf(error), 'change `name` in the entry file')
-		return result(plugin)
-	}
-	await run(name, plugin as Plugin, order, wrong)
-	return result(plugin)
-}
-
-type Wrong = (problem: string, fix: string, level?: Finding['level']) => void
-
-async function run(name: string, plugin: Plugin, order: CheckOrder, wrong: Wrong): Promise<void> {
-	await say('starting it')
-	const home = mkdtempSync(join(tmpdir(), 'svc-check-'))
-	try {
-		mkdirSync(join(home, 'config'))
-		writeFileSync(join(home, 'config/gateway.yaml'), stringify({ plugins: pluginsFor(name, plugin, order) }))
-		const running = await boot({
-			home,
-			env: { ...process.env, SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' },
-			made(gateway) {
-				for (const event of ['uncaughtException', 'unhandledRejection'])
-					process.on(event, (error) => gateway.uncaught(error))
-			},
-		})
-		// What its start has left to the next turns may fail.
-		for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
-		const found = running.gateway.status.plugins().find((one) => one.name === name)
-		const problem = found?.last_error?.replaceAll(join(home, 'config/gateway.yaml'), 'gateway.yaml')
-		if (found?.state === 'running') {
-			if (problem) wrong(problem, 'this is what it says itself, by ctx.trouble', 'warning')
-			for (const one of [
-				...routeFindings(name, observed()),
-				...(await commandFindings(name, home)),
-				...(await doctorFindings(home)),
-			])
-				wrong(one.problem, one.fix, one.level)
-		} else wrong(problem ?? 'it does not start', fixOfStart(name, problem ?? '', found?.state === 'failing'))
-		await say('stopping it')
-		await running.stop()
-	} catch (error) {
-		wrong(`the gateway does not start with it: ${messageOf(error)}`, 'change what the message names')
-	} finally {
-		rmSync(home, { recursive: true, force: true })
-	}
-}
-
-/** The `plugins:` of the temporary home: the plugin, those that it needs, and the one that observes. */
-function pluginsFor(name: string, { needs = [] }: Plugin, order: CheckOrder): Record<string, unknown> {
-	const settingsOf = (plugin: string, path: string): unknown => {
-		const said = order.plugins[plugin]
-		return { path, ...(typeof said === 'object' && said !== null && said), enabled: true }
-	}
-	const others = (Array.isArray(needs) ? needs : [])
-		.map((need) => [need, join(order.pluginsFolder, need)] as const)
-		.filter(([, folder]) => existsSync(folder))
-	return {
-		...Object.fromEntries(others.map(([need, folder]) => [need, settingsOf(need, folder)])),
-		[name]: { ...(order.settings ?? (settingsOf(name, '') as object)), path: order.folder },
-		'svc-check-observer': { path: observer },
-	}
-}
-
-function fixOfStart(name: string, problem: string, isFailing: boolean): string {
-	if (isFailing) return 'catch the error: await the promise, add a catch, or listen for `error`'
-	if (/needs plugin/.test(problem))
-		return 'correct `needs`: names of built-in plugins, or of folders in plugins/ of the home'
-	if (problem.includes(`plugins.${name}`) && problem.includes('gateway.yaml:'))
-		return `give it the settings that it needs: svc config set plugins.${name} '{…}', or --settings '{…}' for this check`
-	if (/both (offer|declare)|already/.test(problem)) return "choose other names, beginning with the plugin's own"
-	return 'change what the message names'
-}
-
-function fixOf(error: unknown): string {
-	const { code } = error as NodeJS.ErrnoException
-	if (code === 'ERR_MODULE_NOT_FOUND') return 'correct the import, or install the package: npm install in its folder'
-	if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED')
-		return 'import only types from svc-gateway: `import type { … }`; values are handed in, such as by `ctx` and `joi`'
-	if (code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
-		return 'use TypeScript whose types can simply be left out: no enums, namespaces or parameter properties'
-	if (error instanceof SyntaxError) return 'correct the code; `node --check` on the file shows the place'
-	return 'correct the code at that place'
-}
-
-/** ` (index.ts:11)`: in the plugin's own files, where the stack names one. */
-function placeOf(error: unknown): string {
-	const stack = (error as Error | null)?.stack ?? ''
-	const [, file, line] = /\/([^/\n?:]+\.[cm]?[jt]s)(?:\?[^:\n]*)?:(\d+)/.exec(stack) ?? []
-	return file === undefined ? '' : ` (${file}:${line})`
+	await send({ report })
+	process.exit(0)
 }
 
 /** Settles once the message is sent: what comes next may end this process. */
-function say(doing: string): Promise<void> {
-	return new Promise((resolve) => process.send?.({ doing } satisfies CheckMessage, () => resolve()))
+function send(message: CheckMessage): Promise<void> {
+	return new Promise((resolve) => process.send?.(message, () => resolve()))
 }

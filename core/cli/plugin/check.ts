@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { configFile } from '../../../config/home.ts'
+import { compileCache } from '../../process/handover.mjs'
 import type { Cli, Style } from '../contract.ts'
 
 export interface Finding {
@@ -63,7 +64,10 @@ export async function checkPlugin(
 	const process = fork(child, [], {
 		execArgv: [],
 		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))),
+		env: {
+			NODE_COMPILE_CACHE: compileCache,
+			...Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))),
+		},
 		signal: AbortSignal.any([limit, signal]),
 		killSignal: 'SIGKILL',
 	})

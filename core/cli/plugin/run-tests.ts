@@ -1,5 +1,6 @@
 /** `svc plugins test`: runs the tests of a plugin's folder with the gateway's own Node. */
 import { spawn } from 'node:child_process'
+import { compileCache } from '../../process/handover.mjs'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 import { linkGateway } from './link-gateway.ts'
@@ -12,7 +13,10 @@ export async function runTests({ env, out, signal }: Cli, folder: string): Promi
 	linkGateway(folder)
 	const child = spawn(process.execPath, ['--test', '--test-reporter=spec'], {
 		cwd: folder,
-		env: Object.fromEntries(Object.entries(env).filter(([name]) => !ofRunners.test(name))),
+		env: {
+			NODE_COMPILE_CACHE: compileCache,
+			...Object.fromEntries(Object.entries(env).filter(([name]) => !ofRunners.test(name))),
+		},
 		stdio: ['ignore', 'pipe', 'pipe'],
 		signal,
 	})
