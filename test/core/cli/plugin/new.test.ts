@@ -11,33 +11,58 @@ import { makeHome, startGateway } from '../../../support/gateway.ts'
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url))
 
-void t.test('a new plugin runs, type-checks and passes its tests', async (t) => {
-	const { home, svc } = placeFor(t)
-	const made = await svc(['plugins', 'new', 'my-notes', '--json'])
-	t.equal(made.code, 0, made.stderr)
-	const folder = join(home, 'plugins/my-notes')
-	t.strictSame(made.json(), {
-		name: 'my-notes',
-		folder,
-		files: ['.gitignore', 'index.test.ts', 'index.ts', 'package.json', 'tsconfig.json'],
-	})
-	t.strictSame(typeErrors(folder), '')
-	const tested = await svc(['plugins', 'test', 'my-notes'])
-	t.equal(tested.code, 0, tested.stdout + tested.stderr)
-	t.match(tested.stdout, 'All tests pass.')
+void t.test(
+	'a new plugin passes its tests and runs, beside a link to another gateway and with nothing overwritten',
+	async (t) => {
+		const { home, svc } = placeFor(t)
+		const made = await svc(['plugins', 'new', 'my-notes', '--json'])
+		t.equal(made.code, 0, made.stderr)
+		const folder = join(home, 'plugins/my-notes')
+		t.strictSame(made.json(), {
+			name: 'my-notes',
+			folder,
+			files: ['.gitignore', 'index.test.ts', 'index.ts', 'package.json', 'tsconfig.json'],
+		})
+		const again = await svc(['plugins', 'new', 'my-notes'])
+		t.equal(again.code, exitCodes.conflict)
+		t.match(again.stderr, 'already exists')
 
-	const gateway = await startGateway({ home })
-	t.teardown(() => gateway.stop())
-	t.equal((await svc(['config', 'set', 'plugins.my-notes', 'true'])).code, 0)
-	await svc(['agents', 'create', 'ada'])
-	t.match((await svc(['run', 'ada', '/tool my_notes.greet {"name": "Ann"}'])).stdout, 'Hello, Ann!')
+		unlinkSync(join(folder, 'node_modules/svc-gateway'))
+		symlinkSync('/gone', join(folder, 'node_modules/svc-gateway'))
+		const tested = await svc(['plugins', 'test', 'my-notes'])
+		t.equal(tested.code, 0, tested.stdout + tested.stderr)
+		t.match(tested.stdout, 'All tests pass.')
+		rmSync(join(folder, 'index.test.ts'))
+		t.match((await svc(['plugins', 'test', 'my-notes'])).stderr, 'there are no tests')
+
+		const gateway = await startGateway({ home })
+		t.teardown(() => gateway.stop())
+		t.equal((await svc(['config', 'set', 'plugins.my-notes', 'true'])).code, 0)
+		await svc(['agents', 'create', 'ada'])
+		t.match((await svc(['run', 'ada', '/tool my_notes.greet {"name": "Ann"}'])).stdout, 'Hello, Ann!')
+	},
+)
+
+void t.test('a new channel passes the suite of channels, which notices a fault', async (t) => {
+	const { home, svc } = placeFor(t)
+	t.equal((await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])).code, 0)
+	const folder = join(home, 'src/my-chat')
+	const tested = await svc(['plugins', 'test'], { cwd: folder })
+	t.equal(tested.code, 0, tested.stdout + tested.stderr)
+	t.match(tested.stdout, 'is lost where its token is taken back')
+	const adapter = join(folder, 'index.ts')
+	writeFileSync(adapter, readFileSync(adapter, 'utf8').replace("error('refused', 'the", "error('failed', 'the"))
+	const broken = await svc(['plugins', 'test', folder])
+	t.equal(broken.code, exitCodes.failed)
+	t.match(broken.stdout, 'a wrong token is `refused`')
 })
 
-void t.test('the types are those of the contract, of hapi and of joi', async (t) => {
+void t.test('a new plugin and a new channel type-check, by the contract, hapi and joi', async (t) => {
 	const { home, svc } = placeFor(t)
+	await svc(['plugins', 'new', 'my-notes', '--into', home])
+	await svc(['plugins', 'new', 'my-chat', '--channel', '--into', home])
 	await svc(['plugins', 'new', 'typed', '--into', home])
-	const folder = join(home, 'typed')
-	const file = join(folder, 'index.ts')
+	const file = join(home, 'typed/index.ts')
 	const wrong = [
 		"ctx.use('ruins')",
 		"ctx.primitive({ name: 'a.b' })",
@@ -52,7 +77,15 @@ void t.test('the types are those of the contract, of hapi and of joi', async (t)
 		.replace('} satisfies', "http(server) { server\n.root({ method: 'GET' }) },\n} satisfies")
 	writeFileSync(file, text)
 	const lines = text.split('\n')
-	const found = [...typeErrors(folder).matchAll(/^index\.ts\((\d+),/gm)].map(([, line]) => lines[Number(line) - 1])
+	// The three are checked at once, as each would be: their settings are the same.
+	const settings = ['my-notes', 'my-chat', 'typed'].map((name) =>
+		readFileSync(join(home, name, 'tsconfig.json'), 'utf8'),
+	)
+	t.equal(new Set(settings).size, 1)
+	writeFileSync(join(home, 'tsconfig.json'), settings[0] ?? '')
+	const errors = [...typeErrors(home).matchAll(/^(\S+)\((\d+),/gm)].map(([, path = '', line]) => ({ path, line }))
+	t.strictSame(new Set(errors.map(({ path }) => path)), new Set(['typed/index.ts']))
+	const found = errors.map(({ line }) => lines[Number(line) - 1])
 	for (const line of [...wrong, '.strung()', ".root({ method: 'GET' })"])
 		t.ok(
 			found.some((one) => one?.includes(line)),
@@ -68,33 +101,8 @@ void t.test('the types have the service of every built-in plugin', async (t) => 
 	for (const contract of contracts) t.match(types, `'./${contract}'`)
 })
 
-void t.test('a new channel type-checks and passes the suite of channels', async (t) => {
-	const { home, svc } = placeFor(t)
-	t.equal((await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])).code, 0)
-	const folder = join(home, 'src/my-chat')
-	t.equal(typeErrors(folder), '')
-	const tested = await svc(['plugins', 'test'], { cwd: folder })
-	t.equal(tested.code, 0, tested.stdout + tested.stderr)
-	t.match(tested.stdout, 'is lost where its token is taken back')
-	const adapter = join(folder, 'index.ts')
-	writeFileSync(adapter, readFileSync(adapter, 'utf8').replace("error('refused', 'the", "error('failed', 'the"))
-	const broken = await svc(['plugins', 'test', folder])
-	t.equal(broken.code, exitCodes.failed)
-	t.match(broken.stdout, 'a wrong token is `refused`')
-})
-
-void t.test('a link to another gateway is replaced, and nothing is overwritten', async (t) => {
-	const { home, svc } = placeFor(t)
-	await svc(['plugins', 'new', 'moved'])
-	const folder = join(home, 'plugins/moved')
-	const again = await svc(['plugins', 'new', 'moved'])
-	t.equal(again.code, exitCodes.conflict)
-	t.match(again.stderr, 'already exists')
-	unlinkSync(join(folder, 'node_modules/svc-gateway'))
-	symlinkSync('/gone', join(folder, 'node_modules/svc-gateway'))
-	t.equal((await svc(['plugins', 'test', 'moved'])).code, 0)
-	rmSync(join(folder, 'index.test.ts'))
-	t.match((await svc(['plugins', 'test', 'moved'])).stderr, 'there are no tests')
+void t.test('names and folders that cannot be used', async (t) => {
+	const { svc } = placeFor(t)
 	t.equal((await svc(['plugins', 'new', 'agents'])).code, exitCodes.conflict)
 	t.equal((await svc(['plugins', 'new', 'My Notes'])).code, exitCodes.usage)
 	t.equal((await svc(['plugins', 'test', 'nowhere'])).code, exitCodes.not_found)
