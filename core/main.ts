@@ -66,7 +66,5 @@ process.stdout.write(
 		legacy_url: gateway.status.url('legacy'),
 		home,
 		about: (svc) => bannerLines(running.config, svc),
-		env: process.env,
-		cwd: process.cwd(),
 	}),
 )

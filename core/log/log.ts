@@ -6,7 +6,7 @@ import type { Writer } from '../redactor/redactor.ts'
 
 export type Logger = PinoLogger
 
-export interface LogOptions {
+interface LogOptions {
 	level: string
 	/** `auto`: lines for people on a terminal, JSON otherwise. */
 	format: 'auto' | 'json' | 'pretty'
@@ -50,17 +50,13 @@ const redact = [
 const levels: Record<string, string> = { 10: 'trace', 20: 'debug', 30: 'info ', 40: 'WARN ', 50: 'ERROR', 60: 'FATAL' }
 
 function forPeople(line: string): string {
-	const fields = fieldsOf(line)
-	return fields ? forReading(fields) : escapeControls(line.trimEnd()) + '\n'
-}
-
-/** Redacting a secret that spans two fields would break the JSON. */
-function fieldsOf(line: string): Record<string, unknown> | undefined {
+	let fields: Record<string, unknown>
 	try {
-		return JSON.parse(line) as Record<string, unknown>
+		fields = JSON.parse(line) as Record<string, unknown>
 	} catch {
-		return undefined
+		return escapeControls(line.trimEnd()) + '\n' // redacting a secret that spans two fields breaks the JSON
 	}
+	return forReading(fields)
 }
 
 function forReading({ time, level, msg, err, ...rest }: Record<string, unknown>): string {

@@ -93,25 +93,18 @@ function socketPath(home: string): string {
 
 /** The pid of the process that listens there; null if none does. */
 async function askHolder(path: string): Promise<string | null> {
-	return new Promise((resolve) => {
-		const socket = net.connect(path)
-		let text = ''
-		const say = (pid: string): void => {
-			clearTimeout(timer)
-			socket.destroy()
-			// It is shown in commands to copy, and the listening process may not be a gateway.
-			resolve(/^\d{1,10}$/.test(pid) ? pid : 'unknown')
+	let text = ''
+	try {
+		const socket = net.connect({ path, signal: AbortSignal.timeout(ANSWER_LIMIT_MS) })
+		for await (const data of socket) {
+			text += String(data)
+			if (text.length > ANSWER_LIMIT) break
 		}
-		// A process listens, and is too busy to respond.
-		const timer = setTimeout(say, ANSWER_LIMIT_MS, 'unknown')
-		socket.on('data', (data) => {
-			text += data.toString()
-			if (text.length > ANSWER_LIMIT) say('unknown')
-		})
-		socket.on('end', () => say(text.trim()))
-		socket.on('error', () => {
-			clearTimeout(timer)
-			resolve(null)
-		})
-	})
+	} catch (error) {
+		// Aborted: a process listens, and is too busy to respond.
+		if ((error as Error).name !== 'AbortError') return null
+	}
+	const pid = text.trim()
+	// It is shown in commands to copy, and the listening process may not be a gateway.
+	return /^\d{1,10}$/.test(pid) ? pid : 'unknown'
 }

@@ -18,7 +18,13 @@ const prologue = 5
  * for anything but plain data: JSON types and Uint8Array.
  */
 export function encodeValue(value: unknown, headroom: number): Buffer {
-	const bytes = toBytes(value, headroom)
+	let bytes: Buffer
+	try {
+		bytes = holdsBytes(value) ? packed(value, headroom) : plain(value, headroom)
+	} catch (error) {
+		// Cycles, BigInts and thousands of levels end up here.
+		throw new Fault('invalid_request', `the value is not plain data: ${messageOf(error)}`, { cause: error })
+	}
 	if (bytes.length - headroom > maxValueBytes)
 		throw new Fault('payload_too_large', `a record may have at most ${maxValueBytes} bytes; this one is larger`)
 	return bytes
@@ -44,17 +50,10 @@ export function decodeValue(source: Buffer, start: number, end: number): unknown
 
 interface Packed {
 	value: unknown
-	bytes: [path: (string | number)[], length: number][]
+	bytes: [path: Path, length: number][]
 }
 
-function toBytes(value: unknown, headroom: number): Buffer {
-	try {
-		return holdsBytes(value) ? packed(value, headroom) : plain(value, headroom)
-	} catch (error) {
-		// Cycles, BigInts and thousands of levels end up here.
-		throw new Fault('invalid_request', `the value is not plain data: ${messageOf(error)}`, { cause: error })
-	}
-}
+type Path = (string | number)[]
 
 function plain(value: unknown, headroom: number): Buffer {
 	const text = JSON.stringify(value) as string | undefined
@@ -66,11 +65,10 @@ function plain(value: unknown, headroom: number): Buffer {
 }
 
 function packed(value: unknown, headroom: number): Buffer {
-	const found: { path: Packed['bytes'][number][0]; bytes: Uint8Array }[] = []
-	const stripped = strip({ value }, [], found) as { value: unknown }
-	const text = Buffer.from(
-		JSON.stringify({ ...stripped, bytes: found.map(({ path, bytes }) => [path, bytes.length]) } satisfies Packed),
-	)
+	const found: { path: Path; bytes: Uint8Array }[] = []
+	const stripped = strip(value, ['value'], found)
+	const lengths = found.map(({ path, bytes }): Packed['bytes'][number] => [path, bytes.length])
+	const text = Buffer.from(JSON.stringify({ value: stripped, bytes: lengths } satisfies Packed))
 	const head = Buffer.allocUnsafe(headroom + prologue)
 	head[headroom] = withBytes
 	head.writeUInt32LE(text.length, headroom + 1)
@@ -78,7 +76,7 @@ function packed(value: unknown, headroom: number): Buffer {
 }
 
 /** A copy of `value` with null for each byte array, which goes to `found`. */
-function strip(value: unknown, path: (string | number)[], found: { path: typeof path; bytes: Uint8Array }[]): unknown {
+function strip(value: unknown, path: Path, found: { path: Path; bytes: Uint8Array }[]): unknown {
 	if (value instanceof Uint8Array) {
 		found.push({ path, bytes: value })
 		return null

@@ -1,5 +1,6 @@
 /** The store and the queue as plugins get them: values are redacted before they are stored. */
 import type { Redactor, View } from '../redactor/redactor.ts'
+import { timeOfId } from '../util/ids.ts'
 import { agentIn } from './agent-scope.ts'
 import { withSingleWrites } from './ops.ts'
 import type { Key, RunQueue, Store } from './ports.ts'
@@ -10,7 +11,6 @@ import type { Key, RunQueue, Store } from './ports.ts'
  * the keys of its notes.
  */
 const belonging = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run_id']
-const UID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 /** Values are redacted when they are written, keys are not. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
@@ -50,7 +50,7 @@ function uidIn(value: unknown): string | undefined {
 	if (typeof value !== 'object' || value === null) return undefined
 	const { agent_uid, uid } = value as Record<string, unknown>
 	const named = agent_uid ?? uid
-	return typeof named === 'string' && UID.test(named) ? named : undefined
+	return typeof named === 'string' && timeOfId(named) !== undefined ? named : undefined
 }
 
 function withOwners<T>(cleaned: T, value: T): T {

@@ -9,7 +9,7 @@ export interface SerialQueue {
 }
 
 /** `limit`: pieces of work that may wait or run; `full`: the error for the next one. */
-export function openSerialQueue(limit = Infinity, full: () => Error = tooMany): SerialQueue {
+export function openSerialQueue(limit = Infinity, full = (): Error => new Error('too much waits')): SerialQueue {
 	let last: Promise<unknown> = Promise.resolve()
 	let length = 0
 	return {
@@ -30,16 +30,9 @@ export function openSerialQueue(limit = Infinity, full: () => Error = tooMany): 
 /** A serial queue for each name; one without work takes no memory. */
 export class SerialQueues {
 	readonly #queues = new Map<string, SerialQueue>()
-	readonly #limit: number
-	readonly #full: () => Error
-
-	constructor(limit = Infinity, full: () => Error = tooMany) {
-		this.#limit = limit
-		this.#full = full
-	}
 
 	async run<T>(name: string, work: () => T | Promise<T>): Promise<T> {
-		const queue = this.#queues.get(name) ?? openSerialQueue(this.#limit, this.#full)
+		const queue = this.#queues.get(name) ?? openSerialQueue()
 		this.#queues.set(name, queue)
 		try {
 			return await queue.run(work)
@@ -57,8 +50,4 @@ export class SerialQueues {
 	async idle(): Promise<void> {
 		await Promise.all(Array.from(this.#queues.values(), (queue) => queue.idle()))
 	}
-}
-
-function tooMany(): Error {
-	return new Error('too much waits in a serial queue')
 }

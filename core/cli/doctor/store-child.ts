@@ -63,7 +63,7 @@ async function checkWithReader(): Promise<StoreVerdict> {
 		return check()
 	} finally {
 		reader.done()
-		await env.close()
+		await env.root.close()
 	}
 }
 

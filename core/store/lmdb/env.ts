@@ -7,16 +7,13 @@ import type { Tables } from './tables.ts'
 export interface Env {
 	root: RootDatabase<Buffer, string>
 	tables: Tables
-	close(): Promise<void>
 }
 
-export interface EnvOptions {
-	/** Writes nothing, even if another process has it open for writing. The tables must exist. */
-	readOnly?: boolean
-}
-
-/** Throws whatever LMDB throws; a damaged file can end the process instead, so call `checkFolder` of core/backup first. */
-export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): Env {
+/**
+ * `readOnly`: writes nothing, even if another process has it open for writing; the tables must exist. Throws whatever LMDB
+ * throws; a damaged file can end the process instead, so call `checkFolder` of core/backup first.
+ */
+export function openEnv(path: string, { readOnly = false } = {}): Env {
 	const root = open<Buffer, string>({
 		path,
 		readOnly,
@@ -39,7 +36,7 @@ export function openEnv(path: string, { readOnly = false }: EnvOptions = {}): En
 	const tables = Object.fromEntries(
 		tableNames.map((name) => [name, root.openDB<Buffer, string>(name, options)]),
 	) as Tables
-	return { root, tables, close: () => root.close() }
+	return { root, tables }
 }
 
 /** Not in lmdb's types. The umask can only take away from it. */

@@ -14,7 +14,6 @@ import { queueBacking, recoverJobs } from './queue.ts'
 import { findRecord } from './read.ts'
 import { openRevisions } from './revisions.ts'
 import { openSnapshots } from './snapshots.ts'
-import type { LmdbSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
 import { openWriter } from './writer.ts'
@@ -37,8 +36,7 @@ export interface LmdbOptions {
  * Throws `unavailable`, which says what to do, if the folder cannot be used, and `store_damaged` for a damaged record.
  */
 export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
-	prepareFolder(path)
-	const env = openEnvironment(path)
+	const env = openFolder(path)
 	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
 	const writer = openWriter(env, space, log)
 	const snapshots = openSnapshots(env, writer, {
@@ -46,6 +44,12 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 		...(log && { log }),
 		...(copyApartFrom !== undefined && { apartFrom: copyApartFrom }),
 	})
+	const close = async (): Promise<void> => {
+		await writer.drain()
+		await snapshots.idle()
+		// After a failed commit lmdb-js would wait forever.
+		if (!writer.failed()) await env.root.close()
+	}
 	try {
 		await checkFormat(env.tables, writer, path)
 		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
@@ -59,11 +63,11 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 			space: () => spaceOf(path),
 			async [Symbol.asyncDispose]() {
 				dispatcher.close()
-				await close(env, writer, snapshots)
+				await close()
 			},
 		}
 	} catch (error) {
-		await close(env, writer, snapshots)
+		await close()
 		throw error
 	}
 }
@@ -76,18 +80,11 @@ function spaceOf(path: string): { bytes: number; free_bytes: number } | null {
 	}
 }
 
-function prepareFolder(path: string): void {
+function openFolder(path: string): Env {
 	try {
 		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
 		// The umask applies to the mode of mkdir.
 		if (made !== undefined) chmodSync(path, 0o700)
-	} catch (error) {
-		throw new Fault('unavailable', `the data folder ${path} cannot be created: ${messageOf(error)}`, { cause: error })
-	}
-}
-
-function openEnvironment(path: string): Env {
-	try {
 		return openEnv(path)
 	} catch (error) {
 		throw new Fault('unavailable', `the data folder ${path} cannot be opened: ${messageOf(error)}`, { cause: error })
@@ -106,11 +103,4 @@ async function checkFormat({ meta }: Tables, writer: Writer, path: string): Prom
 	// On a full disk the folder still opens, for reading; the mark is written at the next start.
 	if (found || writer.trouble() !== null) return
 	await writer.write([{ table: meta, key: formatKey, bytes: seal(formatKey, format, Buffer.alloc(headerBytes)) }])
-}
-
-async function close(env: Env, writer: Writer, snapshots: LmdbSnapshots): Promise<void> {
-	await writer.drain()
-	await snapshots.idle()
-	// After a failed commit lmdb-js would wait forever.
-	if (!writer.failed()) await env.close()
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
+import { openSerialQueue } from '../../util/serial-queue.ts'
 import type { Snapshots } from '../ports.ts'
 import type { Env } from './env.ts'
 import { dataFile } from './tables.ts'
@@ -15,7 +16,7 @@ export interface LmdbSnapshots extends Snapshots {
 	idle(): Promise<void>
 }
 
-export interface SnapshotOptions {
+interface SnapshotOptions {
 	/** The data folder. */
 	path: string
 	log?: Logger
@@ -35,7 +36,7 @@ const child = fileURLToPath(new URL('./copy-child.ts', import.meta.url))
  */
 export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOptions): LmdbSnapshots {
 	const { path, log, apartFrom = 64 * 1024 * 1024 } = options
-	const underWay = new Set<Promise<void>>()
+	const copies = openSerialQueue()
 	const size = (): number => statSync(join(path, dataFile)).size
 
 	const copyHere = async (folder: string): Promise<void> => {
@@ -80,17 +81,9 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 		async take(folder, signal) {
 			writer.mustBeOpen()
 			if (readdirSync(folder).length > 0) throw new Fault('unavailable', `the folder ${folder} is not empty`)
-			const copied = copy(folder, signal)
-			underWay.add(copied)
-			try {
-				await copied
-			} finally {
-				underWay.delete(copied)
-			}
+			await copies.run(() => copy(folder, signal))
 		},
-		async idle() {
-			await Promise.allSettled(underWay)
-		},
+		idle: () => copies.idle(),
 	}
 }
 

@@ -18,8 +18,10 @@ export interface Space {
 }
 
 export interface CommitSize {
+	/** Of its keys and values. */
 	bytes: number
-	writes: number
+	/** The most that it may take of the disk. */
+	cost: number
 	/** False if it only deletes. */
 	growing: boolean
 }
@@ -27,7 +29,7 @@ export interface CommitSize {
 /** A check costs 3 µs. */
 const maxAgeMs = 200
 /** LMDB copies every page that it changes; of a small write that is about two pages that no earlier commit has freed. */
-const pagesPerWrite = 8192
+export const bytesPerWrite = 8192
 
 export function watchSpace(path: string, minFree: number, freeBytes: () => number = () => freeBytesOf(path)): Space {
 	let free = 0
@@ -56,17 +58,15 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 		'make room there, then writes resume without a restart'
 
 	return {
-		admit(size) {
-			const cost = costOf(size)
-			const floor = size.growing ? minFree : minFree / 8
+		admit({ cost, growing }) {
+			const floor = growing ? minFree : minFree / 8
 			checkIfOld()
 			if (since > minFree / 8 || left() - cost < floor) check()
 			if (failure) throw new Fault('unavailable', failure)
 			if (left() - cost < floor) throw new Fault('storage_full', tooFull())
 			pending += cost
 		},
-		done(size) {
-			const cost = costOf(size)
+		done({ cost }) {
 			pending -= cost
 			since += cost
 		},
@@ -75,10 +75,6 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 			return failure ?? (left() < minFree ? tooFull() : null)
 		},
 	}
-}
-
-function costOf({ bytes, writes }: CommitSize): number {
-	return bytes + writes * pagesPerWrite
 }
 
 function mebi(bytes: number): number {

@@ -10,6 +10,7 @@ import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
 import type { Env } from './env.ts'
 import type { Table } from './tables.ts'
+import { bytesPerWrite } from './space.ts'
 import type { CommitSize, Space } from './space.ts'
 
 /** A put, or without `bytes` a removal. */
@@ -43,9 +44,8 @@ interface Unit {
 	done: PromiseWithResolvers<void>
 }
 
-/** The approximate limit of one transaction in bytes, so that a long queue blocks neither the event loop nor LMDB. */
-const groupWrites = 2000
-const groupBytes = 16 * 1024 * 1024
+/** The approximate limit of one transaction, so that a long queue blocks neither the event loop nor LMDB: 2,000 small writes. */
+const groupCost = 2000 * bytesPerWrite
 /**
  * A transaction costs 0.3 ms of CPU time, whatever is in it. When many write at once, it waits a little for more;
  * a client that writes one thing after another never waits.
@@ -53,7 +53,6 @@ const groupBytes = 16 * 1024 * 1024
 const apartMs = 2
 /** This many on average: more than a single run, with its few steps, ever makes. */
 const crowded = 3
-const nothing: GroupSize = { writes: 0, bytes: 0 }
 /** Above this, new writes are refused until the disk has caught up. */
 const maxBacklogBytes = 256 * 1024 * 1024
 /** If the disk does not respond for this long, all writes fail, so that no caller waits forever. */
@@ -63,7 +62,8 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 	/** Handed to LMDB, which accepts more until this turn of the event loop ends. */
 	let group: Unit[] | null = null
 	let accepting = false
-	let filled = nothing
+	/** The cost of `group`. */
+	let filled = 0
 	let backlog: Unit[] = []
 	let backlogBytes = 0
 	/** How many writes arrive while a transaction is in progress, on average. */
@@ -94,11 +94,11 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 	}
 	let lastPromise: Promise<boolean> | undefined
 
-	const begin = (units: Unit[], size: GroupSize): void => {
+	const begin = (units: Unit[]): void => {
 		group = units
 		begun = performance.now()
 		accepting = true
-		filled = size
+		filled = units.reduce((sum, { size }) => sum + size.cost, 0)
 		lastPromise = undefined
 		watchdog.refresh()
 		for (const unit of units) issue(unit)
@@ -107,9 +107,7 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 	const beginNext = (): void => {
 		clearTimeout(pause)
 		pause = undefined
-		if (backlog.length === 0) return
-		const [units, size] = takeGroup()
-		begin(units, size)
+		if (backlog.length > 0) begin(takeGroup())
 	}
 
 	const finish = (finished: Unit[]): void => {
@@ -127,18 +125,16 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		if (!group) draining?.resolve()
 	}
 
-	const takeGroup = (): [Unit[], GroupSize] => {
-		let total = nothing
+	const takeGroup = (): Unit[] => {
+		let cost = 0
 		let count = 0
 		for (const { size } of backlog) {
-			if (count > 0 && !fits(total, size)) break
-			total = sum(total, size)
+			cost += size.cost
+			if (count > 0 && cost > groupCost) break
+			backlogBytes -= size.bytes
 			count++
 		}
-		const units = backlog.slice(0, count)
-		backlog = backlog.slice(count)
-		backlogBytes -= total.bytes
-		return [units, total]
+		return backlog.splice(0, count)
 	}
 
 	/** lmdb-js reports a failed commit twice: each promise is rejected, with a second promise that has the cause. */
@@ -182,10 +178,10 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 			const size = sizeOf(writes)
 			space.admit(size)
 			const unit: Unit = { writes, size, settled, done: Promise.withResolvers() }
-			if (!group && !pause) begin([unit], size)
-			else if (group && accepting && backlog.length === 0 && fits(filled, size)) {
+			if (!group && !pause) begin([unit])
+			else if (group && accepting && backlog.length === 0 && filled + size.cost <= groupCost) {
 				group.push(unit)
-				filled = sum(filled, size)
+				filled += size.cost
 				issue(unit)
 			} else {
 				backlog.push(unit)
@@ -206,17 +202,6 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 	}
 }
 
-type GroupSize = Pick<CommitSize, 'writes' | 'bytes'>
-
-function sum(a: GroupSize, b: GroupSize): GroupSize {
-	return { writes: a.writes + b.writes, bytes: a.bytes + b.bytes }
-}
-
-/** Whether a group that is not empty accepts more. */
-function fits(group: GroupSize, more: GroupSize): boolean {
-	return group.writes + more.writes <= groupWrites && group.bytes + more.bytes <= groupBytes
-}
-
 function sizeOf(writes: Write[]): CommitSize {
 	let bytes = 0
 	let growing = false
@@ -226,5 +211,5 @@ function sizeOf(writes: Write[]): CommitSize {
 		bytes += write.bytes.length
 		growing = true
 	}
-	return { bytes, writes: writes.length, growing }
+	return { bytes, cost: bytes + writes.length * bytesPerWrite, growing }
 }

@@ -185,10 +185,10 @@ void t.test('notices that a run has lost a record', async (t) => {
 	const engine = await openLmdb({ path })
 	for (let i = 0; i < 3; i++) await engine.log.append('r', i, [entry('r', i + 1)])
 	await engine[Symbol.asyncDispose]()
-	const { tables, close } = openEnv(path)
+	const { tables, root } = openEnv(path)
 	const [, second] = [...tables.runs.getKeys({ start: 'r' })]
 	await tables.runs.remove(second ?? '')
-	await close()
+	await root.close()
 	await using again = await openLmdb({ path })
 	await t.rejects(again.log.journal('r'), { code: 'store_damaged', message: 'gap after sequence 1' })
 })
@@ -216,7 +216,7 @@ void t.test('refuses data of another format', async (t) => {
 	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
 	const env = openEnv(path)
 	await env.tables.meta.put('format', seal('format', 99, Buffer.alloc(headerBytes)))
-	await env.close()
+	await env.root.close()
 	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
 })
 
