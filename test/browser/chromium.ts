@@ -18,5 +18,5 @@ export async function startBrowser(names: readonly string[]): Promise<Browser> {
 		throw new Error(`SVC_TEST_BROWSER=required, and there is no Chromium; install Debian's package "chromium"`)
 	// Playwright starts it without Chromium's own sandbox, which root and most containers cannot have: the pages are ours.
 	const rules = names.map((name) => `MAP ${name} 127.0.0.1`).join(', ')
-	return chromium.launch({ executablePath: found, args: [`--host-resolver-rules=${rules}`] })
+	return chromium.launch({ executablePath: found, timeout: 60_000, args: [`--host-resolver-rules=${rules}`] })
 }

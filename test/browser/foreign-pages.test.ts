@@ -86,23 +86,31 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	const at = (host: string, { port }: Counting, path: string, message: string): string =>
 		`http://${host}:${port}${path}?${new URLSearchParams({ message })}`
 
-	/** Opens a page of a site, and afterwards closes it with all windows that it opened. */
-	const visit = async (
-		{ origin, path = '/page' }: Pick<Site, 'origin' | 'path'>,
-		act: (page: Page) => Promise<void>,
-	): Promise<void> => {
-		const context = await browser.newContext()
-		const page = await context.newPage()
-		await page.goto(`http://${origin}:${port}${path}`)
-		await act(page)
-		await context.close()
+	const context = await browser.newContext()
+	/** One for each site, since to open a page costs more than most of what it does. */
+	const pages = new Map<string, Page>()
+	const pageOf = async ({ origin, path = '/page' }: Pick<Site, 'origin' | 'path'>): Promise<Page> => {
+		const address = `http://${origin}:${port}${path}`
+		const page = pages.get(address) ?? (await context.newPage())
+		if (!pages.has(address)) await page.goto(address)
+		pages.set(address, page)
+		return page
 	}
-	let groups = {} as Record<Group, string[]>
-	await visit({ origin: '127.0.0.1' }, async (page) => void (groups = await evaluate(page, 'window.groups')))
+	// Of another profile: Chromium loads nothing ahead of time from where a service worker is, as the pages leave one.
+	const fresh = await browser.newContext()
+	for (const one of [context, fresh]) one.setDefaultTimeout(WAIT_LIMIT_MS)
+	/** Opens an address for some time. */
+	const visit = async (origin: string, path: string, arrived: () => Promise<void>): Promise<void> => {
+		const page = await fresh.newPage()
+		await page.goto(`http://${origin}:${port}${path}`)
+		await arrived()
+		await page.close()
+	}
+	const groups = await evaluate<Record<Group, string[]>>(await pageOf({ origin: '127.0.0.1' }), 'window.groups')
+	const typing = await context.newPage()
 
 	await t.test('programs, own pages and typed addresses for reading still work', async (t) => {
-		const context = await browser.newContext()
-		const page = await context.newPage()
+		const page = typing
 		for (const host of [...trusted, 'gateway.lan']) {
 			const read = await page.goto(at(host, guarded, '/v1/agents', 'typed'))
 			t.equal(read?.status(), 200, host)
@@ -121,7 +129,6 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 			),
 			['open', 'open', 200, 200],
 		)
-		await context.close()
 		const { stdout } = await promisify(execFile)('curl', ['-sS', '-m', '60', at('127.0.0.1', guarded, STREAM, 'curl')])
 		t.match(stdout, /data: /)
 		await until('runs to end', async () => (await runsOf(gateway)).filter(({ status }) => status !== 'completed'))
@@ -140,12 +147,13 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		})
 
 	/** Lets a page send requests and waits until those that this browser sends from there have arrived. */
-	const attempt = async (site: Site, orders: Order[], { arrived }: Counting): Promise<void> =>
-		visit(site, async (page) => {
-			await evaluate(page, `window.attempt(${JSON.stringify(orders)})`)
-			const marks = orders.filter(([way, url]) => isSent(site, way, url)).map(([, url]) => markOf(url))
-			await until(`requests of ${site.origin}`, () => marks.filter((mark) => !arrived.has(mark)))
-		})
+	const attempt = async (site: Site, orders: Order[], { arrived }: Counting): Promise<void> => {
+		await evaluate(await pageOf(site), `window.attempt(${JSON.stringify(orders)})`)
+		const marks = orders.filter(([way, url]) => isSent(site, way, url)).map(([, url]) => markOf(url))
+		await until(`requests of ${site.origin}`, () => marks.filter((mark) => !arrived.has(mark)))
+		const own = new Set([typing, ...pages.values()])
+		for (const window of context.pages()) if (!own.has(window)) await window.close()
+	}
 	for (const site of sites) {
 		await t.test(`pages at ${site.origin}${site.path ?? ''}`, async () => {
 			const ways = [...groups.visible, ...groups.silent]
@@ -176,7 +184,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 				Object.fromEntries(speculations.map((by) => [by, at(host, guarded, path, markFor(host, by))])),
 			)
 			const sent = speculations.filter((by) => trusted.includes(origin) || !by.startsWith('redirect'))
-			await visit({ origin, path: speculate(targets) }, () =>
+			await visit(origin, speculate(targets), () =>
 				until(`speculation of ${origin}`, () =>
 					sent.map((by) => markFor(host, by)).filter((mark) => !guarded.arrived.has(mark)),
 				),
@@ -185,8 +193,7 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 	})
 
 	await t.test('typed addresses, redirects, reloads and steps back', async (t) => {
-		const context = await browser.newContext()
-		const page = await context.newPage()
+		const page = typing
 		for (const host of ['127.0.0.1', '[::ffff:7f00:1]', 'gateway.lan']) {
 			const to = at(host, guarded, STREAM, `typed > ${host}`)
 			const redirect = `http://evil.example:${port}/go?to=${encodeURIComponent(to)}`
@@ -203,7 +210,6 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 				host,
 			)
 		}
-		await context.close()
 	})
 
 	await t.test('every way that this browser has was tried, and refused', async (t) => {
@@ -223,11 +229,9 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 			const orders = ['ada', 'nobody'].flatMap((name) =>
 				ways.map((way): Order => [way, at(host, to, `/v1/agents/${name}`, way)]),
 			)
-			let heard: string[] = []
-			await visit({ origin: 'evil.example' }, async (page) => {
-				heard = await evaluate(page, `window.attempt(${JSON.stringify(orders)})`)
-				t.equal(await evaluate(page, measured), 0, `${host}: sizes and statuses of answers`)
-			})
+			const page = await pageOf({ origin: 'evil.example' })
+			const heard = await evaluate<string[]>(page, `window.attempt(${JSON.stringify(orders)})`)
+			t.equal(await evaluate(page, measured), 0, `${host}: sizes and statuses of answers`)
 			return ways.filter((_, index) => heard[index] !== heard[index + ways.length])
 		}
 		t.strictSame(await compare(guarded, '127.0.0.1', groups.visible), [])
@@ -241,11 +245,11 @@ void t.test('no page of another origin gets anything from a gateway', { skip: no
 		const site = { origin: '127.0.0.1', get: PLUGIN, post: PLUGIN, tries: [] }
 		const markFor = (way: string): string => `127.0.0.1 > 127.0.0.1: ${way}`
 		const target = Object.fromEntries(speculations.map((by) => [by, at('127.0.0.1', bare, PLUGIN, markFor(by))]))
-		await visit({ origin: '127.0.0.1', path: speculate([target]) }, () =>
+		await visit('127.0.0.1', speculate([target]), () =>
 			until('speculation without the rule', () => speculations.map(markFor).filter((mark) => !bare.arrived.has(mark))),
 		)
 		const typed = at('127.0.0.1', bare, PLUGIN, markFor('typed'))
-		await visit({ origin: 'evil.example', path: `/go?to=${encodeURIComponent(typed)}` }, async () => {})
+		await visit('evil.example', `/go?to=${encodeURIComponent(typed)}`, async () => {})
 		const { windows, ...others } = groups
 		const ways = Object.values(others).flat()
 		for (const some of [ways, windows]) await attempt(site, ordersOf(site, '127.0.0.1', some, bare), bare)
