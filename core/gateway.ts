@@ -3,22 +3,20 @@
  * configuration and the plugins' files as they are now, or changes nothing and says why.
  */
 import { within } from './util/deadline.ts'
-import { planItem, withoutOrphans } from './host/definition.ts'
-import { definitionsOf } from './host/definitions.ts'
+import { definitionsOf } from './host/definition.ts'
 import type { DesiredState } from './host/desired-state.ts'
 import { isFault, messageOf } from './errors.ts'
 import { openEventBus } from './events/event-bus.ts'
 import type { EventBus } from './events/event-bus.ts'
 import { Listeners } from './http/listeners.ts'
-import type { ListenAt, NewSockets } from './http/listeners.ts'
+import type { NewSockets } from './http/listeners.ts'
 import { Generations } from './host/generations.ts'
-import type { Definition, Host } from './host/instance.ts'
 import type { Loader } from './host/loader.ts'
 import type { Logger } from './log/log.ts'
 import type { Redactor } from './redactor/redactor.ts'
-import { isIdle, plan } from './host/plan.ts'
-import type { Plan } from './host/plan.ts'
-import type { Address } from './plugin.ts'
+import { inOrder, isIdle, plan } from './host/plan.ts'
+import type { Definition, Plan } from './host/plan.ts'
+import type { Address, ListenAt } from './http/listening.ts'
 import type { RunPool } from './runs/run-pool.ts'
 import type { GatewayState, GatewayStatus } from './status.ts'
 import type { Engine } from './store/ports.ts'
@@ -51,14 +49,12 @@ export interface ReloadResult {
 }
 
 export class Gateway {
-	readonly events: EventBus
+	readonly events: EventBus & Disposable
 	readonly status: GatewayStatus
 	readonly #options: GatewayOptions
 	readonly #log: Logger
-	readonly #bus: EventBus & Disposable
 	readonly #listeners: Listeners
 	readonly #generations: Generations
-	readonly #host: Host
 	readonly #uncaught: Uncaught
 	#state: GatewayState = 'starting'
 	/** The desired state in force, except for its plugins. */
@@ -70,33 +66,19 @@ export class Gateway {
 	#isMute = false
 
 	constructor(options: GatewayOptions) {
-		const { engine, pool, log, redactor } = options
+		const { engine, env, pool, log, redactor } = options
 		this.#options = options
 		this.#log = log
 		this.#listeners = new Listeners(log)
 		const records = expectingAgents(engine)
-		this.#bus = openEventBus(records.log, log, redactor)
-		this.events = this.#bus
-		this.#generations = new Generations({
-			log,
-			redactor,
-			checkResponses: options.checkResponses,
-			becameCurrent: (generation) => (this.#listeners.current = generation),
-			failed: (plugin, message, cause) => this.#pluginFailed(plugin, message, cause),
-		})
-		const generations = this.#generations
-		this.#uncaught = openUncaught({
-			log,
-			failing: (plugin, message) => generations.failing(plugin, message),
-			tell: (event_type, payload) => void this.#say(event_type, payload),
-		})
+		this.events = openEventBus(records.log, log, redactor)
 		this.status = {
 			version: options.version,
 			home: options.home,
 			started_at: new Date().toISOString(),
 			state: () => this.#state,
-			generation: () => generations.number,
-			plugins: () => generations.status(),
+			generation: () => this.#generations.number,
+			plugins: () => this.#generations.status(),
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
@@ -104,22 +86,30 @@ export class Gateway {
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),
 		}
-		this.#host = {
-			log,
-			store: redactingStore(records.store, redactor),
-			queue: redactingQueue(engine.queue, redactor),
-			snapshots: engine.snapshots,
-			events: this.#bus,
-			pool,
-			env: options.env,
-			redactor,
-			toolbox: { list: async (agent) => (await generations.current?.tools(agent)) ?? [] },
-			gateway: this.status,
-			lookup: (name, asker) => generations.lookup(name, asker),
-			extensions: (point) => generations.current?.extensions(point) ?? [],
+		this.#generations = new Generations({
+			shared: {
+				env,
+				log,
+				redactor,
+				store: redactingStore(records.store, redactor),
+				events: this.events,
+				queue: redactingQueue(engine.queue, redactor),
+				snapshots: engine.snapshots,
+				pool,
+				toolbox: { list: async (agent) => (await this.#generations.current?.tools(agent)) ?? [] },
+				gateway: this.status,
+			},
+			checkResponses: options.checkResponses,
+			becameCurrent: (generation) => (this.#listeners.current = generation),
+			failed: (plugin, message, cause) => this.#pluginFailed(plugin, message, cause),
 			uncaught: (error, plugin) => this.#uncaught.report(error, plugin),
-		}
-		this.#bus.subscribe({}, ({ event }) => generations.current?.handle(event))
+		})
+		this.#uncaught = openUncaught({
+			log,
+			failing: (plugin, message) => this.#generations.failing(plugin, message),
+			tell: (event_type, payload) => void this.#say(event_type, payload),
+		})
+		this.events.subscribe({}, ({ event }) => this.#generations.current?.handle(event))
 	}
 
 	/**
@@ -166,7 +156,7 @@ export class Gateway {
 		await this.#generations.stop()
 		await closed
 		await this.#options.pool[Symbol.asyncDispose]()
-		this.#bus[Symbol.dispose]()
+		this.events[Symbol.dispose]()
 	}
 
 	async #reloadOnce(): Promise<ReloadResult> {
@@ -199,10 +189,8 @@ export class Gateway {
 	/** False if nothing had to change. */
 	async #apply(desired: DesiredState, booting: boolean): Promise<boolean> {
 		const definitions = await this.#define(desired, booting)
-		const todo = plan(
-			this.#generations.instances().map((one) => planItem(one.definition)),
-			definitions.map(planItem),
-		)
+		const running = this.#generations.instances().map((one) => one.definition)
+		const todo = plan(running, definitions)
 		const rest = JSON.stringify([desired.listen, desired.workers, desired.log_level])
 		const pluginsChange = booting || !isIdle(todo)
 		if (!pluginsChange && rest === this.#rest) return false
@@ -215,7 +203,7 @@ export class Gateway {
 			desired,
 		)
 		try {
-			if (pluginsChange) await this.#generations.apply(todo, definitions, this.#host)
+			if (pluginsChange) await this.#generations.apply(definitions)
 			sockets.take()
 		} catch (error) {
 			sockets.drop()
@@ -233,34 +221,38 @@ export class Gateway {
 	}
 
 	/**
-	 * The definition of each wanted plugin that can be started. A mistake in gateway.yaml refuses a change as a whole. At
-	 * the start that would leave no gateway at all, so one that concerns a third party's plugin leaves out that plugin. Its
-	 * broken code affects only itself at any time: what runs of it keeps running, and the others' changes apply.
+	 * The definition of each wanted plugin that can be started, in dependency order. A mistake in gateway.yaml refuses a change
+	 * as a whole. At the start that would leave no gateway at all, so one that concerns a third party's plugin leaves out that
+	 * plugin. Its broken code affects only itself at any time: what runs of it keeps running, and the others' changes apply.
 	 */
 	async #define(desired: DesiredState, booting: boolean): Promise<Definition[]> {
-		const { failures } = this.#generations
-		for (const { name } of desired.plugins) this.#generations.expect(name)
+		const generations = this.#generations
+		for (const { name } of desired.plugins) generations.expect(name)
 		const { definitions, problems, broken } = await definitionsOf(desired.plugins, this.#options.loader)
 		const builtIn = new Set(desired.plugins.flatMap((one) => (one.builtIn ? one.name : [])))
 		const current = new Map<string, string>()
-		for (const [plugin, own] of Map.groupBy(problems, (one) => one.plugin))
-			if (!builtIn.has(plugin)) current.set(plugin, desired.refuse(own).message)
+		for (const [plugin, own] of problems) if (!builtIn.has(plugin)) current.set(plugin, desired.refuse(own).message)
 		for (const [plugin, error] of broken) current.set(plugin, messageOf(error))
-		for (const [name, message] of current) this.#generations.fail(name, message, broken.get(name))
-		if (problems.some(({ plugin }) => !booting || builtIn.has(plugin))) throw desired.refuse(problems)
+		for (const [name, message] of current) generations.fail(name, message, broken.get(name))
+		if ([...problems.keys()].some((name) => !booting || builtIn.has(name)))
+			throw desired.refuse([...problems.values()].flat())
 
-		const running = this.#generations.current?.instances
-		const usable = [...definitions, ...[...broken.keys()].flatMap((name) => running?.get(name)?.definition ?? [])]
-		const { fitting, orphans } = withoutOrphans(usable)
-		for (const [name, message] of orphans) this.#generations.fail(name, message)
-		for (const name of failures.keys()) {
-			// Plugins that are started again report their own result.
-			const isNew = fitting.some((one) => one.plugin.name === name && !isSame(one, running?.get(name)?.definition))
-			if (current.has(name) || orphans.has(name) || isNew) continue
-			if (failures.delete(name) && fitting.some((one) => one.plugin.name === name))
-				this.#log.info({ plugin: name }, 'the plugin has recovered')
+		const running = new Map(generations.instances().map(({ name, definition }) => [name, definition]))
+		const { order, orphans, rings } = inOrder([
+			...definitions,
+			...[...broken.keys()].flatMap((name) => running.get(name) ?? []),
+		])
+		const leftOut = new Map([...orphans, ...rings])
+		for (const [name, message] of leftOut) generations.fail(name, message)
+		for (const name of generations.failures.keys()) {
+			if (current.has(name) || leftOut.has(name)) continue
+			const definition = order.find(({ plugin }) => plugin.name === name)
+			// A plugin that is started again reports its own result.
+			if (definition && definition.fingerprint !== running.get(name)?.fingerprint) continue
+			generations.failures.delete(name)
+			if (definition) this.#log.info({ plugin: name }, 'the plugin has recovered')
 		}
-		return fitting
+		return order
 	}
 
 	async #listen(at: Partial<Record<Address, ListenAt>>, desired: DesiredState): Promise<NewSockets> {
@@ -302,10 +294,6 @@ export class Gateway {
 	}
 
 	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
-		return this.#bus.emit({ event_type, payload })
+		return this.events.emit({ event_type, payload })
 	}
-}
-
-function isSame(a: Definition, b: Definition | undefined): boolean {
-	return a.fingerprint === b?.fingerprint
 }

@@ -37,7 +37,7 @@ import type { EventBus } from './events/event-bus.ts'
 import type { Fault, FaultCode, FaultOptions } from './errors.ts'
 import type { Redactor } from './redactor/redactor.ts'
 import type { Logger } from './log/log.ts'
-import type { Address } from './http/address.ts'
+import type { Address } from './http/listening.ts'
 import type { NewEvent } from './protocol.ts'
 import type { RunPool } from './runs/run-pool.ts'
 import type { AgentRef, ToolDefinition } from './runs/tool.ts'
@@ -45,7 +45,7 @@ import type { EventEnvelope, RunQueue, Snapshots, Store } from './store/ports.ts
 import type { Toolbox } from './runs/toolbox.ts'
 import type { GatewayStatus } from './status.ts'
 
-export type { Address } from './http/address.ts'
+export type { Address } from './http/listening.ts'
 export type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from './runs/tool.ts'
 
 /**

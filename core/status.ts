@@ -1,4 +1,4 @@
-import type { Address } from './http/address.ts'
+import type { Address } from './http/listening.ts'
 
 export interface PluginStatus {
 	name: string

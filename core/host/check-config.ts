@@ -22,11 +22,11 @@ export async function checkConfig(config: Config, { home, env, thirdParties = tr
 	const { plugins, refuse } = desiredState(config)
 	const checked = thirdParties ? plugins : plugins.filter(({ builtIn }) => builtIn)
 	// Loaded here only: joi and the plugins' code are slow to load.
-	const [{ definitionsOf }, { Loader }] = await Promise.all([import('./definitions.ts'), import('./loader.ts')])
+	const [{ definitionsOf }, { Loader }] = await Promise.all([import('./definition.ts'), import('./loader.ts')])
 	const refusal = (folder: string): string | undefined => (isAllowed(env) ? undefined : sharedIn(folder, home)?.problem)
 	const loader = new Loader(new URL('../../plugins/', import.meta.url), join(home, 'plugins'), refusal)
 	const { problems, broken } = await definitionsOf(checked, loader)
-	if (problems.length > 0) throw refuse(problems)
+	if (problems.size > 0) throw refuse([...problems.values()].flat())
 	const leftOut = [...broken].map(([name, error]) =>
 		warn(config, { path: `plugins.${name}`, message: messageOf(error), part: 'key' }),
 	)

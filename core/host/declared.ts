@@ -1,7 +1,8 @@
-/** The declarations that plugins share: scopes, error codes and event types. */
+/** What plugins declare: scopes, error codes, event types and tools. */
+import Joi from 'joi'
 import { CODE, Fault, isGeneralCode } from '../errors.ts'
 import { checkEventType } from '../events/families.ts'
-import type { ErrorCode, EventType, Plugin } from '../plugin.ts'
+import type { ErrorCode, EventType, Plugin, ToolDefinition } from '../plugin.ts'
 
 export interface Declared {
 	scopes: ReadonlyMap<string, string>
@@ -44,32 +45,65 @@ export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: P
 
 /** All that these plugins declare. Throws `plugin_failed` if two declare the same. */
 export function declaredBy(plugins: readonly Plugin[]): Declared {
-	const scopes = [...merged(plugins, 'scope', ({ scopes: own }) => own)]
+	const scopes = [...withoutDoubles(plugins, 'declare the scope', ({ scopes: own = {} }) => Object.entries(own))]
 	return {
 		// By name, and `*` last.
 		scopes: new Map(scopes.toSorted(([a], [b]) => Number(a === '*') - Number(b === '*') || (a < b ? -1 : 1))),
-		errors: merged(plugins, 'error code', ({ errors }) => errors),
-		events: merged(plugins, 'event type', ({ events }) => events),
+		errors: withoutDoubles(plugins, 'declare the error code', ({ errors = {} }) => Object.entries(errors)),
+		events: withoutDoubles(plugins, 'declare the event type', ({ events = {} }) => Object.entries(events)),
 	}
 }
 
-function merged<T>(
-	plugins: readonly Plugin[],
-	what: string,
-	of: (plugin: Plugin) => Readonly<Record<string, T>> | undefined,
+/** What all of them have, by key. Throws `plugin_failed` if two have the same; `both`: what they do, for the message. */
+export function withoutDoubles<Owner extends { name: string }, T>(
+	owners: readonly Owner[],
+	both: string,
+	of: (owner: Owner) => [key: string, value: T][],
 ): Map<string, T> {
 	const all = new Map<string, T>()
-	const owners = new Map<string, string>()
-	for (const plugin of plugins) {
-		for (const [key, value] of Object.entries(of(plugin) ?? {})) {
-			const owner = owners.get(key)
-			if (owner !== undefined)
-				throw new Fault('plugin_failed', `plugins "${owner}" and "${plugin.name}" both declare the ${what} ${key}`)
-			owners.set(key, plugin.name)
+	const ownerOf = new Map<string, string>()
+	for (const owner of owners) {
+		for (const [key, value] of of(owner)) {
+			const other = ownerOf.get(key)
+			if (other !== undefined)
+				throw new Fault('plugin_failed', `plugins "${other}" and "${owner.name}" both ${both} ${key}`)
+			ownerOf.set(key, owner.name)
 			all.set(key, value)
 		}
 	}
 	return all
+}
+
+/** A provider may return the same tools for each call of a run. */
+const sound = new WeakSet<ToolDefinition>()
+
+/** Throws `plugin_invalid`, saying what is missing: an incomplete tool cannot be described to a model. */
+export function checkTool(tool: ToolDefinition): void {
+	if (sound.has(tool)) return
+	const { name, description, parameters, run } = tool
+	if (typeof name !== 'string' || name === '' || name.length > 128)
+		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
+	if (typeof description !== 'string' || description === '')
+		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
+	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
+	try {
+		if (!Joi.isSchema(parameters)) structuredClone(parameters)
+	} catch (error) {
+		throw new Fault('plugin_invalid', `the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, {
+			cause: error,
+		})
+	}
+	sound.add(tool)
+}
+
+/** Throws `plugin_invalid` as `checkTool` does, and for a name that a primitive must not have. */
+export function checkPrimitive(definition: ToolDefinition): void {
+	checkTool(definition)
+	if (/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/.test(definition.name)) return
+	throw new Fault(
+		'plugin_invalid',
+		`the primitive "${definition.name}" needs a name such as clock.now: lower-case words with dots between`,
+	)
 }
 
 function entriesOf(value: unknown): [string, unknown][] | undefined {

@@ -1,69 +1,63 @@
-/** Turns a plugin's code and settings into what can be started. Pure. */
+/**
+ * The wanted plugins, loaded and checked. The gateway's start, its reloads and `svc config validate` all call this, so
+ * that they cannot disagree.
+ */
 import { createHash } from 'node:crypto'
 import Joi from 'joi'
 import type { ValidationErrorItem } from 'joi'
-import type { SettingsDeclaration } from '../../config/declaration.ts'
 import { messages } from '../../config/messages.ts'
+import type { LateProblem } from '../../config/read.ts'
 import { suggest } from '../../config/suggest.ts'
-import type { Definition } from './instance.ts'
+import { Fault } from '../errors.ts'
+import { canonicalJson } from '../util/canonical-json.ts'
+import type { WantedPlugin } from './desired-state.ts'
 import { BUILT_IN } from './loader.ts'
-import type { Loaded } from './loader.ts'
-import type { PlanItem } from './plan.ts'
-import type { Plugin } from '../plugin.ts'
+import type { Loaded, Loader } from './loader.ts'
+import { inOrder } from './plan.ts'
+import type { Definition } from './plan.ts'
 
-/** A mistake in the settings of a plugin. */
-export interface SettingProblem {
-	plugin: string
-	/** The path of the setting in gateway.yaml, such as `plugins.clock.zone`. */
-	path: string
-	message: string
-	/** Where to point: at the setting's name or its value. */
-	part: 'key' | 'value'
+export interface Definitions {
+	/** Definitions of the wanted plugins whose code loads and whose settings and needs are valid. */
+	definitions: Definition[]
+	/** Mistakes in gateway.yaml, by plugin, in the order of its plugins. */
+	problems: Map<string, LateProblem[]>
+	/** Third-party plugins whose code cannot be used, and why. */
+	broken: Map<string, unknown>
 }
 
-/**
- * `at`: where the settings stand in gateway.yaml, which has checked those of built-in plugins. Throws what the plugin's own
- * schema throws.
- */
-export function define(
-	{ settings, at }: { settings: Record<string, unknown>; at: string },
-	{ plugin, declaration, code, source }: Loaded,
-): Definition | SettingProblem[] {
-	const { problems, config } =
-		source === BUILT_IN
-			? { problems: [], config: deepFreeze(settings) }
-			: checkSettings(plugin, declaration, settings, at)
-	if (problems.length > 0) return problems
-	const identity = JSON.stringify([plugin.name, code, source, canonical(config)])
-	return { plugin, config, source, fingerprint: createHash('sha256').update(identity).digest('hex') }
-}
-
-export function planItem({ plugin, fingerprint }: Definition): PlanItem {
-	return { name: plugin.name, fingerprint, needs: plugin.needs ?? [] }
-}
-
-/** Leaves out plugins that need, directly or indirectly, one that is not in the list; `orphans` gives the reason for each. */
-export function withoutOrphans(definitions: readonly Definition[]): {
-	fitting: Definition[]
-	orphans: Map<string, string>
-} {
-	const orphans = new Map<string, string>()
-	let fitting = [...definitions]
-	for (;;) {
-		const names = new Set(fitting.map(({ plugin }) => plugin.name))
-		const rest = fitting.filter(({ plugin: { name, needs = [] } }) => {
-			const missing = needs.find((need) => !names.has(need))
-			if (missing !== undefined) orphans.set(name, needsFailed(name, missing))
-			return missing === undefined
-		})
-		if (rest.length === fitting.length) return { fitting, orphans }
-		fitting = rest
+/** Throws if the code of a built-in plugin does not load. */
+export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Loader): Promise<Definitions> {
+	const definitions: Definition[] = []
+	const problems = new Map<string, LateProblem[]>()
+	const broken = new Map<string, unknown>()
+	for (const one of plugins) {
+		const { name, builtIn, path } = one
+		try {
+			const found = define(one, await loader.load(name, builtIn, path))
+			const mistakes = Array.isArray(found) ? found : unmetNeeds(found, plugins, loader)
+			if (mistakes.length > 0) problems.set(name, mistakes)
+			else definitions.push(found as Definition)
+		} catch (error) {
+			if (builtIn) throw error
+			broken.set(name, error)
+		}
 	}
+	for (const [name, ring] of inOrder(definitions).rings) broken.set(name, new Fault('plugin_invalid', ring))
+	return { definitions: definitions.filter(({ plugin }) => !broken.has(plugin.name)), problems, broken }
 }
 
-/** Why a plugin is left out because one that it needs is left out. */
-export function needsFailed(name: string, need: string): string {
-	return `plugin "${name}" needs plugin "${need}", which failed`
+/** The definition, or mistakes in its settings. Those of built-in plugins are checked already. Throws what the plugin's own schema throws. */
+export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateProblem[] {
+	const { plugin, code, source } = loaded
+	const { config, problems = [] } = source === BUILT_IN ? { config: wanted.settings } : checkSettings(wanted, loaded)
+	if (problems.length > 0) return problems
+	const identity = canonicalJson([plugin.name, code, source, config])
+	return {
+		plugin,
+		config: deepFreeze(config),
+		source,
+		fingerprint: createHash('sha256').update(identity).digest('hex'),
+	}
 }
 
 /** Third-party plugins may accept fractions and unnamed patterns; joi's own messages for those repeat the value. */
@@ -74,16 +68,14 @@ const ownMessages = {
 }
 
 function checkSettings(
-	plugin: Plugin,
-	declaration: SettingsDeclaration | undefined,
-	settings: Record<string, unknown>,
-	at: string,
-): { config?: unknown; problems: SettingProblem[] } {
-	const { name } = plugin
+	{ settings, at, name }: WantedPlugin,
+	{ plugin, declaration }: Loaded,
+): { config?: unknown; problems?: LateProblem[] } {
 	const schemaFor = declaration?.schema?.bind(declaration) ?? plugin.config?.bind(plugin)
-	if (!schemaFor && Object.keys(settings).length > 0) {
+	const [first] = Object.keys(settings)
+	if (!schemaFor && first !== undefined) {
 		const message = `the plugin takes no settings, since it has no settings.ts and no config(joi); write ${name}: true`
-		return { problems: [{ plugin: name, path: `${at}.${Object.keys(settings)[0]}`, message, part: 'key' }] }
+		return { problems: [{ path: `${at}.${first}`, message, part: 'key' }] }
 	}
 	const schema = schemaFor?.(Joi) ?? Joi.object({})
 	const { value, error } = schema.validate(settings, {
@@ -91,20 +83,19 @@ function checkSettings(
 		errors: { wrap: { label: false, array: false } },
 		messages: ownMessages,
 	})
-	const problems = (error?.details ?? []).map((detail) => ({
-		plugin: name,
-		path: [at, ...detail.path].join('.'),
-		message: withHint(detail, schema),
-		part: detail.type === 'object.unknown' ? ('key' as const) : ('value' as const),
-	}))
-	if (problems.length > 0) return { problems }
-	const mistakes = (declaration?.check?.(value) ?? []).map(({ path, message, pointAt = path }) => ({
-		plugin: name,
-		path: `${at}.${pointAt}`,
-		message,
-		part: 'value' as const,
-	}))
-	return { config: deepFreeze(value), problems: mistakes }
+	if (error) {
+		const problemOf = (detail: ValidationErrorItem): LateProblem => ({
+			path: [at, ...detail.path].join('.'),
+			message: withHint(detail, schema),
+			part: detail.type === 'object.unknown' ? 'key' : 'value',
+		})
+		return { problems: error.details.map(problemOf) }
+	}
+	const mistakes = declaration?.check?.(value) ?? []
+	return {
+		config: value,
+		problems: mistakes.map(({ path, message, pointAt = path }) => ({ path: `${at}.${pointAt}`, message })),
+	}
 }
 
 interface Described {
@@ -123,15 +114,15 @@ function withHint({ type, path, message }: ValidationErrorItem, schema: Joi.Obje
 	return message + hint
 }
 
-/** The same text for the same settings, whatever the order of their keys. */
-function canonical(value: unknown): unknown {
-	if (Array.isArray(value)) return value.map(canonical)
-	if (typeof value !== 'object' || value === null) return value
-	return Object.fromEntries(
-		Object.entries(value)
-			.toSorted(([a], [b]) => (a < b ? -1 : 1))
-			.map(([key, inner]) => [key, canonical(inner)]),
-	)
+function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loader: Loader): LateProblem[] {
+	const { name, needs = [] } = plugin
+	return needs
+		.filter((need) => !wanted.some((one) => one.name === need))
+		.map((need) => ({
+			// A built-in plugin runs unless the file switches it off; a third-party one may be absent from the file.
+			path: `plugins.${loader.isBuiltIn(need) ? need : name}`,
+			message: `plugin "${name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true, or plugins.${name} to false`,
+		}))
 }
 
 function deepFreeze<T>(value: T): T {

@@ -1,11 +1,10 @@
 /** The desired state: which plugins gateway.yaml wants, with which settings, and where to listen. Pure. */
 import { hasSection, settingsOf } from '../../config/composition.ts'
+import type { LateProblem } from '../../config/read.ts'
 import type { Config } from '../../config/types.ts'
-import type { Fault, FieldError } from '../errors.ts'
-import type { ListenAt } from '../http/listeners.ts'
-import type { Address } from '../plugin.ts'
+import type { Fault } from '../errors.ts'
+import type { Address, ListenAt } from '../http/listening.ts'
 import { composition, refuse } from './config.ts'
-import type { SettingProblem } from './definition.ts'
 
 export interface WantedPlugin {
 	name: string
@@ -24,7 +23,7 @@ export interface DesiredState {
 	workers: { threads: number; runs_per_thread: number }
 	log_level: string
 	/** The error for mistakes in gateway.yaml, with one line and place for each. */
-	refuse(problems: readonly (SettingProblem | FieldError)[], code?: 'config_invalid' | 'unavailable'): Fault
+	refuse(problems: readonly LateProblem[], code?: 'config_invalid' | 'unavailable'): Fault
 }
 
 export function desiredState(config: Config): DesiredState {

@@ -8,13 +8,11 @@ import type { Server } from '@hapi/hapi'
 import { Late, within } from '../util/deadline.ts'
 import { Fault, messageOf } from '../errors.ts'
 import { makeServer } from '../http/server.ts'
-import { declaredBy } from './declared.ts'
+import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './extensions.ts'
-import { checkTool } from './instance.ts'
 import type { AnyExtension, Instance } from './instance.ts'
 import type { Logger } from '../log/log.ts'
 import { continueOnBehalfOf, onBehalfOf } from '../util/context.ts'
-import { BUILT_IN } from './loader.ts'
 import type { Address, AgentRef, GenerationView, ToolDefinition } from '../plugin.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { isOfType } from '../store/events.ts'
@@ -39,50 +37,53 @@ export class Generation {
 	readonly instances: ReadonlyMap<string, Instance>
 	readonly servers: GenerationView['servers']
 	readonly #log: Logger
-	readonly #primitives: ToolDefinition[]
+	readonly #primitives: Iterable<ToolDefinition>
 	/** Tool providers that did not respond: every run would wait for them. */
 	readonly #mute = new Set<unknown>()
 	#inFlight = 0
 	#drained: PromiseWithResolvers<void> | undefined
 
-	private constructor(options: GenerationOptions, servers: GenerationView['servers']) {
-		this.number = options.number
-		this.instances = new Map(options.instances.map((instance) => [instance.name, instance]))
+	private constructor(
+		{ number, instances, log }: GenerationOptions,
+		servers: GenerationView['servers'],
+		primitives: ReadonlyMap<string, ToolDefinition>,
+	) {
+		this.number = number
+		this.instances = new Map(instances.map((instance) => [instance.name, instance]))
 		this.servers = servers
-		this.#log = options.log
-		this.#primitives = options.instances.flatMap((instance) => instance.contributions.primitives)
+		this.#log = log
+		this.#primitives = [...primitives.values()]
 	}
 
 	/** Throws `plugin_failed`, naming the plugin, if its routes or tools conflict with others. */
 	static async build(options: GenerationOptions): Promise<Generation> {
 		const { instances } = options
-		refuseDoubleTools(instances)
+		const primitives = withoutDoubles(instances, 'offer the primitive', (one) =>
+			one.primitives.map((tool) => [tool.name, tool]),
+		)
 		const declared = declaredBy(instances.map(({ definition }) => definition.plugin))
-		const builtIn = new Set(instances.flatMap(({ name, definition }) => (definition.source === BUILT_IN ? name : [])))
+		const builtIn = new Set(instances.flatMap(({ name, owner }) => (owner === undefined ? name : [])))
 		const hasLegacy = instances.some(
-			(one) => one.definition.plugin.legacy || one.contributions.upgrades.some((up) => up.address === 'legacy'),
+			({ definition, upgrades }) => definition.plugin.legacy || upgrades.some(([address]) => address === 'legacy'),
 		)
 		const servers = {
 			main: makeServer('http://main.invalid', options),
 			legacy: hasLegacy ? makeServer('http://legacy.invalid', options) : null,
 		}
 		try {
-			for (const server of [servers.main, servers.legacy]) if (server) followOwners(server, instances)
+			for (const server of all(servers)) followOwners(server, instances)
 			const view = { servers, ...declared, isBuiltIn: (plugin: string) => builtIn.has(plugin) }
-			for (const instance of instances) guardServers(instance, view)
+			for (const instance of instances) await guardServers(instance, view)
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
 			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
-			await within(
-				DEADLINE_MS,
-				'what plugins do before a server starts',
-				Promise.all([servers.main.start(), servers.legacy?.start()]),
-			)
+			const started = Promise.all(all(servers).map((server) => server.start()))
+			await within(DEADLINE_MS, 'what plugins do before a server starts', started)
 		} catch (error) {
 			await stopServers(servers)
 			throw error
 		}
-		return new Generation(options, servers)
+		return new Generation(options, servers, primitives)
 	}
 
 	/** Hands a request to this generation's routes, and counts it until its response has been sent. */
@@ -103,9 +104,9 @@ export class Generation {
 	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
 		const path = request.url ?? ''
 		for (const instance of this.instances.values()) {
-			for (const offer of instance.contributions.upgrades) {
-				if (offer.address !== address || !path.startsWith(offer.prefix)) continue
-				instance.run(() => offer.handle(request, socket, head))
+			for (const [at, prefix, handle] of instance.upgrades) {
+				if (at !== address || !path.startsWith(prefix)) continue
+				instance.run(() => handle(request, socket, head))
 				return true
 			}
 		}
@@ -114,18 +115,17 @@ export class Generation {
 
 	/** In dependency order of the plugins that add them. */
 	extensions(point: string): AnyExtension[] {
-		return [...this.instances.values()].flatMap(({ name, owner, contributions }) =>
-			contributions.extensions
+		return [...this.instances.values()].flatMap((instance) =>
+			instance.extensions
 				.filter((one) => one.point === point)
-				.map(({ value }) => ({ plugin: name, value, run: (work) => onBehalfOf(owner, work) })),
+				.map(({ value }) => ({ plugin: instance.name, value, run: (work) => instance.run(work) })),
 		)
 	}
 
 	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
 		const tools = [...this.#primitives]
 		for (const instance of this.instances.values()) {
-			const { name, contributions } = instance
-			for (const provide of contributions.providers) {
+			for (const provide of instance.providers) {
 				if (this.#mute.has(provide)) continue
 				try {
 					const given = instance.run(() => provide(agent))
@@ -137,7 +137,7 @@ export class Generation {
 					if (error instanceof Late) this.#mute.add(provide)
 					const advice = error instanceof Late ? '; it is not asked again until it is changed' : ''
 					this.#log.warn(
-						{ err: error, plugin: name, agent: agent.name },
+						{ err: error, plugin: instance.name, agent: agent.name },
 						`a plugin could not say what tools it has for an agent${advice}`,
 					)
 				}
@@ -149,15 +149,11 @@ export class Generation {
 	/** Each handler gets its own copy: its changes do not affect other handlers. */
 	handle(event: EventEnvelope): void {
 		for (const instance of this.instances.values()) {
-			for (const { type, handle } of instance.contributions.handlers) {
+			for (const [type, handle] of instance.handlers) {
 				if (!isOfType(event.event_type, type)) continue
 				void instance.notify(() => handle(structuredClone(event)), `a handler of the event ${event.event_type} failed`)
 			}
 		}
-	}
-
-	get inFlight(): number {
-		return this.#inFlight
 	}
 
 	/** Waits until the last request that it began has ended, then stops its servers. */
@@ -180,18 +176,13 @@ function followOwners(server: Server, instances: readonly Instance[]): void {
 	})
 }
 
-function guardServers(instance: Instance, view: GenerationView): void {
-	const { name, definition, context } = instance
-	const { main, legacy } = view.servers
+async function guardServers(instance: Instance, view: GenerationView): Promise<void> {
+	const { definition, context } = instance
 	const service = instance.lateService()
-	try {
-		for (const server of [main, legacy])
-			if (server) instance.run(() => definition.plugin.guard?.(namedServer(server, instance), context, service, view))
-	} catch (error) {
-		throw new Fault('plugin_failed', `plugin "${name}" could not guard a server: ${messageOf(error)}`, {
-			cause: error,
-		})
-	}
+	for (const server of all(view.servers))
+		await attempt(instance, 'guard a server', () =>
+			instance.run(() => definition.plugin.guard?.(namedServer(server, instance), context, service, view)),
+		)
 }
 
 async function addRoutes(instance: Instance, view: GenerationView): Promise<void> {
@@ -199,35 +190,26 @@ async function addRoutes(instance: Instance, view: GenerationView): Promise<void
 	const service = instance.lateService()
 	for (const address of ['main', 'legacy'] as const) {
 		const body = address === 'main' ? plugin.http : plugin.legacy
-		const server = view.servers[address]
-		if (!body || !server) continue
-		try {
-			await server.register({
-				name: plugin.name,
-				register: (realm) =>
-					instance.run(() => body.call(plugin, namedServer(realm, instance), instance.context, service, view)),
-			})
-		} catch (error) {
-			throw new Fault('plugin_failed', `plugin "${plugin.name}" could not add its routes: ${messageOf(error)}`, {
-				cause: error,
-			})
-		}
+		if (!body) continue
+		const register = (realm: Server): void | Promise<void> =>
+			instance.run(() => body.call(plugin, namedServer(realm, instance), instance.context, service, view))
+		await attempt(instance, 'add its routes', () => view.servers[address]?.register({ name: plugin.name, register }))
 	}
 }
 
-function refuseDoubleTools(instances: readonly Instance[]): void {
-	const owners = new Map<string, string>()
-	for (const instance of instances) {
-		for (const { name } of instance.contributions.primitives) {
-			const owner = owners.get(name)
-			if (owner !== undefined)
-				throw new Fault('plugin_failed', `plugins "${owner}" and "${instance.name}" both offer the primitive ${name}`)
-			owners.set(name, instance.name)
-		}
+/** What `work` throws becomes `plugin_failed`. */
+async function attempt({ name }: Instance, doing: string, work: () => unknown): Promise<void> {
+	try {
+		await work()
+	} catch (error) {
+		throw new Fault('plugin_failed', `plugin "${name}" could not ${doing}: ${messageOf(error)}`, { cause: error })
 	}
+}
+
+function all({ main, legacy }: Generation['servers']): Server[] {
+	return legacy ? [main, legacy] : [main]
 }
 
 async function stopServers(servers: Generation['servers']): Promise<void> {
-	await servers.main?.stop({ timeout: 0 })
-	await servers.legacy?.stop({ timeout: 0 })
+	for (const server of all(servers)) await server.stop({ timeout: 0 })
 }

@@ -3,20 +3,15 @@
  * current; then the old one drains and instances that are no longer wanted are released. A failure before that assignment
  * leaves everything running as it was.
  */
-import { needsFailed } from './definition.ts'
 import { messageOf } from '../errors.ts'
 import { Generation } from './generation.ts'
 import { Instance } from './instance.ts'
-import type { Definition, Host } from './instance.ts'
-import { BUILT_IN } from './loader.ts'
-import type { Logger } from '../log/log.ts'
-import type { Plan } from './plan.ts'
-import type { Redactor } from '../redactor/redactor.ts'
+import type { Host } from './instance.ts'
+import { needsFailed } from './plan.ts'
+import type { Definition } from './plan.ts'
 import type { PluginStatus } from '../status.ts'
 
-export interface GenerationsOptions {
-	log: Logger
-	redactor: Redactor
+export interface GenerationsOptions extends Pick<Host, 'shared' | 'uncaught'> {
 	checkResponses: boolean
 	/** Called in the same turn in which a generation becomes current. */
 	becameCurrent: (generation: Generation) => void
@@ -24,28 +19,26 @@ export interface GenerationsOptions {
 	failed: (plugin: string, message: string, cause?: unknown) => void
 }
 
-interface UncaughtErrors {
-	/** The message of the newest. */
-	message: string
-	count: number
-}
-
 export class Generations {
 	current: Generation | null = null
 	/** Why a wanted plugin does not run, or does not run as its files now are. */
 	readonly failures = new Map<string, string>()
-	/** Errors that running plugins failed to catch. */
-	readonly #uncaught = new WeakMap<Instance, UncaughtErrors>()
-	/** The same for plugins that are about to start: their code runs from its import on. */
-	readonly #early = new Map<string, UncaughtErrors>()
-	readonly #options: GenerationsOptions
+	/** Uncaught errors of plugins that are about to start: their code runs from its import on. */
+	readonly #early = new Map<string, Instance['uncaught']>()
 	/** Started for a generation that is not current yet. */
 	readonly #fresh = new Map<string, Instance>()
-	readonly #servingSince = new WeakMap<Instance, number>()
 	readonly #retiring = new Set<Promise<void>>()
+	readonly #options: GenerationsOptions
+	readonly #host: Host
 
 	constructor(options: GenerationsOptions) {
 		this.#options = options
+		this.#host = {
+			shared: options.shared,
+			uncaught: options.uncaught,
+			lookup: (name, asker) => this.#lookup(name, asker),
+			extensions: (point) => this.current?.extensions(point) ?? [],
+		}
 	}
 
 	get number(): number {
@@ -60,11 +53,10 @@ export class Generations {
 	/** Records an uncaught error of this plugin. False if no such plugin runs or starts. */
 	failing(plugin: string, message: string): boolean {
 		const instance = this.#fresh.get(plugin) ?? this.current?.instances.get(plugin)
-		const errors = instance ? (this.#uncaught.get(instance) ?? { message, count: 0 }) : this.#early.get(plugin)
+		const errors = instance?.uncaught ?? this.#early.get(plugin)
 		if (!errors) return false
 		errors.message = message
 		errors.count++
-		if (instance) this.#uncaught.set(instance, errors)
 		return true
 	}
 
@@ -74,38 +66,21 @@ export class Generations {
 	}
 
 	/**
-	 * What `asker` reaches by a plugin's name: an instance that is about to serve sees those that will serve with it, and,
-	 * while it starts, by its own name the one that it replaces.
+	 * Starts what is new, and makes the next generation current. `definitions` are in dependency order. A third-party plugin
+	 * that does not start, or whose routes or tools conflict, is left out with those that need it; if an instance of it runs,
+	 * that one keeps running. Throws, and changes nothing, if a built-in plugin fails.
 	 */
-	lookup(name: string, asker: Instance): Instance | undefined {
-		const isFresh = this.#fresh.get(asker.name) === asker
-		const fresh = isFresh ? this.#fresh.get(name) : undefined
-		return (fresh === asker && asker.state === 'starting' ? undefined : fresh) ?? this.current?.instances.get(name)
-	}
-
-	/**
-	 * A third-party plugin that does not start, or whose routes or tools conflict, is left out with those that need it; if an
-	 * instance of it runs, that one keeps running. Throws, and changes nothing, if a built-in plugin fails.
-	 */
-	async apply(todo: Plan, definitions: Definition[], host: Host): Promise<void> {
-		try {
-			await this.#apply(todo, definitions, host)
-		} finally {
-			this.#early.clear()
-		}
-	}
-
-	async #apply(todo: Plan, definitions: Definition[], host: Host): Promise<void> {
+	async apply(definitions: readonly Definition[]): Promise<void> {
 		const old = this.current
 		const stopped: Instance[] = []
 		let next: Generation
 		try {
 			const instances: Instance[] = []
-			for (const definition of inOrder(todo, definitions)) {
+			for (const definition of definitions) {
 				const { name, exclusive } = definition.plugin
 				if (this.#lacksNeed(definition, instances)) continue
 				const before = old?.instances.get(name)
-				if (before && todo.keep.has(name)) {
+				if (before?.definition.fingerprint === definition.fingerprint) {
 					instances.push(before)
 					continue
 				}
@@ -113,15 +88,17 @@ export class Generations {
 					await before.stop()
 					stopped.push(before)
 				}
-				const fresh = await this.#start(definition, host)
+				const fresh = await this.#start(definition)
 				if (fresh) this.failures.delete(name)
-				const instance = fresh ?? (before && (await this.#again(before, stopped, host)))
+				const instance = fresh ?? (before && (await this.#again(before, stopped)))
 				if (instance) instances.push(instance)
 			}
-			next = await this.#buildWhatFits(instances, stopped, host)
+			next = await this.#buildWhatFits(instances, stopped)
 		} catch (error) {
-			await this.#rollBack(stopped, host)
+			await this.#rollBack(stopped)
 			throw error
+		} finally {
+			this.#early.clear()
 		}
 		this.#makeCurrent(next)
 		const serving = new Set(next.instances.values())
@@ -142,59 +119,71 @@ export class Generations {
 		await this.current?.drain()
 	}
 
+	/** By name. */
 	status(): PluginStatus[] {
-		const running = this.instances().map((instance): PluginStatus => {
-			const uncaught = this.#uncaught.get(instance)
-			const times = uncaught && uncaught.count > 1 ? ` (${uncaught.count} so far, this is the newest)` : ''
+		const names = new Set([...(this.current?.instances.keys() ?? []), ...this.failures.keys()])
+		return [...names].toSorted().map((name) => {
+			const instance = this.current?.instances.get(name)
+			const failure = this.failures.get(name) ?? null
+			if (!instance)
+				return {
+					name,
+					version: null,
+					state: 'failed',
+					last_error: failure,
+					generation: null,
+					source: null,
+					since: null,
+				}
+			const { definition, uncaught, trouble } = instance
+			const times = uncaught.count > 1 ? ` (${uncaught.count} so far, this is the newest)` : ''
 			return {
-				name: instance.name,
-				version: instance.definition.plugin.version ?? null,
-				state: uncaught ? 'failing' : 'running',
-				last_error: this.failures.get(instance.name) ?? (uncaught ? uncaught.message + times : instance.trouble),
-				generation: this.#servingSince.get(instance) ?? null,
-				source: instance.definition.source,
+				name,
+				version: definition.plugin.version ?? null,
+				state: uncaught.count > 0 ? 'failing' : 'running',
+				last_error: failure ?? (uncaught.count > 0 ? uncaught.message + times : trouble),
+				generation: instance.servingSince,
+				source: definition.source,
 				since: instance.since,
 			}
 		})
-		const failed = [...this.failures]
-			.filter(([name]) => !this.current?.instances.has(name))
-			.map(([name, error]): PluginStatus => ({
-				name,
-				version: null,
-				state: 'failed',
-				last_error: error,
-				generation: null,
-				source: null,
-				since: null,
-			}))
-		return [...running, ...failed].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 	}
 
-	/** Null for a third-party plugin that does not start. Throws for a built-in one. */
-	async #start(definition: Definition, host: Host): Promise<Instance | null> {
-		const { name } = definition.plugin
+	/**
+	 * What `asker` reaches by a plugin's name: an instance that is about to serve sees those that will serve with it, and,
+	 * while it starts, by its own name the one that it replaces.
+	 */
+	#lookup(name: string, asker: Instance): Instance | undefined {
+		const isFresh = this.#fresh.get(asker.name) === asker
+		const fresh = isFresh ? this.#fresh.get(name) : undefined
+		return (fresh === asker && !asker.isStarted ? undefined : fresh) ?? this.current?.instances.get(name)
+	}
+
+	/** Undefined for a third-party plugin that does not start. Throws for a built-in one. */
+	async #start(definition: Definition): Promise<Instance | undefined> {
+		const instance = new Instance(definition, this.#host)
+		const { name } = instance
+		instance.uncaught = this.#early.get(name) ?? instance.uncaught
+		this.#fresh.set(name, instance)
 		try {
-			return await Instance.start(definition, host, (one) => {
-				this.#fresh.set(name, one)
-				const early = this.#early.get(name)
-				if (early && early.count > 0) this.#uncaught.set(one, early)
-			})
+			await instance.start()
+			return instance
 		} catch (error) {
 			this.#fresh.delete(name)
-			if (definition.source === BUILT_IN) throw error
+			if (isBuiltIn(instance)) throw error
 			this.fail(name, messageOf(error), error)
-			return null
+			return undefined
 		}
 	}
 
 	/** The instance that ran until now, whose successor failed. Undefined if it had to stop and does not start again. */
-	async #again(before: Instance, stopped: readonly Instance[], host: Host): Promise<Instance | undefined> {
+	async #again(before: Instance, stopped: readonly Instance[]): Promise<Instance | undefined> {
 		if (!stopped.includes(before)) return before
 		const why = this.failures.get(before.name)
-		const again = await this.#start(before.definition, host)
+		const again = await this.#start(before.definition)
 		// The operator can fix the successor, so its error is reported.
 		if (why !== undefined) this.failures.set(before.name, why)
-		return again ?? undefined
+		return again
 	}
 
 	/** Whether it needs a plugin that is left out; then it is left out too, for that reason. */
@@ -205,8 +194,9 @@ export class Generations {
 		return true
 	}
 
-	#build(instances: Instance[]): Promise<Generation> {
-		const { log, redactor, checkResponses } = this.#options
+	#build(instances: readonly Instance[]): Promise<Generation> {
+		const { shared, checkResponses } = this.#options
+		const { log, redactor } = shared
 		return Generation.build({ number: this.number + 1, instances, log, redactor, checkResponses })
 	}
 
@@ -214,16 +204,15 @@ export class Generations {
 	 * Leaves out third-party plugins whose routes or tools conflict, the new ones first: running plugins take precedence
 	 * over those to be added. Throws if the built-in ones conflict with each other.
 	 */
-	async #buildWhatFits(instances: Instance[], stopped: readonly Instance[], host: Host): Promise<Generation> {
+	async #buildWhatFits(instances: readonly Instance[], stopped: readonly Instance[]): Promise<Generation> {
 		try {
 			return await this.#build(instances)
 		} catch (error) {
 			if (instances.every(isBuiltIn)) throw error
 		}
 		const runs = (one: Instance): boolean => this.current?.instances.get(one.name) === one
-		const rank = (one: Instance): number => (isBuiltIn(one) ? 0 : runs(one) ? 1 : 2)
-		const fitting: Instance[] = []
-		const tryWith = async (instance: Instance): Promise<boolean> => {
+		const fitting = instances.filter(isBuiltIn)
+		const fits = async (instance: Instance): Promise<boolean> => {
 			try {
 				const trial = await this.#build([...fitting, instance])
 				await trial.drain()
@@ -234,17 +223,13 @@ export class Generations {
 				return false
 			}
 		}
-		for (const instance of instances.toSorted((a, b) => rank(a) - rank(b))) {
-			if (isBuiltIn(instance)) {
-				fitting.push(instance)
-				continue
-			}
-			if (await tryWith(instance)) continue
-			if (runs(instance)) continue
+		const others = instances.filter((one) => !isBuiltIn(one)).toSorted((a, b) => Number(runs(b)) - Number(runs(a)))
+		for (const instance of others) {
+			if ((await fits(instance)) || runs(instance)) continue
 			await this.#letGo(instance)
 			const before = this.current?.instances.get(instance.name)
-			const again = before && (await this.#again(before, stopped, host))
-			if (again && !(await tryWith(again)) && again !== before) await this.#letGo(again)
+			const again = before && (await this.#again(before, stopped))
+			if (again && !(await fits(again)) && again !== before) await this.#letGo(again)
 		}
 		const kept: Instance[] = []
 		for (const { name } of instances) {
@@ -265,26 +250,22 @@ export class Generations {
 		this.current = next
 		this.#fresh.clear()
 		this.#options.becameCurrent(next)
-		for (const instance of next.instances.values()) {
-			if (!this.#servingSince.has(instance)) this.#servingSince.set(instance, next.number)
-			instance.serve()
-		}
+		for (const instance of next.instances.values()) instance.serve(next.number)
 	}
 
 	/** Stops the instances that were just started. An exclusive instance that had to stop is started again, with a generation that has it. */
-	async #rollBack(stopped: Instance[], host: Host): Promise<void> {
+	async #rollBack(stopped: readonly Instance[]): Promise<void> {
 		for (const instance of [...this.#fresh.values()].toReversed()) await instance.stop()
 		this.#fresh.clear()
 		const old = this.current
 		if (!old || stopped.length === 0) return
 		const instances: Instance[] = []
 		for (const instance of old.instances.values()) {
-			const again = stopped.includes(instance)
-				? await this.#start(instance.definition, host).catch(() => null)
-				: instance
+			const restarted = (): Promise<Instance | undefined> => this.#start(instance.definition).catch(() => undefined)
+			const again = stopped.includes(instance) ? await restarted() : instance
 			if (again) instances.push(again)
 			else
-				this.#options.log.error(
+				this.#options.shared.log.error(
 					{ plugin: instance.name },
 					'the plugin had to stop for a change that failed, and does not start again as it was',
 				)
@@ -299,17 +280,14 @@ export class Generations {
 			await generation?.drain()
 		}
 		const done = work()
-			.catch((error: unknown) => this.#options.log.error({ err: error }, 'an old generation could not be stopped'))
+			.catch((error: unknown) =>
+				this.#options.shared.log.error({ err: error }, 'an old generation could not be stopped'),
+			)
 			.finally(() => this.#retiring.delete(done))
 		this.#retiring.add(done)
 	}
 }
 
-function isBuiltIn(instance: Instance): boolean {
-	return instance.definition.source === BUILT_IN
-}
-
-function inOrder(todo: Plan, definitions: Definition[]): Definition[] {
-	const byName = new Map(definitions.map((definition) => [definition.plugin.name, definition]))
-	return todo.order.flatMap((name) => byName.get(name) ?? [])
+function isBuiltIn({ owner }: Instance): boolean {
+	return owner === undefined
 }

@@ -5,63 +5,31 @@ import { Fault, isFault, isGeneralCode, messageOf } from '../errors.ts'
 import type { FaultCode } from '../errors.ts'
 import { checkEventType, guardedEmit, pluginEvent } from '../events/families.ts'
 import type { EventBus } from '../events/event-bus.ts'
+import { checkPrimitive } from './declared.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Logger } from '../log/log.ts'
 import { onBehalfOf } from '../util/context.ts'
 import type { Owner } from '../util/context.ts'
-import type {
-	AgentRef,
-	Collection,
-	Context,
-	Extension,
-	Extensions,
-	Plugin,
-	Services,
-	ToolDefinition,
-	UpgradeHandler,
-	Address,
-} from '../plugin.ts'
+import type { Collection, Context, Extension, Extensions, Services, ToolDefinition } from '../plugin.ts'
+import type { Definition } from './plan.ts'
+import { withEmit } from '../runs/toolbox.ts'
 import { change } from '../store/change.ts'
-import type { EventEnvelope, Store } from '../store/ports.ts'
-import { lateService } from './late-service.ts'
+import type { Store } from '../store/ports.ts'
 import { Scope } from './scope.ts'
 import { openTimers } from './timers.ts'
-import { withEmit } from '../runs/toolbox.ts'
-
-/** A plugin with checked settings, ready to be started. */
-export interface Definition {
-	plugin: Plugin
-	config: unknown
-	fingerprint: string
-	/** Where its code came from, for people: `built in` or a folder. */
-	source: string
-}
-
-export type InstanceState = 'starting' | 'running' | 'stopping' | 'stopped' | 'failed'
-
-export interface Contributions {
-	primitives: ToolDefinition[]
-	providers: ((agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[])[]
-	handlers: { type: string; handle: (event: EventEnvelope) => unknown }[]
-	upgrades: { address: Address; prefix: string; handle: UpgradeHandler }[]
-	extensions: { point: string; value: unknown }[]
-}
 
 /** What an instance adds to another plugin's feature, before its type is known. */
-export interface AnyExtension {
-	plugin: string
-	value: unknown
-	run<T>(work: () => T): T
-}
+export type AnyExtension = Omit<Extension<never>, 'value'> & { value: unknown }
 
 /** What the gateway provides to every instance. */
-export interface Host extends Pick<
-	Context,
-	'env' | 'redactor' | 'store' | 'events' | 'queue' | 'snapshots' | 'pool' | 'toolbox' | 'gateway'
-> {
-	log: Logger
+export interface Host {
+	/** Parts of every context. */
+	shared: Pick<
+		Context,
+		'env' | 'log' | 'redactor' | 'store' | 'events' | 'queue' | 'snapshots' | 'pool' | 'toolbox' | 'gateway'
+	>
 	/** The instance that `asker` reaches by a plugin's name. */
-	lookup(name: string, asker: Instance): { service: unknown } | undefined
+	lookup(name: string, asker: Instance): Pick<Instance, 'service'> | undefined
 	/** What the instances of the current generation add at an extension point. */
 	extensions(point: string): AnyExtension[]
 	/** Reports an error that a third-party plugin did not catch. */
@@ -72,18 +40,29 @@ export interface Host extends Pick<
 const START_DEADLINE_MS = 30_000
 const RELEASE_DEADLINE_MS = 10_000
 
+/** What the plugin hands to these methods of its context. */
+type Given<Method extends 'tools' | 'on' | 'upgrade'> = Parameters<Context[Method]>
+
 export class Instance {
 	readonly definition: Definition
-	readonly contributions: Contributions = { primitives: [], providers: [], handlers: [], upgrades: [], extensions: [] }
 	readonly context: Context
 	readonly since: string = new Date().toISOString()
-	state: InstanceState = 'starting'
+	readonly primitives: ToolDefinition[] = []
+	readonly providers: Given<'tools'>[0][] = []
+	readonly handlers: Given<'on'>[] = []
+	readonly upgrades: Given<'upgrade'>[] = []
+	readonly extensions: { point: string; value: unknown }[] = []
+	/** The owner of its errors: undefined if it came with the gateway. */
+	readonly owner: Owner
+	/** Errors that it failed to catch, and the message of the newest. */
+	uncaught = { message: '', count: 0 }
 	/** The problem that it reports while it runs. */
 	trouble: string | null = null
+	/** The generation in which it began to serve. */
+	servingSince: number | null = null
+	isStarted = false
 	/** What its `start` returned. */
 	service: unknown
-	/** The owner of its errors. */
-	readonly owner: Owner
 	readonly #scope = new Scope()
 	readonly #timers = openTimers({
 		signal: this.#scope.signal,
@@ -98,32 +77,23 @@ export class Instance {
 		this.definition = definition
 		this.owner = definition.source === BUILT_IN ? undefined : this.name
 		this.#host = host
-		this.#log = host.log.child({ plugin: this.name })
-		this.context = this.#contextFrom(host)
+		this.#log = host.shared.log.child({ plugin: this.name })
+		this.context = this.#makeContext()
 	}
 
 	get name(): string {
 		return this.definition.plugin.name
 	}
 
-	/** Starts it. If that throws or takes too long, everything it had acquired is released before this throws. */
-	static async start(definition: Definition, host: Host, registered?: (instance: Instance) => void): Promise<Instance> {
-		const instance = new Instance(definition, host)
-		registered?.(instance)
+	/** Throws `plugin_failed`, after everything that it had acquired is released, if it fails or takes too long. */
+	async start(): Promise<void> {
 		try {
-			instance.service = await within(
-				START_DEADLINE_MS,
-				'it',
-				instance.run(() => definition.plugin.start?.(instance.context)),
-			)
-			instance.state = 'running'
-			return instance
+			const starting = this.run(() => this.definition.plugin.start?.(this.context))
+			this.service = await within(START_DEADLINE_MS, 'it', starting)
+			this.isStarted = true
 		} catch (error) {
-			await instance.stop()
-			instance.state = 'failed'
-			throw new Fault('plugin_failed', `plugin "${instance.name}" failed to start: ${messageOf(error)}`, {
-				cause: error,
-			})
+			await this.stop()
+			throw new Fault('plugin_failed', `plugin "${this.name}" failed to start: ${messageOf(error)}`, { cause: error })
 		}
 	}
 
@@ -147,13 +117,27 @@ export class Instance {
 		else this.#host.uncaught(error, this.owner)
 	}
 
-	/** Its service for its own routes; see `Plugin.http`. */
+	/**
+	 * Its service for its own routes: each use reaches the service that is current then. A request may outlive the instance
+	 * whose routes it came by, and that instance's service is released.
+	 */
 	lateService(): unknown {
-		return lateService(this.service, () => this.context.use(this.name as keyof Services))
+		if (typeof this.service !== 'object' || this.service === null) return this.service
+		const current = (): object => this.context.use(this.name as keyof Services)
+		return new Proxy(Object.create(null) as object, {
+			get(_, key) {
+				const service = current()
+				const value: unknown = Reflect.get(service, key, service)
+				// A class method can access its private fields only on the real object.
+				return typeof value === 'function' ? value.bind(service) : value
+			},
+			has: (_, key) => Reflect.has(current(), key),
+		})
 	}
 
 	/** Called when a generation that has it became current. */
-	serve(): void {
+	serve(generation: number): void {
+		this.servingSince ??= generation
 		this.#serving.resolve()
 		for (const handle of this.#onGeneration) void this.notify(handle, 'a plugin failed to follow a new generation')
 	}
@@ -172,38 +156,29 @@ export class Instance {
 	}
 
 	async stop(): Promise<void> {
-		this.state = 'stopping'
 		// Registered last, so that it comes before the release of anything that their work uses.
 		if (!this.#scope.signal.aborted) this.#scope.defer(() => this.#timers.idle(), 'timers')
 		const complaints = await this.run(() => this.#scope.release(RELEASE_DEADLINE_MS))
 		for (const complaint of complaints) this.#log.error(complaint)
-		this.state = 'stopped'
 	}
 
-	#contextFrom(host: Host): Context {
+	#makeContext(): Context {
+		const host = this.#host
+		const { events, store } = host.shared
 		const scope = this.#scope
-		const { primitives, providers, handlers, upgrades, extensions } = this.contributions
-		const events = this.owner === undefined ? host.events : eventsOf(host.events, this.owner)
 		const timers = this.#timers
 		const find = <K extends keyof Services>(name: K): Services[K] | undefined =>
 			host.lookup(name, this)?.service as Services[K] | undefined
 		return {
+			...host.shared,
 			name: this.name,
 			config: this.definition.config,
 			log: this.#log,
 			joi: Joi,
-			env: host.env,
-			redactor: host.redactor,
 			signal: scope.signal,
 			serving: this.#serving.promise,
+			events: this.owner === undefined ? events : eventsOf(events, this.owner),
 			onGeneration: (handle) => void this.#onGeneration.push(handle),
-			store: host.store,
-			events,
-			queue: host.queue,
-			snapshots: host.snapshots,
-			pool: host.pool,
-			toolbox: host.toolbox,
-			gateway: host.gateway,
 			find,
 			use: (name) => {
 				const service = find(name)
@@ -227,17 +202,17 @@ export class Instance {
 			after: (ms, work) => timers.after(ms, work),
 			defer: (release, label) => scope.defer(release, label),
 			own: (thing, label) => scope.own(thing, label),
-			collection: <T>(name: string) => collectionOf<T>(host.store, this.name, name),
+			collection: <T>(name: string) => collectionOf<T>(store, this.name, name),
 			primitive: (definition) => {
 				checkPrimitive(definition)
-				primitives.push(this.tool(definition))
+				this.primitives.push(this.tool(definition))
 			},
-			tools: (provide) => void providers.push(provide),
-			extend: (point, value) => void extensions.push({ point, value }),
+			tools: (provide) => void this.providers.push(provide),
+			extend: (point, value) => void this.extensions.push({ point, value }),
 			extensions: <K extends keyof Extensions>(point: K) => host.extensions(point) as unknown as Extension<K>[],
-			on: (type, handle) => void handlers.push({ type, handle }),
-			upgrade: (address, prefix, handle) => void upgrades.push({ address, prefix, handle }),
-			emit: (event, agent) => events.emit(event, agent),
+			on: (...handler) => void this.handlers.push(handler),
+			upgrade: (...offer) => void this.upgrades.push(offer),
+			emit: (event, agent) => this.context.events.emit(event, agent),
 			trouble: (message) => void (this.trouble = message),
 		}
 	}
@@ -262,50 +237,15 @@ function eventsOf(bus: EventBus, plugin: string): EventBus {
 	}
 }
 
-/** A provider may return the same tools for each call of a run. */
-const sound = new WeakSet<ToolDefinition>()
-
-/** Throws `plugin_invalid`, saying what is missing: an incomplete tool cannot be described to a model. */
-export function checkTool(tool: ToolDefinition): void {
-	if (sound.has(tool)) return
-	checkParts(tool)
-	sound.add(tool)
-}
-
-function checkParts({ name, description, parameters, run }: ToolDefinition): void {
-	if (typeof name !== 'string' || name === '' || name.length > 128)
-		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
-	if (typeof description !== 'string' || description === '') {
-		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
-	}
-	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
-	if (parameters === undefined || Joi.isSchema(parameters)) return
-	try {
-		structuredClone(parameters)
-	} catch (error) {
-		throw new Fault('plugin_invalid', `the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, {
-			cause: error,
-		})
-	}
-}
-
-function checkPrimitive(definition: ToolDefinition): void {
-	checkTool(definition)
-	if (/^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$/.test(definition.name)) return
-	throw new Fault(
-		'plugin_invalid',
-		`the primitive "${definition.name}" needs a name such as clock.now: lower-case words with dots between`,
-	)
-}
-
 function collectionOf<T>(store: Store, plugin: string, name: string): Collection<T> {
-	const keyOf = (id: string) => [`plugin:${plugin}`, name, id] as const
+	const scope = `plugin:${plugin}`
+	const keyOf = (id: string) => [scope, name, id] as const
 	return {
 		get: async (id) => (await store.get<T>(keyOf(id)))?.value,
 		put: async (id, value) => void (await store.put(keyOf(id), value)),
 		create: async (id, value) => void (await store.create(keyOf(id), value)),
 		update: (id, next) =>
-			change<T | undefined>(store, `plugin:${plugin}`, async () => {
+			change<T | undefined>(store, scope, async () => {
 				const key = keyOf(id)
 				const entry = await store.get<T>(key)
 				const value = next(entry?.value)
@@ -314,7 +254,7 @@ function collectionOf<T>(store: Store, plugin: string, name: string): Collection
 			}),
 		delete: (id) => store.delete(keyOf(id)),
 		async *list() {
-			for await (const entry of store.list<T>([`plugin:${plugin}`, name])) yield [entry.key.at(-1) ?? '', entry.value]
+			for await (const entry of store.list<T>([scope, name])) yield [entry.key.at(-1) ?? '', entry.value]
 		},
 	}
 }

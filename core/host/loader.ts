@@ -22,9 +22,8 @@ export interface Loaded {
 	declaration?: SettingsDeclaration
 	/** Changes when the code did. */
 	code: string
+	/** `built in`, or the plugin's folder. */
 	source: string
-	/** The folder to watch; null for built-in ones. */
-	folder: string | null
 }
 
 /** The source of plugins that come with the gateway. */
@@ -63,25 +62,30 @@ export class Loader {
 	 * refused, code that does not load, or no plugin in it.
 	 */
 	async load(name: string, builtIn: boolean, path?: string): Promise<Loaded> {
-		if (builtIn) {
-			const cached = this.#cache.get(name)
-			if (cached) return cached
-			const plugin = await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true)
-			return this.#remember(name, { plugin, code: BUILT_IN, source: BUILT_IN, folder: null })
-		}
-		const folder = path === undefined ? join(this.#pluginsFolder, name) : resolve(this.#pluginsFolder, path)
-		const entry = entryOf(folder)
-		if (entry === undefined) {
-			throw new Fault(
-				'plugin_invalid',
-				`plugin "${name}": there is no built-in plugin of that name and no ${entryNames.join(' or ')} in ${folder}; correct the name, or set plugins.${name}.path to its folder`,
-			)
-		}
-		const refusal = this.#refusal(folder)
-		if (refusal !== undefined) throw new Fault('plugin_invalid', `plugin "${name}": ${refusal}`)
-		const code = await digest(folder)
 		const cached = this.#cache.get(name)
-		if (cached?.code === code && cached.folder === folder) return cached
+		if (builtIn && cached) return cached
+		const loaded = builtIn ? await this.#loadBuiltIn(name) : await this.#loadFolder(name, path ?? name, cached)
+		this.#cache.set(name, loaded)
+		return loaded
+	}
+
+	async #loadBuiltIn(name: string): Promise<Loaded> {
+		const plugin = await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true)
+		return { plugin, code: BUILT_IN, source: BUILT_IN }
+	}
+
+	async #loadFolder(name: string, path: string, cached: Loaded | undefined): Promise<Loaded> {
+		const folder = resolve(this.#pluginsFolder, path)
+		const entry = entryOf(folder)
+		if (entry === undefined)
+			refuse(
+				name,
+				`there is no built-in plugin of that name and no ${entryNames.join(' or ')} in ${folder}; correct the name, or set plugins.${name}.path to its folder`,
+			)
+		const refusal = this.#refusal(folder)
+		if (refusal !== undefined) refuse(name, refusal)
+		const code = await digest(folder)
+		if (cached?.code === code && cached.source === folder) return cached
 		// Node names modules by their real path.
 		const real = await realpath(folder)
 		await (this.#reserved ??= reserveBuiltIn(this.#builtIn))
@@ -89,18 +93,11 @@ export class Loader {
 		ownFolder(real, name)
 		installHook()
 		const query = `?generation=${++generation}`
-		const plugin = await onBehalfOf(name, () => importPlugin(name, pathToFileURL(entry).href + query, false))
-		const settings = settingsFile(dirname(entry))
-		const declaration =
-			settings === undefined
-				? undefined
-				: await onBehalfOf(name, () => importDeclaration(plugin, pathToFileURL(settings).href + query))
-		return this.#remember(name, { plugin, ...(declaration && { declaration }), code, source: folder, folder })
-	}
-
-	#remember(name: string, loaded: Loaded): Loaded {
-		this.#cache.set(name, loaded)
-		return loaded
+		return onBehalfOf(name, async () => {
+			const plugin = await importPlugin(name, pathToFileURL(entry).href + query, false)
+			const declaration = await importDeclaration(plugin, dirname(entry), query)
+			return { plugin, ...(declaration && { declaration }), code, source: folder }
+		})
 	}
 }
 
@@ -131,10 +128,6 @@ const parts: ReadonlySet<string> = new Set([
 	'legacy',
 ] satisfies (keyof Plugin)[])
 
-function settingsFile(folder: string): string | undefined {
-	return ['ts', 'js', 'mjs'].map((extension) => join(folder, `settings.${extension}`)).find((file) => existsSync(file))
-}
-
 async function importDefault(name: string, url: string): Promise<unknown> {
 	try {
 		const module = await within(IMPORT_DEADLINE_MS, 'its code', import(url) as Promise<{ default?: unknown }>)
@@ -153,50 +146,41 @@ const declarable: ReadonlySet<string> = new Set([
 	'check',
 ] satisfies (keyof SettingsDeclaration)[])
 
-/** Undefined if the file declares nothing: 0.1.0 did not read a plugin's settings.ts, and it may be the plugin's own. */
-async function importDeclaration({ name, config }: Plugin, url: string): Promise<SettingsDeclaration | undefined> {
-	const declaration = (await importDefault(name, url)) as Partial<SettingsDeclaration> | undefined
-	if (typeof declaration !== 'object' || declaration === null || typeof declaration.schema !== 'function')
-		return undefined
+/** Undefined if no file declares settings: 0.1.0 did not read a plugin's settings.ts, and it may be the plugin's own. */
+async function importDeclaration(
+	{ name, config }: Plugin,
+	folder: string,
+	query: string,
+): Promise<SettingsDeclaration | undefined> {
+	const files = ['ts', 'js', 'mjs'].map((extension) => join(folder, `settings.${extension}`))
+	const file = files.find((one) => existsSync(one))
+	if (file === undefined) return undefined
+	const declared = await importDefault(name, pathToFileURL(file).href + query)
+	const declaration = declared as Partial<SettingsDeclaration> | null | undefined
+	if (typeof declaration?.schema !== 'function') return undefined
 	const unknown = Object.keys(declaration).find((key) => !declarable.has(key))
 	if (unknown !== undefined)
-		throw new Fault(
-			'plugin_invalid',
-			`plugin "${name}": its settings file must not declare "${unknown}"; there are: ${[...declarable].join(', ')}`,
-		)
-	if (config)
-		throw new Fault(
-			'plugin_invalid',
-			`plugin "${name}" has a schema in its settings file and in config(joi); keep one of the two`,
-		)
+		refuse(name, `its settings file must not declare "${unknown}"; there are: ${[...declarable].join(', ')}`)
+	if (config) refuse(name, 'it has a schema in its settings file and in config(joi); keep one of the two')
 	return declaration
 }
 
 async function importPlugin(name: string, url: string, builtIn: boolean): Promise<Plugin> {
-	const plugin = (await importDefault(name, url)) as Partial<Plugin> | undefined
-	if (typeof plugin !== 'object' || plugin === null || typeof plugin.name !== 'string') {
-		throw new Fault(
-			'plugin_invalid',
-			`plugin "${name}": its entry must default-export an object with a name (see core/plugin.ts)`,
-		)
-	}
-	if (plugin.name !== name) {
-		throw new Fault('plugin_invalid', `plugin "${name}" calls itself "${plugin.name}"; both must be the same`)
-	}
-	const stranger = Object.keys(plugin).find((key) => !parts.has(key))
-	if (stranger !== undefined) {
-		throw new Fault(
-			'plugin_invalid',
-			`plugin "${name}": "${stranger}" is no part of a plugin; there are: ${[...parts].join(', ')}`,
-		)
-	}
-	for (const verb of ['config', 'start', 'guard', 'http', 'legacy'] as const) {
-		if (plugin[verb] !== undefined && typeof plugin[verb] !== 'function')
-			throw new Fault('plugin_invalid', `plugin "${name}": ${verb} must be a function`)
-	}
+	const plugin = (await importDefault(name, url)) as Partial<Plugin> | null | undefined
+	if (typeof plugin !== 'object' || typeof plugin?.name !== 'string')
+		refuse(name, 'its entry must default-export an object with a name (see core/plugin.ts)')
+	if (plugin.name !== name) refuse(name, `it calls itself "${plugin.name}"; both names must be the same`)
+	const unknown = Object.keys(plugin).find((key) => !parts.has(key))
+	if (unknown !== undefined) refuse(name, `"${unknown}" is no part of a plugin; there are: ${[...parts].join(', ')}`)
+	for (const part of ['config', 'start', 'guard', 'http', 'legacy'] as const)
+		if (plugin[part] !== undefined && typeof plugin[part] !== 'function') refuse(name, `${part} must be a function`)
 	checkDeclared(plugin as Plugin, builtIn)
 	declareCodes(plugin.errors ?? {})
 	return plugin as Plugin
+}
+
+function refuse(name: string, problem: string): never {
+	throw new Fault('plugin_invalid', `plugin "${name}": ${problem}`)
 }
 
 /** ` (index.ts:11)`, for an error in the text of a file: there the first line of the stack is its place, and no message. */
@@ -243,24 +227,20 @@ async function digest(folder: string): Promise<string> {
 	const hash = createHash('sha256')
 	let bytes = 0
 	const names: string[] = []
+	const limit = (isOver: boolean, most: string): void => {
+		if (isOver)
+			throw new Fault('plugin_invalid', `${folder} holds more than ${most}; keep only the plugin's own files there`)
+	}
 	for (const name of entriesIn(folder, (path) => !isApart(path))) {
 		if (!isApart(name)) names.push(name)
-		if (names.length > FILE_LIMIT)
-			throw new Fault(
-				'plugin_invalid',
-				`${folder} holds more than ${FILE_LIMIT} files; keep only the plugin's own there`,
-			)
+		limit(names.length > FILE_LIMIT, `${FILE_LIMIT} files`)
 	}
 	for (const name of names.toSorted()) {
 		const file = join(folder, name)
 		const info = await stat(file)
 		if (!info.isFile()) continue
 		bytes += info.size
-		if (bytes > BYTE_LIMIT)
-			throw new Fault(
-				'plugin_invalid',
-				`${folder} holds more than ${BYTE_LIMIT / 1024 / 1024} MiB; keep only the plugin's own files there`,
-			)
+		limit(bytes > BYTE_LIMIT, `${BYTE_LIMIT / 1024 / 1024} MiB`)
 		hash.update(`${name}\0${info.size}\0`).update(await readFile(file))
 	}
 	return hash.digest('hex')

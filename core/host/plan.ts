@@ -1,76 +1,81 @@
-/**
- * What a reload would do, decided before anything is done. Pure: running and wanted go in, a plan comes out.
- */
-import { Fault } from '../errors.ts'
+/** What a reload would do, decided before anything is done. Pure. */
+import type { Plugin } from '../plugin.ts'
 
-export interface PlanItem {
-	name: string
-	/** Equal fingerprints mean: same code, same settings, nothing to do. */
+/** A plugin with checked settings, ready to be started. */
+export interface Definition {
+	plugin: Plugin
+	config: unknown
+	/** Equal fingerprints mean: same code, same settings. */
 	fingerprint: string
-	needs: readonly string[]
+	/** Where its code came from, for people: `built in` or a folder. */
+	source: string
 }
 
+/** Names of plugins. */
 export interface Plan {
-	/** Wanted ones in dependency order: what an item needs stands before it. */
-	order: string[]
-	keep: Set<string>
 	/** Not running yet. */
-	start: Set<string>
-	/** Running with another fingerprint. */
-	replace: Set<string>
+	start: string[]
+	/** Running, with other code or other settings. */
+	replace: string[]
 	/** Running and no longer wanted, in the order in which to stop them: dependants first. */
 	stop: string[]
 }
 
-/** Throws `plugin_invalid` for a missing dependency, a cycle of dependencies, or a duplicate name. */
-export function plan(running: readonly PlanItem[], wanted: readonly PlanItem[]): Plan {
-	const old = new Map(running.map((item) => [item.name, item]))
-	const order = inOrder(wanted)
-	const result: Plan = { order, keep: new Set(), start: new Set(), replace: new Set(), stop: [] }
-	for (const item of wanted) {
-		const before = old.get(item.name)
-		if (!before) result.start.add(item.name)
-		else if (before.fingerprint === item.fingerprint) result.keep.add(item.name)
-		else result.replace.add(item.name)
+/** Both lists are in dependency order. */
+export function plan(running: readonly Definition[], wanted: readonly Definition[]): Plan {
+	const old = new Map(running.map((one) => [one.plugin.name, one]))
+	const result: Plan = { start: [], replace: [], stop: [] }
+	for (const { plugin, fingerprint } of wanted) {
+		const before = old.get(plugin.name)
+		if (!before) result.start.push(plugin.name)
+		else if (before.fingerprint !== fingerprint) result.replace.push(plugin.name)
+		old.delete(plugin.name)
 	}
-	const names = new Set(order)
-	result.stop = inOrder(running)
-		.filter((name) => !names.has(name))
-		.toReversed()
+	result.stop = [...old.keys()].toReversed()
 	return result
 }
 
 /** True if the plan changes nothing. */
-export function isIdle(plan: Plan): boolean {
-	return plan.start.size === 0 && plan.replace.size === 0 && plan.stop.length === 0
+export function isIdle({ start, replace, stop }: Plan): boolean {
+	return start.length + replace.length + stop.length === 0
 }
 
-function inOrder(items: readonly PlanItem[]): string[] {
-	const byName = new Map<string, PlanItem>()
-	for (const item of items) {
-		if (byName.has(item.name))
-			throw new Fault('plugin_invalid', `two plugins are named "${item.name}"; rename one of them`)
-		byName.set(item.name, item)
-	}
-	const done = new Set<string>()
-	const visit = (item: PlanItem, path: string[]): void => {
-		if (done.has(item.name)) return
-		if (path.includes(item.name)) {
-			const ring = [...path.slice(path.indexOf(item.name)), item.name].join(' → ')
-			throw new Fault('plugin_invalid', `the plugins need each other in a ring: ${ring}`)
+export interface Ordered {
+	/** In dependency order: what a plugin needs stands before it. */
+	order: Definition[]
+	/** Plugins that are left out since they need, directly or indirectly, one that is left out or not in the list; and why. */
+	orphans: Map<string, string>
+	/** Plugins that are left out since they need themselves, directly or indirectly; and how. */
+	rings: Map<string, string>
+}
+
+/** Orders definitions of different names by their needs. */
+export function inOrder(definitions: readonly Definition[]): Ordered {
+	const byName = new Map(definitions.map((one) => [one.plugin.name, one]))
+	const order = new Set<Definition>()
+	const orphans = new Map<string, string>()
+	const rings = new Map<string, string>()
+	/** `path`: the plugins that led to this one, each of which needs the next. */
+	const place = (definition: Definition, path: string[]): void => {
+		const { name, needs = [] } = definition.plugin
+		if (path.includes(name)) {
+			const ring = [...path.slice(path.indexOf(name)), name]
+			for (const one of ring) rings.set(one, `the plugins need each other in a ring: ${ring.join(' → ')}`)
 		}
-		for (const need of item.needs) {
+		if (order.has(definition) || orphans.has(name) || rings.has(name)) return
+		for (const need of needs) {
 			const needed = byName.get(need)
-			if (!needed) {
-				throw new Fault(
-					'plugin_invalid',
-					`plugin "${item.name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true, or plugins.${item.name} to false`,
-				)
-			}
-			visit(needed, [...path, item.name])
+			if (needed) place(needed, [...path, name])
+			if (!needed || !order.has(needed)) orphans.set(name, needsFailed(name, need))
 		}
-		done.add(item.name)
+		if (rings.has(name)) orphans.delete(name)
+		else if (!orphans.has(name)) order.add(definition)
 	}
-	for (const item of items) visit(item, [])
-	return [...done]
+	for (const definition of definitions) place(definition, [])
+	return { order: [...order], orphans, rings }
+}
+
+/** Why a plugin is left out because one that it needs is left out. */
+export function needsFailed(name: string, need: string): string {
+	return `plugin "${name}" needs plugin "${need}", which failed`
 }

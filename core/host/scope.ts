@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts'
+import { Late, within } from '../util/deadline.ts'
 
 interface Held {
 	label: string
@@ -18,11 +19,6 @@ export class Scope {
 		return this.#controller.signal
 	}
 
-	/** What is still held, in the order of acquisition. */
-	held(): string[] {
-		return this.#held.map((held) => held.label)
-	}
-
 	defer(release: () => unknown, label: string): void {
 		if (this.#released) throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
 		this.#held.push({ label, release })
@@ -40,25 +36,18 @@ export class Scope {
 		this.#controller.abort()
 		const complaints: string[] = []
 		for (let held = this.#held.pop(); held; held = this.#held.pop()) {
+			const { label, release } = held
 			try {
-				if (!(await within(held.release, deadlineMs)))
-					complaints.push(`${held.label} was not released in ${deadlineMs} ms`)
+				await within(deadlineMs, label, release())
 			} catch (error) {
-				complaints.push(`${held.label} failed to be released: ${messageOf(error)}`)
+				const isLate = error instanceof Late
+				complaints.push(
+					isLate
+						? `${label} was not released in ${deadlineMs} ms`
+						: `${label} failed to be released: ${messageOf(error)}`,
+				)
 			}
 		}
 		return complaints
-	}
-}
-
-async function within(act: () => unknown, ms: number): Promise<boolean> {
-	let timer: NodeJS.Timeout | undefined
-	const late = new Promise<boolean>((resolve) => {
-		timer = setTimeout(resolve, ms, false)
-	})
-	try {
-		return await Promise.race([Promise.resolve(act()).then(() => true), late])
-	} finally {
-		clearTimeout(timer)
 	}
 }

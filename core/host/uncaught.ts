@@ -4,6 +4,7 @@
  * not affected by most of them, and what was acknowledged is on the disk.
  */
 import { messageOf } from '../errors.ts'
+import { openNotices } from '../events/notices.ts'
 import type { Logger } from '../log/log.ts'
 import { leaveContext } from '../util/context.ts'
 import { culpritOf } from '../util/culprit.ts'
@@ -18,51 +19,39 @@ export interface UncaughtOptions {
 }
 
 export interface Uncaught {
-	/** Reports any error. `plugin`: whose error it is, if known. Never throws. */
+	/**
+	 * Reports any error: of each plugin, and of the gateway, one in a minute, with the number of those in between. `plugin`:
+	 * whose error it is, if known. Never throws.
+	 */
 	report(error: unknown, plugin?: string): void
 	/** Errors of the gateway's own so far. */
 	readonly count: number
 }
 
-/** For each plugin, and for the gateway, one error is reported in this time; the next report counts those in between. */
-const QUIET_MS = 60_000
 const MESSAGE_LIMIT = 500
 
 export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught {
-	/** Bounded by the number of plugins. */
-	const told = new Map<string | undefined, { until: number; untold: number }>()
+	const { notice } = openNotices(1)
 	let count = 0
-
-	/** Undefined if one was reported a moment ago. */
-	const isDue = (owner: string | undefined): { untold?: number } | undefined => {
-		const now = performance.now()
-		const before = told.get(owner)
-		if (before && now < before.until) {
-			before.untold++
-			return undefined
-		}
-		told.set(owner, { until: now + QUIET_MS, untold: 0 })
-		return before && before.untold > 0 ? { untold: before.untold } : {}
-	}
 
 	const report = (error: unknown, { owner, isOurs }: Culprit): void => {
 		const reason = messageOf(error).slice(0, MESSAGE_LIMIT).toWellFormed()
 		if (owner === undefined) {
 			count++
-			const more = isDue(undefined)
-			if (!more) return
-			log.fatal({ err: error, ...more }, 'an error of the gateway was thrown, and nothing caught it')
-			return tell('gateway.error', { message: reason, ...more })
+			return notice('', (untold) => {
+				log.fatal({ err: error, ...untold }, 'an error of the gateway was thrown, and nothing caught it')
+				tell('gateway.error', { message: reason, ...untold })
+			})
 		}
 		const runs = failing(owner, `an error of this plugin was thrown, and nothing caught it: ${reason}`)
-		const more = isDue(owner)
-		if (!more) return
-		const message = runs
-			? `an error of plugin "${owner}" was thrown, and nothing caught it: ${reason}`
-			: `plugin "${owner}" does not run, but something that it started does; its error was not caught: ${reason}`
-		// Possibly a bug of the gateway, met on behalf of a plugin, so it must be visible as one.
-		log[isOurs ? 'fatal' : 'error']({ err: error, plugin: owner, ...more }, message)
-		tell('plugin.failed', { plugin: owner, message, ...more })
+		notice(owner, (untold) => {
+			const message = runs
+				? `an error of plugin "${owner}" was thrown, and nothing caught it: ${reason}`
+				: `plugin "${owner}" does not run, but something that it started does; its error was not caught: ${reason}`
+			// Possibly a bug of the gateway, met on behalf of a plugin, so it must be visible as one.
+			log[isOurs ? 'fatal' : 'error']({ err: error, plugin: owner, ...untold }, message)
+			tell('plugin.failed', { plugin: owner, message, ...untold })
+		})
 	}
 
 	return {

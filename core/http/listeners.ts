@@ -4,21 +4,16 @@
  */
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
-import type { Address } from './address.ts'
 import { newId } from '../util/ids.ts'
 import { listenProblem } from './listening.ts'
-import type { ListenAt } from './listening.ts'
+import type { Address, ListenAt } from './listening.ts'
 import type { Logger } from '../log/log.ts'
 import { http } from './node-http.ts'
-import { requestIdFor, underRequestId } from './request-id.ts'
-
-export type { ListenAt }
-
-/** On every answer: a page of another origin cannot embed it. */
-export const ownOriginOnly = { 'cross-origin-resource-policy': 'same-origin' } as const
+import { answerSocket, ownOriginOnly } from './raw-answer.ts'
+import { REQUEST_ID, requestIdFor, underRequestId } from './request-id.ts'
 
 const listenerSettings: ServerOptions = {
 	// Node's own refusal of a request without a Host would be an empty answer; plugins/auth refuses it with a message.
@@ -31,8 +26,6 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
-/** For a client to take a refusal on its bare socket, before that is cut. */
-const REFUSAL_MS = 1_000
 
 /** Listening, and not in use yet. */
 export interface NewSockets {
@@ -174,8 +167,7 @@ export class Listeners {
 			this.#upgraded.add(socket)
 			socket.once('close', () => this.#upgraded.delete(socket))
 			try {
-				if (!this.current?.upgrade(address, request, socket, head))
-					refuseSocket(socket, 404, 'Not Found', requestIdFor(request))
+				if (!this.current?.upgrade(address, request, socket, head)) refuse(socket, 404, requestIdFor(request))
 			} catch (error) {
 				this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
 				socket.destroy()
@@ -183,9 +175,9 @@ export class Listeners {
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
 			if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-			else if (error.code === 'HPE_HEADER_OVERFLOW') refuseSocket(socket, 431, 'Request Header Fields Too Large')
-			else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') refuseSocket(socket, 408, 'Request Timeout')
-			else refuseSocket(socket, 400, 'Bad Request')
+			else if (error.code === 'HPE_HEADER_OVERFLOW') refuse(socket, 431)
+			else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') refuse(socket, 408)
+			else refuse(socket, 400)
 		})
 		server.on('drop', (data) =>
 			this.#log.warn(
@@ -218,21 +210,10 @@ export class Listeners {
 	}
 }
 
-/** Responds to an upgrade, or to any other request, on its bare socket. */
-function refuseSocket(socket: Duplex | Socket, status: number, text: string, request_id = newId()): void {
-	const body = JSON.stringify({
-		statusCode: status,
-		error: text,
-		code: status === 404 ? 'not_found' : 'invalid_request',
-		message: text,
-	})
-	socket.end(
-		`HTTP/1.1 ${status} ${text}\r\ncross-origin-resource-policy: ${ownOriginOnly['cross-origin-resource-policy']}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${request_id}\r\nconnection: close\r\n\r\n${body}`,
-	)
-	// The client need not close it; what it still sends is ignored.
-	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
-	socket.once('close', () => clearTimeout(cut))
-	socket.resume()
+function refuse(socket: Duplex, statusCode: 400 | 404 | 408 | 431, request_id = newId()): void {
+	const error = http.STATUS_CODES[statusCode]
+	const code = statusCode === 404 ? 'not_found' : 'invalid_request'
+	answerSocket(socket, statusCode, { statusCode, error, code, message: error }, { [REQUEST_ID]: request_id })
 }
 
 function closeGently(server: Server): void {

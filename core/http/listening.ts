@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { messageOf } from '../errors.ts'
 import type { FieldError } from '../errors.ts'
-import type { Address } from './address.ts'
+
+/** The two addresses that the gateway listens at; each has a hapi server of its own in every generation. */
+export type Address = 'main' | 'legacy'
 
 export interface ListenAt {
 	host: string

@@ -2,8 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
 import type { Clearance } from '../redactor/redactor.ts'
-import type { Caller } from './callers.ts'
-import type { OpenRequest, OpenRequests } from './open-requests.ts'
+import type { Caller, OpenRequest, OpenRequests } from './open-requests.ts'
 import { chunk, Connection, turnOf } from './sse.ts'
 
 export interface WaitingRequest<Who extends Caller> {

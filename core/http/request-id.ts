@@ -7,7 +7,7 @@ import { newId } from '../util/ids.ts'
 import { logFields, openLogContext } from '../util/context.ts'
 import type { LogFields } from '../util/context.ts'
 
-const HEADER = 'x-request-id'
+export const REQUEST_ID = 'x-request-id'
 /** What a log line may contain, whatever a client sends. */
 const FIT = /^[A-Za-z0-9._-]{1,128}$/
 /** W3C Trace Context, version 00: all that may be in it is hexadecimal. */
@@ -22,7 +22,7 @@ export function underRequestId(request: IncomingMessage, response: ServerRespons
 	const { traceparent } = request.headers
 	if (typeof traceparent === 'string' && TRACEPARENT.test(traceparent)) traceparents.set(fields, traceparent)
 	// Set here, it goes out with every answer: those that hapi does not make, too.
-	response.setHeader(HEADER, fields.request_id)
+	response.setHeader(REQUEST_ID, fields.request_id)
 	const { run, end } = openLogContext(fields)
 	response.once('close', end)
 	run(serve)
@@ -44,14 +44,8 @@ export function requestOrigin(): Origin {
 	}
 }
 
-/** The id of the request that this answers. */
-export function requestIdOf(response: ServerResponse): string | undefined {
-	const id = response.getHeader(HEADER)
-	return typeof id === 'string' ? id : undefined
-}
-
 /** The caller's own id, if it is valid. */
 export function requestIdFor({ headers }: IncomingMessage): string {
-	const given = headers[HEADER]
+	const given = headers[REQUEST_ID]
 	return typeof given === 'string' && FIT.test(given) ? given : newId()
 }

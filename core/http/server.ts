@@ -3,13 +3,14 @@ import { isBoom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
 import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 import Joi from 'joi'
+import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
 import { describe, toBoom } from './boom.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { culpritOf } from '../util/culprit.ts'
-import { requestIdOf } from './request-id.ts'
+import { REQUEST_ID } from './request-id.ts'
 
 const BODY_LIMIT_BYTES = 1024 * 1024
 /** Wrong fields that an answer names. */
@@ -54,7 +55,12 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			state: { parse: false, failAction: 'ignore' },
 		},
 	})
-	if (log.isLevelEnabled('debug')) logAnswers(server, log)
+	if (log.isLevelEnabled('debug'))
+		server.events.on('response', (request) => {
+			// The id is passed explicitly, since the request's context may have ended.
+			const request_id = request.raw.res.getHeader(REQUEST_ID)
+			log.debug({ ...answered(request), request_id }, 'a request was answered')
+		})
 	server.ext('onPreAuth', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
@@ -87,19 +93,6 @@ export function answered({ method, route, response, raw, info }: Request): Answe
 	}
 }
 
-/** The id is passed explicitly, since the request's context may have ended. */
-function logAnswers(server: Server, log: Logger): void {
-	server.events.on('response', (request) => {
-		log.debug({ ...answered(request), request_id: requestIdOf(request.raw.res) }, 'a request was answered')
-	})
-}
-
-interface Complaint {
-	path: (string | number)[]
-	message: string
-	type: string
-}
-
 /** joi would repeat the value, which may be as long as the body. */
 const withoutValues = {
 	'string.pattern.base': '{{#label}} fails to match the required pattern: {{#regex}}',
@@ -109,17 +102,18 @@ const withoutValues = {
 }
 
 /** joi's complaints as our error body. */
-function refuse(_request: Request, _h: ResponseToolkit, error?: Error): never {
-	const details = (error as (Error & { details?: Complaint[] }) | undefined)?.details ?? []
+function refuse(_request: unknown, _h: unknown, error: Error | undefined): never {
+	const { details = [] } = error as Partial<ValidationError>
 	const unknown = details.filter(({ type }) => type === 'object.unknown')
 	const omitted = new Set(unknown.slice(UNKNOWN_KEYS))
 	const errors: FieldError[] = details
 		.filter((one) => !omitted.has(one))
 		.slice(0, ERROR_LIMIT)
-		.map(({ path, message }) => ({
-			path: path.map(shownKey).join('.'),
-			message: path.length > 0 ? withShortKeys(message, path) : message.replace(/^value /, 'the body '),
-		}))
+		.map(({ path: keys, message }) => {
+			const path = keys.map((key) => shortened(String(key), KEY_LIMIT)).join('.')
+			if (path === '') return { path, message: message.replace(/^value /, 'the body ') }
+			return { path, message: message.replaceAll(keys.join('.'), () => path) }
+		})
 	if (omitted.size > 0) errors.push({ path: '', message: `${omitted.size} more keys are not allowed` })
 	const message = errors.map((one) => one.message).join('; ') || 'the request is invalid'
 	throw new Fault('invalid_request', message, { errors })
@@ -156,29 +150,23 @@ function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
 		}
 		level = next
 	}
-	if (nodes > ALL_MISTAKES_LIMIT) refuseFirstMistake(request, h)
+	if (nodes > ALL_MISTAKES_LIMIT) refuseFirstMistake(request)
 	return h.continue
 }
 
 /** Runs before hapi searches for all of them. */
-function refuseFirstMistake(request: Request, h: ResponseToolkit): void {
+function refuseFirstMistake(request: Request): void {
 	const { payload: schema, options } = request.route.settings.validate ?? {}
 	if (!Joi.isSchema(schema)) return
 	const { error } = schema.validate(request.payload, { ...options, abortEarly: true })
-	if (error) refuse(request, h, error)
+	if (error) refuse(request, null, error)
 }
 
 /** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
 function shapeError(request: Request, log: Logger): void {
 	const { response } = request
-	if (!isBoom(response)) {
-		response.header('x-content-type-options', 'nosniff')
-		return
-	}
-	if (response instanceof Fault) {
-		response.output = toBoom(response).output
-		return
-	}
+	if (!isBoom(response)) return void response.header('x-content-type-options', 'nosniff')
+	if (response instanceof Fault) return void (response.output = toBoom(response).output)
 	const status = response.output.statusCode
 	if (status >= 500) {
 		const { owner: plugin } = culpritOf(response)
@@ -209,15 +197,6 @@ function shortenEchoes({ response, params, query, payload }: Request): void {
 function textsIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return []
 	return Object.values(value).filter((one) => typeof one === 'string')
-}
-
-function withShortKeys(message: string, path: readonly (string | number)[]): string {
-	const label = path.join('.')
-	return message.replaceAll(label, () => path.map(shownKey).join('.'))
-}
-
-function shownKey(key: string | number): string {
-	return shortened(String(key), KEY_LIMIT)
 }
 
 function shortened(text: string, limit: number): string {

@@ -1,9 +1,10 @@
 /** The table of open streams: who may open one, what each of them does when, and how all of them end. */
-import { Callers } from '../../core/http/callers.ts'
 import { Fault } from '../../core/errors.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
+import { OpenRequests } from '../../core/http/open-requests.ts'
+import type { OpenRequest } from '../../core/http/open-requests.ts'
 import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { Channel } from './channel.ts'
@@ -12,34 +13,32 @@ import type { EventSettings, StreamRequest } from './contract.ts'
 import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
 
-/** Twice in the second within which the streams of a caller that is no longer good must end. */
-const BEAT_MS = 500
 /** The delay for a client that is refused. */
 const RETRY_AFTER_S = 5
 
-interface Stream extends Reader {
+const heartbeat = chunk(comment('still here'))
+
+interface Stream extends Reader, OpenRequest<Credentials> {
 	channel: Channel
-	credentials: Credentials
-	/** Its heartbeat comes in one beat out of `slots.length`, so that ten thousand do not come at once. */
-	slot: Set<Stream>
 }
 
 export class Streams {
 	readonly #ctx: Context<EventSettings>
 	readonly #channels = new Map<string, Channel>()
-	readonly #callers = new Callers<Credentials, Stream>()
+	readonly #open: OpenRequests<Credentials, Stream>
 	readonly #replay: Replay
-	readonly #slots: Set<Stream>[]
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
-	readonly #beat: NodeJS.Timeout
 	#dirty: Channel[] = []
 	#flushing: NodeJS.Immediate | undefined
-	#beats = 0
+	/** Those that are being opened included. */
 	#size = 0
 
 	constructor(ctx: Context<EventSettings>) {
 		this.#ctx = ctx
-		this.#slots = Array.from({ length: Math.ceil((ctx.config.heartbeat_s * 1000) / BEAT_MS) }, () => new Set<Stream>())
+		this.#open = new OpenRequests({
+			what: 'event streams are open',
+			check: async (credentials) => ctx.use('auth').check(credentials),
+		})
 		this.#replay = new Replay({
 			events: ctx.events,
 			failed: (reader, error) => {
@@ -47,8 +46,6 @@ export class Streams {
 				this.#end(reader as Stream, 'the log cannot be read')
 			},
 		})
-		this.#beat = setInterval(() => this.#onBeat(), BEAT_MS)
-		this.#beat.unref()
 	}
 
 	get size(): number {
@@ -84,7 +81,8 @@ export class Streams {
 				credentials,
 				cursor: at,
 				channel: this.#channelOf(filter, this.#ctx.redactor.clearanceOf(credentials.scope)),
-				slot: this.#emptiestSlot(),
+				end: ({ message }) => this.#end(stream, message),
+				beat: this.#beat(connection),
 			}
 			this.#add(stream, known !== null)
 		} catch (error) {
@@ -95,27 +93,23 @@ export class Streams {
 
 	/** Ends all of them. */
 	close(): void {
-		clearInterval(this.#beat)
 		this.#flush()
-		for (const channel of this.#channels.values())
-			for (const reader of channel.readers) this.#end(reader as Stream, 'event streams are being restarted')
+		for (const stream of this.#open) this.#end(stream, 'event streams are being restarted')
 		this.#replay.close()
 	}
 
 	#add(stream: Stream, isBehind: boolean): void {
 		stream.channel.readers.add(stream)
-		stream.slot.add(stream)
-		this.#callers.add(stream.credentials, stream)
+		this.#open.enter(stream)
 		if (isBehind) this.#replay.add(stream, stream.channel)
 		else stream.channel.goLive(stream, '')
 	}
 
 	/** False where it had been removed before. */
 	#remove(stream: Stream): boolean {
-		const { channel, credentials, slot } = stream
-		if (!slot.delete(stream)) return false
+		const { channel } = stream
+		if (!this.#open.leave(stream)) return false
 		this.#size--
-		this.#callers.remove(credentials, stream)
 		this.#replay.remove(stream)
 		channel.remove(stream)
 		if (channel.readers.size === 0) {
@@ -149,8 +143,15 @@ export class Streams {
 		return channel
 	}
 
-	#emptiestSlot(): Set<Stream> {
-		return this.#slots.reduce((a, b) => (b.size < a.size ? b : a))
+	/** Sends its heartbeats. The first one comes at a random time, so that ten thousand do not come at once. */
+	#beat(connection: Connection): (now: number) => void {
+		const intervalMs = this.#ctx.config.heartbeat_s * 1000
+		let due = performance.now() + Math.random() * intervalMs
+		return (now) => {
+			if (now < due) return
+			due += intervalMs
+			if (!connection.full) connection.write(heartbeat)
+		}
 	}
 
 	/** What one turn of the event loop brings, such as all appends of one write to the disk, goes out together. */
@@ -165,18 +166,6 @@ export class Streams {
 		const dirty = this.#dirty
 		this.#dirty = []
 		for (const channel of dirty) channel.flush()
-	}
-
-	#onBeat(): void {
-		if (this.#size === 0) return
-		void this.#callers.check(
-			async (credentials) => this.#ctx.use('auth').check(credentials),
-			(stream) => this.#end(stream, 'the token is no longer valid'),
-		)
-		const slot = this.#slots[this.#beats++ % this.#slots.length]
-		if (!slot || slot.size === 0) return
-		const heartbeat = chunk(comment('still here'))
-		for (const stream of slot) if (!stream.connection.full) stream.connection.write(heartbeat)
 	}
 }
 

@@ -3,8 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Fault, isFault } from '../../core/errors.ts'
 import { toBoom } from '../../core/http/boom.ts'
-import { ownOriginOnly } from '../../core/http/listeners.ts'
-import { http } from '../../core/http/node-http.ts'
+import { answerSocket, ownOriginOnly } from '../../core/http/raw-answer.ts'
 import { once } from '../../core/util/once.ts'
 import { unavailable } from '../../core/http/open-requests.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
@@ -15,8 +14,6 @@ import { errorBody } from './errors.ts'
 /** Of one frame, or of the fragments of one: above it the socket is closed with 1009. A message has a limit of its own. */
 const PAYLOAD_LIMIT_BYTES = 1024 * 1024
 const FRAGMENT_LIMIT = 1024
-/** For a client to take a refusal. */
-const REFUSAL_MS = 1_000
 
 export const RESTARTING = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
 
@@ -80,17 +77,5 @@ function nameIn(url: string): string {
 
 function refuse(socket: Duplex, fault: Fault): void {
 	const { statusCode, headers } = toBoom(fault).output
-	const body = JSON.stringify(errorBody(fault.message))
-	const lines = Object.entries({
-		...headers,
-		...ownOriginOnly,
-		'content-type': 'application/json; charset=utf-8',
-		'content-length': Buffer.byteLength(body),
-		connection: 'close',
-	}).map(([header, value]) => `${header}: ${String(value)}\r\n`)
-	socket.end(`HTTP/1.1 ${statusCode} ${http.STATUS_CODES[statusCode]}\r\n${lines.join('')}\r\n${body}`)
-	// Its own end need not come by itself.
-	const cut = setTimeout(() => socket.destroy(), REFUSAL_MS)
-	socket.once('close', () => clearTimeout(cut))
-	socket.resume()
+	answerSocket(socket, statusCode, errorBody(fault.message), headers)
 }

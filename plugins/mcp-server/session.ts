@@ -3,6 +3,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
+import type { OpenRequest } from '../../core/http/open-requests.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
@@ -26,11 +27,12 @@ const CALL_LIMIT = 32
 const LEAVE_LIMIT_MS = 2_000
 const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run go on. For long work call run_agent with wait: false, and get_run later.`
 
-export class McpSession {
+export class McpSession implements OpenRequest<Credentials> {
 	readonly id: string = randomText(SESSION_ID_BYTES)
 	readonly owner: string
-	readonly #credentials: Credentials
+	readonly credentials: Credentials
 	readonly #hooks: SessionHooks
+	readonly #idleLimitMs: number
 	readonly #conversation = newId()
 	readonly #replay = new Replay()
 	readonly #server: Server
@@ -47,9 +49,10 @@ export class McpSession {
 	#quiet: PromiseWithResolvers<void> | undefined
 
 	constructor(ctx: McpContext, credentials: Credentials, owner: string, hooks: SessionHooks) {
-		this.#credentials = credentials
+		this.credentials = credentials
 		this.owner = owner
 		this.#hooks = hooks
+		this.#idleLimitMs = ctx.config.idle_timeout_s * 1000
 		this.#transport = new WebStandardStreamableHTTPServerTransport({
 			sessionIdGenerator: () => this.id,
 			onsessioninitialized: () => {
@@ -88,6 +91,10 @@ export class McpSession {
 	/** Since when the session is idle, by `performance.now`; null while it is not. */
 	get idle_since(): number | null {
 		return this.#streams === 0 && this.#calls === 0 ? this.#idleSince : null
+	}
+
+	beat(now: number): void {
+		if (now - (this.idle_since ?? now) > this.#idleLimitMs) this.end()
 	}
 
 	/** Throws `invalid_request`, `rate_limited`, and `not_found` if the session is over. */
@@ -144,7 +151,7 @@ export class McpSession {
 	}
 
 	#isAllowed(scope: string): boolean {
-		return this.#credentials.scope.includes(scope) || this.#credentials.scope.includes('*')
+		return this.credentials.scope.includes(scope) || this.credentials.scope.includes('*')
 	}
 
 	/** Counts a call until the returned function is called. */

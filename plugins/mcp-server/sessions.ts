@@ -1,5 +1,5 @@
 /** The table of sessions: who may open one, the owner of each, and how they end. */
-import { Callers } from '../../core/http/callers.ts'
+import { OpenRequests } from '../../core/http/open-requests.ts'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../../core/util/once.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -10,22 +10,21 @@ import type { McpSession } from './session.ts'
 
 /** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
-/** Two checks per second: within a second the sessions of a caller whose access ended must end. */
-const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
 export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
 	readonly #sessions = new Map<string, McpSession>()
-	readonly #callers = new Callers<Credentials, McpSession>()
-	readonly #beat: NodeJS.Timeout
+	readonly #open: OpenRequests<Credentials, McpSession>
 	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
 
 	constructor(ctx: Context<McpServerSettings>) {
 		this.#ctx = ctx
-		this.#beat = setInterval(() => this.#onBeat(), BEAT_MS)
-		this.#beat.unref()
+		this.#open = new OpenRequests({
+			what: 'MCP sessions are open',
+			check: async (credentials) => ctx.use('auth').check(credentials),
+		})
 	}
 
 	get size(): number {
@@ -36,13 +35,12 @@ export class Sessions implements McpServer, AsyncDisposable {
 		refuseBulk(request.body)
 		const id = request.headers['mcp-session-id']
 		if (typeof id === 'string') return this.#find(id, request.credentials).handle(request)
-		if (request.method === 'POST' && isInitialize(request.body)) return this.#open(request)
+		if (request.method === 'POST' && isInitialize(request.body)) return this.#begin(request)
 		throw new Fault('invalid_request', 'send `initialize` first, and then the header Mcp-Session-Id of its answer')
 	}
 
 	/** Calls that wait for their runs are answered; the runs continue. */
 	async [Symbol.asyncDispose](): Promise<void> {
-		clearInterval(this.#beat)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
 	}
 
@@ -53,7 +51,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		throw new Fault('not_found', 'there is no such session, or it has ended; send `initialize` to open another')
 	}
 
-	async #open(request: McpRequest): Promise<McpAnswer> {
+	async #begin(request: McpRequest): Promise<McpAnswer> {
 		const { credentials } = request
 		const owner = ownerOf(credentials)
 		this.#makeRoom(owner)
@@ -64,11 +62,11 @@ export class Sessions implements McpServer, AsyncDisposable {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
 					this.#sessions.set(session.id, session)
-					this.#callers.add(credentials, session)
+					this.#open.enter(session)
 				},
 				over: () => {
 					this.#sessions.delete(session.id)
-					this.#callers.remove(credentials, session)
+					this.#open.leave(session)
 				},
 			})
 			return await session.handle(request)
@@ -95,16 +93,6 @@ export class Sessions implements McpServer, AsyncDisposable {
 			)
 		}
 		oldest.end()
-	}
-
-	#onBeat(): void {
-		if (this.size === 0) return
-		void this.#callers.check(
-			async (credentials) => this.#ctx.use('auth').check(credentials),
-			(session) => session.end(),
-		)
-		const limit = performance.now() - this.#ctx.config.idle_timeout_s * 1000
-		for (const session of this.#sessions.values()) if ((session.idle_since ?? Infinity) < limit) session.end()
 	}
 }
 

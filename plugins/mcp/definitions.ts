@@ -1,5 +1,6 @@
 /** The tools of a server as it lists them: checked, since a list may hold anything, and with a digest of what they say. */
 import { createHash } from 'node:crypto'
+import { canonicalJson } from '../../core/util/canonical-json.ts'
 
 export interface Definition {
 	name: string
@@ -75,15 +76,8 @@ function definitionOf({ name, title, description, inputSchema, outputSchema, ann
 		// Some APIs of models refuse an object without properties.
 		input_schema: { ...inputSchema, type: 'object', properties: inputSchema.properties ?? {} },
 		annotations: said,
-		digest: createHash('sha256').update(canonical(known)).digest('hex'),
+		digest: createHash('sha256').update(canonicalJson(known)).digest('hex'),
 	}
-}
-
-/** JSON with sorted keys: the order in which a server writes them means nothing. */
-function canonical(value: unknown): string {
-	return JSON.stringify(value, (_key, one: unknown) =>
-		isObject(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
-	)
 }
 
 function isShallow(value: unknown, depth: number): boolean {

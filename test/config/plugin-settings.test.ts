@@ -69,7 +69,7 @@ void t.test('settings in two forms, and parts that only built-in plugins have, a
 		},
 	})
 	const { stdout } = await svcFor({ home })(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })
-	t.match(stdout, /plugin "both" has a schema in its settings file and in config\(joi\); keep one of the two/)
+	t.match(stdout, /plugin "both": it has a schema in its settings file and in config\(joi\); keep one of the two/)
 	t.match(
 		stdout,
 		/plugin "required": its settings file must not declare "required"; there are: description, schema, check/,

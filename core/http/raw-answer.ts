@@ -1,0 +1,25 @@
+import type { Duplex } from 'node:stream'
+import { http } from './node-http.ts'
+
+/** On every answer: a page of another origin cannot embed it. */
+export const ownOriginOnly = { 'cross-origin-resource-policy': 'same-origin' } as const
+
+/** For a client to take the answer, before its socket is cut. */
+const TAKE_MS = 1_000
+
+/** Responds with JSON to an upgrade, or to any other request, on its bare socket, and ends that. */
+export function answerSocket(socket: Duplex, status: number, body: object, headers: Record<string, unknown>): void {
+	const json = JSON.stringify(body)
+	const lines = Object.entries({
+		...headers,
+		...ownOriginOnly,
+		'content-type': 'application/json; charset=utf-8',
+		'content-length': Buffer.byteLength(json),
+		connection: 'close',
+	}).map(([header, value]) => `${header}: ${String(value)}\r\n`)
+	socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${json}`)
+	// The client need not close it; what it still sends is ignored.
+	const cut = setTimeout(() => socket.destroy(), TAKE_MS)
+	socket.once('close', () => clearTimeout(cut))
+	socket.resume()
+}
