@@ -9,17 +9,7 @@
  *       },
  *     } satisfies Plugin
  *
- * Words
- * - gateway     the process; owns the few long-lived things: store, event log, run pool, sockets
- * - plugin      a definition, this file's `Plugin`; every feature is one
- * - instance    a started plugin with its settings; a changed setting or file makes a new instance
- * - generation  the immutable set of instances that serves at a time, with their routes, tools and handlers
- * - scope       what one instance acquired; given back in reverse order when it stops
- * - service     what `start` returns: what other plugins reach by `ctx.use(name)`, and its own routes by their third argument
- * - extension   what a plugin adds to another one's feature, such as a kind of channel
- * - tool        what an agent's model may call; a primitive is a tool of the gateway's own
- * - run         one prompt on its way to an answer
- * - event       something that happened, on the SSE stream and in the audit log
+ * docs/glossary.md defines the terms.
  *
  * The life of an instance
  * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload (`svc config validate` runs this too)

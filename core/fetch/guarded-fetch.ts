@@ -13,14 +13,11 @@ import { fetch as undiciFetch } from 'undici'
 import { within } from '../util/deadline.ts'
 import { Fault, isFault } from '../errors.ts'
 import { boundedBody } from './body.ts'
-import { resolveChecked } from './connector.ts'
+import { openConnections, resolveChecked } from './connections.ts'
+import type { Connections, Lookup } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
 import { hopOf, nextHop, redirectOf } from './hops.ts'
-import { lookup as systemLookup } from './lookup.ts'
-import type { Lookup } from './lookup.ts'
-import { openConnections } from './pools.ts'
-import type { Connections } from './pools.ts'
 import { checkUrl, parseUrl } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 
@@ -49,7 +46,7 @@ export type GuardedFetcher = ((url: string | URL, init?: GuardedInit) => Promise
 
 /** One request on a connection of its own, which ends with the body: read the body, or cancel it. */
 export function guardedFetch(url: string | URL, init: GuardedInit, options: GuardedOptions): Promise<Response> {
-	const connections = openConnections({ lookup: systemLookup, ...options })
+	const connections = openConnections(options)
 	return request(url, url, init, options, connections, () => void connections.destroy())
 }
 
@@ -58,7 +55,7 @@ export function guardedFetch(url: string | URL, init: GuardedInit, options: Guar
  * `private_first` holds for its origin only, whatever addresses a server's answers bring up.
  */
 export function fetcherFor(named: string | URL, options: GuardedOptions): GuardedFetcher {
-	const connections = openConnections({ lookup: systemLookup, ...options })
+	const connections = openConnections(options)
 	return Object.assign(
 		(url: string | URL, init: GuardedInit = {}) => request(named, url, init, options, connections, () => {}),
 		{ [Symbol.asyncDispose]: () => connections.destroy() },
@@ -71,7 +68,7 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
  */
 export async function checkAddress(
 	address: string | URL,
-	{ policy, timeout_ms, lookup = systemLookup }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'lookup'>,
+	{ policy, timeout_ms, lookup }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'lookup'>,
 ): Promise<void> {
 	const url = parseUrl(address)
 	checkUrl(url, policy, true)
@@ -108,7 +105,7 @@ async function request(
 				headers: [...hop.headers],
 				body: hop.body,
 				redirect: 'manual',
-				dispatcher: connections.of(hop),
+				dispatcher: connections.of(hop.named),
 				signal: deadline.signal,
 			})
 			const target = init.redirect === 'manual' ? null : redirectOf(response)

@@ -41,7 +41,7 @@ export function hopOf(url: URL, named: boolean, init: Pick<RequestInit, 'method'
 		})
 		for (const name of ownHeaders) headers.delete(name)
 		if (!headers.has('user-agent')) headers.set('user-agent', 'svc-gateway')
-		const body = bodyOf(init.body ?? null, headers)
+		const body = bodyOf(init.body, headers)
 		if (body !== null && (method === 'GET' || method === 'HEAD')) throw new TypeError(`${method} takes no body`)
 		return { url, method, headers, body, named }
 	} catch (error) {
@@ -51,29 +51,21 @@ export function hopOf(url: URL, named: boolean, init: Pick<RequestInit, 'method'
 }
 
 function bodyOf(body: RequestInit['body'], headers: Headers): Hop['body'] {
-	if (body === null || body === undefined) return null
-	if (typeof body === 'string') {
-		if (!headers.has('content-type')) headers.set('content-type', 'text/plain;charset=UTF-8')
-		return body
-	}
-	if (body instanceof URLSearchParams) {
-		if (!headers.has('content-type')) headers.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8')
+	const isForm = body instanceof URLSearchParams
+	if (isForm || typeof body === 'string') {
+		const type = isForm ? 'application/x-www-form-urlencoded' : 'text/plain'
+		if (!headers.has('content-type')) headers.set('content-type', `${type};charset=UTF-8`)
 		return body.toString()
 	}
+	if (body === null || body === undefined) return null
 	if (body instanceof ArrayBuffer) return new Uint8Array(body)
 	if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
 	throw new TypeError('its body must be text, bytes or URLSearchParams')
 }
 
 /** Where an answer redirects to, as it says it; null where nowhere. */
-export function redirectOf({
-	status,
-	headers,
-}: {
-	status: number
-	headers: { get(name: string): string | null }
-}): string | null {
-	return redirectStatuses.has(status) ? headers.get('location') : null
+export function redirectOf(answer: { status: number; headers: Pick<Headers, 'get'> }): string | null {
+	return redirectStatuses.has(answer.status) ? answer.headers.get('location') : null
 }
 
 /** The request behind a redirect. Throws `address_refused`. */

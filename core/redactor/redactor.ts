@@ -9,11 +9,11 @@
  * (core/store/redacting.ts), logs (core/log/log.ts) and model requests (plugins/runs/executor.ts) are redacted there. HTTP responses are not: they consist of data that was redacted when it was written, and of the caller's own words.
  */
 import type { NewEvent } from '../protocol.ts'
-import { dataWithoutNames, eventWithoutNames, withoutNames } from './names.ts'
-import { SecretSet } from './secret-set.ts'
+import { NAMELESS, SecretSet } from './secret-set.ts'
 import type { Secret } from './secret-set.ts'
 import { viewOf } from './view.ts'
 import type { Redaction, View } from './view.ts'
+import { mapStrings } from './walk.ts'
 
 export { isRedactable } from './secret-set.ts'
 export type { Secret } from './secret-set.ts'
@@ -58,18 +58,31 @@ export interface Clearance {
 const TABLE_BYTES = 64 * 1024 * 1024
 
 const namesShown: Clearance = { seesNames: true, text: (text) => text, data: (value) => value, event: (event) => event }
-/** For readers who never see names, such as people in a chat. */
+/** For readers who never see names, such as people in a chat: that a secret was there, not which one. */
 export const namesHidden: Clearance = {
 	seesNames: false,
 	text: withoutNames,
-	data: dataWithoutNames,
-	event: eventWithoutNames,
+	data: (value) => mapStrings(value, withoutNames),
+	event(event) {
+		let payload = mapStrings(event.payload, withoutNames)
+		if (event.event_type === 'security.redacted') payload = { sink: payload.sink, count: payload.count }
+		return payload === event.payload ? event : { ...event, payload }
+	},
+}
+
+/** Also matches a mark that was cut within its name. */
+const MARK = /\[redacted:[\w .:/@+-]{1,128}(?:\]|(?=…)|$)/g
+
+/** Also for JSON text, since a mark needs no escapes. */
+function withoutNames(text: string): string {
+	return text.includes('[redacted:') ? text.replace(MARK, NAMELESS) : text
 }
 
 export function openRedactor(): Redactor {
 	const listeners = new Set<(found: Redaction) => void>()
-	const agents = new Map<string, { uid: string; set: SecretSet }>()
-	/** By owner; for agents by uid. */
+	/** The uid of each agent, by its name. */
+	const agents = new Map<string, string>()
+	/** By `keyOf`. */
 	const sets = new Map<string, SecretSet>()
 	const tables = new Set<SecretSet>()
 	let nameScope: string | undefined
@@ -90,26 +103,24 @@ export function openRedactor(): Redactor {
 		}
 	}
 	const setOf = (owner: Owner): SecretSet => {
-		const key = typeof owner === 'object' && 'uid' in owner ? owner.uid : keyOf(owner)
+		const key = keyOf(owner)
 		let set = sets.get(key)
 		if (!set) sets.set(key, (set = new SecretSet(compiling)))
-		if (typeof owner === 'object' && 'uid' in owner) {
-			const { name, uid } = owner
-			// Uids increase with time: of two agents of one name, the later one is the current one.
-			if (uid >= (agents.get(name)?.uid ?? '')) agents.set(name, { uid, set })
-		}
+		// Uids increase with time: of two agents of one name, the later one is the current one.
+		if (typeof owner === 'object' && 'uid' in owner && owner.uid >= (agents.get(owner.name) ?? ''))
+			agents.set(owner.name, owner.uid)
 		return set
 	}
 	const found = (writer: Writer): SecretSet | undefined => {
-		if (writer === 'gateway' || 'provider' in writer) return sets.get(keyOf(writer))
-		return 'uid' in writer ? sets.get(writer.uid) : agents.get(writer.agent)?.set
+		const isNamed = typeof writer === 'object' && 'agent' in writer
+		return sets.get(isNamed ? (agents.get(writer.agent) ?? '') : keyOf(writer))
 	}
 
 	return {
 		add: (owner, secret) => setOf(owner).add(secret),
 		forget(uid) {
 			sets.delete(uid)
-			for (const [name, agent] of agents) if (agent.uid === uid) agents.delete(name)
+			for (const [name, one] of agents) if (one === uid) agents.delete(name)
 		},
 		of: (writers) => viewOf(() => writers.map(found).filter((set) => set !== undefined), report),
 		showNamesTo(scope) {
@@ -124,6 +135,7 @@ export function openRedactor(): Redactor {
 	}
 }
 
-function keyOf(owner: { provider: string } | 'gateway'): string {
-	return owner === 'gateway' ? owner : `provider ${owner.provider}`
+function keyOf(owner: { uid: string } | { provider: string } | 'gateway'): string {
+	if (owner === 'gateway') return owner
+	return 'uid' in owner ? owner.uid : `provider ${owner.provider}`
 }

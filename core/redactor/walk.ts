@@ -28,7 +28,10 @@ function walk(value: unknown, change: Change, above: object[]): unknown {
 			const changed = walk(plain, change, above)
 			return changed === plain ? value : changed
 		}
-		if (Array.isArray(value)) return walkArray(value, change, above)
+		if (Array.isArray(value)) {
+			const items = value.map((item) => walk(item, change, above))
+			return items.some((item, at) => item !== value[at]) ? items : value
+		}
 		return isPlain(value) ? walkObject(value, change, above) : UNREADABLE
 	} catch {
 		return UNREADABLE
@@ -42,28 +45,14 @@ function isPlain(value: object): boolean {
 	return !(value instanceof Map || value instanceof Set || value instanceof ArrayBuffer || ArrayBuffer.isView(value))
 }
 
-function walkArray(list: unknown[], change: Change, above: object[]): unknown[] {
-	let copy: unknown[] | undefined
-	for (const [at, item] of list.entries()) {
-		const changed = walk(item, change, above)
-		if (changed !== item) (copy ??= [...list])[at] = changed
-	}
-	return copy ?? list
-}
-
 function walkObject(object: object, change: Change, above: object[]): object {
-	const fields = object as Record<string, unknown>
-	const names = Object.keys(fields)
-	let copy: [string, unknown][] | undefined
-	for (let at = 0; at < names.length; at++) {
-		const name = names[at] as string
-		const item = fields[name]
-		const newName = change(name)
-		const newItem = walk(item, change, above)
-		if (newName !== name || newItem !== item) copy ??= names.slice(0, at).map((one) => [one, fields[one]])
-		copy?.push([newName, newItem])
-	}
-	return copy ? Object.fromEntries(withUniqueNames(copy)) : object
+	let isSame = true
+	const entries = Object.entries(object).map(([name, item]): [string, unknown] => {
+		const changed: [string, unknown] = [change(name), walk(item, change, above)]
+		isSame &&= changed[0] === name && changed[1] === item
+		return changed
+	})
+	return isSame ? object : Object.fromEntries(withUniqueNames(entries))
 }
 
 /** Two names may have become one. */

@@ -1,0 +1,120 @@
+/** The connections of one fetcher, and only to addresses that were checked a moment before. */
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { Agent, buildConnector } from 'undici'
+import { Fault } from '../errors.ts'
+import { openSemaphore } from '../util/semaphore.ts'
+import { checkAddresses, hostOf } from './policy.ts'
+import type { FetchPolicy } from './policy.ts'
+
+export interface Answer {
+	address: string
+	/** 4 or 6. */
+	family: number
+}
+
+/** All addresses of a name, in the order in which to try them. Throws if there are none. */
+export type Lookup = (host: string) => Promise<Answer[]>
+
+export interface Connections {
+	/** `named`: for the origin that the caller named, and not for one that a redirect led to. */
+	of(named: boolean): Agent
+	destroy(): Promise<void>
+}
+
+interface Limits {
+	policy: FetchPolicy
+	lookup?: Lookup
+	max_bytes: number
+	idle_ms?: number
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+const HEADER_BYTES = 16 * 1024
+/** Of one fetcher, and connections to each. */
+const ORIGINS = 16
+const CONNECTIONS = 64
+
+/** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
+export function openConnections({ policy, lookup, idle_ms = 0, max_bytes }: Limits): Connections {
+	const open = (named: boolean): Agent =>
+		new Agent({
+			connect: checkedConnector(policy, named, lookup),
+			allowH2: false,
+			maxOrigins: ORIGINS,
+			connections: CONNECTIONS,
+			maxHeaderSize: HEADER_BYTES,
+			headersTimeout: idle_ms,
+			bodyTimeout: idle_ms,
+			// As it comes over the wire: compressed data that unpacks to nothing has no end otherwise.
+			maxResponseSize: max_bytes === Infinity ? -1 : max_bytes + 1024,
+		})
+	let forNamed: Agent | undefined
+	let forOthers: Agent | undefined
+	return {
+		of: (named) => (named ? (forNamed ??= open(true)) : (forOthers ??= open(false))),
+		async destroy() {
+			await Promise.all([forNamed?.destroy(), forOthers?.destroy()])
+		},
+	}
+}
+
+/** All addresses that the URL's host leads to. Throws `address_refused` unless each may be reached. */
+export async function resolveChecked(
+	url: URL,
+	policy: FetchPolicy,
+	named: boolean,
+	resolve: Lookup = systemLookup,
+): Promise<Answer[]> {
+	const host = hostOf(url)
+	const family = isIP(host)
+	const answers = family === 0 ? await resolve(host) : [{ address: host, family }]
+	if (answers.length === 0) throw new Error(`${host} has no address`)
+	const addresses = answers.map(({ address }) => address)
+	checkAddresses(url, addresses, policy, named)
+	return answers
+}
+
+/** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
+function checkedConnector(policy: FetchPolicy, named: boolean, resolve?: Lookup): buildConnector.connector {
+	const prepare = async (url: URL): Promise<buildConnector.connector> => {
+		const answers = await resolveChecked(url, policy, named, resolve)
+		return buildConnector({
+			allowH2: false,
+			rejectUnauthorized: true, // also where the environment says otherwise
+			timeout: CONNECT_TIMEOUT_MS,
+			autoSelectFamily: true,
+			lookup: (_host, { all }, callback) => {
+				const [first] = answers
+				if (all) callback(null, answers)
+				else callback(null, first?.address ?? '', first?.family ?? 4)
+			},
+		})
+	}
+	return (target, callback) => {
+		prepare(new URL(`${target.protocol}//${target.host}`)).then(
+			(connect) => connect(target, callback),
+			// oxlint-disable-next-line promise/no-callback-in-promise -- undici calls with a callback
+			(error: Error) => callback(error, null),
+		)
+	}
+}
+
+/** A lookup holds one of the four threads that files and the store need too, for as long as a name server is silent. */
+const SIDE_BY_SIDE = 2
+const MAX_WAITING = 256
+const places = openSemaphore(SIDE_BY_SIDE)
+let waiting = 0
+
+async function systemLookup(host: string): Promise<Answer[]> {
+	if (waiting >= MAX_WAITING)
+		throw new Fault('fetch_failed', `${MAX_WAITING} names wait to be resolved already; try again later`)
+	waiting++
+	const release = await places.take()
+	waiting--
+	try {
+		return await lookup(host, { all: true })
+	} finally {
+		release()
+	}
+}
