@@ -134,15 +134,10 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 
 	const prune = async (): Promise<void> => {
 		const before = new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString()
-		try {
-			await marks.prune(before)
-			await sessions.prune(before)
-		} catch (error) {
-			if (!signal.aborted) log.error({ err: error }, 'the ids of old messages could not be deleted')
-		}
+		await marks.prune(before)
+		await sessions.prune(before)
 	}
-	const pruning = setInterval(() => void prune(), PRUNE_MS).unref()
-	ctx.defer(() => clearInterval(pruning), 'ids of old messages')
+	ctx.every(PRUNE_MS, prune)
 
 	ctx.on('agent.deleted', async ({ payload }) => {
 		for (const { reply } of runs.all()) if (reply.agent_uid === payload.uid) runs.forget(reply.run_id)

@@ -22,8 +22,7 @@ export function maintain(ctx: Context<ChannelSettings>, channels: RunningChannel
 		})
 
 	ctx.on('agent.deleted', () => carefully(inEach(bindings.sweep)))
-	const timer = setInterval(() => carefully(inEach(pairing.sweep)), CODES_EVERY_MS).unref()
-	ctx.defer(() => clearInterval(timer), 'codes that expire')
+	ctx.every(CODES_EVERY_MS, () => inEach(pairing.sweep))
 	const begin = async (): Promise<void> => {
 		await channels.finishDeletions()
 		await inEach(bindings.sweep)

@@ -9,18 +9,12 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 /** Prunes soon after the start and then every hour, for as long as the instance lives. */
 export function keepPruned(ctx: Context<EventSettings>): void {
-	const due = (): void => {
-		prune(ctx).then(
-			(gone) => gone > 0 && ctx.log.info(`${gone} events older than ${ctx.config.retention_days} days were forgotten`),
-			(error: unknown) => ctx.log.error({ err: error }, 'old events could not be forgotten; next try in an hour'),
-		)
+	const work = async (): Promise<void> => {
+		const deleted = await prune(ctx)
+		if (deleted > 0) ctx.log.info(`${deleted} events older than ${ctx.config.retention_days} days were deleted`)
 	}
-	const first = setTimeout(due, FIRST_MS).unref()
-	const every = setInterval(due, EVERY_MS).unref()
-	ctx.defer(() => {
-		clearTimeout(first)
-		clearInterval(every)
-	}, 'retention timers')
+	ctx.after(FIRST_MS, work)
+	ctx.every(EVERY_MS, work)
 }
 
 /**

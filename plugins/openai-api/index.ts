@@ -24,10 +24,7 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 			// Like every request, they end in the generation in which they began, unless there is no next one.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
 		}, 'requests under way')
-		const tidy = (): void =>
-			void sweep(ctx).catch((error: unknown) => ctx.log.error({ err: error }, 'old responses could not be tidied away'))
-		const timer = setInterval(tidy, HOUR_MS).unref()
-		ctx.defer(() => clearInterval(timer), 'maintenance timer')
+		ctx.every(HOUR_MS, () => sweep(ctx))
 		return { open }
 	},
 	http(server, ctx, service) {

@@ -17,12 +17,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 export function maintain(ctx: Context<RunSettings>): void {
-	const work = (): void =>
-		void tidy(ctx, Date.now()).catch((error: unknown) =>
-			ctx.log.error({ err: error }, 'old runs could not be tidied away'),
-		)
-	const timer = setInterval(work, HOUR_MS).unref()
-	ctx.defer(() => clearInterval(timer), 'maintenance timer')
+	ctx.every(HOUR_MS, () => tidy(ctx, Date.now()))
 }
 
 /** `at`: the current time in milliseconds since 1970. */

@@ -20,14 +20,9 @@ const ACCEPTED = 100_000
 const COMMIT_LIMIT = 100
 
 export function maintain(ctx: Context<WebhookSettings>, secrets: Secrets): void {
-	const failed = (error: unknown): void => ctx.log.error({ err: error }, 'webhooks could not be tidied up')
-	const work = (): void => void tidy(ctx, secrets, Date.now()).catch(failed)
-	const first = setTimeout(work, FIRST_MS).unref()
-	const timer = setInterval(work, HOUR_MS).unref()
-	ctx.defer(() => {
-		clearTimeout(first)
-		clearInterval(timer)
-	}, 'maintenance timer')
+	const work = (): Promise<void> => tidy(ctx, secrets, Date.now())
+	ctx.after(FIRST_MS, work)
+	ctx.every(HOUR_MS, work)
 	ctx.on('agent.deleted', ({ payload }) => forgetAgent(ctx, secrets, String(payload.uid)))
 }
 

@@ -1,6 +1,7 @@
 /** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { deleteAll } from '../../../core/store/delete-all.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
 import type { Registry } from '../parts.ts'
@@ -36,7 +37,6 @@ const AGENT_LIMIT = 4
 const CHATS_LIMIT = 1_000
 /** Chats whose record is kept in memory. */
 const CACHE_LIMIT = 5_000
-const BATCH = 50
 /** Between two writes of the position of a feed. */
 const ADVANCE_MS = 5_000
 
@@ -214,19 +214,9 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 	}
 
-	/** In small batches, so that other work gets its turn. */
-	async function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
-		let ops: Op[] = []
-		const flush = async (): Promise<void> => {
-			if (ops.length > 0) await store.commit(prefix[0], ops)
-			ops = []
-		}
-		for await (const { key, value } of store.list(prefix)) {
-			if (ctx.signal.aborted) return
-			if (wanted(value)) ops.push({ key, value: undefined })
-			if (ops.length === BATCH) await flush()
-		}
-		await flush()
+	/** Nothing more once the plugin stops. */
+	function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
+		return deleteAll(store, prefix, ({ value }) => !ctx.signal.aborted && wanted(value))
 	}
 }
 

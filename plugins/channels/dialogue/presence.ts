@@ -46,8 +46,7 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 	const { ctx, lines } = way
 	/** When each chat was shown something last. */
 	const shown = new Map<string, Shown>()
-	let timer: NodeJS.Timeout | undefined
-	ctx.defer(() => clearInterval(timer), 'signs of typing')
+	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {
 		let any = false
@@ -56,13 +55,13 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 			show(run)
 		}
 		if (any) return
-		clearInterval(timer)
-		timer = undefined
+		stopTicking?.()
+		stopTicking = undefined
 		shown.clear()
 	}
 	return {
 		wake() {
-			if (timer === undefined && !ctx.signal.aborted) timer = setInterval(tick, TICK_MS).unref()
+			stopTicking ??= ctx.every(TICK_MS, tick)
 		},
 	}
 

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import { generalCodes } from '../../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../../core/errors.ts'
 import { exampleOf } from './examples.ts'
-import { everyHeader } from './headers.ts'
+import { errorHeader, everyHeader } from './headers.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { Schemas } from './schemas.ts'
 
@@ -155,20 +155,28 @@ export function errorResponse(
 	schemas: Schemas,
 ): Record<string, unknown> {
 	const known = status === 'default' ? undefined : status
-	if (failure) return answer(known, failure, exampleOf(failure, schemas))
+	if (failure) return answer(known, failure, exampleOf(failure, schemas), everyHeader)
 	if (known !== undefined && !(known in meanings)) return gatewayError(known)
 	return { $ref: `#/components/responses/${known === undefined ? 'Failure' : nameOf(known)}` }
 }
 
 function gatewayError(status: number | undefined): Record<string, unknown> {
-	return answer(status, { $ref: '#/components/schemas/Error' }, exampleOfError(status ?? 500))
+	return answer(status, { $ref: '#/components/schemas/Error' }, exampleOfError(status ?? 500), {
+		...everyHeader,
+		...errorHeader,
+	})
 }
 
-function answer(status: number | undefined, schema: JsonSchema, example: unknown): Record<string, unknown> {
+function answer(
+	status: number | undefined,
+	schema: JsonSchema,
+	example: unknown,
+	shared: Record<string, unknown>,
+): Record<string, unknown> {
 	const description = status === undefined ? ELSE : (meanings[status]?.description ?? STATUS_CODES[status] ?? ELSE)
 	return {
 		description,
-		headers: { ...(status !== undefined && headers[status]), ...everyHeader },
+		headers: { ...(status !== undefined && headers[status]), ...shared },
 		content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
 	}
 }
