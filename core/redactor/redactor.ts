@@ -17,7 +17,7 @@ import { mapStrings } from './walk.ts'
 
 export { isRedactable } from './secret-set.ts'
 export type { Secret } from './secret-set.ts'
-export type { Redaction, Sink, View } from './view.ts'
+export type { Redaction, View } from './view.ts'
 
 /**
  * Who can have seen a secret: an agent, a model provider (its own key), or the gateway in its own work, such as a
