@@ -103,11 +103,10 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
 		await gateway.start()
 
-		const watched = (): string[] =>
-			gateway.status.plugins().flatMap((one) => (one.source === null || one.source === BUILT_IN ? [] : one.source))
 		const followPlugins = (): void => {
+			const plugins = gateway.status.plugins()
 			watcher
-				.follow(watched())
+				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
 		const publish = (): void => {

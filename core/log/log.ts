@@ -56,18 +56,14 @@ function forPeople(line: string): string {
 	} catch {
 		return escapeControls(line.trimEnd()) + '\n' // redacting a secret that spans two fields breaks the JSON
 	}
-	return forReading(fields)
-}
-
-function forReading({ time, level, msg, err, ...rest }: Record<string, unknown>): string {
-	const fields = Object.entries(rest).map(
+	const { time, level, msg, err, ...rest } = fields
+	const named = Object.entries(rest).map(
 		([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
 	)
-	const clock = String(time).slice(11, 19)
 	const stack = err && typeof err === 'object' && 'stack' in err ? `\n${String(err.stack)}` : ''
 	// An error's message is part of its stack, and may come from outside.
-	const text = escapeControls([msg, ...fields].join('  ') + stack).replaceAll('\\x0a', '\n               ')
-	return `${clock} ${levels[String(level)] ?? level} ${text}\n`
+	const text = escapeControls([msg, ...named].join('  ') + stack).replaceAll('\\x0a', '\n               ')
+	return `${String(time).slice(11, 19)} ${levels[String(level)] ?? level} ${text}\n`
 }
 
 /** Text from outside must not move the cursor or forge a line on the operator's terminal. */

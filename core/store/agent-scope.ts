@@ -5,7 +5,7 @@
  */
 import { Fault, isFault } from '../errors.ts'
 import { withSingleWrites } from './ops.ts'
-import type { Engine, Key, Op, RecordChange, Rev, Store } from './ports.ts'
+import type { Engine, Key, Op, RecordChange, Rev } from './ports.ts'
 
 const PREFIX = 'agent:'
 const ALIVE = 'alive'
@@ -29,48 +29,38 @@ export function livenessKey(uid: string): Key {
  * exempt: the deletion of the agent removes what it changes. So the runs of a deleted agent can still be ended.
  */
 export function expectingAgents({ store, log }: Pick<Engine, 'store' | 'log'>): Pick<Engine, 'store' | 'log'> {
-	const mustExist = async (alive: Key): Promise<void> => {
-		if (!(await store.get(alive)))
+	const mustExist = async (scope: string): Promise<void> => {
+		if (!(await store.get([scope, ALIVE])))
 			throw new Fault('not_found', 'the agent was deleted, so nothing more is stored for it')
 	}
-	return {
-		store: expectingStore(store, mustExist),
-		log: {
-			...log,
-			append: (run, expectedLast, entries, change) =>
-				log.append(run, expectedLast, entries, change && expectingChange(change, mustExist)),
-		},
-	}
-}
+	const expecting = (scope: string, ops: Op[]): Op[] => [...ops, { key: [scope, ALIVE], check: true }]
 
-/** Throws `not_found`. */
-type MustExist = (alive: Key) => Promise<void>
-
-/** `ops` is called again after a conflict, and then detects that the agent was deleted meanwhile. */
-function expectingChange({ scope, ops }: RecordChange, mustExist: MustExist): RecordChange {
-	return {
-		scope,
-		async ops() {
-			const wanted = await ops()
-			if (!needsAgent(scope, wanted)) return wanted
-			await mustExist([scope, ALIVE])
-			return [...wanted, { key: [scope, ALIVE], check: true }]
-		},
-	}
-}
-
-function expectingStore(store: Store, mustExist: MustExist): Store {
 	const commit = async (scope: string, ops: Op[]): Promise<Rev[]> => {
 		if (!needsAgent(scope, ops)) return store.commit(scope, ops)
-		const alive: Key = [scope, ALIVE]
 		try {
-			return await store.commit(scope, [...ops, { key: alive, check: true }])
+			return await store.commit(scope, expecting(scope, ops))
 		} catch (error) {
-			if (isFault(error, 'conflict')) await mustExist(alive)
+			if (isFault(error, 'conflict')) await mustExist(scope)
 			throw error
 		}
 	}
-	return withSingleWrites({ ...store, commit })
+	const checked = ({ scope, ops }: RecordChange): RecordChange => ({
+		scope,
+		// Called again after a conflict, and then detects that the agent was deleted meanwhile.
+		async ops() {
+			const wanted = await ops()
+			if (!needsAgent(scope, wanted)) return wanted
+			await mustExist(scope)
+			return expecting(scope, wanted)
+		},
+	})
+	return {
+		store: withSingleWrites({ ...store, commit }),
+		log: {
+			...log,
+			append: (run, expectedLast, entries, change) => log.append(run, expectedLast, entries, change && checked(change)),
+		},
+	}
 }
 
 function needsAgent(scope: string, ops: readonly Op[]): boolean {

@@ -2,10 +2,10 @@
  * The job queue in memory, the same for every engine within one process: waiting jobs, leases and delays. What must survive
  * the process goes through `Backing`.
  */
-import { Fault, messageOf } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { Heap } from '../util/heap.ts'
-import { isName, maxNameBytes } from './keys.ts'
+import { invalid, isName, maxNameBytes } from './keys.ts'
 import type { Job, Lease, RunQueue } from './ports.ts'
 
 /** Where jobs are stored, by their position in the queue. If a call rejects, nothing was written. */
@@ -54,13 +54,15 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	const live = new Map<string, Promise<void>>()
 	const ready = new Heap<Waiting>((job) => job.place)
 	const resting = new Heap<Waiting>((job) => job.due)
-	const claimers = new Set<() => void>()
+	/** Settles at the next change that a claimer may wait for. */
+	let changed = Promise.withResolvers<void>()
 	let nextPlace = 1
 	let restTimer: NodeJS.Timeout | undefined
 	let closed = false
 
 	const wake = (): void => {
-		for (const claimer of claimers) claimer()
+		changed.resolve()
+		changed = Promise.withResolvers()
 	}
 
 	const wait = (job: Recovered & Pick<Waiting, 'fresh'>): Waiting => {
@@ -146,14 +148,11 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 
 	async function* claim(max: () => number, signal: AbortSignal): AsyncGenerator<Lease> {
 		let held = 0
-		let wakeUp = (): void => {}
-		const woken = (): void => wakeUp()
 		const returned = (): void => {
 			held--
-			woken()
+			wake()
 		}
-		claimers.add(woken)
-		signal.addEventListener('abort', woken)
+		signal.addEventListener('abort', wake)
 		try {
 			while (!signal.aborted && !closed) {
 				const lease = ready.size > 0 && held < max() ? take(returned) : undefined
@@ -162,23 +161,19 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 					yield lease
 					continue
 				}
-				const pause = Promise.withResolvers<void>()
-				wakeUp = pause.resolve
-				const timer = ready.size > 0 ? setTimeout(pause.resolve, askAgainMs) : undefined
-				await pause.promise
+				const timer = ready.size > 0 ? setTimeout(wake, askAgainMs) : undefined
+				await changed.promise
 				clearTimeout(timer)
 			}
 		} finally {
-			claimers.delete(woken)
-			signal.removeEventListener('abort', woken)
+			signal.removeEventListener('abort', wake)
 		}
 	}
 
 	return {
 		queue: {
 			async enqueue(job) {
-				if (!isName(job.id))
-					throw new Fault('invalid_request', `a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
+				if (!isName(job.id)) throw invalid(`a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
 				const known = live.get(job.id)
 				if (known) return known
 				const place = nextPlace++

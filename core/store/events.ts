@@ -1,6 +1,6 @@
 /** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
-import { isName, maxNameBytes } from './keys.ts'
+import { invalid, isName, maxNameBytes } from './keys.ts'
 import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
 
 /** Throws `invalid_request` if the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
@@ -67,8 +67,4 @@ export function isOfType(type: string, wanted: string): boolean {
 
 function checkName(kind: string, name: string): void {
 	if (!isName(name)) throw invalid(`the ${kind} of an event needs a name of 1 to ${maxNameBytes} bytes without NUL`)
-}
-
-function invalid(message: string): Fault {
-	return new Fault('invalid_request', message)
 }

@@ -53,6 +53,6 @@ export function compareKeys(a: string, b: string): number {
 	return Buffer.compare(Buffer.from(a), Buffer.from(b))
 }
 
-function invalid(message: string): Fault {
+export function invalid(message: string): Fault {
 	return new Fault('invalid_request', message)
 }

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { joinKey } from './keys.ts'
+import { invalid, joinKey } from './keys.ts'
 import type { Op, Rev, Store } from './ports.ts'
 
 /** An op whose key is checked and joined. */
@@ -50,8 +50,4 @@ export function withSingleWrites(store: Pick<Store, 'get' | 'list' | 'commit' | 
 			await write({ key, value: undefined, ...(expect !== undefined && { expect }) })
 		},
 	}
-}
-
-function invalid(message: string): Fault {
-	return new Fault('invalid_request', message)
 }

@@ -2,7 +2,7 @@ import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { isWithin } from './keys.ts'
 
-/** Subscribers to key changes. There are few of them, so that each change is compared with all. */
+/** Subscribers to key changes, by the scope that they watch. */
 export interface Watchers<T> {
 	/** `prefix` is joined. Returns a function that unsubscribes. */
 	add(prefix: string, changed: (change: T) => void): () => void
@@ -11,15 +11,23 @@ export interface Watchers<T> {
 }
 
 export function openWatchers<T>(log?: Logger): Watchers<T> {
-	const watching = new Set<{ prefix: string; changed: (change: T) => void }>()
+	const byScope = new Map<string, Set<{ prefix: string; changed: (change: T) => void }>>()
 	return {
 		add(prefix, changed) {
+			const scope = scopeOf(prefix)
 			const one = { prefix, changed }
-			watching.add(one)
-			return () => watching.delete(one)
+			const watching = byScope.get(scope) ?? new Set()
+			byScope.set(scope, watching.add(one))
+			return () => {
+				watching.delete(one)
+				if (watching.size === 0 && byScope.get(scope) === watching) byScope.delete(scope)
+			}
 		},
 		tell(key, make) {
-			for (const { prefix, changed } of watching) if (isWithin(key, prefix)) guarded(() => changed(make()), log)
+			if (byScope.size === 0) return
+			for (const { prefix, changed } of byScope.get(scopeOf(key)) ?? []) {
+				if (isWithin(key, prefix)) guarded(() => changed(make()), log)
+			}
 		},
 	}
 }
@@ -31,4 +39,9 @@ export function guarded(callback: () => void, log?: Logger): void {
 	} catch (error) {
 		log?.error({ err: error }, `a subscriber of the store threw: ${messageOf(error)}`)
 	}
+}
+
+function scopeOf(joined: string): string {
+	const end = joined.indexOf('\0')
+	return end < 0 ? joined : joined.slice(0, end)
 }

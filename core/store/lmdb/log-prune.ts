@@ -18,7 +18,7 @@ interface PruneRequest {
 	newest: () => number
 	/** A run's record that ends at `position` is being removed. */
 	gone: (run: string, position: number) => void
-	log?: Logger
+	log: Logger | undefined
 }
 
 /** Records that are read before yielding to other work, and the most that one commit removes. */

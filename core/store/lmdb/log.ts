@@ -100,7 +100,7 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 				gone(run, position) {
 					if (ends.get(run)?.position === position) ends.delete(run)
 				},
-				...(log && { log }),
+				log,
 			}),
 	}
 }

@@ -39,11 +39,7 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 	const env = openFolder(path)
 	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
 	const writer = openWriter(env, space, log)
-	const snapshots = openSnapshots(env, writer, {
-		path,
-		...(log && { log }),
-		...(copyApartFrom !== undefined && { apartFrom: copyApartFrom }),
-	})
+	const snapshots = openSnapshots(env, writer, { path, log, apartFrom: copyApartFrom })
 	const close = async (): Promise<void> => {
 		await writer.drain()
 		await snapshots.idle()

@@ -1,4 +1,3 @@
-import { Fault } from '../../errors.ts'
 import { encodeValue } from '../codec.ts'
 import type { Backing, Recovered } from '../dispatcher.ts'
 import type { Job } from '../ports.ts'
@@ -39,9 +38,7 @@ export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 			const key = jobKey(place, id)
 			const found = findRecord(jobs, key)
 			if (!found) throw damaged(jobs, key)
-			const body = valueOf(jobs, key, found.bytes)
-			if (typeof body !== 'object' || body === null) throw new Fault('store_damaged', `the job ${id} has no body`)
-			return { id, body: body as Record<string, unknown> }
+			return { id, body: valueOf(jobs, key, found.bytes) as Job['body'] }
 		},
 	}
 }

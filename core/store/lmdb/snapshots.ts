@@ -19,9 +19,9 @@ export interface LmdbSnapshots extends Snapshots {
 interface SnapshotOptions {
 	/** The data folder. */
 	path: string
-	log?: Logger
-	/** Files of this size and above are copied by a separate process. 64 MiB if absent. */
-	apartFrom?: number
+	log: Logger | undefined
+	/** Files of this size and above are copied by a separate process. 64 MiB if undefined. */
+	apartFrom: number | undefined
 }
 
 const child = fileURLToPath(new URL('./copy-child.ts', import.meta.url))
