@@ -231,11 +231,11 @@ void t.test('limits', async (t) => {
 	void t.test('time for which a tool waited for a person does not count', async (t) => {
 		const world = makeWorld([call('a'), say('Done.')])
 		world.onTool = async () => {
-			await pause(250)
+			await pause(1_600)
 			return { status: 'done', ok: true, content: '', waited_ms: 10_000 }
 		}
 		// More than a machine that is busy takes until the tool is called.
-		t.match(await world.run({ remaining_ms: 200 }), { status: 'completed' })
+		t.match(await world.run({ remaining_ms: 1_500 }), { status: 'completed' })
 		const late = makeWorld([call('a'), say('Never said.')])
 		late.onTool = async () => {
 			await pause(40)

@@ -284,7 +284,7 @@ void t.test('a failure', async (t) => {
 				response.on('drain', more)
 				more()
 			})
-			t.match(failedWith(await ask({ base_url: url, timeout_ms: 20_000 })), {
+			t.match(failedWith(await ask({ base_url: url, timeout_ms: 60_000 })), {
 				code: 'model_malformed',
 				retryable: false,
 			})
@@ -545,7 +545,7 @@ function pseudoRandom(seed: number): () => number {
 }
 
 function order(change: Partial<ModelOrder> = {}): ModelOrder {
-	return { provider: 'test', kind: 'openai', model: 'm-1', timeout_ms: 10_000, ...change }
+	return { provider: 'test', kind: 'openai', model: 'm-1', timeout_ms: 60_000, ...change }
 }
 
 function io(onText: (text: string) => unknown = () => {}): { signal: AbortSignal; onText: (text: string) => void } {

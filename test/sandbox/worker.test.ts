@@ -94,7 +94,7 @@ void t.test('a run whose model fails is a failed outcome, and the thread lives o
 
 function open(test: Pick<typeof t, 'teardown'>): RunPool {
 	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
-	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 32, grace_ms: 10_000 })
+	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 32, grace_ms: 60_000 })
 	test.teardown(() => pool[Symbol.asyncDispose]())
 	return pool
 }
@@ -103,7 +103,7 @@ function order(prompt: string, base_url: string, run_id = 'r1'): RunOrder {
 	return {
 		run_id,
 		agent_id: 'a',
-		models: [{ provider: 'aimock', kind: 'openai', model: 'm', base_url, api_key: 'k', timeout_ms: 20_000 }],
+		models: [{ provider: 'aimock', kind: 'openai', model: 'm', base_url, api_key: 'k', timeout_ms: 60_000 }],
 		system: 'Be brief.',
 		history: [],
 		prompt,

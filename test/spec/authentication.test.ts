@@ -10,6 +10,7 @@ import type { Described } from '../support/openapi.ts'
 import { spawnGateway } from '../support/process.ts'
 import { refused } from '../support/refused.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const tokenMode = { env: { SVC_LOOPBACK: '0' } }
 const scopes = ['agents:read', 'agents:write', 'runs:write', 'vault:read', 'vault:write', 'tokens:admin', 'events:read']
@@ -185,19 +186,21 @@ void t.test(
 		t.equal((await gateway.request('POST', '/v1/auth/tokens', guess)).status, 401)
 		const [reader, revoked] = [await newToken(gateway, ['agents:read']), await newToken(gateway, ['agents:read'])]
 		await gateway.request('DELETE', `/v1/auth/tokens/${revoked.id}`)
-		const ttl = new Date(Date.now() + 1_000).toISOString()
+		const ttl = new Date(Date.now() + 3_000).toISOString()
 		const { body: expiring } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'], ttl } })
 		const status = async (path: string, token: string) => (await gateway.request('GET', path, { token })).status
 		t.equal(await status('/v1/vault/secrets?q=said-in-path', reader.token), 403)
 		t.equal(await status('/v1/agents', revoked.token), 401)
-		while ((await status('/v1/agents', expiring.token)) === 200);
+		await eventually(
+			() => status('/v1/agents', expiring.token),
+			(code) => code !== 200,
+		)
 		const wrong = await Promise.all(Array.from({ length: 100 }, () => status('/v1/agents', unknownToken)))
 		t.strictSame(new Set(wrong), new Set([401, 429]))
 
 		const violations = async (): Promise<Answer[]> =>
 			(await gateway.request('GET', '/v1/audit?event_type=security.violation&limit=500')).body.events
-		while ((await violations()).length < 64);
-		const all = await violations()
+		const all = await eventually(violations, ({ length }) => length >= 64)
 		const shown = JSON.stringify(all)
 		for (const text of [unknownToken, revoked.token, reader.token, expiring.token, 'guessed-code', 'said-in-path'])
 			t.notOk(shown.includes(text), text)

@@ -6,8 +6,9 @@ import type { Answer, TestGateway } from '../support/gateway.ts'
 import { servers, stdio, until } from '../support/mcp.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addSkill, programText } from '../support/skills.ts'
+import { eventually } from '../support/wait.ts'
 
-const home = makeHome({ config: 'skills: {cpu_s: 1}\n' })
+const home = makeHome({ config: 'skills: {cpu_s: 1, wall_time_s: 600}\n' })
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
 const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
 t.teardown(() => gateway.end())
@@ -22,34 +23,41 @@ const lines = (field: string, value: string): Answer[] =>
 		.filter((line) => line.endsWith('}'))
 		.map((line) => JSON.parse(line) as Answer)
 		.filter((line) => line[field] === value)
+/** Once there are such lines: they may come behind the answer. */
+const logged = (field: string, value: string): Promise<Answer[]> =>
+	eventually(
+		() => lines(field, value),
+		({ length }) => length > 0,
+	)
 
 const WARN = 40
 const INFO = 30
 
 void t.test('of an MCP server: that it is connected, and once for each state why it is not', async (t) => {
 	await post('/v1/agents/ada/mcp', stdio('good', servers.fixture))
-	const [connected, ...more] = lines('server', 'good')
+	const [connected, ...more] = await logged('server', 'good')
 	t.match(connected, { level: INFO, agent: 'ada', msg: 'an MCP server is connected' })
 	t.ok(connected.tools > 0)
 	t.strictSame(more, [])
 
 	const { id } = await post('/v1/agents/ada/mcp', stdio('broken', servers.fixture, '--exit'))
 	await until({ request }, 'ada', id, ({ failures }) => failures > 1)
-	const [failed, ...again] = lines('server', 'broken')
+	const [failed, ...again] = await logged('server', 'broken')
 	t.match(failed, { level: WARN, agent: 'ada', msg: /^an MCP server is not connected: .*exit code 3/ })
 	t.strictSame(again, [], 'not at every attempt')
 
 	await post('/v1/agents/ada/mcp', { name: 'missing', transport: 'stdio', command: 'no-such-program-anywhere' })
-	t.match(lines('server', 'missing'), [{ level: WARN, status: 'error', msg: /there is no such program/ }])
+	t.match(await logged('server', 'missing'), [{ level: WARN, status: 'error', msg: /there is no such program/ }])
 })
 
 void t.test('of a call of a skill that its limits ended', async (t) => {
 	await addSkill({ request } as TestGateway, 'ada', programText('busy', 'for (;;);'))
 	const { run_id } = await post('/v1/agents/ada/runs', { prompt: '/tool skill_busy {}' })
-	let run: Answer
-	do run = (await request('GET', `/v1/runs/${run_id}`)).body
-	while (run.status !== 'completed')
-	const [line, ...more] = lines('skill', 'busy')
+	await eventually(
+		async () => (await request('GET', `/v1/runs/${run_id}`)).body.status,
+		(status) => status === 'completed',
+	)
+	const [line, ...more] = await logged('skill', 'busy')
 	t.match(line, { level: WARN, agent: 'ada', code: 'sandbox_timeout', msg: /more than 1 s \(skills\.cpu_s\)$/ })
 	t.strictSame(more, [])
 })

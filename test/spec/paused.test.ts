@@ -21,7 +21,7 @@ const GROWTH_LIMIT_MB = 100
 /** Of one processor, over half a second: what timers and a late garbage collection may take. */
 const IDLE_CPU_MS = 50
 
-void t.test(`${RUNS} paused runs`, { timeout: 100_000 }, async (t) => {
+void t.test(`${RUNS} paused runs`, async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	let gateway = await spawnGateway(home)
@@ -103,9 +103,9 @@ interface Cost {
 
 const WINDOW_MS = 500
 const TICK_MS = 10
-const QUIET_LIMIT = 20
+const QUIET_LIMIT = 120
 
-/** Looks on until the process is quiet, and answers with its cost then, or with what it is after 10 s. */
+/** Looks on until the process is quiet, and answers with its cost then, or with what it is after 60 s. */
 async function quiet({ pid }: GatewayProcess): Promise<Cost> {
 	for (let window = 1; ; window++) {
 		const before = cpuOf(pid)

@@ -188,10 +188,10 @@ void t.test('a call that does not wait for its answer takes the question back', 
 })
 
 void t.test('time for which a call waits for a person is no wall time', async (t) => {
-	const ada = await follow(t, gateway, 'patient', { config: { limits: { wall_time_s: 1 } } })
+	const ada = await follow(t, gateway, 'patient', { config: { limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start(`${fill('Take your time?')}\n/tool memory.stm_read {}`)
 	const question_id = await asked(ada, run_id)
-	await pause(3_100) // longer than the limit, and than the grace behind it
+	await pause(5_100) // longer than the limit, and than the grace behind it
 	t.match(await ada.read(run_id), { status: 'paused' })
 	await answer(ada, question_id, 'thanks')
 	t.equal((await ada.ended(run_id)).event_type, 'run.completed')

@@ -181,11 +181,11 @@ void t.test('a run that has used its tokens makes no further call', async (t) =>
 })
 
 void t.test('a run that takes too long fails, and its model call is given up', async (t) => {
-	const ada = await follow(t, gateway, 'slow', { config: { provider: 'held', limits: { wall_time_s: 1 } } })
+	const ada = await follow(t, gateway, 'slow', { config: { provider: 'held', limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start('Take your time.')
 	const call = await held.called('Take your time.')
 	const failed = await ada.ended(run_id)
-	t.match(failed.payload, { code: 'limit_wall_time', error: /limit of 1 s; raise config\.limits\.wall_time_s/ })
+	t.match(failed.payload, { code: 'limit_wall_time', error: /limit of 3 s; raise config\.limits\.wall_time_s/ })
 	await call.hungUp
 	t.match(await ada.read(run_id), { status: 'failed', answer: null, error: { code: 'limit_wall_time' } })
 })
@@ -209,14 +209,14 @@ void t.test('a tool that is still under way when the time is over is told so', a
 	t.teardown(() => own.stop())
 	const stream = await openStream(own.url, { query: { event_type: 'sloth.told' } })
 	t.teardown(() => stream.close())
-	const ada = await follow(t, own, 'sleepy', { config: { limits: { wall_time_s: 1 } } })
+	const ada = await follow(t, own, 'sleepy', { config: { limits: { wall_time_s: 3 } } })
 	const run_id = await ada.start('/tool sloth.sleep {}')
 	t.match((await ada.ended(run_id)).payload, { code: 'limit_wall_time' })
 	t.match((await stream.waitFor('sloth.told')).payload.key, run_id)
 	t.equal(ada.typesOf(run_id).at(-1), 'run.failed')
 })
 
-void t.test('a model that fails fails the run, with what the server said', { timeout: 60_000 }, async (t) => {
+void t.test('a model that fails fails the run, with what the server said', async (t) => {
 	model.on('rejects', { status: 401, message: 'the key is no good' })
 	model.on('unknown model', { status: 404, message: 'no such model' })
 	model.on('breaks', { status: 500, message: 'on fire' })

@@ -10,6 +10,7 @@ import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { addSkill, installSkill, programText, skillText } from '../support/skills.ts'
+import { eventually } from '../support/wait.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -84,12 +85,7 @@ const older = `export default {
 
 /** From the log: it may come before anybody can listen. */
 async function firstViolation({ request }: TestGateway): Promise<Answer> {
-	for (let attempt = 0; attempt < 500; attempt++) {
-		const [event] = (await request('GET', '/v1/audit?event_type=security.violation')).body.events
-		if (event) return event
-		await new Promise((resolve) => setTimeout(resolve, 20))
-	}
-	throw new Error('no security.violation was reported')
+	return eventually(async () => (await request('GET', '/v1/audit?event_type=security.violation')).body.events[0])
 }
 
 void t.test('skills of version 0.1.0 keep working, or are reported with what to change', async (t) => {

@@ -321,7 +321,7 @@ void t.test('removing a skill ends its calls, and stopping a run ends its skills
 void t.test('a change of the settings lets calls that are under way end', async (t) => {
 	const ada = await follow(t, gateway, 'reloaded')
 	const code = `
-	for (let n = 0; n < 70; n++) {
+	for (let n = 0; n < 500; n++) {
 		try {
 			await svc.secret('GO')
 			return 'gone'

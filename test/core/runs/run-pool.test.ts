@@ -70,7 +70,7 @@ void t.test('no thread starts before the first run', async (t) => {
 })
 
 void t.test('a run that hears the abort stops, and its thread lives on', async (t) => {
-	const pool = open(t, { grace_ms: 10_000 })
+	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'wait'), host)
 	await host.saw('event begun')
@@ -125,7 +125,7 @@ void t.test('runs that wait behind a lost thread run on the next one', async (t)
 })
 
 void t.test('after an abort nothing that the thread says reaches the host', async (t) => {
-	const pool = open(t, { grace_ms: 10_000 })
+	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'rude'), host)
 	await host.saw('event begun')
@@ -136,7 +136,7 @@ void t.test('after an abort nothing that the thread says reaches the host', asyn
 })
 
 void t.test('an abort does not wait for a call that the host is busy with, and drops its reply', async (t) => {
-	const pool = open(t, { grace_ms: 10_000 })
+	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
 	const reply = Promise.withResolvers<ToolReply>()
 	host.onTool = () => reply.promise
@@ -148,7 +148,7 @@ void t.test('an abort does not wait for a call that the host is busy with, and d
 })
 
 void t.test('a run that waits for a thread is stopped at once', async (t) => {
-	const pool = open(t, { runs_per_thread: 1, grace_ms: 10_000 })
+	const pool = open(t, { runs_per_thread: 1, grace_ms: 60_000 })
 	const host = new Host()
 	const first = pool.execute(order('r1', 'wait'), host)
 	const second = pool.execute(order('r2', 'wait'), host)
@@ -159,7 +159,7 @@ void t.test('a run that waits for a thread is stopped at once', async (t) => {
 })
 
 void t.test('an abort that comes before the thread is up is heard before the run begins', async (t) => {
-	const pool = open(t, { worker: sandbox, grace_ms: 10_000 })
+	const pool = open(t, { worker: sandbox, grace_ms: 60_000 })
 	const host = new Host()
 	const handle = pool.execute(order('r1', 'Hello'), host)
 	await handle.abort('enough')
@@ -230,7 +230,7 @@ void t.test('a worker that does not load is told with its cause, and tried anew 
 })
 
 void t.test('a new size serves new runs, while old runs end on their old threads', async (t) => {
-	const pool = open(t, { threads: 1, runs_per_thread: 1, grace_ms: 10_000 })
+	const pool = open(t, { threads: 1, runs_per_thread: 1, grace_ms: 60_000 })
 	const host = new Host()
 	const old = pool.execute(order('old', 'wait'), host)
 	await host.saw('event begun')
@@ -258,12 +258,12 @@ void t.test('the thread sees neither keys nor flags of the process', async (t) =
 })
 
 void t.test('idle settles with the last run, or after its time', async (t) => {
-	const pool = open(t, { grace_ms: 10_000 })
-	await pool.idle(10_000)
+	const pool = open(t, { grace_ms: 60_000 })
+	await pool.idle(60_000)
 	const handle = pool.execute(order('r1', 'wait'), new Host())
 	await pool.idle(5)
 	t.equal(pool.active, 1)
-	const idle = pool.idle(10_000)
+	const idle = pool.idle(60_000)
 	await Promise.all([handle.abort('enough'), idle])
 	t.equal(pool.active, 0)
 })
@@ -284,7 +284,7 @@ void t.test('the line of runs that wait for a thread has an end', async (t) => {
 })
 
 void t.test('closing the pool ends its runs so that they can go on elsewhere, and takes no more', async (t) => {
-	const pool = open(t, { runs_per_thread: 2, grace_ms: 10_000 })
+	const pool = open(t, { runs_per_thread: 2, grace_ms: 60_000 })
 	const host = new Host()
 	const runs = ['loop', 'wait', 'wait'].map((prompt, n) => pool.execute(order(`r${n}`, prompt), host))
 	await host.saw('event begun')
@@ -295,7 +295,7 @@ void t.test('closing the pool ends its runs so that they can go on elsewhere, an
 })
 
 function open(test: Pick<typeof t, 'teardown'>, options: Partial<RunPoolOptions>): RunPool {
-	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 8, grace_ms: 2_000, ...options })
+	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 8, grace_ms: 60_000, ...options })
 	test.teardown(() => pool[Symbol.asyncDispose]())
 	return pool
 }

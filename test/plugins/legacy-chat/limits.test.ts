@@ -139,7 +139,7 @@ void t.test('a quiet stream gets comments, and ends with its token', async (t) =
 })
 
 void t.test('a client that reads nothing is cut off, one that reads gets everything', async (t) => {
-	const { chat, gateway } = await start(t, '{stall_timeout_s: 1}')
+	const { chat, gateway } = await start(t, '{stall_timeout_s: 3}')
 	const ended = (): Promise<unknown> =>
 		new Promise((resolve) => gateway.running.gateway.events.subscribe({ types: ['run.completed'] }, resolve))
 	let over = ended()

@@ -1,7 +1,7 @@
 /** Requests of clients that mean no good. */
 import t from 'tap'
 import { messagesOf } from '../../../plugins/openai-api/items.ts'
-import { cpuTime } from '../../support/spent.ts'
+import { costs } from '../../support/cost.ts'
 import { refusal, startSurface } from './client.ts'
 
 const surface = await startSurface(t)
@@ -23,20 +23,17 @@ void t.test('items that are named by their ids bring no more than a body could',
 })
 
 void t.test('many calls in a row take no longer than as many other items', (t) => {
-	const time = (length: number): number => {
+	const read = (length: number) => {
 		const calls = Array.from({ length }, (_, at) => ({
 			type: 'function_call',
 			call_id: `c${at}`,
 			name: 'f',
 			arguments: '',
 		}))
-		return Math.min(...Array.from({ length: 3 }, () => cpuTime(() => void messagesOf(calls))))
+		return () => messagesOf(calls)
 	}
-	const small = time(4_000)
-	const large = time(32_000)
 	// Eight times as many: quadratic time would be 64 times as long.
-	t.ok(large < 30 * Math.max(small, 4), `${small.toFixed(1)} ms, then ${large.toFixed(1)} ms`)
-	t.end()
+	return costs(t, '32,000 calls', { work: read(32_000), reference: read(4_000), times: 30, floor: 4 })
 })
 
 void t.test('instructions are bounded as system messages are, together with them', async (t) => {
