@@ -1,6 +1,9 @@
 /**
  * A patient reader tries to learn a secret from what the gateway redacts, cuts, holds back or refuses: with the beginning of a
  * secret and with a text of the same length that begins no secret. Whatever it tries, both answers must be alike.
+ *
+ * ORACLE=all tries every guess everywhere. By default each place gets one guess of each secret, another one than the place
+ * before it, so that five places in a row get all of them.
  */
 import t from 'tap'
 import type { Test } from 'tap'
@@ -108,10 +111,21 @@ function withoutChance(text: string, guess: string): string {
 		.replace(/"similarity":[\d.e-]+/g, '"similarity":0')
 }
 
+const all = process.env.ORACLE === 'all'
+let places = 0
+
+/** The pairs of guesses for a place: the `count` that are its turn, or all of them. */
+function turnOf(value: string, first: number, count: number): [right: string, wrong: string][] {
+	const pairs = [...guesses(value)]
+	if (all) return pairs
+	return Array.from({ length: count }, (_, n) => pairs[(first + n) % pairs.length] as [string, string])
+}
+
 async function alike(t: Test, what: string, ask: (guess: string) => Promise<string>): Promise<void> {
-	for (const [name, value] of Object.entries(secrets)) {
+	const place = places++
+	for (const [at, [name, value]] of Object.entries(secrets).entries()) {
 		const told: string[] = []
-		for (const [right, wrong] of guesses(value)) {
+		for (const [right, wrong] of turnOf(value, place + at, 1)) {
 			const [one, other] = [await ask(right), await ask(wrong)]
 			if (withoutChance(one, right) !== withoutChance(other, wrong)) told.push(`${right}: ${one}\n${wrong}: ${other}`)
 			if (/\[redacted/.test(one)) told.push(one)
@@ -252,9 +266,9 @@ void t.test('how a stream is cut into pieces', async (t) => {
 			return at < whole.length && /[\x21-\x7e]$/.test(whole.slice(0, at))
 		})
 	}
-	for (const value of Object.values(secrets)) {
+	for (const [at, value] of Object.values(secrets).entries()) {
 		const wrong: string[] = []
-		for (const pair of guesses(value)) {
+		for (const pair of turnOf(value, 2 * at, 2)) {
 			for (const guess of pair) {
 				const say = `a ${guess} b ${guess}-${guess}c d`
 				const chat = await events(chatUrl, `/api/agents/victim/chat/stream?message=${path(say)}`)
