@@ -45,7 +45,8 @@ export interface GatewayOptions {
 }
 
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
-	const home = options.home ?? makeHome(options)
+	// Not on a first start: to write the commented gateway.yaml is a third of its work.
+	const home = options.home ?? makeHome({ config: '# all defaults\n', ...options })
 	const env = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'fatal', ...options.env }
 	const own = await eventTypesIn(join(home, 'plugins'))
 	const running = await boot({ home, env, checkResponses: true })
