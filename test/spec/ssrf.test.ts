@@ -2,7 +2,9 @@
  * Addresses in requests, over HTTP: whoever has not the scope `*` gets the gateway to connect to nothing but public
  * addresses, neither by installing a skill nor by adding an MCP server; and nobody at all by a redirect.
  *
- * SVC_TEST_SSRF=all takes every address of the corpus (every sixteenth; guarded-fetch.test.ts has them all).
+ * SVC_TEST_SSRF=all takes every address of the corpus, and every redirect to one with every status. By default it is every
+ * sixteenth address, which is another spelling for each of them, and one status for each redirect; guarded-fetch.test.ts
+ * has them all.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,15 +13,15 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
 import { isProper, refused } from '../support/refused.ts'
+import { eventually } from '../support/wait.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../support/ssrf.ts'
 
 const SKILL = '---\nname: greeter\ndescription: Greets.\nparameters: []\n---\nSay hello.\n'
 const SIDE_BY_SIDE = 8
 const SHARE = process.env.SVC_TEST_SSRF === 'all' ? 1 : 16
-/** Another share each time, so that all of them get their turn. */
-const OFFSET = Math.floor(Math.random() * SHARE)
+const STATUSES = [301, 302, 303, 307, 308]
 
-const someUrls = (port: number): string[] => hostileUrls(port).filter((_, n) => n % SHARE === OFFSET)
+const someUrls = (port: number): string[] => hostileUrls(port).filter((_, n) => n % SHARE === 0)
 
 interface Caller {
 	install(url: string): Promise<Reply<Answer>>
@@ -95,7 +97,14 @@ void t.test('no address that is not public gets a skill installed, and each atte
 		if (reply.status !== 400 || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
 	t.ok(attempts > 760 / SHARE, `${attempts} were refused as addresses`)
-	t.equal(await violations(gateway), attempts)
+	// An attempt is answered before its event is stored.
+	t.equal(
+		await eventually(
+			() => violations(gateway),
+			(count) => count >= attempts,
+		),
+		attempts,
+	)
 	await each(ownNames(canary.port), async (url) => void t.equal((await writer.install(url)).status, 400, url))
 	t.equal(canary.touched(), 0, 'nobody connected')
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/skills')).body, [])
@@ -118,7 +127,7 @@ void t.test('no address that is not public gets to be an MCP server', async (t) 
 		const isRefused = reply.status === 400 || reply.status === 403
 		if (!isRefused || !isProper(reply)) t.fail(`${JSON.stringify(url)}: ${JSON.stringify(reply.body)}`)
 	})
-	t.ok((await violations(gateway)) > 760 / SHARE)
+	t.ok(await eventually(async () => (await violations(gateway)) > 760 / SHARE))
 	t.strictSame((await gateway.request('GET', '/v1/agents/ada/mcp')).body, [])
 	for (const url of ownNames(canary.port)) await writer.addServer(url) // one that has no address yet is taken
 	t.equal(canary.touched(), 0, 'nobody connected')
@@ -140,7 +149,9 @@ void t.test('a redirect to such an address is followed for nobody', async (t) =>
 	const targets = hostileTargets(canary.port)
 	for (const caller of [writer, anything]) {
 		await each(
-			[301, 302, 303, 307, 308].flatMap((status) => targets.map((target) => [target, status] as const)),
+			STATUSES.flatMap((status, of) =>
+				targets.flatMap((target, n) => (SHARE === 1 || n % STATUSES.length === of ? [[target, status] as const] : [])),
+			),
 			async ([target, status]) => {
 				const reply = await caller.install(front.redirect(target, status))
 				if (reply.status !== 400 || reply.body.code !== 'address_refused')

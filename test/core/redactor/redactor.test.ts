@@ -4,7 +4,7 @@ import { isRedactable, namesHidden, openRedactor } from '../../../core/redactor/
 import type { Redaction, Redactor, View } from '../../../core/redactor/redactor.ts'
 import { Automaton } from '../../../core/redactor/automaton.ts'
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 120)
+const RUNS = Number(process.env.FUZZ_RUNS ?? 50)
 const ada = { name: 'ada', uid: '01890000-0000-7000-8000-000000000001' }
 const value = 'sk-Live/9f+Q2 &x"Z\\é=='
 const mark = '[redacted:KEY]'

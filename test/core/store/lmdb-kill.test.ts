@@ -11,7 +11,7 @@ import type { Engine, Lease } from '../../../core/store/ports.ts'
 import { testFolder } from './folders.ts'
 import type { Said } from './writer-child.ts'
 
-const kills = Number(process.env['STORE_KILLS'] ?? 6)
+const kills = Number(process.env['STORE_KILLS'] ?? 3)
 const path = join(testFolder(t), 'data')
 const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 
