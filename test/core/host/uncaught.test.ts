@@ -107,11 +107,15 @@ function eventsOf({ url }: GatewayProcess, type: string, plugin?: string): Promi
 	})
 }
 
-const linesWith = (gateway: GatewayProcess, text: string): string[] =>
-	gateway
-		.errors()
-		.split('\n')
-		.filter((line) => line.includes(text))
+/** The lines of the log with this text. Waits for one: it may come behind what else tells of it. */
+const linesWith = (gateway: GatewayProcess, text: string): Promise<string[]> =>
+	until(`the log has "${text}"`, async () => {
+		const lines = gateway
+			.errors()
+			.split('\n')
+			.filter((line) => line.includes(text))
+		return lines.length > 0 && lines
+	})
 
 void t.test('each is reported with the name of its plugin, everywhere', async (t) => {
 	const gateway = await startWith([...plugins, ...others])
@@ -141,7 +145,7 @@ void t.test('each is reported with the name of its plugin, everywhere', async (t
 		t.match(error, says[name] ?? new RegExp(`${name} did it`), name)
 		const [message] = await eventsOf(gateway, 'plugin.failed', name)
 		t.match(message, says[name] ?? new RegExp(`"${name}".*${name} did it`), name)
-		t.ok(linesWith(gateway, name).length > 0, `the log names ${name}`)
+		t.ok(await linesWith(gateway, name), `the log names ${name}`)
 	}
 
 	const { body: verbose } = await send<string>(`${url}/readyz?verbose`, 'GET')
@@ -158,87 +162,34 @@ void t.test('each is reported with the name of its plugin, everywhere', async (t
 	t.equal(await gateway.end(), 0, 'it ends in order')
 })
 
-void t.test('a tool whose event cannot be stored fails, and its run goes on', async (t) => {
-	const tool = (name: string, payload: string): string => `ctx.primitive({
+/** Tools whose events cannot be stored. */
+const wrongEvents = {
+	bigint: '{ n: 1n }',
+	cycle: '(() => { const one = {}; one.one = one; return one })()',
+	getter: `{ get n() { throw new Error('no number') } }`,
+	text: `'text'`,
+}
+const tools = Object.entries(wrongEvents).map(
+	([name, payload]) => `ctx.primitive({
 		name: 'odd.${name}', description: 'Emits an event.',
 		run: (args, call) => call.emit({ event_type: 'odd.told', payload: ${payload} }),
-	})`
-	const wrong = {
-		bigint: '{ n: 1n }',
-		cycle: '(() => { const one = {}; one.one = one; return one })()',
-		getter: `{ get n() { throw new Error('no number') } }`,
-		text: `'text'`,
-	}
-	const text = Object.entries(wrong).map(([name, payload]) => tool(name, payload))
-	const gateway = await startWith([['odd', `export default { name: 'odd', start(ctx) { ${text.join('\n')} } }\n`]])
-	t.teardown(() => gateway.kill())
-	await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada', config: { provider: 'offline' } } })
-	for (const name of Object.keys(wrong)) {
-		const prompt = `/tool odd.${name} {}`
-		const { body } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt } })
-		const run = await until(`the run of ${name} ends`, async () => {
-			const { body: now } = await send(`${gateway.url}/v1/runs/${body.run_id}`, 'GET')
-			return now.status === 'completed' && now
-		})
-		t.match(run.answer, /plugin .*odd.*the payload of .*odd\.told.* must be a JSON object/, name)
-	}
-})
-
-void t.test('what a plugin leaves running when it is switched off is reported, too', async (t) => {
-	const gone = `
+	})`,
+)
+const edited = (body: string): string => `export default { name: 'edited', start() { ${body} } }\n`
+/** Each has its turn, one after another. */
+const inTurn: Record<string, string> = {
+	edited: edited(`setTimeout(() => Promise.reject('edited did it'), 1)`),
+	gone: `
 		import { existsSync } from 'node:fs'
 		export default { name: 'gone', start(ctx) {
 			const found = new Promise((_, reject) => {
 				setInterval(() => existsSync(ctx.gateway.home + '/go') && reject(new Error('gone did it')), 10)
 			})
 			ctx.defer(() => void found.then(() => {}), 'nothing')
-		} }\n`
-	const home = makeHome({ config: 'plugins: {gone: true}\n', files: { 'plugins/gone/index.js': gone } })
-	const gateway = await spawnGateway(home)
-	t.teardown(() => gateway.kill())
-	t.equal((await pluginsOf(gateway)).get('gone')?.state, 'running')
-	writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {gone: false}\n')
-	await until('it is off', async () => !(await pluginsOf(gateway)).has('gone'))
-	writeFileSync(join(home, 'go'), '')
-	const [message] = await eventsOf(gateway, 'plugin.failed', 'gone')
-	t.match(message, /"gone" does not run, but something that it started does.*gone did it/)
-	t.match(linesWith(gateway, 'gone did it'), [/./])
-	t.notOk((await pluginsOf(gateway)).has('gone'))
-	t.match((await send(`${gateway.url}/readyz?verbose`, 'GET')).body, /\nok\n$/)
-})
-
-void t.test('a plugin that is changed after it failed is well again', async (t) => {
-	const text = (body: string): string => `export default { name: 'edited', start() { ${body} } }\n`
-	const home = makeHome({
-		config: 'plugins: {edited: true}\n',
-		files: { 'plugins/edited/index.js': text(`setTimeout(() => Promise.reject('edited did it'), 1)`) },
-	})
-	const gateway = await spawnGateway(home)
-	t.teardown(() => gateway.kill())
-	await failing(gateway, 'edited')
-	t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'degraded')
-	writeFileSync(join(home, 'plugins/edited/index.js'), text(''))
-	t.equal(await failing(gateway, 'edited', 'running'), '')
-	t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'ok')
-})
-
-void t.test('an endless stream of rejections fills neither the log nor the events, and starves nobody', async (t) => {
-	const storm = `setImmediate(function again() { Promise.reject(new Error('storm did it')); setImmediate(again) })`
-	const gateway = await startWith([['storm', `export default { name: 'storm', start() { ${storm} } }\n`]])
-	t.teardown(() => gateway.kill())
-	const countOf = async (): Promise<number> => Number(/\((\d+) so far/.exec(await failing(gateway, 'storm'))?.[1] ?? 1)
-	await until('2,000 rejections', async () => (await countOf()) >= 2000)
-	const lines = linesWith(gateway, 'was thrown, and nothing caught it')
-	const told = await eventsOf(gateway, 'plugin.failed', 'storm')
-	// One a minute each: more than one of them only on a machine on which 2,000 take minutes.
-	t.ok(lines.length > 0 && lines.length < 20, `${lines.length} lines`)
-	t.ok(told.length > 0 && told.length < 20, `${told.length} events`)
-	t.equal((await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })).status, 201)
-})
-
-void t.test('an error that is nobody else’s is the gateway’s own, and is not hidden', async (t) => {
+		} }\n`,
+	odd: `export default { name: 'odd', start(ctx) { ${tools.join('\n')} } }\n`,
 	// A callback of a socket that a server has accepted has no context, and this error has no stack.
-	const plugin = `
+	mask: `
 		import { createServer } from 'node:net'
 		export default { name: 'mask', needs: ['auth'], start(ctx) {
 			const server = createServer((socket) => {
@@ -248,17 +199,74 @@ void t.test('an error that is nobody else’s is the gateway’s own, and is not
 			return { port: () => server.address().port }
 		}, http(server, ctx) {
 			server.route({ method: 'GET', path: '/port', handler: () => ({ port: ctx.use('mask').port() }) })
-		} }\n`
-	const gateway = await startWith([['mask', plugin]])
+		} }\n`,
+}
+
+void t.test('one plugin after another', async (t) => {
+	const home = makeHome({
+		config: 'plugins: {edited: true, gone: true, odd: true, mask: true}\n',
+		files: Object.fromEntries(Object.entries(inTurn).map(([name, text]) => [`plugins/${name}/index.js`, text])),
+	})
+	const gateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
-	const { body: place } = await send<{ port: number }>(`${gateway.url}/port`, 'GET')
-	const socket = connect(place.port, '127.0.0.1')
-	socket.write('x')
-	t.teardown(() => socket.destroy())
-	t.strictSame(await eventsOf(gateway, 'gateway.error'), ['whose is it?'])
-	t.equal((await pluginsOf(gateway)).get('mask')?.state, 'running')
-	const { body } = await send(`${gateway.url}/readyz?verbose`, 'GET')
-	t.match(body, /^\[-\]gateway ready, errors of its own that nothing caught: 1 \(the log has them\)$/m)
-	t.match(body, /\ndegraded\n$/)
-	t.match(linesWith(gateway, 'an error of the gateway was thrown'), [/fatal|FATAL|"level":60/])
+
+	await t.test('one that is changed after it failed is well again', async (t) => {
+		await failing(gateway, 'edited')
+		t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'degraded')
+		writeFileSync(join(home, 'plugins/edited/index.js'), edited(''))
+		t.equal(await failing(gateway, 'edited', 'running'), '')
+		t.equal((await send(`${gateway.url}/v1/health`, 'GET')).body.status, 'ok')
+	})
+
+	await t.test('what it leaves running when it is switched off is reported, too', async (t) => {
+		t.equal((await pluginsOf(gateway)).get('gone')?.state, 'running')
+		writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {edited: true, gone: false, odd: true, mask: true}\n')
+		await until('it is off', async () => !(await pluginsOf(gateway)).has('gone'))
+		writeFileSync(join(home, 'go'), '')
+		const [message] = await eventsOf(gateway, 'plugin.failed', 'gone')
+		t.match(message, /"gone" does not run, but something that it started does.*gone did it/)
+		t.match(await linesWith(gateway, 'gone did it'), [/./])
+		t.notOk((await pluginsOf(gateway)).has('gone'))
+		t.match((await send(`${gateway.url}/readyz?verbose`, 'GET')).body, /\nok\n$/)
+	})
+
+	await t.test('a tool whose event cannot be stored fails, and its run goes on', async (t) => {
+		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada', config: { provider: 'offline' } } })
+		for (const name of Object.keys(wrongEvents)) {
+			const prompt = `/tool odd.${name} {}`
+			const { body } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt } })
+			const run = await until(`the run of ${name} ends`, async () => {
+				const { body: now } = await send(`${gateway.url}/v1/runs/${body.run_id}`, 'GET')
+				return now.status === 'completed' && now
+			})
+			t.match(run.answer, /plugin .*odd.*the payload of .*odd\.told.* must be a JSON object/, name)
+		}
+	})
+
+	await t.test('an error that is nobody else’s is the gateway’s own, and is not hidden', async (t) => {
+		const { body: place } = await send<{ port: number }>(`${gateway.url}/port`, 'GET')
+		const socket = connect(place.port, '127.0.0.1')
+		socket.write('x')
+		t.teardown(() => socket.destroy())
+		t.strictSame(await eventsOf(gateway, 'gateway.error'), ['whose is it?'])
+		t.equal((await pluginsOf(gateway)).get('mask')?.state, 'running')
+		const { body } = await send(`${gateway.url}/readyz?verbose`, 'GET')
+		t.match(body, /^\[-\]gateway ready, errors of its own that nothing caught: 1 \(the log has them\)$/m)
+		t.match(body, /\ndegraded\n$/)
+		t.match(await linesWith(gateway, 'an error of the gateway was thrown'), [/fatal|FATAL|"level":60/])
+	})
+})
+
+void t.test('an endless stream of rejections fills neither the log nor the events, and starves nobody', async (t) => {
+	const storm = `setImmediate(function again() { Promise.reject(new Error('storm did it')); setImmediate(again) })`
+	const gateway = await startWith([['storm', `export default { name: 'storm', start() { ${storm} } }\n`]])
+	t.teardown(() => gateway.kill())
+	const countOf = async (): Promise<number> => Number(/\((\d+) so far/.exec(await failing(gateway, 'storm'))?.[1] ?? 1)
+	await until('2,000 rejections', async () => (await countOf()) >= 2000)
+	const lines = await linesWith(gateway, 'was thrown, and nothing caught it')
+	const told = await eventsOf(gateway, 'plugin.failed', 'storm')
+	// One a minute each: more than one of them only on a machine on which 2,000 take minutes.
+	t.ok(lines.length > 0 && lines.length < 20, `${lines.length} lines`)
+	t.ok(told.length > 0 && told.length < 20, `${told.length} events`)
+	t.equal((await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })).status, 201)
 })
