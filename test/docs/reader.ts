@@ -61,10 +61,10 @@ export class Reader implements AsyncDisposable {
 	}
 
 	/** From now on `svc` is done by this process, and not by one of its own. */
-	async hurry(): Promise<this> {
+	async hurry(): Promise<void> {
+		this.#aliases = this.#aliases.replaceAll(/^alias svc=.*\n/gm, '')
 		this.#svc = await openSvcHere(this.#place.home)
 		writeFileSync(join(this.#folder, 'bin/svc'), this.#svc.program, { mode: 0o755 })
-		return this
 	}
 
 	async follow(step: Exclude<Step, { kind: 'elsewhere' }>): Promise<Done> {
@@ -94,7 +94,8 @@ export class Reader implements AsyncDisposable {
 	}
 
 	async #command({ types = '', answers }: CommandStep, text: string): Promise<Done> {
-		for (const line of text.split('\n')) if (line.startsWith('alias ')) this.#aliases += `${line}\n`
+		const isKept = (line: string): boolean => line.startsWith('alias ') && !(this.#svc && line.startsWith('alias svc='))
+		for (const line of text.split('\n')) if (isKept(line)) this.#aliases += `${line}\n`
 		if (/^npm start$/m.test(text)) return this.#place.start(this.#environment())
 		const left = /\b[A-Z]+_ID\b(?!=)/.exec(text)
 		if (left) return { code: 1, output: `nothing that the page showed before fills ${left[0]}` }

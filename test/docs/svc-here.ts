@@ -1,12 +1,11 @@
 /**
  * `svc` for the shells of a page, done by this process: a start of Node for each of a hundred commands would take most of
- * the time. The program that shells find leaves its arguments and environment in a folder and asks at a socket.
+ * the time. The program that shells find tells its arguments and environment at a local port, and starts no program itself.
  */
 import { once } from 'node:events'
-import { createReadStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { createReadStream } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { svcFor } from '../support/cli.ts'
 
@@ -16,49 +15,64 @@ export interface SvcHere extends AsyncDisposable {
 }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+/** The last word: no argument and no variable looks like it. */
+const END = ':end:'
 
 export async function openSvcHere(home: string): Promise<SvcHere> {
-	const folder = mkdtempSync(join(tmpdir(), 'svc-docs-svc-'))
-	const socket = join(folder, 'socket')
 	const svc = svcFor({ home })
-	const leaving = new AbortController()
-	const server = createServer((request, response) => {
-		const answer = async (): Promise<void> => {
-			const place = decodeURIComponent(request.url ?? '')
-			const wordsOf = (name: string): string[] => readFileSync(join(place, name), 'utf8').split('\0').slice(0, -1)
-			const env = Object.fromEntries(wordsOf('env').map((one) => one.split(/=(.*)/s, 2)))
-			const [pid = ''] = wordsOf('pid')
+	const open = new Set<Socket>()
+	const server = createServer((socket) => {
+		open.add(socket.on('error', () => {}))
+		const gone = new AbortController()
+		socket.on('close', () => {
+			open.delete(socket)
+			gone.abort()
+		})
+		const answer = async (): Promise<string> => {
+			const [pid = '', count = '', ...words] = await wordsOf(socket)
+			const argv = words.slice(0, Number(count))
+			const env = Object.fromEntries(words.slice(Number(count)).map((one) => one.split(/=(.*)/s, 2)))
 			const input = standardInputOf(pid)
-			const done = await svc(wordsOf('argv'), { input, cwd: env.PWD ?? home, env, signal: leaving.signal })
-			for (const name of ['stdout', 'stderr'] as const) writeFileSync(join(place, name), done[name])
-			writeFileSync(join(place, 'code'), String(done.code))
+			const done = await svc(argv, { input, cwd: env.PWD ?? home, env, signal: gone.signal })
+			return [done.code, done.stdout, done.stderr].map((one) => `${one}\0`).join('')
 		}
 		answer().then(
-			() => response.end(),
-			(error: unknown) => response.writeHead(500).end(String(error)),
+			(text) => socket.end(text),
+			(error: unknown) => socket.end(`70\0\0${String(error)}\0`),
 		)
 	})
-	server.listen(socket)
+	server.listen(0, '127.0.0.1')
 	await once(server, 'listening')
+	const { port } = server.address() as AddressInfo
 	return {
 		program: `#!/bin/bash
 case "$1" in start | events) exec ${process.execPath} ${root}core/svc.mjs "$@" ;; esac
-place=$(mktemp -d ${folder}/XXXXXX)
-for word in "$@"; do printf '%s\\0' "$word"; done > "$place/argv"
-env -0 > "$place/env"
-printf '%s\\0' "$$" > "$place/pid"
-curl -sS --unix-socket ${socket} "http://svc$place" < /dev/null || exit 70
-cat "$place/stdout"
-cat "$place/stderr" >&2
-exit "$(cat "$place/code")"
+exec 3<>/dev/tcp/127.0.0.1/${port} || exit 70
+{
+	printf '%s\\0' "$$" "$#" "$@"
+	for name in $(compgen -e); do printf '%s\\0' "$name=\${!name}"; done
+	printf '${END}\\0'
+} >&3
+for name in code out err; do IFS= read -r -d '' -u 3 "$name" || exit 70; done
+printf '%s' "$out"
+printf '%s' "$err" >&2
+exit "$code"
 `,
 		async [Symbol.asyncDispose]() {
-			leaving.abort()
-			server.closeAllConnections()
+			for (const socket of open) socket.destroy()
 			await new Promise((resolve) => server.close(resolve))
-			rmSync(folder, { recursive: true, force: true })
 		},
 	}
+}
+
+/** What the program tells: words, each with a null character behind it. */
+async function wordsOf(socket: Socket): Promise<string[]> {
+	let text = ''
+	for await (const data of socket.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+		text += String(data)
+		if (text.endsWith(`\0${END}\0`)) break
+	}
+	return text.split('\0').slice(0, -2)
 }
 
 /** What a process would read, once somebody asks for it: commands leave to the next one what they do not read. */
