@@ -1,11 +1,22 @@
 /** Something took longer than it may. */
 export class Late extends Error {}
 
-/** Waits for `work`, but no longer: then throws `Late`, which says so of `what`, a phrase such as `plugin "x"`. */
+const PARTS = 10
+
+/**
+ * Waits for `work`, but no longer: then throws `Late`, which says so of `what`, a phrase such as `plugin "x"`. The time is
+ * counted in parts, so that work which is done while this process itself is held up is not late.
+ */
 export async function within<T>(ms: number, what: string, work: T | Promise<T>): Promise<T> {
 	let timer: NodeJS.Timeout | undefined
 	const late = new Promise<never>((_, reject) => {
-		timer = setTimeout(() => reject(new Late(`${what} did not answer within ${ms / 1000} s`)), ms)
+		let left = Math.max(1, Math.min(PARTS, Math.floor(ms)))
+		const part = ms / left
+		const tick = (): void => {
+			if (--left <= 0) reject(new Late(`${what} did not answer within ${ms / 1000} s`))
+			else timer = setTimeout(tick, part)
+		}
+		timer = setTimeout(tick, part)
 	})
 	try {
 		return await Promise.race([work, late])

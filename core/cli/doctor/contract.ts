@@ -6,6 +6,7 @@
 import type { LateProblem } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
 import type { Store } from '../../store/ports.ts'
+import type { Limits } from './limits.ts'
 import type { StoreVerdict } from './store-process.ts'
 
 /**
@@ -79,6 +80,8 @@ export interface Patient {
 	readonly env: Readonly<NodeJS.ProcessEnv>
 	/** The folder of the program itself. */
 	readonly root: string
+	/** How long things may take. */
+	readonly limits: Readonly<Limits>
 	/** Aborts when the examination is over. */
 	readonly signal: AbortSignal
 	/** Throws `NotLooked` if gateway.yaml is refused. */

@@ -31,8 +31,6 @@ export interface Report {
 	fixed: { id: string; message: string }[]
 }
 
-const DEADLINE_MS = 15_000
-
 /** Never throws for what it finds. `only` holds ids that exist. */
 export async function examine({ all, only, fix = false, ...options }: ExamineOptions): Promise<Report> {
 	const wanted = (all ?? (await checksOf(options))).filter((check) => !only || only.includes(check.id))
@@ -74,13 +72,14 @@ export async function findingsOf(check: Check, patient: OpenPatient): Promise<Fi
 }
 
 async function runCheck(check: Check, patient: OpenPatient): Promise<Finding[]> {
+	const limit = patient.limits.check
 	try {
-		return [await within(DEADLINE_MS, check.id, check.run(patient))].flat()
+		return [await within(limit, check.id, check.run(patient))].flat()
 	} catch (thrown) {
 		if (thrown instanceof NotLooked) return [note(`not looked at: ${thrown.message}`, thrown.fix)]
 		if (thrown instanceof Late) {
 			const todo = `see whether a disk or a server hangs, then check again: svc doctor --only ${check.id}`
-			return [warning(`${check.about}: it took longer than ${DEADLINE_MS / 1000} s`, todo)]
+			return [warning(`${check.about}: it took longer than ${limit / 1000} s`, todo)]
 		}
 		return [
 			warning(

@@ -4,10 +4,6 @@ import type { Patient } from './contract.ts'
 import type { PluginReport } from './plugin-child.ts'
 import { compileCache } from './store-process.ts'
 
-/** For all plugins together; the doctor abandons a check after 15 s. */
-const LIMIT_MS = 12_000
-/** For one plugin, without the start of the process. */
-const PLUGIN_LIMIT_MS = 3_000
 const child = fileURLToPath(new URL('./plugin-child.ts', import.meta.url))
 
 /**
@@ -16,14 +12,14 @@ const child = fileURLToPath(new URL('./plugin-child.ts', import.meta.url))
  */
 export async function loadPlugins(patient: Patient, names: string[]): Promise<Map<string, string | null | undefined>> {
 	const results = new Map<string, string | null | undefined>()
-	const limit = AbortSignal.timeout(LIMIT_MS)
+	const limit = AbortSignal.timeout(patient.limits.plugins)
 	while (results.size < names.length && !limit.aborted && !patient.signal.aborted) {
 		const { broken, how, isLate } = await loadUntilEnd(patient, limit, results)
 		if (broken === undefined) break
 		results.set(
 			broken,
 			isLate
-				? `plugin "${broken}" does not load: its code does not finish within ${PLUGIN_LIMIT_MS / 1000} s`
+				? `plugin "${broken}" does not load: its code does not finish within ${patient.limits.plugin / 1000} s`
 				: `plugin "${broken}" does not load: its code ends the process (${how})`,
 		)
 	}
@@ -51,7 +47,7 @@ async function loadUntilEnd(patient: Patient, limit: AbortSignal, results: Map<s
 			timer = setTimeout(() => {
 				isLate = true
 				process.kill('SIGKILL')
-			}, PLUGIN_LIMIT_MS)
+			}, patient.limits.plugin)
 		})
 		.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
 		// After an abort, `exit` follows and settles this.

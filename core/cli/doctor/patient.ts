@@ -10,6 +10,8 @@ import { allExperts, expertsFor } from './experts.ts'
 import { NotLooked } from './contract.ts'
 import type { Expert, Patient, Secrets } from './contract.ts'
 import { findGateway } from './gateway.ts'
+import { usualLimits } from './limits.ts'
+import type { Limits } from './limits.ts'
 import { openStoreProcess } from './store-process.ts'
 import type { StoreProcess } from './store-process.ts'
 
@@ -18,6 +20,8 @@ export interface PatientOptions {
 	env: Readonly<NodeJS.ProcessEnv>
 	/** The folder of the program itself; the one that this file lies in where absent. */
 	root?: string
+	/** The usual ones where absent. */
+	limits?: Partial<Limits>
 }
 
 export interface OpenPatient extends Patient, AsyncDisposable {
@@ -25,7 +29,13 @@ export interface OpenPatient extends Patient, AsyncDisposable {
 	shown(text: string): string
 }
 
-export async function openPatient({ home, env, root = programFolder }: PatientOptions): Promise<OpenPatient> {
+export async function openPatient({
+	home,
+	env,
+	root = programFolder,
+	limits: changed,
+}: PatientOptions): Promise<OpenPatient> {
+	const limits = { ...usualLimits, ...changed }
 	const experts = await allExperts()
 	const over = new AbortController()
 	const stack = new AsyncDisposableStack()
@@ -35,7 +45,7 @@ export async function openPatient({ home, env, root = programFolder }: PatientOp
 		void (value !== undefined && redactor.add('gateway', { id, name, value }))
 	for (const { variables = {} } of [{ variables: ownVariables }, ...experts])
 		for (const [name, kind] of Object.entries(variables)) if (kind === 'secret') hide(name, env[name])
-	const ask = askingUntil(over.signal)
+	const ask = askingUntil(over.signal, limits.request)
 
 	const once = <T>(key: string, make: () => Promise<T>): Promise<T> => {
 		const before = made.get(key)
@@ -63,7 +73,7 @@ export async function openPatient({ home, env, root = programFolder }: PatientOp
 			const { path } = (await config()).store
 			const running = (await patient.gateway()) !== null
 			over.signal.throwIfAborted()
-			const opened = openStoreProcess({ path, running, env })
+			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })
 			return opened && stack.use(opened)
 		})
 
@@ -71,6 +81,7 @@ export async function openPatient({ home, env, root = programFolder }: PatientOp
 		home,
 		env,
 		root,
+		limits,
 		signal: over.signal,
 		once,
 		config,

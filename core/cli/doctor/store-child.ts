@@ -2,7 +2,7 @@
  * The process that checks the store: LMDB would crash it on a damaged file, and then ends no other process. The file is read
  * page by page first; then it is opened for reading, where no gateway has it open.
  *
- *     node store-child.ts '{"path": FOLDER, "running": BOOLEAN}'
+ *     node store-child.ts '{"path": FOLDER, "running": BOOLEAN, "withinMs": NUMBER}'
  */
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,8 +14,12 @@ import type { Env } from '../../store/lmdb/env.ts'
 import { dataFile, format, formatKey } from '../../store/lmdb/tables.ts'
 import type { StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
 
-const { path, running } = JSON.parse(process.argv[2] as string) as { path: string; running: boolean }
-const limits = { wholeBytes: 64 * 1024 * 1024, withinMs: 1_500 }
+const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
+	path: string
+	running: boolean
+	withinMs: number
+}
+const limits = { wholeBytes: 64 * 1024 * 1024, withinMs }
 
 /** Entries of one answer to `list`. */
 const PAGE = 256

@@ -8,6 +8,7 @@ import { Fault } from '../../errors.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { Finding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
+import { usualLimits } from './limits.ts'
 
 /** What is found in the data file, page by page. */
 export interface StoreVerdict extends Finding {
@@ -35,6 +36,8 @@ export interface StoreProcessOptions {
 	/** A gateway has it open. */
 	running: boolean
 	env: Readonly<NodeJS.ProcessEnv>
+	/** After this time no further pages are looked at; the usual one where absent. */
+	withinMs?: number
 }
 
 /** As core/launch.mjs has it. With compiled code at hand a child process begins in a third of the time. */
@@ -42,9 +45,14 @@ export const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/
 const child = fileURLToPath(new URL('./store-child.ts', import.meta.url))
 
 /** Undefined if there is no data file yet. */
-export function openStoreProcess({ path, running, env }: StoreProcessOptions): StoreProcess | undefined {
+export function openStoreProcess({
+	path,
+	running,
+	env,
+	withinMs = usualLimits.store,
+}: StoreProcessOptions): StoreProcess | undefined {
 	if (!existsSync(join(path, dataFile))) return undefined
-	const process = fork(child, [JSON.stringify({ path, running })], {
+	const process = fork(child, [JSON.stringify({ path, running, withinMs })], {
 		execArgv: [],
 		serialization: 'advanced',
 		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

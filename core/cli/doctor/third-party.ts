@@ -6,14 +6,14 @@ import { pluginFiles } from '../third-party.ts'
 import type { PluginFile } from '../third-party.ts'
 import { ok, warning } from './contract.ts'
 import type { Check, Finding, Patient } from './contract.ts'
+import { usualLimits } from './limits.ts'
+import type { Limits } from './limits.ts'
 import { compileCache } from './store-process.ts'
 
-export type HomeAndEnv = Pick<Patient, 'home' | 'env'>
+export type HomeAndEnv = Pick<Patient, 'home' | 'env'> & { limits?: Partial<Limits> }
 
 /** Beyond these the others are not listed. */
 const CHECKS = 100
-/** To load a file, and to run its checks; the doctor abandons a check after 15 s. */
-const LIMIT_MS = 4_000
 /** What check-child.ts reports. */
 export type CheckReport =
 	| { checks: { id: string; about: string }[] }
@@ -77,11 +77,11 @@ async function runAll(file: PluginFile, patient: Patient): Promise<Map<string, F
 async function inChild(
 	what: 'list' | 'run',
 	{ name, file }: PluginFile,
-	{ home, env, signal }: HomeAndEnv & { signal?: AbortSignal },
+	{ home, env, limits, signal }: HomeAndEnv & { signal?: AbortSignal },
 	heard: (report: CheckReport) => void,
 ): Promise<string> {
 	const ended = Promise.withResolvers<string>()
-	const limit = AbortSignal.timeout(LIMIT_MS)
+	const limit = AbortSignal.timeout(limits?.thirdParty ?? usualLimits.thirdParty)
 	const process = fork(child, [what, home, name, file], {
 		execArgv: [],
 		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -6,6 +6,9 @@ import { thirdPartyChecks } from '../doctor/third-party.ts'
 import { thirdPartyFiles } from '../third-party.ts'
 import type { Finding } from './check.ts'
 
+/** Half of what the whole check may take. */
+const LIMIT_MS = 30_000
+
 /** `home`: one whose gateway.yaml switches the plugin on. */
 export async function commandFindings(plugin: string, home: string): Promise<Finding[]> {
 	const table = new CommandTable()
@@ -30,7 +33,7 @@ export async function commandFindings(plugin: string, home: string): Promise<Fin
 
 /** As `commandFindings`; the checks themselves are not run. */
 export async function doctorFindings(home: string): Promise<Finding[]> {
-	const checks = await thirdPartyChecks({ home, env: process.env })
+	const checks = await thirdPartyChecks({ home, env: process.env, limits: { thirdParty: LIMIT_MS } })
 	const loading = checks.find(({ id }) => id === 'plugin.checks')
 	const found = [(await loading?.run(undefined as never)) ?? []].flat()
 	return found.flatMap(({ level, message }) =>

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
 import type { ExamineOptions, Report, Result } from '../../../../core/cli/doctor/doctor.ts'
+import type { Limits } from '../../../../core/cli/doctor/limits.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../../core/store/ports.ts'
 import { startGateway } from '../../../support/gateway.ts'
@@ -136,6 +137,16 @@ export async function withStore<T>(home: string, change: (store: Store) => Promi
 	return await change(engine.store)
 }
 
+/** So long that a busy machine reaches none of them. */
+export const patience: Limits = {
+	check: 120_000,
+	request: 60_000,
+	plugin: 60_000,
+	plugins: 100_000,
+	thirdParty: 60_000,
+	store: 60_000,
+}
+
 /** What is found of the checks that are named; of all where none is. */
 export async function examined(
 	home: string,
@@ -143,7 +154,13 @@ export async function examined(
 	options: Partial<ExamineOptions> = {},
 ): Promise<Report> {
 	const env = { PATH: process.env.PATH, HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
-	return examine({ home, env, ...(only.length > 0 && { only }), ...options })
+	return examine({
+		home,
+		env,
+		...(only.length > 0 && { only }),
+		...options,
+		limits: { ...patience, ...options.limits },
+	})
 }
 
 /** That are not well. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openStoreProcess } from '../../../../core/cli/doctor/store-process.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
-import { examined } from './patient.ts'
+import { examined, patience } from './patient.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'svc-doctor-store-'))
 t.teardown(() => rmSync(home, { recursive: true, force: true }))
@@ -48,7 +48,12 @@ for (const [name, damage] of Object.entries(damages)) {
 		])
 		t.ok(readFileSync(file).equals(bytes), 'the file is as it was')
 		// With a gateway running, LMDB itself is asked to keep the pages in place, which may end the process.
-		await using looking = openStoreProcess({ path: join(home, 'data'), running: true, env: { PATH: process.env.PATH } })
+		await using looking = openStoreProcess({
+			path: join(home, 'data'),
+			running: true,
+			env: { PATH: process.env.PATH },
+			withinMs: patience.store,
+		})
 		t.type((await looking?.verdict)?.damage, 'string')
 	})
 }
@@ -91,7 +96,7 @@ void t.test('while somebody writes all the time, nothing is found and no mark is
 	}
 	const lanes = [0, 1, 2, 3].map(write)
 	for (let round = 0; round < 3; round++) {
-		const looking = openStoreProcess({ path, running: true, env: { PATH: process.env.PATH } })
+		const looking = openStoreProcess({ path, running: true, env: { PATH: process.env.PATH }, withinMs: patience.store })
 		t.match(await looking?.verdict, { damage: null, refused: null, complete: true })
 		await looking?.[Symbol.asyncDispose]()
 	}

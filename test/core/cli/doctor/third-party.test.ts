@@ -5,6 +5,7 @@ import t from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
 import { checksOf } from '../../../../core/cli/doctor/catalogue.ts'
 import { makeHome } from '../../../support/gateway.ts'
+import { patience as limits } from './patient.ts'
 
 const clock = `
 export default {
@@ -20,7 +21,6 @@ export default {
 }
 `
 const files: Record<string, string> = {
-	hanging: 'await new Promise(() => { setInterval(() => {}, 1000) })',
 	ending: 'process.exit(3)',
 	throwing: `throw new Error('no checks today')`,
 	foreign: `export default { checks: [{ id: 'vault.key', about: 'x', run() {} }] }`,
@@ -46,12 +46,12 @@ const env = { PATH: process.env.PATH }
 
 void t.test('they are listed and run, with what the built-in ones get', async (t) => {
 	const home = homeWith({ clock })
-	const ids = (await checksOf({ home, env })).map(({ id }) => id)
+	const ids = (await checksOf({ home, env, limits })).map(({ id }) => id)
 	t.match(
 		ids.filter((id) => id.startsWith('clock.')),
 		['clock.home', 'clock.config', 'clock.broken', 'clock.odd'],
 	)
-	const { checks } = await examine({ home, env, only: ids.filter((id) => /^(clock|plugin\.checks)/.test(id)) })
+	const { checks } = await examine({ home, env, limits, only: ids.filter((id) => /^(clock|plugin\.checks)/.test(id)) })
 	t.strictSame(checks, [
 		{ id: 'clock.home', level: 'note', message: `the home is ${home}`, fix: 'nothing' },
 		{ id: 'clock.config', level: 'ok', message: 'port 4321', fix: null },
@@ -75,25 +75,30 @@ void t.test('they are listed and run, with what the built-in ones get', async (t
 
 void t.test('files that cannot be used are named, and the other checks run', async (t) => {
 	const home = homeWith({ clock, ...files })
-	const { checks } = await examine({ home, env, only: ['clock.home', 'plugin.checks'] })
+	const { checks } = await examine({ home, env, limits, only: ['clock.home', 'plugin.checks'] })
 	t.match(checks[0], { id: 'clock.home', level: 'note' })
 	const problems = new Map(
 		checks.slice(1).map(({ message, level }) => [/^plugin (\w+): /.exec(message)?.[1], { message, level }]),
 	)
-	t.match(problems.get('hanging'), { level: 'warning', message: /does not finish \(SIGKILL\)/ })
 	t.match(problems.get('ending'), { level: 'warning', message: /does not finish \(3\)/ })
 	t.match(problems.get('throwing'), { level: 'warning', message: /no checks today/ })
 	t.match(problems.get('foreign'), { level: 'warning', message: /such as foreign\.reachable, not vault\.key/ })
 	t.match(problems.get('empty'), { level: 'warning', message: /list of checks/ })
-	t.equal(problems.size, 5)
+	t.equal(problems.size, 4)
+})
+
+void t.test('a file that hangs is given up', async (t) => {
+	const home = homeWith({ hanging: 'await new Promise(() => { setInterval(() => {}, 1000) })' })
+	const { checks } = await examine({ home, env, limits: { ...limits, thirdParty: 500 }, only: ['plugin.checks'] })
+	t.match(checks, [{ level: 'warning', message: /^plugin hanging: .*does not finish \(SIGKILL\)/ }])
 })
 
 void t.test('a file that other users can change does not run', async (t) => {
 	const home = homeWith({ clock })
 	chmodSync(home, 0o755)
 	chmodSync(join(home, 'plugins/clock'), 0o777)
-	const ids = (await checksOf({ home, env })).map(({ id }) => id)
+	const ids = (await checksOf({ home, env, limits })).map(({ id }) => id)
 	t.notOk(ids.includes('clock.home'))
-	const { checks } = await examine({ home, env, only: ['plugins.mode'] })
+	const { checks } = await examine({ home, env, limits, only: ['plugins.mode'] })
 	t.match(checks, [{ level: 'error', message: /clock is not loaded/ }])
 })
