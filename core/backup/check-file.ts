@@ -4,7 +4,7 @@
  */
 import { Damage, DataFile, isTree, readTree, wide } from './data-file.ts'
 import type { Node, Tree } from './data-file.ts'
-import { isIntact } from '../store/lmdb/frame.ts'
+import { isIntact } from '../store/lmdb/record.ts'
 import { sealedTables } from '../store/lmdb/tables.ts'
 
 export interface Finding {

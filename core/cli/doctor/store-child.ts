@@ -11,7 +11,8 @@ import { isWithin, joinKey, endOf, behind } from '../../store/keys.ts'
 import type { Entry, Key } from '../../store/ports.ts'
 import { checkFile } from '../../backup/check-file.ts'
 import type { Env } from '../../store/lmdb/env.ts'
-import { dataFile, format, formatKey } from '../../store/lmdb/tables.ts'
+import { findRecord, readEntry } from '../../store/lmdb/record.ts'
+import { dataFile, format, formatKey, keysOf } from '../../store/lmdb/tables.ts'
 import type { StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
 
 const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
@@ -73,7 +74,6 @@ async function checkWithReader(): Promise<StoreVerdict> {
 
 async function whyNotOpened(): Promise<string | null> {
 	try {
-		const { findRecord } = await import('../../store/lmdb/read.ts')
 		const mark = findRecord((await env()).tables.meta, formatKey)
 		if (!mark || mark.stamp === format) return null
 		return `it has format ${mark.stamp}, and this version reads ${format}: start the version that wrote it`
@@ -99,7 +99,6 @@ async function list({
 	after,
 	limit,
 }: Omit<Extract<StoreQuestion, { list: Key }>, 'id'>): Promise<Entry<unknown>[]> {
-	const { keysOf } = await import('../../store/lmdb/read.ts')
 	const { tables } = await env()
 	const joined = joinKey(prefix)
 	const start = after ? behind(joinKey(after)) : joined
@@ -109,7 +108,6 @@ async function list({
 }
 
 async function read(joined: string): Promise<Entry<unknown> | undefined> {
-	const { readEntry } = await import('../../store/lmdb/read.ts')
 	return readEntry((await env()).tables.records, joined)
 }
 

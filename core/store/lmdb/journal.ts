@@ -1,9 +1,9 @@
 import { Fault } from '../../errors.ts'
 import { endOf } from '../keys.ts'
 import type { EventEnvelope, RunJournal } from '../ports.ts'
+import { keyBatches } from './tables.ts'
 import type { Tables } from './tables.ts'
 import { indexKey, mustRead } from './log-record.ts'
-import { keyBatches } from './read.ts'
 import type { Writer } from './writer.ts'
 
 /** Records read before yielding to other work. */

@@ -1,9 +1,9 @@
 import { timeOfId } from '../../util/ids.ts'
 import type { Cursor } from '../ports.ts'
 import { readRecord } from './log-record.ts'
-import { findRecord, keyBatches, keysOf } from './read.ts'
+import { findRecord } from './record.ts'
 import type { Tables } from './tables.ts'
-import { keyNumber, numberKey } from './tables.ts'
+import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
 import type { Writer } from './writer.ts'
 
 /**

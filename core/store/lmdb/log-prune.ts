@@ -4,10 +4,10 @@ import { BoundedMap } from '../../util/bounded-map.ts'
 import { timeOf } from '../events.ts'
 import { endOf } from '../keys.ts'
 import type { Tables } from './tables.ts'
-import { keyNumber, numberKey } from './tables.ts'
+import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
 import { indexKey, readRecord, writesOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
-import { findRecord, keyBatches, keysOf } from './read.ts'
+import { findRecord } from './record.ts'
 import type { Write, Writer } from './writer.ts'
 
 interface PruneRequest {

@@ -1,11 +1,9 @@
 /** One append as one record of the log, with the fields of its events by place: half the size of named ones. */
 import { Fault } from '../../errors.ts'
-import { encodeValue } from '../codec.ts'
 import type { LogEntry } from '../ports.ts'
 import type { Table, Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
-import { headerBytes, seal } from './frame.ts'
-import { findRecord, valueOf } from './read.ts'
+import { findRecord, sealValue, valueOf } from './record.ts'
 import type { Write } from './writer.ts'
 
 /** The value of an index entry. */
@@ -40,7 +38,7 @@ export function sealRecord({ run, before, first, entries }: LogRecord): { key: s
 		if (step !== undefined) row.push(step)
 		return row
 	})
-	return { key, bytes: seal(key, newest, encodeValue([run, before, rows], headerBytes)) }
+	return { key, bytes: sealValue(key, newest, [run, before, rows]) }
 }
 
 /** The record whose last entry has the position `key`, and its size. */

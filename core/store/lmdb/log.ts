@@ -2,17 +2,17 @@ import type { Logger } from '../../log/log.ts'
 import { checkEntries, fenced } from '../events.ts'
 import { untilNoConflict } from '../change.ts'
 import { checkOps } from '../ops.ts'
+import type { CheckedOp } from '../ops.ts'
 import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
 import { guarded } from '../watchers.ts'
 import type { Tables } from './tables.ts'
-import { keyNumber } from './tables.ts'
+import { keyNumber, keysOf } from './tables.ts'
 import { readJournal } from './journal.ts'
 import { indexKey, mustRead, sealRecord, writesOf } from './log-record.ts'
 import { readPage } from './log-read.ts'
 import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
-import { keysOf } from './read.ts'
-import type { LmdbStore, StagedOps } from './store.ts'
+import type { LmdbStore } from './store.ts'
 import type { Writer } from './writer.ts'
 
 /** The end of a run in the log: its last sequence, and the position of its last entry. */
@@ -27,7 +27,7 @@ const rememberedRuns = 20_000
 const top = 'zzzzzzzzzzzz'
 
 /** The log's newest record is never pruned, so that no position is ever used twice. */
-export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStore, log?: Logger): EventLog {
+export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, log?: Logger): EventLog {
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new Map<string, RunEnd>()
 	let durable = lastPosition(tables)
@@ -45,7 +45,7 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 		run: string | null,
 		expectedLast: number,
 		entries: LogEntry[],
-		records?: StagedOps,
+		records: CheckedOp[] = [],
 	): Promise<Cursor[]> => {
 		writer.mustBeOpen()
 		if (run !== null) {
@@ -56,15 +56,12 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 		const position = first + entries.length - 1
 		const record = { run, before: expectedLast, first, entries }
 		const { key, bytes } = sealRecord(record)
-		const writes = [...writesOf(tables, key, record, bytes), ...(records?.writes ?? [])]
-		const written = writer.write(writes, (isDurable) => {
-			records?.settled(isDurable)
+		const written = store.write(records, writesOf(tables, key, record, bytes), (isDurable) => {
 			if (!isDurable) return
 			durable = position
 			for (const [index, { event }] of entries.entries())
 				for (const heard of listeners) guarded(() => heard(String(first + index), event), log)
 		})
-		records?.accepted()
 		next = position + 1
 		if (run !== null) remember(run, { last: (entries.at(-1) as LogEntry).event.sequence, position })
 		await written
@@ -78,7 +75,7 @@ export function openEventLog(tables: Tables, writer: Writer, { stage }: LmdbStor
 			if (!change) return appendOnce(run, expectedLast, entries)
 			return untilNoConflict(
 				() => change.ops(),
-				async (ops) => appendOnce(run, expectedLast, entries, stage(checkOps(change.scope, ops))),
+				async (ops) => appendOnce(run, expectedLast, entries, checkOps(change.scope, ops)),
 			)
 		},
 		read: (filter, after, limit, reverse = false) =>

@@ -8,10 +8,9 @@ import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { dataFile, format, formatKey } from './tables.ts'
 import type { Tables } from './tables.ts'
-import { headerBytes, seal } from './frame.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
-import { findRecord } from './read.ts'
+import { findRecord, sealStamp } from './record.ts'
 import { openRevisions } from './revisions.ts'
 import { openSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
@@ -98,5 +97,5 @@ async function checkFormat({ meta }: Tables, writer: Writer, path: string): Prom
 	}
 	// On a full disk the folder still opens, for reading; the mark is written at the next start.
 	if (found || writer.trouble() !== null) return
-	await writer.write([{ table: meta, key: formatKey, bytes: seal(formatKey, format, Buffer.alloc(headerBytes)) }])
+	await writer.write([{ table: meta, key: formatKey, bytes: sealStamp(formatKey, format) }])
 }

@@ -1,10 +1,8 @@
-import { encodeValue } from '../codec.ts'
 import type { Backing, Recovered } from '../dispatcher.ts'
 import type { Job } from '../ports.ts'
 import type { Tables } from './tables.ts'
-import { keyNumber, numberKey } from './tables.ts'
-import { headerBytes, seal } from './frame.ts'
-import { damaged, findRecord, keysOf, valueOf } from './read.ts'
+import { keyNumber, keysOf, numberKey } from './tables.ts'
+import { damaged, findRecord, sealValue, valueOf } from './record.ts'
 import type { Writer } from './writer.ts'
 
 /** What `tries` stores about a job that was handed out. */
@@ -20,13 +18,13 @@ export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 	return {
 		add(place, job) {
 			const key = jobKey(place, job.id)
-			const bytes = seal(key, 0, encodeValue(job.body, headerBytes))
+			const bytes = sealValue(key, 0, job.body)
 			return writer.write([{ table: jobs, key, bytes }])
 		},
 		async mark(place, attempt, delayMs) {
 			const key = numberKey(place)
 			const value: Tries = { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
-			await writer.write([{ table: tries, key, bytes: seal(key, attempt, encodeValue(value, headerBytes)) }])
+			await writer.write([{ table: tries, key, bytes: sealValue(key, attempt, value) }])
 		},
 		async remove(place, id) {
 			await writer.write([

@@ -1,6 +1,5 @@
 import type { Tables } from './tables.ts'
-import { headerBytes, seal } from './frame.ts'
-import { findRecord } from './read.ts'
+import { findRecord, sealStamp } from './record.ts'
 import type { Write } from './writer.ts'
 
 /** The number of revisions reserved at a time, which is also the most that a restart loses, of 2^53. */
@@ -25,7 +24,7 @@ export function openRevisions({ meta }: Tables): RevisionCounter {
 		cover(writes) {
 			if (last <= covered) return () => {}
 			const taken = last + block
-			writes.push({ table: meta, key, bytes: seal(key, taken, Buffer.alloc(headerBytes)) })
+			writes.push({ table: meta, key, bytes: sealStamp(key, taken) })
 			return () => {
 				covered = taken
 			}

@@ -1,14 +1,12 @@
 import type { Logger } from '../../log/log.ts'
-import { encodeValue } from '../codec.ts'
 import { behind, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
 import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
 import { openWatchers } from '../watchers.ts'
-import type { Table, Tables } from './tables.ts'
-import { headerBytes, seal } from './frame.ts'
-import { findRecord, keyBatches, readEntry, valueOf } from './read.ts'
-import type { KeyRange } from './read.ts'
+import { keyBatches } from './tables.ts'
+import type { KeyRange, Table, Tables } from './tables.ts'
+import { findRecord, readEntry, sealValue, valueOf } from './record.ts'
 import type { RevisionCounter } from './revisions.ts'
 import type { Write, Writer } from './writer.ts'
 
@@ -19,20 +17,12 @@ interface Pending {
 	done: Promise<void>
 }
 
-/** Checked writes to records, ready to go into one call of `Writer.write`, in the same turn of the event loop. */
-export interface StagedOps {
-	writes: Write[]
-	/** The new revision of each op. */
-	revs: Rev[]
-	/** To be called as soon as the writer has accepted `writes`. */
-	accepted(): void
-	/** To be called when `writes` are durable, or failed. */
-	settled(durable: boolean): void
-}
-
 export interface LmdbStore extends Store {
-	/** Throws `conflict` if an expectation does not hold. */
-	stage(ops: readonly CheckedOp[]): StagedOps
+	/**
+	 * Applies the ops, in one transaction with `more`. Returns the new revision of each write. Throws at once if it refuses
+	 * them, `conflict` if an expectation does not hold. `settled` is called as by `Writer.write`, when the records can be read.
+	 */
+	write(ops: readonly CheckedOp[], more?: Write[], settled?: (durable: boolean) => void): Promise<Rev[]>
 }
 
 /** Keys that a listing reads before yielding to other work. */
@@ -54,9 +44,10 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 		return found && String(found.stamp)
 	}
 
-	const stage = (ops: readonly CheckedOp[]): StagedOps => {
+	const write: LmdbStore['write'] = (ops, more = [], settled) => {
+		writer.mustBeOpen()
 		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
-		const writes: Write[] = []
+		const writes = [...more]
 		const changes: (Pending & { key: string })[] = []
 		const revs: Rev[] = []
 		const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -65,36 +56,23 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 			const rev = revisions.next()
 			revs.push(String(rev))
 			if (value === undefined && present(key) === undefined && !pending.has(key)) continue
-			const bytes = value === undefined ? undefined : seal(key, rev, encodeValue(value, headerBytes))
+			const bytes = value === undefined ? undefined : sealValue(key, rev, value)
 			writes.push({ table, key, ...(bytes && { bytes }) })
 			changes.push({ key, rev, bytes, done })
 		}
-		const covered = writes.length > 0 ? revisions.cover(writes) : undefined
-		return {
-			writes,
-			revs,
-			accepted() {
-				covered?.()
-				for (const change of changes) pending.set(change.key, change)
-			},
-			settled(durable) {
-				for (const change of changes) {
-					if (pending.get(change.key) === change) pending.delete(change.key)
-					if (durable) watchers.tell(change.key, () => changeOf(table, change))
-				}
-				resolve()
-			},
-		}
-	}
-
-	const apply = async (ops: readonly CheckedOp[]): Promise<Rev[]> => {
-		writer.mustBeOpen()
-		const { writes, revs, accepted, settled } = stage(ops)
-		if (writes.length === 0) return revs
-		const written = writer.write(writes, settled)
-		accepted()
-		await written
-		return revs
+		if (writes.length === 0) return Promise.resolve(revs)
+		const covered = changes.length > 0 ? revisions.cover(writes) : undefined
+		const written = writer.write(writes, (durable) => {
+			for (const change of changes) {
+				if (pending.get(change.key) === change) pending.delete(change.key)
+				if (durable) watchers.tell(change.key, () => changeOf(table, change))
+			}
+			resolve()
+			settled?.(durable)
+		})
+		covered?.()
+		for (const change of changes) pending.set(change.key, change)
+		return written.then(() => revs)
 	}
 
 	const store = withSingleWrites({
@@ -107,11 +85,11 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 		},
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
 			list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>,
-		commit: async (scope, ops) => apply(checkOps(scope, ops)),
+		commit: async (scope, ops) => write(checkOps(scope, ops)),
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
 	})
-	return { ...store, stage }
+	return { ...store, write }
 }
 
 async function* list(

@@ -1,5 +1,7 @@
 /** The tables of the data file, and their keys. Code that reads the file without LMDB imports this, so it must not import LMDB. */
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Database } from 'lmdb'
+import { behind } from '../keys.ts'
 
 /** A table's keys are strings, sorted by their UTF-8 bytes; its values are bytes. */
 export type Table = Database<Buffer, string>
@@ -34,4 +36,37 @@ export function numberKey(value: number): string {
 
 export function keyNumber(key: string): number {
 	return Number.parseInt(key, 36)
+}
+
+export interface KeyRange {
+	/** The first key; with `reverse`, all keys are below it. */
+	start: string
+	/** All keys are below it; with `reverse`, the last key. */
+	end: string
+	reverse?: boolean
+}
+
+export function keysOf(table: Table, { start, end, reverse = false }: KeyRange, limit: number): string[] {
+	return [...table.getKeys({ start, end, limit, reverse, exclusiveStart: reverse, inclusiveEnd: reverse })]
+}
+
+/**
+ * The keys of a range, `size` at a time. Other work gets its turn between two batches, during which the store may be
+ * closed: then throws `unavailable`.
+ */
+export async function* keyBatches(
+	{ table, writer }: { table: Table; writer: { mustBeOpen(): void } },
+	range: KeyRange,
+	size: number,
+): AsyncGenerator<string[]> {
+	let { start } = range
+	for (;;) {
+		writer.mustBeOpen()
+		const keys = keysOf(table, { ...range, start }, size)
+		yield keys
+		if (keys.length < size) return
+		const last = keys.at(-1) as string
+		start = range.reverse ? last : behind(last)
+		await turn()
+	}
 }

@@ -6,7 +6,7 @@ import t from 'tap'
 import { DataFile } from '../../../core/backup/data-file.ts'
 import { openEnv } from '../../../core/store/lmdb/env.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { headerBytes, seal } from '../../../core/store/lmdb/frame.ts'
+import { sealStamp } from '../../../core/store/lmdb/record.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { testFolder } from './folders.ts'
 
@@ -215,7 +215,7 @@ void t.test('refuses data of another format', async (t) => {
 	const path = join(home, 'format')
 	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
 	const env = openEnv(path)
-	await env.tables.meta.put('format', seal('format', 99, Buffer.alloc(headerBytes)))
+	await env.tables.meta.put('format', sealStamp('format', 99))
 	await env.root.close()
 	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
 })
