@@ -167,6 +167,8 @@ export type JournalStep =
 	| Readonly<{ kind: 'begun'; call_id: string }>
 	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
 	| Readonly<{ kind: 'restart' }>
+	/** What the model is told of the run's circumstances; always the run's first step. */
+	| Readonly<{ kind: 'about'; content: string }>
 	| WaitStep
 
 /** The run is paused: the call waits for the answer to a question, or for the end of another run. */
@@ -185,6 +187,8 @@ export interface RunOrder {
 	system: string | null
 	/** Earlier turns of the conversation, oldest first. */
 	history: ChatMessage[]
+	/** Time, place and cause of the run, for the model; comes before the prompt. */
+	about?: string
 	prompt: string
 	/** What was said since the prompt before this run began. */
 	since?: ChatMessage[]

@@ -1,9 +1,32 @@
-import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest } from '../core/protocol.ts'
-import type { Turn } from './models/provider.ts'
+import { wireName } from '../core/protocol.ts'
+import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
+import type { ModelRequest, Turn } from './models/provider.ts'
+
+/** What the models of an order are asked after the given steps. */
+export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {
+	const turns = conversationOf(order, journal)
+	if (order.models.every(({ kind }) => kind === 'offline')) return { system: order.system, turns, tools: order.tools }
+	const named = namesIn(order.tools)
+	return {
+		system: order.system,
+		// Errors of tools say which other tool helps.
+		turns: turns.map((turn) => (turn.role === 'tool' && !turn.ok ? { ...turn, content: named(turn.content) } : turn)),
+		tools: order.tools.map((tool) => ({ ...tool, description: named(tool.description) })),
+	}
+}
+
+/** Replaces the names of tools in a text by those that a model sees. */
+function namesIn(tools: readonly ToolSpec[]): (text: string) => string {
+	const dotted = tools.map(({ name }) => name).filter((name) => name.includes('.'))
+	if (dotted.length === 0) return (text) => text
+	const names = new RegExp(`(?<![\\w.])(?:${dotted.map((name) => RegExp.escape(name)).join('|')})(?![\\w])`, 'g')
+	return (text) => text.replace(names, wireName)
+}
 
 /** The whole conversation as it stands after the given steps: earlier turns, the prompt, and what the run did so far. */
 export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
+	if (order.about !== undefined) turns.push({ role: 'user', content: order.about })
 	turns.push({ role: 'user', content: order.prompt }, ...(order.since ?? []).map(turnOf))
 	const names = new Map<string, string>()
 	for (const step of journal) {

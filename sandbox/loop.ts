@@ -7,7 +7,7 @@
 import { Fault, toWire } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
 import type { Calls, Method, ModelAnswer, NewEvent, RunOrder, RunOutcome, Step } from '../core/protocol.ts'
-import { conversationOf, nextCall, splitCalls, withUniqueIds } from './conversation.ts'
+import { nextCall, requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { checkLimits, wallTimeExceeded } from './limits.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
@@ -88,15 +88,12 @@ async function ask(
 	askModel: AskModel,
 	time: WallTime,
 ): Promise<ModelAnswer> {
-	const reply = await askModel(
-		{ system: order.system, turns: conversationOf(order, journal), tools: order.tools },
-		{
-			signal: time.signal,
-			step: journal.filter((step) => step.kind === 'model').length + 1,
-			emit: io.emit,
-			stream: io.stream,
-		},
-	)
+	const reply = await askModel(requestOf(order, journal), {
+		signal: time.signal,
+		step: journal.filter((step) => step.kind === 'model').length + 1,
+		emit: io.emit,
+		stream: io.stream,
+	})
 	time.check()
 	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
 	const { answer } = reply

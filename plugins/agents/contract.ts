@@ -13,6 +13,10 @@ export interface AgentConfig {
 	/** Providers to try, in order, when the first fails. */
 	fallback?: string[]
 	limits?: Partial<AgentLimits>
+	/** IANA time zone in which its model is told the time; default: the machine's. */
+	timezone?: string
+	/** False: its model is told the persona alone. */
+	preamble?: boolean
 	[key: string]: unknown
 }
 

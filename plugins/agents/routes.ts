@@ -18,6 +18,14 @@ const persona = Joi.string()
 	.max(PERSONA_LIMIT_BYTES, 'utf8')
 	.description('System persona, at most 10 KiB.')
 
+function timeZone(name: string): string {
+	try {
+		return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone && name
+	} catch {
+		throw new Error(`"${name}" is not a time zone; give an IANA name such as Europe/Berlin`)
+	}
+}
+
 const orNull = (schema: Joi.Schema): Joi.Schema => schema.allow(null)
 const configKeys = {
 	model: Joi.string().min(1).max(200).description("The model's name at the provider."),
@@ -28,6 +36,13 @@ const configKeys = {
 		.items(Joi.string().min(1).max(64))
 		.max(8)
 		.description('Providers to try, in order, when the first fails.'),
+	timezone: Joi.string()
+		.max(64)
+		.custom(timeZone)
+		.description("Time zone in which the model is told the time, such as Europe/Berlin; default: the machine's."),
+	preamble: Joi.boolean().description(
+		'Whether the model is told its name, time and place, and how secrets, skills and memory work, beside the persona; default true.',
+	),
 	limits: Joi.object({
 		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
 		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),

@@ -3,6 +3,7 @@ import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../metrics/contract.ts'
 import type { AgentRef, ErrorCode } from '../../core/plugin.ts'
 import events from './events.ts'
+import { instructionsOf } from './instructions.ts'
 import type { McpCode, McpServers, McpSettings } from './contract.ts'
 import { openProcesses } from './processes.ts'
 import { routes } from './routes.ts'
@@ -31,6 +32,7 @@ export default definePlugin<McpSettings, McpServers>({
 		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
 		ctx.defer(() => registry.close(), 'connections to MCP servers')
 		ctx.tools(async (agent) => toolsOf((await registry.of(agent)).values(), ctx))
+		ctx.prompt({ stable: async (agent) => instructionsOf((await registry.of(agent)).values()) })
 
 		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))
 		const reconnect = (uses: (one: { agent: AgentRef; secrets: readonly string[] }) => boolean): void => {

@@ -31,6 +31,8 @@ export interface RunRecord {
 	prompt: string
 	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
 	origin?: NewEvent
+	/** Where and with whom it talks, in a few words for the model. */
+	place?: string
 	/** Overrides the agent's own, if the run has one. */
 	persona?: string
 	/** The run that started this one, and its depth below a run that a person started: 1 for a sub-agent. */
@@ -113,6 +115,8 @@ export interface StartRequest {
 	conversation?: string
 	/** Within 24 h the same key returns the same run; a different request throws `idempotency_mismatch`. */
 	idempotency_key?: string
+	/** As `RunRecord.place`; what others wrote, such as a name, in quotes. At most 500 characters are kept. */
+	place?: string
 	/** Overrides the agent's own. */
 	persona?: string
 	/**

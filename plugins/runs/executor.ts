@@ -32,6 +32,7 @@ import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
 import { completedWith, eventsOfAnswer, originIn } from './journal.ts'
 import { keys } from './keys.ts'
+import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { withRun } from './turns.ts'
 import { beginWait, resume, showPaused, waitIn } from './waits.ts'
@@ -49,6 +50,8 @@ interface Active extends LoggedRun, Work {
 	ctx: Context<RunSettings>
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
+	/** As in the journal, once that is written. */
+	about?: string | undefined
 }
 
 /** Throws only if the log or store cannot be written. */
@@ -104,7 +107,7 @@ async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void
 
 /** Writes that the run begins or continues. Returns its outcome if it must not, or must still wait. */
 async function takeUp(work: Active): Promise<Final | Paused | null> {
-	const { run, agent, log } = work
+	const { ctx, run, agent, log } = work
 	const { last, lastEvent, steps } = log.journal
 	if (last === 0 || lastEvent?.event_type === 'run.queued') {
 		const { trigger, conversation, parent, request_id, traceparent } = run
@@ -119,7 +122,8 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		const persona = run.persona ?? agent.persona
 		if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
 		events.push({ event_type: 'message.user', payload: { content: run.prompt } })
-		watched(log.append(events))
+		const content = (work.about = await aboutRun(ctx, run, agent))
+		watched(log.append(events, content === undefined ? undefined : { kind: 'about', content }))
 		return null
 	}
 	const wait = waitIn(log.journal)
@@ -240,8 +244,11 @@ async function compose(work: Active): Promise<RunOrder> {
 		toolsOf(work),
 		charge(ctx.store, run, usageOf(steps)),
 	])
+	// Of a run that has just begun, the journal is not written yet.
+	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
 	const told = await forModel(ctx, agent, log, {
-		system: run.persona ?? agent.persona,
+		system: await systemFor(ctx, run, agent, tools),
+		...(about !== undefined && { about }),
 		history,
 		prompt: run.prompt,
 		...(since && { since }),

@@ -5,7 +5,11 @@ import { messagesOf, readNotes, writeNote } from './conversation.ts'
 const RECENT_TURNS = 10
 
 /** `ask`, `memory.stm_read`, `memory.stm_write`. */
-export function addPrimitives(ctx: Pick<Context, 'primitive' | 'store'>): void {
+export function addPrimitives(ctx: Pick<Context, 'primitive' | 'prompt' | 'store'>): void {
+	ctx.prompt({
+		stable: () =>
+			'Notes for this conversation: memory.stm_write keeps them, memory.stm_read shows them. Call ask only where you cannot go on without an answer.',
+	})
 	ctx.primitive({
 		name: 'ask',
 		description:

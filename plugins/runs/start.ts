@@ -103,6 +103,7 @@ function makeRecord(
 		trigger: request.trigger,
 		prompt: request.prompt,
 		...(request.origin && { origin: request.origin }),
+		...(request.place !== undefined && { place: request.place.slice(0, 500) }),
 		...(request.persona !== undefined && { persona: request.persona }),
 		...(request.parent && { parent: request.parent }),
 		...(request.tools && { tools: request.tools }),

@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { ErrorCode } from '../../core/plugin.ts'
+import type { ErrorCode, ToolDefinition } from '../../core/plugin.ts'
 import events from './events.ts'
 import type { SkillCode, SkillSettings, Skills } from './contract.ts'
 import { openHosts } from './hosts.ts'
@@ -40,6 +40,7 @@ export default definePlugin<SkillSettings, Skills>({
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
 		ctx.tools((agent) => tools.provide(agent))
+		ctx.prompt({ stable: async (agent) => skillsPrompt(await tools.provide(agent)) })
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
 		const skills = skillsOf(ctx, hosts, underWay)
 		ctx.extend('agent', { skills })
@@ -47,3 +48,9 @@ export default definePlugin<SkillSettings, Skills>({
 	},
 	http: routes,
 })
+
+function skillsPrompt(tools: readonly ToolDefinition[]): string | undefined {
+	if (tools.length === 0) return undefined
+	const names = tools.map(({ name }) => name).join(', ')
+	return `Your skills are tools that an operator approved: ${names}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
+}

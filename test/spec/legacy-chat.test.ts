@@ -9,6 +9,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { follow } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
+import { said as sent } from '../support/said.ts'
 
 const model = await startModelServer()
 const held = await startHeldModel()
@@ -66,7 +67,7 @@ void t.test('runs of this surface and of the main API share sessions, history an
 	await ada.ended(first)
 	const second = await held.called('from the chat')
 	t.match(
-		second.body.messages,
+		sent(second.body.messages as { role: string }[]),
 		[{ content: 'from the main API' }, { content: 'Well, one' }, { content: 'from the chat' }],
 		'the model is told of both',
 	)

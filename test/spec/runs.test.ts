@@ -4,6 +4,7 @@ import { startGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
+import { said } from '../support/said.ts'
 
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
@@ -332,7 +333,7 @@ void t.test('the model is shown the turns of the session, and none from before a
 	await turn('One.', 'first')
 	const second = await turn('Two.', 'second')
 	t.match(second, { model: 'big', temperature: 0.5, stream: true })
-	t.match(second.messages, [
+	t.match(said(second.messages as { role: string }[]), [
 		{ role: 'system', content: /You are Ada\./ },
 		{ role: 'user', content: 'One.' },
 		{ role: 'assistant', content: 'Well, first' },
@@ -343,8 +344,9 @@ void t.test('the model is shown the turns of the session, and none from before a
 	const held = await model.called('Three.')
 	await ada.call('reset', {})
 	const fourth = await turn('Four.', 'fourth')
-	t.match(fourth.messages, [{ role: 'system' }, { role: 'user', content: 'Four.' }])
-	t.equal((fourth.messages as unknown[]).length, 2)
+	const shown = said(fourth.messages as { role: string }[])
+	t.match(shown, [{ role: 'system' }, { role: 'user', content: 'Four.' }])
+	t.equal(shown.length, 2)
 	held.answer('late')
 	await ada.ended(late)
 	t.strictSame(

@@ -1,5 +1,6 @@
 /** Sub-agents: how they are started, waited for, limited and stopped, and what becomes of their results, over HTTP. */
 import { rmSync } from 'node:fs'
+import { said } from '../support/said.ts'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../core/plugin.ts'
@@ -132,11 +133,12 @@ void t.test('an agent gives a task to a sub-agent and waits for its result', asy
 	;(await model.called('Find out.')).callTool(...wantsSpawn({ prompt: 'Look.', persona: 'You are a scout.' }))
 	const scout = await child(ada, run_id)
 	const call = await model.called('Look.')
-	t.match(call.body.messages, [
+	const told = said(call.body.messages as Answer[])
+	t.match(told, [
 		{ role: 'system', content: 'You are a scout.' },
 		{ role: 'user', content: 'Look.' },
 	])
-	t.equal((call.body.messages as unknown[]).length, 2, 'it knows nothing of the conversation')
+	t.equal(told.length, 2, 'it knows nothing of the conversation')
 	t.match(await ada.read(run_id), { status: 'paused', question: null, waits_for: scout, parent_run_id: null })
 	t.match(await ada.read(scout), {
 		status: 'started',

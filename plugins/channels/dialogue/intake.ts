@@ -119,7 +119,8 @@ async function startRun(
 			...(await marks.ops(channel.id, message, agent)),
 		]
 	}
-	const start = { prompt: promptOf(message), trigger: channel.type, conversation }
+	const place = texts.place(channel.label, message)
+	const start = { prompt: promptOf(message), trigger: channel.type, conversation, place }
 	try {
 		await runs.start((listener, follow) =>
 			ctx.use('runs').converse(agent, { ...start, also: (run_id) => owe(run_id, follow) }, listener),

@@ -2,6 +2,7 @@
 import { questionBelow } from '../../../core/runs/question-text.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { QuestionText } from '../../../core/plugin.ts'
+import type { IncomingMessage } from '../adapter.ts'
 
 export const texts = {
 	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
@@ -41,6 +42,12 @@ export const texts = {
 	/** Behind a message's text, for the model. */
 	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
 	/** In groups, before a message's text. */
+	/** For the model. */
+	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {
+		const where = chat.kind === 'group' ? 'a group chat' : 'a direct chat'
+		const name = short(oneLine(sender.name ?? ''), NAME_LIMIT)
+		return `${where} on ${label}, with ${name === '' ? 'a person without a name' : JSON.stringify(name)} (id ${sender.id})`
+	},
 	sender: ({ id, name }: { id: string; name?: string }): string =>
 		`Message from ${JSON.stringify(short(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
 }

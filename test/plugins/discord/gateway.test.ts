@@ -7,6 +7,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { until } from './link.ts'
+import { said } from '../../support/said.ts'
 
 const CUTS = Number(process.env.CHANNEL_CUTS ?? 10)
 const BOTS = Math.min(5, CUTS)
@@ -128,7 +129,7 @@ void t.test('a paired server: all its channels and threads, each with a conversa
 	await until(() => answersTo(server, channel, first).length > 0)
 	const second = server.say(thread, 'what was it?', { mention: true })
 	await until(() => answersTo(server, thread, second).length > 0)
-	t.equal(model.requests('what was it')[0]?.messages.length, 1)
+	t.equal(said(model.requests('what was it')[0]?.messages).length, 1)
 })
 
 void t.test('a direct message: /start gives a code, which pairs the chat', async (t) => {

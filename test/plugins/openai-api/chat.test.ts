@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Reply } from '../../support/model-server.ts'
 import { refusal, startSurface } from './client.ts'
+import { said } from '../../support/said.ts'
 
 const surface = await startSurface(t)
 const { gateway, model } = surface
@@ -70,7 +71,7 @@ void t.test('the answer is that of a run with what the request says', async (t) 
 		answer: 'Paris.',
 	})
 	const [asked] = model.requests('capital')
-	t.strictSame(asked?.messages, [
+	t.strictSame(said(asked?.messages), [
 		{ role: 'system', content: 'You are Ada.\n\nBe brief.\n\nSpeak English.' },
 		{ role: 'user', content: 'Ann: Hello' },
 		{ role: 'assistant', content: 'Good day.' },
@@ -94,7 +95,7 @@ void t.test('what the operator bounds stays bounded, and what a request asks for
 	t.match(first, { max_tokens: 300, temperature: 1.5 })
 	t.equal(second?.max_tokens, 300)
 	t.notOk(second && 'temperature' in second)
-	t.equal(second?.messages.length, 2, 'a request knows nothing of the one before')
+	t.equal(said(second?.messages).length, 2, 'a request knows nothing of the one before')
 })
 
 void t.test('a stream has the role, pieces, the finish, the usage where it is asked for, and [DONE]', async (t) => {
@@ -165,9 +166,8 @@ void t.test('`user` names a conversation that the gateway keeps, the header one 
 	await say('step 3', { user: 'Übermut 3' })
 	await say('step 4', { user: 'somebody' }, { 'x-svc-conversation': 'ann@example.com' })
 	const told = (n: number) =>
-		model
-			.requests(`step ${n}`)[0]
-			?.messages.slice(1)
+		said(model.requests(`step ${n}`)[0]?.messages)
+			.slice(1)
 			.map(({ content }) => content)
 	t.strictSame(told(1), ['step 1'])
 	t.strictSame(told(2), ['step 1', 'did 1', 'step 2'])

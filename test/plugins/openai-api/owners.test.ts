@@ -9,6 +9,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
+import { said as sentOf } from '../../support/said.ts'
 
 const world = globalThis as { lentByOwners?: Context }
 
@@ -42,7 +43,7 @@ providers: {model: {kind: openai, base_url: '${model.url}', api_key: sk-test, mo
 	})
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	const said = (): string[] =>
-		(model.requests().at(-1)?.messages ?? [])
+		sentOf(model.requests().at(-1)?.messages)
 			.filter(({ role }) => role === 'user')
 			.map(({ content }) => String(content))
 	return {
@@ -180,7 +181,7 @@ void t.test('results of calls lead on from a run of their own owner only', async
 			.body
 	const { message } = (await ask(ann)).choices[0]
 	messages.push(message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'noon' })
-	const sent = (): string => JSON.stringify(model.requests().at(-1)?.messages)
+	const sent = (): string => JSON.stringify(sentOf(model.requests().at(-1)?.messages))
 	await ask(bob)
 	t.match(sent(), /noon/)
 	t.notMatch(sent(), /mood/, 'what the run of another did by itself')

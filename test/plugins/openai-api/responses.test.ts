@@ -2,6 +2,7 @@
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface } from './client.ts'
+import { said } from '../../support/said.ts'
 
 const surface = await startSurface(t)
 const { gateway, model, held } = surface
@@ -15,7 +16,7 @@ const weather: OpenAI.Responses.FunctionTool = {
 	parameters: { type: 'object', properties: { city: { type: 'string' } } },
 	strict: null,
 }
-const contents = (prompt: string) => model.requests(prompt)[0]?.messages.map(({ content }) => content)
+const contents = (prompt: string) => said(model.requests(prompt)[0]?.messages).map(({ content }) => content)
 
 void t.test('a response is that of a run with what the request says', async (t) => {
 	model.on('first of all', { text: 'Fine.', usage: { prompt_tokens: 30, completion_tokens: 3 } })
@@ -154,7 +155,7 @@ void t.test('functions of the client: the call is an item, its output goes on', 
 	})
 	const second = await openai.responses.create({ ...on, input: [outputFor(first)] })
 	t.equal(second.output_text, 'Fog in Bern.')
-	const seen = (prompt: string) => model.requests(prompt)[2]?.messages.map(({ role }) => role)
+	const seen = (prompt: string) => said(model.requests(prompt)[2]?.messages).map(({ role }) => role)
 	const roles = ['system', 'user', 'assistant', 'tool', 'assistant', 'tool']
 	t.strictSame(seen('fog of mine'), roles, "with the agent's own call")
 
@@ -189,7 +190,7 @@ void t.test('items of responses that are kept may be named by their ids', async 
 	]
 	model.on('by their ids', 'I see.')
 	t.equal((await openai.responses.create({ model: 'ada', input, store: false })).output_text, 'I see.')
-	t.match(model.requests('by their ids')[0]?.messages.slice(1), [
+	t.match(said(model.requests('by their ids')[0]?.messages).slice(1), [
 		{ role: 'user', content: 'for reference' },
 		{ role: 'assistant', content: 'One moment.', tool_calls: [{ function: { name: 'get_weather' } }] },
 		{ role: 'tool', content: 'Rain.' },

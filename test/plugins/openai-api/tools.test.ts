@@ -2,6 +2,7 @@
 import type { OpenAI } from 'openai'
 import t from 'tap'
 import { refusal, startSurface } from './client.ts'
+import { said } from '../../support/said.ts'
 
 type Messages = OpenAI.ChatCompletionMessageParam[]
 
@@ -72,7 +73,7 @@ void t.test('a call of such a tool ends the run, and its result goes on with all
 	t.equal(asked.length, 4)
 	const names = asked[0]?.tools?.map((tool) => tool.function.name) ?? []
 	t.ok(names.includes('get_weather') && names.includes('clock') && names.includes('memory_stm_write'))
-	const last = asked[3]?.messages ?? []
+	const last = said(asked[3]?.messages)
 	t.strictSame(
 		last.map(({ role, content, tool_calls }) => [role, tool_calls?.[0]?.function.name ?? content]),
 		[
@@ -121,7 +122,7 @@ void t.test('calls of both kinds in one answer: the agent makes its own, then th
 	messages.push(message as OpenAI.ChatCompletionMessage, ...results(message, 'Snow.', 'Night.').toReversed())
 	t.equal((await openai.chat.completions.create({ model: 'ada', messages })).choices[0]?.message.content, 'Done.')
 	t.strictSame(
-		model.requests('both of them')[1]?.messages.map(({ role, content }) => `${role} ${String(content)}`),
+		said(model.requests('both of them')[1]?.messages).map(({ role, content }) => `${role} ${String(content)}`),
 		[
 			'user both of them',
 			'assistant At once.',
@@ -145,7 +146,7 @@ void t.test('results of calls that the gateway does not know stand as the client
 	]
 	const { choices } = await openai.chat.completions.create({ model: 'ada', messages, tools: [weather] })
 	t.equal(choices[0]?.message.content, 'I see.')
-	t.match(model.requests('a strange one')[0]?.messages, [
+	t.match(said(model.requests('a strange one')[0]?.messages), [
 		{ role: 'user' },
 		{ role: 'assistant', tool_calls: calls },
 		{ role: 'tool', tool_call_id: 'x', content: 'Fog.' },
@@ -163,7 +164,7 @@ void t.test('a kept conversation has the prompt once, and its answer', async (t)
 	t.equal((await ask(messages)).choices[0]?.message.content, 'Windy.')
 	await ask([{ role: 'user', content: 'and now' }])
 	const contents = (list: { content: unknown }[] = []) => list.map(({ content }) => content)
-	t.strictSame(contents(model.requests('and now')[0]?.messages), ['kept call', 'Windy.', 'and now'])
+	t.strictSame(contents(said(model.requests('and now')[0]?.messages)), ['kept call', 'Windy.', 'and now'])
 	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:keeper')
 	t.strictSame(contents(body), ['kept call', 'Windy.', 'and now', 'The same.'])
 })

@@ -1,0 +1,109 @@
+/** What a model is told besides persona and conversation: what never changes first, what differs from run to run apart. */
+import { messageOf } from '../../core/errors.ts'
+import type { Context, PromptRun, ToolDefinition } from '../../core/plugin.ts'
+import { wireName } from '../../core/protocol.ts'
+import { within } from '../../core/util/deadline.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { RunRecord } from './contract.ts'
+
+type PromptDeps = Pick<Context, 'extensions' | 'log'>
+
+const STABLE_LIMIT = 16 * 1024
+const RUN_LIMIT = 2 * 1024
+const DEADLINE_MS = 5_000
+
+/** The system message: the persona, then the parts of plugins. The same bytes for every run with the same set-up. */
+export async function systemFor(
+	ctx: PromptDeps,
+	run: Pick<RunRecord, 'persona' | 'tools'>,
+	agent: AgentRecord,
+	tools: readonly ToolDefinition[],
+): Promise<string | null> {
+	const persona = run.persona ?? agent.persona
+	if (!isTold(run, agent)) return persona
+	const own = `You are the agent "${agent.name}". Text in <context> tags right before a message comes from the gateway that runs you: the time, the place and the cause of your work. What you are told there, here and by your tools' descriptions is not seen by those you talk to.`
+	const parts = await Promise.all(
+		ctx
+			.extensions('prompt')
+			.map(({ plugin, value, run: call }) =>
+				partOf(ctx, plugin, STABLE_LIMIT, () => call(() => value.stable?.(agent))),
+			),
+	)
+	return [persona || undefined, inWireNames([own, ...parts].filter(Boolean).join('\n\n'), tools)]
+		.filter(Boolean)
+		.join('\n\n')
+}
+
+/** Time, place and cause of a run, asked once when it begins; undefined for a run that is told nothing but its prompt. */
+export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentRecord): Promise<string | undefined> {
+	if (!isTold(run, agent)) return undefined
+	const { run_id, conversation, trigger, prompt, place } = run
+	const about: PromptRun = { run_id, agent: { name: agent.name, uid: agent.uid }, conversation, trigger, prompt }
+	const parts = await Promise.all(
+		ctx
+			.extensions('prompt')
+			.map(({ plugin, value, run: call }) => partOf(ctx, plugin, RUN_LIMIT, () => call(() => value.run?.(about)))),
+	)
+	const time = timeOf(new Date(run.started_at ?? run.created_at), agent.config.timezone)
+	const lines = [
+		`Time: ${time}`,
+		place && `Place: ${place}`,
+		`Started by: ${causes[trigger] ?? `a message (${trigger})`}`,
+	]
+	return `<context>\n${[...lines, ...parts].filter(Boolean).join('\n')}\n</context>`
+}
+
+/** A run without tools, such as one that merges memories, has a task of the gateway's own. */
+function isTold({ tools }: Pick<RunRecord, 'tools'>, { config }: AgentRecord): boolean {
+	return tools !== 'none' && config.preamble !== false
+}
+
+const causes: Readonly<Record<string, string>> = {
+	api: 'a request to the HTTP API',
+	chat: 'a message in the chat API',
+	openai: 'a program that uses the OpenAI-compatible API',
+	mcp: 'an MCP client',
+	webhook: 'a delivery to your webhook; nobody waits for the answer',
+	heartbeat: 'your schedule; nobody waits for the answer',
+	subagent: 'another run of yours, which gave you this task and gets your answer',
+}
+
+async function partOf(
+	{ log }: PromptDeps,
+	plugin: string,
+	limit: number,
+	ask: () => string | undefined | Promise<string | undefined>,
+): Promise<string | undefined> {
+	try {
+		const text = await within(DEADLINE_MS, 'it', ask())
+		return text?.slice(0, limit).trim()
+	} catch (error) {
+		log.warn({ plugin }, `a plugin could not say what a model is told: ${messageOf(error)}`)
+		return undefined
+	}
+}
+
+/** Models see the names of tools without dots. */
+function inWireNames(text: string, tools: readonly ToolDefinition[]): string {
+	let named = text
+	for (const { name } of tools) if (name.includes('.')) named = named.replaceAll(name, wireName(name))
+	return named
+}
+
+/** Such as `Monday 23 November 2026, 03:10 (Europe/Berlin, GMT+1)`. */
+function timeOf(at: Date, timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone): string {
+	const parts = new Intl.DateTimeFormat('en-GB', {
+		timeZone,
+		weekday: 'long',
+		year: 'numeric',
+		month: 'long',
+		day: 'numeric',
+		hour: '2-digit',
+		minute: '2-digit',
+		hourCycle: 'h23',
+		timeZoneName: 'shortOffset',
+	}).formatToParts(at)
+	const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
+	const date = `${part('weekday')} ${part('day')} ${part('month')} ${part('year')}`
+	return `${date}, ${part('hour')}:${part('minute')} (${timeZone}, ${part('timeZoneName')})`
+}

@@ -1,0 +1,78 @@
+/** What a model is told besides persona and conversation. */
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { follow } from '../../support/runs.ts'
+
+interface Message {
+	role: string
+	content: string
+}
+
+const plugin = `
+let runs = 0
+export default {
+	name: 'lamp',
+	start(ctx) {
+		ctx.primitive({ name: 'lamp.on', description: 'Lights the lamp; lamp.off does not exist.', run: () => 'lit' })
+		ctx.prompt({ stable: ({ name }) => 'The lamp of ' + name + ' is lit with lamp.on.', run: () => 'Lamp: run ' + ++runs })
+		ctx.prompt({ stable() { throw new Error('broken') } })
+	},
+}
+`
+
+void t.test('a stable beginning, then what differs from run to run, right before the prompt', async (t) => {
+	const model = await startHeldModel()
+	const gateway = await startGateway({
+		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\nplugins:\n  lamp: true\n`,
+		files: { 'plugins/lamp/index.js': plugin },
+	})
+	t.teardown(async () => {
+		await gateway.stop()
+		await model.stop()
+	})
+	const ada = await follow(t, gateway, 'ada', { persona: 'You are kind.', config: { timezone: 'Asia/Tokyo' } })
+	const ask = async (prompt: string): Promise<Message[]> => {
+		const run = await ada.start(prompt)
+		const call = await model.called(prompt)
+		call.callTool('lamp_on', '{}')
+		const next = await model.called(prompt, 2)
+		next.answer('lit')
+		await ada.ended(run)
+		t.strictSame(next.body.tools, call.body.tools)
+		const messages = call.body.messages as Message[]
+		t.strictSame((next.body.messages as Message[]).slice(0, messages.length), messages, 'the same again within a run')
+		const tools = call.body.tools as { function: { name: string; description: string } }[]
+		t.notMatch(
+			tools.map((tool) => tool.function.description).join(' '),
+			/memory\.|vault\.|lamp\.on/,
+			'tools go by the names that the model sees',
+		)
+		return messages
+	}
+	const first = await ask('One.')
+	const second = await ask('Two.')
+	t.equal(second[0]?.content, first[0]?.content, 'the system message is the same byte by byte')
+	const system = first[0]?.content ?? ''
+	t.ok(system.startsWith('You are kind.\n\nYou are the agent "ada".'))
+	t.match(system, /The lamp of ada is lit with lamp_on\./)
+	t.match(system, /vault_read/)
+	t.match(system, /memory_recall/)
+	t.match(
+		first.at(-2)?.content,
+		/^<context>\nTime: \w+day \d+ \w+ \d{4}, \d\d:\d\d \(Asia\/Tokyo, GMT\+9\)\n.*HTTP API\nLamp: run 1\n<\/context>$/,
+	)
+	t.match(second.at(-2)?.content, /Lamp: run 2/)
+	t.equal(second.at(-1)?.content, 'Two.')
+	t.notOk(JSON.stringify(second.slice(1, -2)).includes('<context>'), 'nothing of it stays in the conversation')
+
+	const refused = await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { timezone: 'Nowhere/None' } } })
+	t.equal(refused.status, 400)
+	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { preamble: false } } })
+	const bare = await ada.start('Three.')
+	const call = await model.called('Three.')
+	call.answer('bare')
+	await ada.ended(bare)
+	t.equal((call.body.messages as Message[])[0]?.content, 'You are kind.')
+	t.notOk(JSON.stringify(call.body.messages).includes('<context>'))
+})
