@@ -11,6 +11,7 @@ import WebSocket from 'ws'
 import { send, startGateway } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
@@ -61,14 +62,10 @@ const events = async (base: string, path: string, body?: unknown): Promise<strin
 
 const run = async (agent: string, prompt: string): Promise<Answer> => {
 	const { run_id } = (await reads('POST', `/v1/agents/${agent}/runs`, { prompt })).body
-	const stream = await openStream(gateway.url, { token: operator, query: { run_id }, lastEventId: '0' }).catch(
-		() => undefined,
+	return eventually(
+		async () => (await reads('GET', `/v1/runs/${run_id}`)).body,
+		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
 	)
-	stream?.close()
-	for (;;) {
-		const { body } = await reads('GET', `/v1/runs/${run_id}`)
-		if (['completed', 'failed', 'stopped'].includes(body.status)) return body
-	}
 }
 
 await operates('POST', '/v1/agents', { name: 'victim' })

@@ -11,6 +11,7 @@ import { spawnGateway } from '../support/process.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
+import { eventually } from '../support/wait.ts'
 
 /** Tools that ask in the middle of a call; what becomes of a call that is given up shows at GET /v1/form. */
 const form = `
@@ -249,12 +250,18 @@ for (const how of ['stopped', 'killed'] as const) {
 			t.teardown(() => second.stop())
 			const ada = await follow(t, second, 'ada')
 			const bob = await follow(t, second, 'bob')
-			await bob.ended(once).catch(() => {}) // it may have ended before this stream was open
-			t.match(await bob.read(once), { status: 'completed', answer: /tool_interrupted|nobody waits for the answer/ })
+			// It may have ended before this stream was open.
+			const over = await eventually(
+				() => bob.read(once),
+				({ ended_at }) => ended_at !== null,
+			)
+			t.match(over, { status: 'completed', answer: /tool_interrupted|nobody waits for the answer/ })
 			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /taken back/ })
 
-			let open = (await ada.call('questions')).body
-			while (open.length === 0) open = (await ada.call('questions')).body
+			const open = await eventually(
+				async () => (await ada.call('questions')).body,
+				({ length }) => length > 0,
+			)
 			t.match(open, [{ question: 'Again?', run_id: again }])
 			const { question_id } = open[0]
 			t.not(question_id, old)

@@ -6,6 +6,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { eventually } from '../support/wait.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
@@ -135,8 +136,8 @@ void t.test('an MCP server that repeats the secret in its header', async (t) => 
 })
 
 async function ended({ request }: TestGateway, run_id: string): Promise<Answer> {
-	for (;;) {
-		const { body } = await request('GET', `/v1/runs/${run_id}`)
-		if (['completed', 'failed', 'stopped'].includes(body.status)) return body
-	}
+	return eventually(
+		async () => (await request('GET', `/v1/runs/${run_id}`)).body,
+		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+	)
 }

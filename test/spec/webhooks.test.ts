@@ -597,6 +597,7 @@ void t.test('rotation and deletion hold at once, under load', async (t) => {
 	const rotated = performance.now()
 	const fresh = keepSending({ ...hook, ...next }, 6)
 	await fresh.accepted(10)
+	while (!old.sent.some(({ at }) => at > rotated)) await pause(5)
 	await old.stop()
 	const late = old.sent.filter(({ at }) => at > rotated)
 	t.ok(late.length > 0 && late.every(({ status }) => status === 404), `${late.length} came late`)
