@@ -153,11 +153,24 @@ export interface ModelAnswer extends ModelMind {
 	finish_reason: FinishReason
 }
 
+/** What brought a run to its end before the model was done. */
+export type EndReason = 'limit_steps' | 'limit_tokens' | 'limit_wall_time' | 'limit_cost' | 'repeated_calls'
+
+/** What the gateway tells the model about the course of its run; shown behind the latest result. */
+export interface Remark {
+	/** A warning is made once for each reason. */
+	about: EndReason
+	content: string
+	/** The next model call is the last one, and comes without tools. */
+	last?: true
+}
+
 /** One finished step of a run: all that the loop needs to continue it. */
 export type Step = Readonly<
 	| { kind: 'model'; answer: ModelAnswer }
 	/** `size`: characters of the complete result, where `content` is an abridged one (core/runs/results.ts). */
 	| { kind: 'tool'; call_id: string; ok: boolean; content: string; size?: number }
+	| ({ kind: 'remark' } & Remark)
 >
 
 /** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */
@@ -197,6 +210,8 @@ export interface RunOrder {
 	client_tools?: string[]
 	/** At most one call of those in an answer. */
 	one_call?: boolean
+	/** Names of those tools whose calls may run at the same time as others of the same answer. */
+	concurrent_tools?: string[]
 	journal: readonly Step[]
 	limits: RunLimits
 	/** How much of `limits.wall_time_s` the run has not used yet. */
@@ -207,7 +222,7 @@ export interface RunOrder {
 
 export type RunOutcome =
 	/** `answer` is the final model answer, not yet journalled. Its calls, where it has any, are of the client's tools. */
-	| { status: 'completed'; answer: ModelAnswer; usage: Usage }
+	| { status: 'completed'; answer: ModelAnswer; usage: Usage; ended_by?: EndReason }
 	| { status: 'paused'; waits_for: string }
 	| { status: 'stopped' }
 	| { status: 'failed'; error: WireError; usage: Usage }
@@ -216,7 +231,9 @@ export type RunOutcome =
 export interface Calls {
 	/** Journals a model's answer that wants tools. Settles once it is durable; no tool may be called before. */
 	model: { params: { answer: ModelAnswer }; result: ModelReceipt | null }
-	/** Calls a tool. Main journals the result before it replies. */
+	/** Journals a remark. Settles once it is durable. */
+	remark: { params: Remark; result: null }
+	/** Calls a tool. Main journals the result before it replies. Several calls may be in progress. */
 	tool: { params: { call: ToolCallRequest }; result: ToolReply }
 }
 
@@ -272,6 +289,30 @@ export function usageOf(journal: readonly JournalStep[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
 	for (const step of journal) if (step.kind === 'model') addUsage(usage, step.answer.usage)
 	return usage
+}
+
+/** The same steps, with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
+export function inOrderOfCalls<S extends JournalStep>(journal: readonly S[]): S[] {
+	const ordered: S[] = []
+	/** Where the results of the latest answer stand, and the places of its calls. */
+	let start = 0
+	let places = new Map<string, number>()
+	for (const step of journal) {
+		ordered.push(step)
+		if (step.kind === 'model') {
+			start = ordered.length
+			places = new Map(step.answer.tool_calls.map(({ id }, at) => [id, at]))
+		}
+		if (step.kind !== 'tool') continue
+		const place = places.get(step.call_id) ?? Infinity
+		let at = ordered.length - 1
+		for (let before = ordered[at - 1]; at > start && before; before = ordered[--at - 1]) {
+			if (before.kind !== 'tool' || (places.get(before.call_id) ?? Infinity) <= place) break
+			ordered[at] = before
+		}
+		ordered[at] = step
+	}
+	return ordered
 }
 
 /** Adds to `sum`. */

@@ -1,4 +1,4 @@
-import { wireName } from '../core/protocol.ts'
+import { inOrderOfCalls, wireName } from '../core/protocol.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
 
@@ -24,12 +24,12 @@ function namesIn(tools: readonly ToolSpec[]): (text: string) => string {
 }
 
 /** The whole conversation as it stands after the given steps: earlier turns, the prompt, and what the run did so far. */
-export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
+function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
 	if (order.about !== undefined) turns.push({ role: 'user', content: order.about })
 	turns.push({ role: 'user', content: order.prompt }, ...(order.since ?? []).map(turnOf))
 	const names = new Map<string, string>()
-	for (const step of journal) {
+	for (const step of inOrderOfCalls(journal)) {
 		if (step.kind === 'model') {
 			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const call of tool_calls) names.set(call.id, call.name)
@@ -40,12 +40,20 @@ export function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[
 				...(reasoning !== undefined && { reasoning }),
 				...(provider_state && { provider_state }),
 			})
-		} else {
+		} else if (step.kind === 'tool') {
 			const { call_id, ok, content } = step
 			turns.push({ role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content })
-		}
+		} else addRemark(turns, step.content)
 	}
 	return turns
+}
+
+/** Behind the latest result: some providers take no other message there. */
+function addRemark(turns: Turn[], content: string): void {
+	const text = `[Remark of the gateway: ${content}]`
+	const last = turns.at(-1)
+	if (last?.role === 'tool') turns[turns.length - 1] = { ...last, content: `${last.content}\n\n${text}` }
+	else turns.push({ role: 'user', content: text })
 }
 
 function turnOf(message: ChatMessage): Turn {
@@ -67,16 +75,6 @@ export function splitCalls(
 	if (own.tool_calls.length === 0) return { own, last: { ...answer, tool_calls: clients } }
 	const usage = { input_tokens: 0, output_tokens: 0 } // counted with the first part
 	return { own, last: { ...answer, content: '', tool_calls: clients, usage } }
-}
-
-/** The first call of the latest model answer that has no result yet. */
-export function nextCall(journal: readonly Step[]): ToolCallRequest | undefined {
-	const finished = new Set<string>()
-	for (const step of journal.toReversed()) {
-		if (step.kind === 'model') return step.answer.tool_calls.find((call) => !finished.has(call.id))
-		finished.add(step.call_id)
-	}
-	return undefined
 }
 
 /** Some servers restart the numbering of calls in every answer; a result must say to which call of the run it belongs. */

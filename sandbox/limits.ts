@@ -1,38 +1,102 @@
+/** When a run is warned, when it gets its last model call, and when it may make no further call. */
 import { Fault } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
-import type { RunLimits, Step } from '../core/protocol.ts'
+import type { EndReason, Remark, RunLimits, Step } from '../core/protocol.ts'
+import { repetitions } from './repetitions.ts'
 
-/**
- * Throws where the run may make no further call of that kind: `limit_tokens`, or `limit_steps` for a model call.
- * `elsewhere`: tokens of other runs that count with its own.
- */
-export function checkLimits(
-	limits: RunLimits,
-	journal: readonly Step[],
-	next: 'model' | 'tool',
-	elsewhere: number = 0,
-): void {
-	const { input_tokens, output_tokens } = usageOf(journal)
-	const used = input_tokens + output_tokens + elsewhere
-	if (used >= limits.tokens) {
-		const who = elsewhere > 0 ? 'the run and its sub-agents' : 'the run'
-		throw new Fault(
-			'limit_tokens',
-			`${who} used ${used} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
-		)
-	}
-	const steps = journal.filter((step) => step.kind === 'model').length
-	if (next === 'model' && steps >= limits.steps) {
-		throw new Fault(
-			'limit_steps',
-			`the run made ${steps} model calls, its limit is ${limits.steps}; raise config.limits.steps of the agent`,
-		)
-	}
+/** The share of a limit at which the model is told. */
+const WARN_AT = 0.8
+/** The share of the wall time that is kept for the last call. */
+const LAST_TIME = 0.1
+/** The same calls with the same results in a row: how many before the model is told, and before the run ends. */
+const REPEATED = 3
+const REPEATED_LIMIT = 6
+
+export interface Spending {
+	limits: RunLimits
+	journal: readonly Step[]
+	/** Tokens of other runs that count with its own. */
+	elsewhere: number
+	/** Milliseconds of the wall time that are left. */
+	left_ms: number
 }
 
-export function wallTimeExceeded(limits: RunLimits): Fault {
-	return new Fault(
-		'limit_wall_time',
-		`the run was active for longer than its limit of ${limits.wall_time_s} s; raise config.limits.wall_time_s of the agent`,
-	)
+/**
+ * What the model must be told before it is called: that it comes near a limit, once for each, or that this is its last
+ * call. Throws the limit's Fault if not even that call may be made.
+ */
+export function remarkDue(spending: Spending): Remark | undefined {
+	const { limits, journal, elsewhere, left_ms } = spending
+	const steps = journal.filter((step) => step.kind === 'model').length
+	const tokens = tokensOf(journal) + elsewhere
+	const total_ms = limits.wall_time_s * 1000
+	const isFirst = steps === 0
+	if (steps >= limits.steps) throw exceeded('limit_steps', spending)
+	if (isFirst && tokens >= limits.tokens) throw exceeded('limit_tokens', spending)
+	if (isFirst || isLast(journal)) return undefined
+
+	const repeated = repetitions(journal)
+	if (steps === limits.steps - 1) return last('limit_steps', `this run may make ${limits.steps} model calls`)
+	if (tokens >= limits.tokens) return last('limit_tokens', `this run has used its ${limits.tokens} tokens`)
+	if (left_ms <= total_ms * LAST_TIME) return last('limit_wall_time', `the time of this run is nearly over`)
+	if (repeated >= REPEATED_LIMIT) return last('repeated_calls', `the same call was made ${repeated} times in a row`)
+
+	const told = new Set(journal.flatMap((step) => (step.kind === 'remark' ? [step.about] : [])))
+	const warn = (about: EndReason, isNear: boolean, content: string): Remark[] =>
+		isNear && !told.has(about) ? [{ about, content: `${content} Finish, or sum up what you have.` }] : []
+	if (repeated === REPEATED) {
+		const content = `The same call with the same result was made ${repeated} times in a row. Do something else, or answer with what you have; after ${REPEATED_LIMIT} times the run ends.`
+		return { about: 'repeated_calls', content }
+	}
+	const [first] = [
+		...warn(
+			'limit_steps',
+			steps >= limits.steps * WARN_AT,
+			`This run has made ${steps} of its ${limits.steps} model calls; the last one comes without tools.`,
+		),
+		...warn(
+			'limit_tokens',
+			tokens >= limits.tokens * WARN_AT,
+			`This run has used ${tokens} of its ${limits.tokens} tokens.`,
+		),
+		...warn(
+			'limit_wall_time',
+			left_ms <= total_ms * (1 - WARN_AT),
+			`${Math.round(left_ms / 1000)} s of this run's ${limits.wall_time_s} s are left.`,
+		),
+	]
+	return first
+}
+
+/** Why the next model call is the last one, if the model was told so. */
+export function lastCallFor(journal: readonly Step[]): EndReason | undefined {
+	return journal.flatMap((step) => (step.kind === 'remark' && step.last ? [step.about] : [])).at(-1)
+}
+
+export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit<Spending, 'left_ms'>): Fault {
+	const steps = journal.filter((step) => step.kind === 'model').length
+	const who = elsewhere > 0 ? 'the run and its sub-agents' : 'the run'
+	const made = Math.max(steps, limits.steps)
+	const messages: Record<EndReason, string> = {
+		limit_steps: `the run made ${made} model calls, its limit is ${limits.steps}; raise config.limits.steps of the agent`,
+		limit_tokens: `${who} used ${tokensOf(journal) + elsewhere} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
+		limit_wall_time: `the run was active for longer than its limit of ${limits.wall_time_s} s; raise config.limits.wall_time_s of the agent`,
+		limit_cost: 'the agent or the gateway has spent what it may in a day; raise limits.cost_per_day',
+		repeated_calls: `the model made the same call with the same result ${repetitions(journal)} times in a row`,
+	}
+	return new Fault(reason, messages[reason])
+}
+
+function tokensOf(journal: readonly Step[]): number {
+	const { input_tokens, output_tokens } = usageOf(journal)
+	return input_tokens + output_tokens
+}
+
+function isLast(journal: readonly Step[]): boolean {
+	return lastCallFor(journal) !== undefined
+}
+
+function last(about: EndReason, why: string): Remark {
+	const content = `This is the last call: ${why}. No tools can be called any more. Answer with what you have, and say what is missing.`
+	return { about, content, last: true }
 }

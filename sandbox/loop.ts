@@ -5,11 +5,27 @@
  * anywhere continues by calling it again with the journal so far, and reaches the same end.
  */
 import { Fault, toWire } from '../core/errors.ts'
-import { usageOf } from '../core/protocol.ts'
-import type { Calls, Method, ModelAnswer, NewEvent, RunOrder, RunOutcome, Step } from '../core/protocol.ts'
-import { nextCall, requestOf, splitCalls, withUniqueIds } from './conversation.ts'
-import { checkLimits, wallTimeExceeded } from './limits.ts'
+import { addUsage, usageOf } from '../core/protocol.ts'
+import type {
+	Calls,
+	EndReason,
+	Method,
+	ModelAnswer,
+	NewEvent,
+	RunOrder,
+	RunOutcome,
+	Step,
+	ToolCallRequest,
+	ToolReply,
+	Usage,
+} from '../core/protocol.ts'
+import { makeCalls, nextCalls } from './calls.ts'
+import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
+import { exceeded, lastCallFor, remarkDue } from './limits.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
+import { wallTime } from './wall-time.ts'
+import type { WallTime } from './wall-time.ts'
+import { askWhole } from './whole-answer.ts'
 
 export interface LoopIo {
 	/** Aborts when the run is to be stopped. */
@@ -36,124 +52,125 @@ export type AskModel = (request: ModelRequest, io: ModelIo) => Promise<ModelRepl
 export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {
 	const journal = [...order.journal]
 	const time = wallTime(order, io.signal)
+	const lost = { input_tokens: 0, output_tokens: 0 }
 	try {
-		return await goOn(order, journal, io, askModel, time)
+		return await goOn({ order, journal, lost, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
 	} catch (error) {
 		if (io.signal.aborted) return { status: 'stopped' }
-		return { status: 'failed', error: toWire(error), usage: usageOf(journal) }
+		const usage = usageOf(journal)
+		addUsage(usage, lost)
+		return { status: 'failed', error: toWire(error), usage }
 	} finally {
 		time.end()
 	}
 }
 
-/** Adds to the journal what gets finished. */
-async function goOn(
-	order: RunOrder,
-	journal: Step[],
-	io: LoopIo,
-	askModel: AskModel,
-	time: WallTime,
-): Promise<RunOutcome> {
-	let elsewhere = order.tokens_elsewhere
+interface Course {
+	order: RunOrder
+	/** Gets what is finished. */
+	journal: Step[]
+	/** The tokens of answers that are in no journal. */
+	lost: Usage
+	io: LoopIo
+	askModel: AskModel
+	time: WallTime
+	elsewhere: number
+}
+
+async function goOn(course: Course): Promise<RunOutcome> {
+	const { order, journal, io, time } = course
 	/** Calls of the client's tools, once the calls beside them are made. */
 	let ending: ModelAnswer | undefined
 	const last = journal.at(-1)
-	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) return completed(last.answer, journal)
+	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) {
+		return completed(last.answer, journal, lastCallFor(journal))
+	}
 	for (;;) {
-		const call = nextCall(journal)
 		time.check()
-		if (ending && !call) return completed(ending, [...journal, { kind: 'model', answer: ending }])
-		checkLimits(order.limits, journal, call ? 'tool' : 'model', elsewhere)
-		if (call) {
-			const reply = await io.call('tool', { call })
-			if (reply.status === 'paused') return reply
-			if (reply.waited_ms !== undefined) time.extend(reply.waited_ms)
-			journal.push({ kind: 'tool', call_id: call.id, ok: reply.ok, content: reply.content })
+		const calls = nextCalls(journal, order.concurrent_tools)
+		if (calls.length > 0) {
+			const replies = await makeCalls(calls, (call) => callTool(course, call))
+			const paused = replies.find((reply) => reply.status === 'paused')
+			if (paused) return paused
 			continue
 		}
-		const answer = await ask(order, journal, io, askModel, time)
+		if (ending) return completed(ending, [...journal, { kind: 'model', answer: ending }])
+		await remark(course)
+		const reason = lastCallFor(journal)
+		if (reason) {
+			const answer = await askLast(course, reason)
+			return completed(answer, [...journal, { kind: 'model', answer }], reason)
+		}
+		const answer = await ask(course)
 		const { own, last = own } = splitCalls(answer, order)
 		if (own.tool_calls.length === 0) return completed(last, [...journal, { kind: 'model', answer: last }])
 		const receipt = await io.call('model', { answer: own })
-		elsewhere = receipt?.tokens_elsewhere ?? elsewhere
+		course.elsewhere = receipt?.tokens_elsewhere ?? course.elsewhere
 		journal.push({ kind: 'model', answer: receipt?.answer ?? own })
 		if (last !== own) ending = last
 	}
 }
 
+async function callTool({ journal, io, time }: Course, call: ToolCallRequest): Promise<ToolReply> {
+	const reply = await io.call('tool', { call })
+	if (reply.status === 'paused') return reply
+	if (reply.waited_ms !== undefined) time.extend(reply.waited_ms)
+	journal.push({ kind: 'tool', call_id: call.id, ok: reply.ok, content: reply.content })
+	return reply
+}
+
+/** Journalled, so that the model is told the same where the run continues elsewhere. */
+async function remark({ order: { limits }, journal, io, time, elsewhere }: Course): Promise<void> {
+	const due = remarkDue({ limits, journal, elsewhere, left_ms: time.left_ms })
+	if (!due) return
+	await io.call('remark', due)
+	journal.push({ kind: 'remark', ...due })
+}
+
+/** Who wants tools in spite of everything has no answer: the text beside calls says what they are for. */
+async function askLast(course: Course, reason: EndReason): Promise<ModelAnswer> {
+	const { order, journal, elsewhere, lost } = course
+	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
+	try {
+		const answer = await ask(course, { tools: [] })
+		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
+		addUsage(lost, answer.usage)
+	} catch (error) {
+		course.time.check()
+		throw new Fault(fault.code, `${fault.message}; its last call failed: ${toWire(error).message}`, { cause: error })
+	}
+	throw fault
+}
+
 async function ask(
-	order: RunOrder,
-	journal: Step[],
-	io: LoopIo,
-	askModel: AskModel,
-	time: WallTime,
+	{ order, journal, lost, io, askModel, time }: Course,
+	change: Partial<ModelRequest> = {},
 ): Promise<ModelAnswer> {
-	const reply = await askModel(requestOf(order, journal), {
-		signal: time.signal,
-		step: journal.filter((step) => step.kind === 'model').length + 1,
-		emit: io.emit,
-		stream: io.stream,
-	})
+	const { reply, usage } = await askWhole(
+		askModel,
+		{ ...requestOf(order, journal), ...change },
+		{
+			signal: time.signal,
+			step: journal.filter((step) => step.kind === 'model').length + 1,
+			emit: io.emit,
+			stream: io.stream,
+		},
+		({ provider, model }) => isUnbounded(order, provider, model),
+	)
+	if (reply.status === 'failed') addUsage(lost, usage)
 	time.check()
 	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
 	const { answer } = reply
 	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal, order.since) }
 }
 
-function completed(answer: ModelAnswer, journal: Step[]): RunOutcome {
-	return { status: 'completed', answer, usage: usageOf(journal) }
+/** An answer whose length somebody bounds on purpose is not continued. */
+function isUnbounded({ models }: RunOrder, provider: string, model: string): boolean {
+	const order = models.find((one) => one.provider === provider && one.model === model)
+	const bounds = { ...order?.params, ...order?.sampling } as Record<string, unknown>
+	return order !== undefined && (bounds.max_tokens ?? bounds.max_completion_tokens ?? undefined) === undefined
 }
 
-/** What a timer can hold; about 24 days. */
-const TIMER_LIMIT_MS = 2 ** 31 - 1
-
-interface WallTime {
-	/** Aborts with the run's own signal, and when the time is over. */
-	readonly signal: AbortSignal
-	/** Throws if the run must not continue. */
-	check(): void
-	/** Gives back what was no active time. To be called between model calls only: it may make a new signal. */
-	extend(ms: number): void
-	end(): void
-}
-
-/** A running tool call is not cut off here: main does that, once the run does not end by itself. */
-function wallTime({ limits, remaining_ms }: RunOrder, runSignal: AbortSignal): WallTime {
-	let controller = new AbortController()
-	let over = remaining_ms <= 0
-	let ends = performance.now() + remaining_ms
-	let timer: NodeJS.Timeout | undefined
-	const arm = (): void => {
-		clearTimeout(timer)
-		timer = setTimeout(
-			() => {
-				over = true
-				controller.abort()
-			},
-			Math.min(Math.max(0, ends - performance.now()), TIMER_LIMIT_MS),
-		)
-	}
-	arm()
-	const stop = (): void => controller.abort(runSignal.reason)
-	if (runSignal.aborted) stop()
-	else runSignal.addEventListener('abort', stop, { once: true })
-	return {
-		get signal() {
-			return controller.signal
-		},
-		check() {
-			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
-			if (over) throw wallTimeExceeded(limits)
-		},
-		extend(ms) {
-			ends += ms
-			if (over && !runSignal.aborted) controller = new AbortController()
-			over = ends <= performance.now()
-			arm()
-		},
-		end() {
-			clearTimeout(timer)
-			runSignal.removeEventListener('abort', stop)
-		},
-	}
+function completed(answer: ModelAnswer, journal: Step[], ended_by?: EndReason): RunOutcome {
+	return { status: 'completed', answer, usage: usageOf(journal), ...(ended_by && { ended_by }) }
 }

@@ -20,6 +20,8 @@ export function redactionOf(plain: View, tell: (notice: NewEvent) => void): RunR
 	const notice = noticesOf((event) => (notices ? notices.push(event) : tell(event)), Infinity)
 	const view = plain.reportingTo(notice)
 	let answer: TextStream | null = null
+	/** The next model call continues the same answer. */
+	let continues = false
 
 	const noticing = <T>(work: () => T): { result: T; notices: NewEvent[] } => {
 		const reported: NewEvent[] = (notices = [])
@@ -63,6 +65,9 @@ export function redactionOf(plain: View, tell: (notice: NewEvent) => void): RunR
 		rest(next) {
 			const type = answer && next.find((event) => event.event_type.startsWith('model.'))?.event_type
 			if (!answer || type === undefined) return null
+			const isSame = type === 'model.continued' || (continues && type === 'model.request')
+			continues = type === 'model.continued'
+			if (isSame) return null
 			// An answer that broke off shows nothing more: what is held back may be most of a secret.
 			const rest = type === 'model.response' ? answer.end() : ''
 			answer = null

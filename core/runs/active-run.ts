@@ -29,6 +29,9 @@ export interface RunHost {
 	stream(content: string): void
 	/** Settles once the answer is durable. */
 	model(params: Calls['model']['params']): Promise<Calls['model']['result']>
+	/** Settles once the remark is durable. */
+	remark(params: Calls['remark']['params']): Promise<null>
+	/** Several calls may be in progress. */
 	tool(params: Calls['tool']['params']): Promise<ToolReply>
 }
 
@@ -178,14 +181,25 @@ export class ActiveRun implements RunHandle {
 	}
 
 	async #answer(call: Extract<ToMain, { kind: 'call' }>): Promise<void> {
-		const { host } = this.#options
 		try {
 			if (call.method === 'model') addUsage(this.#usage, call.params.answer.usage)
-			const value = call.method === 'model' ? await host.model(call.params) : await host.tool(call.params)
+			const value = await this.#ask(call)
 			if (!this.#isOver && !this.#verdict) this.#port?.postMessage({ kind: 'reply', id: call.id, value })
 		} catch (error) {
 			// A tool that fails is a reply. What is thrown is a failure of the host itself, such as a full disk.
 			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
+		}
+	}
+
+	#ask(call: Extract<ToMain, { kind: 'call' }>): Promise<unknown> {
+		const { host } = this.#options
+		switch (call.method) {
+			case 'model':
+				return host.model(call.params)
+			case 'remark':
+				return host.remark(call.params)
+			case 'tool':
+				return host.tool(call.params)
 		}
 	}
 

@@ -23,6 +23,11 @@ export interface ToolDefinition {
 	 */
 	repeatable?: boolean
 	/**
+	 * Whether calls may run at the same time as others of the same answer: they depend on no other call's effect. Default:
+	 * whether `repeatable` is true.
+	 */
+	concurrent?: boolean
+	/**
 	 * Event types for begin, end and failure of a call (as for `ctx.emit`), and what to add to their payload. Default: the
 	 * three of primitives.
 	 */

@@ -56,6 +56,11 @@ export function specOf(tool: ToolDefinition): ToolSpec {
 	}
 }
 
+/** Whether its calls may run at the same time as others. */
+export function isConcurrent({ concurrent, repeatable }: ToolDefinition): boolean {
+	return concurrent ?? repeatable === true
+}
+
 /** By canonical name, or by the name that a model with a narrower alphabet sees. */
 export function findTool(tools: readonly ToolDefinition[], name: string): ToolDefinition | undefined {
 	return (
@@ -298,11 +303,11 @@ function parseArguments(tool: ToolDefinition, text: string): Record<string, unkn
 	} catch (error) {
 		throw new Fault(
 			'invalid_arguments',
-			`the arguments of ${tool.name} are not JSON (${messageOf(error)}); send one JSON object`,
+			`the arguments of ${tool.name} are not JSON (${messageOf(error)}); send one JSON object. You wrote: ${text}`,
 		)
 	}
 	if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object`)
+		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object. You wrote: ${text}`)
 	}
 	if (!Joi.isSchema(tool.parameters)) return value as Record<string, unknown>
 	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_MISTAKES_LIMIT, convert: false })

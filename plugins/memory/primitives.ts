@@ -44,6 +44,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive' | 'prompt'>, memori
 	})
 	ctx.primitive({
 		name: 'memory.recall',
+		concurrent: true,
 		description:
 			'Searches long-term memory, by meaning and by keywords. Use it whenever what you know from earlier may help.',
 		parameters: Joi.object({

@@ -38,6 +38,14 @@ export default {
 			message: 'What is wrong, for people.',
 		},
 	},
+	'model.continued': {
+		description: 'An answer was cut off at its maximum length, and the model is asked to continue it.',
+		payload: {
+			provider: 'Its name in gateway.yaml.',
+			model: 'The model that is asked.',
+			characters: 'How long the answer is so far.',
+		},
+	},
 	'model.fallback': {
 		description: 'A model call failed and goes to the next provider.',
 		payload: {

@@ -27,6 +27,8 @@ export class AnswerStream {
 	/** What was sent of the current model call's text, and what its current attempt has returned. */
 	#sent = ''
 	#attempt = ''
+	/** What earlier calls returned of the same answer, which the current one continues. */
+	#begun = ''
 	/** The model call has ended; its text, if any, follows. */
 	#answered = false
 	#whole = true
@@ -50,11 +52,14 @@ export class AnswerStream {
 		switch (event_type) {
 			case 'model.request':
 				this.#settle()
-				this.#attempt = ''
+				this.#attempt = this.#begun
 				return undefined
 			case 'model.retry':
 			case 'model.fallback':
-				this.#attempt = ''
+				this.#attempt = this.#begun
+				return undefined
+			case 'model.continued':
+				this.#begun = this.#attempt
 				return undefined
 			case 'model.stream':
 				this.#attempt += textOf(payload.content)
@@ -65,6 +70,7 @@ export class AnswerStream {
 				this.model = textOf(payload.model)
 				this.finish_reason = textOf(payload.finish_reason)
 				this.#answered = true
+				this.#begun = ''
 				return undefined
 			}
 			case 'message.assistant':

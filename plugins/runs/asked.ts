@@ -8,12 +8,12 @@ import type { OpenQuestion, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import { getRun, isEnded, orUndefined } from './records.ts'
 
-/** Limit of runs that wait for one another in a chain; far above the allowed depth. */
-const LINE_LIMIT = 16
+/** Limit of runs below one that waits for them. */
+const TREE_LIMIT = 64
 
 /** As `Runs.asked`. */
 export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestion | null> {
-	return questionAt(await lineFrom(store, run))
+	return questionAt(await treeFrom(store, run))
 }
 
 /**
@@ -43,11 +43,11 @@ export function watchAsked(
 			while (isStale && !isOver) {
 				isStale = false
 				const run = await orUndefined(getRun(store, run_id))
-				const line = run ? await lineFrom(store, run) : []
+				const tree = run ? await treeFrom(store, run) : []
 				if (isOver) return
 				// Events before the subscription, or since, are covered by another check.
-				if (listen(line.slice(1)) || isStale) isStale = true
-				else tell(questionAt(line))
+				if (listen(tree.slice(1)) || isStale) isStale = true
+				else tell(questionAt(tree))
 			}
 		} catch (error) {
 			log.error({ err: error, run_id }, 'the questions of sub-agents could not be looked at')
@@ -55,9 +55,9 @@ export function watchAsked(
 			isLooking = false
 		}
 	}
-	/** True if the chain has a new run. */
-	const listen = (line: RunRecord[]): boolean => {
-		const wanted = new Set(line.map((run) => run.run_id))
+	/** True if there is a new run. */
+	const listen = (tree: RunRecord[]): boolean => {
+		const wanted = new Set(tree.map((run) => run.run_id))
 		const gone = [...below.keys()].filter((id) => !wanted.has(id))
 		for (const id of gone) leave(id)
 		const fresh = [...wanted].filter((id) => !below.has(id))
@@ -88,20 +88,22 @@ export function watchAsked(
 /** When such an event arrives, the run's record already has the change. */
 const CHANGES = ['run.paused', 'run.resumed', 'run.completed', 'run.failed', 'run.stopped']
 
-/** The run and the chain of sub-agents it waits for. Other runs are left out: their own callers answer them. */
-async function lineFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
-	const line = [run]
-	let { run_id, waits_for } = run
-	while (waits_for !== undefined && line.length < LINE_LIMIT) {
-		const next = (await store.get<RunRecord>(keys.run(run.agent_uid, waits_for)))?.value
-		if (!next || isEnded(next.status) || next.parent?.run_id !== run_id) break
-		line.push(next)
-		;({ run_id, waits_for } = next)
+/** The run and the sub-agents it waits for, those below them last. Other runs are left out: their own callers answer them. */
+async function treeFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
+	const tree = [run]
+	// It grows meanwhile.
+	for (const { agent_uid, run_id, waits_for, waits_for_all } of tree) {
+		const awaited = waits_for_all ?? (waits_for === undefined ? [] : [waits_for])
+		for (const id of awaited) {
+			if (tree.length >= TREE_LIMIT) return tree
+			const next = (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
+			if (next && !isEnded(next.status) && next.parent?.run_id === run_id) tree.push(next)
+		}
 	}
-	return line
+	return tree
 }
 
-function questionAt(line: RunRecord[]): OpenQuestion | null {
-	const last = line.at(-1)
-	return last?.question ? { ...last.question, run_id: last.run_id } : null
+function questionAt(tree: RunRecord[]): OpenQuestion | null {
+	for (const { run_id, question } of tree) if (question) return { ...question, run_id }
+	return null
 }

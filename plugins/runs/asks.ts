@@ -13,28 +13,37 @@ import { isEnded } from './records.ts'
 import type { Work } from './work.ts'
 
 export interface Asks {
+	/** The questions of one call. */
+	of(call: ToolCallRequest): CallAsks
+	/** Withdraws the open questions of all calls, and refuses later ones. */
+	close(): Promise<void>
+	/** Milliseconds spent waiting for answers since the last time that this was called. */
+	takeWaited(): number
+}
+
+export interface CallAsks {
 	/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
 	ask(text: QuestionText): Promise<string>
 	/** Withdraws the open question, and refuses later ones. */
 	close(): Promise<void>
-	/** Time spent waiting for answers. */
-	readonly waited_ms: number
 }
 
-/** Limit of questions of one call that wait for their turn. */
+/** Limit of questions of a run that wait for their turn. */
 const WAITING_LIMIT = 16
 /** Characters shown of a question or an option. */
 const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
-/** `signal` aborts when the run is over; `hold` stops its wall clock until the returned function is called. */
-export function openAsks(work: Work, call: ToolCallRequest, signal: AbortSignal, hold: () => () => void): Asks {
+/**
+ * A run shows one question at a time, whichever of its calls asks. `signal` aborts when the run is over; `hold` stops its
+ * wall clock until the returned function is called.
+ */
+export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void): Asks {
 	const withdrawn = new AbortController()
-	const over = AbortSignal.any([signal, withdrawn.signal])
 	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
 	let waited_ms = 0
 
-	const askNow = async (text: QuestionText): Promise<string> => {
+	const askNow = async (call: ToolCallRequest, text: QuestionText, over: AbortSignal): Promise<string> => {
 		const release = hold()
 		const began = performance.now()
 		try {
@@ -45,19 +54,38 @@ export function openAsks(work: Work, call: ToolCallRequest, signal: AbortSignal,
 		}
 	}
 	return {
-		ask: (text) => queue.run(() => askNow(text)),
+		of(call) {
+			const closed = new AbortController()
+			const over = AbortSignal.any([signal, withdrawn.signal, closed.signal])
+			const own = new Set<Promise<unknown>>()
+			return {
+				ask(text) {
+					const answer = queue.run(() => askNow(call, text, over))
+					own.add(answer)
+					const forget = (): void => void own.delete(answer)
+					answer.then(forget, forget)
+					return answer
+				},
+				async close() {
+					closed.abort()
+					await Promise.allSettled(own)
+				},
+			}
+		},
 		async close() {
 			withdrawn.abort()
 			await queue.idle()
 		},
-		get waited_ms() {
-			return waited_ms
+		takeWaited() {
+			const waited = waited_ms
+			waited_ms = 0
+			return waited
 		},
 	}
 }
 
 function tooMany(): Fault {
-	return new Fault('queue_full', `${WAITING_LIMIT} questions of this call wait already; ask one after another`)
+	return new Fault('queue_full', `${WAITING_LIMIT} questions of this run wait already; ask one after another`)
 }
 
 async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, over: AbortSignal): Promise<string> {

@@ -3,6 +3,8 @@ import type { AgentRef, QuestionText } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
 	ChatMessage,
+	EndReason,
+	FinishReason,
 	ModelOrder,
 	ModelParams,
 	NewEvent,
@@ -13,6 +15,9 @@ import type {
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
+
+/** Why a completed run ended: as its model said, or what ended it before. */
+export type RunEnding = Exclude<FinishReason, 'other'> | EndReason
 
 export interface RunRecord {
 	run_id: string
@@ -56,11 +61,15 @@ export interface RunRecord {
 	/** Set if a completed run ended with calls of tools from `RunInputs`: the caller that started it executes them. */
 	tool_calls?: ToolCallRequest[]
 	usage: Usage
+	/** Why a completed run ended; absent in records of version 0.1.0. */
+	finish_reason?: RunEnding
 	error: WireError | null
 	/** Open while the run is paused, unless it waits for another run. */
 	question: (QuestionText & { question_id: string }) | null
 	/** The run that it waits for while paused. */
 	waits_for?: string
+	/** All of them, if there are several. */
+	waits_for_all?: string[]
 	/** Milliseconds it was active before its latest pause. */
 	active_ms: number
 }

@@ -38,6 +38,8 @@ export default {
 		description: 'A run ended with an answer.',
 		payload: {
 			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
+			finish_reason:
+				'Why it ended: as the model ended its answer, such as `stop` or `length`, or the limit at which it was asked for a last one.',
 		},
 	},
 	'run.failed': {
@@ -68,6 +70,14 @@ export default {
 		description: 'The persona with which a run begins.',
 		payload: {
 			content: 'The text.',
+		},
+	},
+	'message.remark': {
+		description: 'What the gateway tells a model about the course of its run.',
+		payload: {
+			content: 'The text.',
+			about:
+				'The limit that it is about: `limit_steps`, `limit_tokens`, `limit_wall_time`, `limit_cost`; `repeated_calls`.',
 		},
 	},
 	'question.asked': {

@@ -20,12 +20,11 @@ import type {
 	ToolReply,
 } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
-import { callTool, specOf } from '../../core/runs/toolbox.ts'
+import { callTool, isConcurrent, specOf } from '../../core/runs/toolbox.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
-import type { Asks } from './asks.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { historyOf } from './history.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
@@ -35,7 +34,7 @@ import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { withRun } from './turns.ts'
-import { beginWait, resume, showPaused, waitIn } from './waits.ts'
+import { beginWait, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
 import type { Work } from './work.ts'
 
 /** A step that crashes the gateway or its thread this often is not retried. */
@@ -126,11 +125,14 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		watched(log.append(events, content === undefined ? undefined : { kind: 'about', content }))
 		return null
 	}
-	const wait = waitIn(log.journal)
-	if (wait) {
-		if (await resume(work, wait)) return null
-		await showPaused(work, wait)
-		return { status: 'paused' }
+	const waits = waitsIn(log.journal)
+	if (waits.length > 0) {
+		const left = await resume(work, waits)
+		if (left.length === 0) return null
+		if (!hasUnfinishedBefore(log.journal, left)) {
+			await (left.length < waits.length ? pauseAgain : showPaused)(work, left)
+			return { status: 'paused' }
+		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
 	if (sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
@@ -157,9 +159,10 @@ async function think(work: Active): Promise<Final | Paused> {
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** A call of a tool may outlast the run, for example after its wall-time limit. */
 	const over = new AbortController()
-	let asks: Asks | undefined
 	/** Calls of the latest answer, by the id that the worker uses. */
 	let asWritten = new Map<string, ToolCallRequest>()
+	const untilOver = AbortSignal.any([signal, over.signal])
+	const asks = openAsks(work, untilOver, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
@@ -176,11 +179,15 @@ async function think(work: Active): Promise<Final | Paused> {
 			asWritten = new Map(told.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
 			return { ...(tokens_elsewhere !== null && { tokens_elsewhere }), ...(told !== answer && { answer: told }) }
 		},
+		async remark(remark) {
+			const { content, about } = remark
+			await log.append([{ event_type: 'message.remark', payload: { content, about } }], { kind: 'remark', ...remark })
+			return null
+		},
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
 			const call = asWritten.get(asTold.id) ?? asTold
-			const untilOver = AbortSignal.any([signal, over.signal])
-			const asking = (asks = openAsks(work, call, untilOver, () => handle.hold()))
+			const asking = asks.of(call)
 			const site = {
 				run_id: run.run_id,
 				agent,
@@ -196,9 +203,10 @@ async function think(work: Active): Promise<Final | Paused> {
 			// Read now, not when the run began: a reload may have brought other tools.
 			// What asks for it is a thread, in whose course this run is but one.
 			const result = await withLogFields(fieldsOf(run), async () => callTool(await toolsOf(work), call, site, ctx.log))
-			work.waited_ms += asking.waited_ms
+			const waited_ms = asks.takeWaited()
+			work.waited_ms += waited_ms
 			if (result.status === 'waits') return beginWait(work, call, result.wait)
-			return asking.waited_ms > 0 ? { ...result, waited_ms: asking.waited_ms } : result
+			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
 	})
 	const abort = (): void => void handle.abort(String(signal.reason))
@@ -213,7 +221,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		over.abort('the run is over')
 		signal.removeEventListener('abort', abort)
 		// A run that continues from its journal must not be paused by a question that is no longer asked.
-		await asks?.close()
+		await asks.close()
 	}
 }
 
@@ -253,7 +261,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		prompt: run.prompt,
 		...(since && { since }),
 		tools: [...tools.map(specOf), ...clients],
-		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool'),
+		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool' || step.kind === 'remark'),
 	})
 	return {
 		run_id: run.run_id,
@@ -261,6 +269,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		models: given?.model ? orders.map((order) => adjusted(order, given.model)) : orders,
 		...told,
 		...(clients.length > 0 && { client_tools: clients.map(({ name }) => name), one_call: one_call ?? false }),
+		concurrent_tools: tools.filter(isConcurrent).map(({ name }) => name),
 		limits,
 		remaining_ms: Math.max(0, limits.wall_time_s * 1000 - run.active_ms),
 		...(elsewhere !== null && { tokens_elsewhere: elsewhere }),
@@ -302,10 +311,11 @@ async function finish(logged: LoggedRun, outcome: Final): Promise<void> {
 	const { ctx, run, log } = logged
 	switch (outcome.status) {
 		case 'completed': {
-			const { answer, usage } = outcome
-			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload: { usage } }]
+			const { answer, usage, ended_by } = outcome
+			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
+			const payload = { usage, finish_reason: ended.finish_reason }
+			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
 			await charge(ctx.store, run, usage)
-			const ended = { status: 'completed' as const, ...completedWith(answer), usage }
 			return end(ctx, logged, ended, { events, step: { kind: 'model', answer } })
 		}
 		case 'failed': {

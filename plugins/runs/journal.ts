@@ -1,10 +1,10 @@
 /** Reading a run's journal, and creating the events of its entries. */
 import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
-import { usageOf } from '../../core/protocol.ts'
-import type { ChatMessage, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
+import { inOrderOfCalls, usageOf } from '../../core/protocol.ts'
+import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { Journal, RunLog } from '../../core/events/run-log.ts'
-import type { RunRecord } from './contract.ts'
+import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
 /** The events of a model's answer. */
@@ -30,7 +30,7 @@ export function endIn({ journal: { lastEvent: event, steps } }: RunLog): Ended |
 			const last = steps.at(-1)
 			return {
 				status: 'completed',
-				...(last?.kind === 'model' ? completedWith(last.answer) : { answer: '' }),
+				...(last?.kind === 'model' ? completedWith(last.answer, endedBy(event.payload)) : { answer: '' }),
 				usage: event.payload.usage as Usage,
 			}
 		}
@@ -48,23 +48,49 @@ export function endIn({ journal: { lastEvent: event, steps } }: RunLog): Ended |
 }
 
 /** The result fields of a completed run's record. */
-export function completedWith({ content, tool_calls }: ModelAnswer): Pick<RunRecord, 'answer' | 'tool_calls'> {
-	return { answer: content, ...(tool_calls.length > 0 && { tool_calls }) }
+export function completedWith(
+	answer: ModelAnswer,
+	ended_by?: EndReason,
+): Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason'> {
+	const { content, tool_calls } = answer
+	return {
+		answer: content,
+		...(tool_calls.length > 0 && { tool_calls }),
+		finish_reason: ended_by ?? endingOf(answer),
+	}
 }
+
+/** Version 0.1.0 journalled the provider's own word. */
+function endingOf({ finish_reason, tool_calls }: ModelAnswer): RunEnding {
+	if (tool_calls.length > 0) return 'tool_calls'
+	return finish_reason === 'length' || finish_reason === 'content_filter' ? finish_reason : 'stop'
+}
+
+function endedBy({ finish_reason }: Record<string, unknown>): EndReason | undefined {
+	return endReasons.find((reason) => reason === finish_reason)
+}
+
+const endReasons: readonly EndReason[] = [
+	'limit_steps',
+	'limit_tokens',
+	'limit_wall_time',
+	'limit_cost',
+	'repeated_calls',
+]
 
 /** A journal as messages. */
 export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
-	return steps.flatMap((step): ChatMessage[] => {
+	const said = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
+	return inOrderOfCalls(said).map((step): ChatMessage => {
 		if (step.kind === 'model') {
 			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const { id, name } of tool_calls) names.set(id, name)
 			const mind = { ...(reasoning !== undefined && { reasoning }), ...(provider_state && { provider_state }) }
-			return [{ role: 'assistant', content, tool_calls, ...mind }]
+			return { role: 'assistant', content, tool_calls, ...mind }
 		}
-		if (step.kind !== 'tool') return []
 		const { call_id, ok, content } = step
-		return [{ role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content }]
+		return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content }
 	})
 }
 

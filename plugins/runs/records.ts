@@ -9,7 +9,8 @@ import type { RunRecord, RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 
-export type Ended = Pick<RunRecord, 'status'> & Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'error' | 'usage'>>
+export type Ended = Pick<RunRecord, 'status'> &
+	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>
 
 export function isEnded(status: RunStatus): boolean {
 	return status === 'completed' || status === 'failed' || status === 'stopped'
@@ -59,7 +60,7 @@ export async function endOps(
 ): Promise<Decision<Job[]>> {
 	const entry = await store.get<RunRecord>(keys.run(uid, run_id))
 	if (!entry || isEnded(entry.value.status)) return { result: [] }
-	const { waits_for: _over, ...before } = entry.value
+	const { waits_for: _over, waits_for_all: _all, ...before } = entry.value
 	const run: RunRecord = { ...before, ...ended, question: null, ended_at: at }
 	const ops: Op[] = [{ key: entry.key, value: run, expect: entry.rev }]
 	const jobs: Job[] = []
@@ -70,7 +71,7 @@ export async function endOps(
 		const waiting = await store.get<RunRecord>(keys.run(uid, id))
 		if (!waiting || isEnded(waiting.value.status)) continue
 		// Also written if the run is only about to be paused: the pause reads it again.
-		const { waits_for: _done, ...rest } = waiting.value
+		const { waits_for: _done, waits_for_all: _others, ...rest } = waiting.value
 		ops.push({ key: waiting.key, value: { ...rest, status: 'started' } satisfies RunRecord, expect: waiting.rev })
 		jobs.push(jobOf(rest, run_id))
 	}

@@ -38,6 +38,22 @@ const run = Joi.object({
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
 	}).required(),
+	finish_reason: Joi.valid(
+		'stop',
+		'tool_calls',
+		'length',
+		'content_filter',
+		'limit_steps',
+		'limit_tokens',
+		'limit_wall_time',
+		'limit_cost',
+		'repeated_calls',
+	)
+		.allow(null)
+		.required()
+		.description(
+			'Why a completed run ended: as the model ended its answer, or the limit at which it was asked for a last one.',
+		),
 	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
 		.allow(null)
 		.required(),
@@ -66,6 +82,7 @@ const run = Joi.object({
 		started_at: '2026-11-02T09:30:00.012Z',
 		ended_at: '2026-11-02T09:30:04.250Z',
 		usage: { input_tokens: 212, output_tokens: 8 },
+		finish_reason: 'stop',
 		error: null,
 		question: null,
 		open_question: null,
@@ -335,6 +352,7 @@ function view(record: RunRecord, open_question: OpenQuestion | null): Record<str
 		started_at,
 		ended_at,
 		usage,
+		finish_reason = null,
 		error,
 		question,
 		waits_for = null,
@@ -353,6 +371,7 @@ function view(record: RunRecord, open_question: OpenQuestion | null): Record<str
 		started_at,
 		ended_at,
 		usage,
+		finish_reason,
 		error,
 		question,
 		open_question,

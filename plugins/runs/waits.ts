@@ -29,14 +29,24 @@ export function beginWait(work: Work, call: ToolCallRequest, wait: Wait): Promis
 	return 'run_id' in wait ? waitForRun(work, call, wait.run_id) : ask(work, call, wait)
 }
 
-/** What a run waits for, if its journal shows that it is paused. */
-export function waitIn({ steps }: Journal): WaitStep | undefined {
-	const last = steps.at(-1)
-	return last?.kind === 'waits' ? last : undefined
+/** What a run waits for, by its journal: one for each call that has no result yet. */
+export function waitsIn({ steps }: Journal): WaitStep[] {
+	const waits = new Map<string, WaitStep>()
+	for (const step of steps) {
+		if (step.kind === 'waits') waits.set(step.call_id, step)
+		if (step.kind === 'tool') waits.delete(step.call_id)
+	}
+	return [...waits.values()]
 }
 
-/** Continues a paused run. False if it must still wait. */
-export async function resume(work: Work, wait: WaitStep): Promise<boolean> {
+/** Gives their results to the calls whose wait is over. Returns those that must still wait. */
+export async function resume(work: Work, waits: readonly WaitStep[]): Promise<WaitStep[]> {
+	const left: WaitStep[] = []
+	for (const wait of waits) if (!(await resumeOne(work, wait))) left.push(wait)
+	return left
+}
+
+async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 	const { store } = work.ctx
 	const { agent_uid } = work.run
 	if ('run_id' in wait.for) {
@@ -60,9 +70,16 @@ export async function resume(work: Work, wait: WaitStep): Promise<boolean> {
 	return true
 }
 
+/** Pauses the run again, which waits for further runs. */
+export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null> {
+	const [waits_for] = left.flatMap((wait) => ('run_id' in wait.for ? [wait.for.run_id] : []))
+	const events: NewEvent[] = [{ event_type: 'run.paused', payload: { ...(waits_for !== undefined && { waits_for }) } }]
+	return appendWith(work.log, work.run.agent_uid, { events }, () => pauseOps(work, left))
+}
+
 /** Marks the record as paused, if a crash of version 0.1.0 left it behind the journal. */
-export function showPaused(work: Work, wait: WaitStep): Promise<null> {
-	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work, wait))
+export function showPaused(work: Work, waits: readonly WaitStep[]): Promise<null> {
+	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work, waits))
 }
 
 /**
@@ -71,32 +88,36 @@ export function showPaused(work: Work, wait: WaitStep): Promise<null> {
  */
 async function pauseOps(
 	{ ctx: { store }, run, log, active_ms }: Work,
-	wait: WaitStep,
+	waits: readonly WaitStep[],
 	asked?: Question,
 ): Promise<Decision<null>> {
 	const { agent_uid, run_id } = run
 	const entry = await store.get<RunRecord>(keys.run(agent_uid, run_id))
 	if (!entry || isEnded(entry.value.status)) return { result: null }
 	const ops: Op[] = []
-	let shown: Pick<RunRecord, 'question' | 'waits_for'> | null = null
-	if ('run_id' in wait.for) {
-		const awaited = await store.get<RunRecord>(keys.run(agent_uid, wait.for.run_id))
-		if (awaited && !isEnded(awaited.value.status)) shown = { question: null, waits_for: wait.for.run_id }
-	} else {
+	let question: RunRecord['question'] = null
+	const runs: string[] = []
+	for (const wait of waits) {
+		if ('run_id' in wait.for) {
+			const awaited = await store.get<RunRecord>(keys.run(agent_uid, wait.for.run_id))
+			if (awaited && !isEnded(awaited.value.status)) runs.push(wait.for.run_id)
+			continue
+		}
 		const key = keys.question(agent_uid, wait.for.question_id)
 		const stored = await store.get<Question>(key)
 		if (!stored && asked) ops.push({ key, value: asked, expect: null })
 		const open = stored?.value ?? asked
-		if (open && open.answer === null) shown = { question: textOf(open) }
+		if (open && open.answer === null) question = textOf(open)
 	}
-	const { waits_for: _earlier, ...before } = entry.value
+	const { waits_for: _earlier, waits_for_all: _others, ...before } = entry.value
 	const value: RunRecord = {
 		...before,
 		usage: usageOf(log.journal.steps),
 		active_ms: active_ms(),
-		status: shown ? 'paused' : 'started',
-		question: null,
-		...shown,
+		status: question || runs.length > 0 ? 'paused' : 'started',
+		question,
+		...(runs[0] !== undefined && { waits_for: runs[0] }),
+		...(runs.length > 1 && { waits_for_all: runs }),
 	}
 	ops.push({ key: entry.key, value, expect: entry.rev })
 	return { ops, result: null }
@@ -120,7 +141,7 @@ async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promi
 		{ event_type: 'run.paused', payload: { question_id } },
 	]
 	const step: WaitStep = { kind: 'waits', call_id: call.id, for: { question_id } }
-	await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, step, question))
+	await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, [step], question))
 	return { status: 'paused', waits_for: question_id }
 }
 
@@ -133,7 +154,9 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 		if (!ended) {
 			const events: NewEvent[] = [{ event_type: 'run.paused', payload: { waits_for: run_id } }]
 			const step: WaitStep = { kind: 'waits', call_id: call.id, for: { run_id } }
-			await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, step))
+			await appendWith(work.log, work.run.agent_uid, { events, step }, () =>
+				pauseOps(work, [...waitsIn(work.log.journal).filter(({ call_id }) => call_id !== call.id), step]),
+			)
 			return { status: 'paused', waits_for: run_id }
 		}
 		told = eventOfChild(ended)
@@ -176,4 +199,19 @@ async function giveResult(
 	const { event, step, change: results } = answeredCall(await ctx.toolbox.list(agent), call, result, site)
 	await log.append([...told, event], step, results)
 	return step
+}
+
+/** Whether a call before the last one that waits is neither finished nor waiting: a crash came between. */
+export function hasUnfinishedBefore({ steps }: Journal, waits: readonly WaitStep[]): boolean {
+	const waiting = new Set(waits.map((wait) => wait.call_id))
+	const latest = steps.findLastIndex((step) => step.kind === 'model')
+	const answer = steps[latest]
+	if (answer?.kind !== 'model') return false
+	const finished = new Set(steps.slice(latest).flatMap((step) => (step.kind === 'tool' ? [step.call_id] : [])))
+	const calls = answer.answer.tool_calls.map(({ id }) => id)
+	const before = calls.slice(
+		0,
+		calls.findLastIndex((id) => waiting.has(id)),
+	)
+	return before.some((id) => !waiting.has(id) && !finished.has(id))
 }

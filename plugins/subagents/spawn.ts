@@ -20,6 +20,7 @@ interface Arguments {
 export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 	return {
 		name: 'subagent.spawn',
+		concurrent: true,
 		description:
 			'Gives a task to a sub-agent: a run of yours with an empty conversation of its own, which knows nothing but the prompt. ' +
 			'Answers with its result; with "wait": false at once, and the result comes as a later message.',

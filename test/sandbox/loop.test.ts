@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { Fault } from '../../core/errors.ts'
-import type { ModelAnswer, NewEvent, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
+import type { ModelAnswer, NewEvent, Remark, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
 import { runLoop } from '../../sandbox/loop.ts'
 import type { AskModel, LoopIo } from '../../sandbox/loop.ts'
 import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
@@ -147,17 +147,8 @@ void t.test('calls of the client end the run, behind the calls beside them that 
 	t.match(ended, { status: 'completed', answer: { tool_calls: named('theirs') } })
 	t.strictSame(only.calls, [])
 
-	const mixed = makeWorld([both])
-	t.strictSame(await mixed.run({ ...clients, limits: { steps: 1, tokens: 15, wall_time_s: 60 } }), {
-		status: 'failed',
-		error: {
-			code: 'limit_tokens',
-			message: 'the run used 15 tokens, its limit is 15; raise config.limits.tokens of the agent',
-		},
-		usage: { input_tokens: 10, output_tokens: 5 },
-	})
 	const again = makeWorld([both])
-	t.match(await again.run({ ...clients, limits: { steps: 1, tokens: 16, wall_time_s: 60 } }), {
+	t.match(await again.run({ ...clients, limits: { steps: 1, tokens: 15, wall_time_s: 60 } }), {
 		status: 'completed',
 		answer: { content: '', tool_calls: named('theirs', 'theirs_too') },
 		usage: { input_tokens: 10, output_tokens: 5 },
@@ -190,29 +181,94 @@ void t.test('what was said since the prompt stands behind it, and its call ids a
 })
 
 void t.test('limits', async (t) => {
-	void t.test('steps end the run before the next model call', async (t) => {
-		const world = makeWorld([call('a'), call('b'), call('c')])
+	void t.test('the last of the model calls has no tools, and its answer ends the run', async (t) => {
+		const world = makeWorld([call('a'), call('b'), say('As far as I came.')])
+		const tools = [{ name: 'tool', description: '', parameters: {} }]
+		const limits = { steps: 3, tokens: 1_000, wall_time_s: 60 }
+		t.match(await world.run({ tools, limits }), {
+			status: 'completed',
+			answer: { content: 'As far as I came.' },
+			ended_by: 'limit_steps',
+			usage: { input_tokens: 30, output_tokens: 15 },
+		})
+		t.strictSame(world.calls, ['model', 'tool a', 'model', 'tool b', 'remark'])
+		t.strictSame(
+			world.requests.map((request) => request.tools.length),
+			[1, 1, 0],
+		)
+		t.match(world.requests[2]?.turns.at(-1), {
+			role: 'tool',
+			content: /^result of b\n\n\[Remark of the gateway: This is the last call/,
+		})
+	})
+
+	void t.test('a last call that wants tools all the same fails the run with the limit', async (t) => {
+		const world = makeWorld([call('a'), call('b'), say('Never said.')])
 		const outcome = await world.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
 		t.match(outcome, {
 			status: 'failed',
 			error: { code: 'limit_steps' },
 			usage: { input_tokens: 20, output_tokens: 10 },
 		})
-		t.match(message(outcome), /limit is 2; raise config\.limits\.steps/)
-		t.strictSame(world.calls, ['model', 'tool a', 'model', 'tool b'])
+		t.match(message(outcome), /made 2 model calls, its limit is 2; raise config\.limits\.steps/)
+		t.strictSame(world.calls, ['model', 'tool a', 'remark'])
+
+		const failing = makeWorld([call('a')])
+		failing.ask = (_request, { step }) =>
+			Promise.resolve(
+				step === 1
+					? { status: 'answered', answer: call('a') }
+					: { status: 'failed', failure: { code: 'model_unavailable', message: 'away', retryable: false } },
+			)
+		const gone = await failing.run({ limits: { steps: 2, tokens: 1_000, wall_time_s: 60 } })
+		t.match(gone, { error: { code: 'limit_steps', message: /its last call failed: away/ } })
 	})
 
-	void t.test('tokens of the journal and since end the run before the next call', async (t) => {
-		const world = makeWorld([call('a'), call('b'), say('Never said.')])
+	void t.test('a run whose first call is its only one gets tools', async (t) => {
+		const limits = { steps: 1, tokens: 1_000, wall_time_s: 60 }
+		t.match(await makeWorld([say('Hi.')]).run({ limits }), { status: 'completed', answer: { content: 'Hi.' } })
+		const world = makeWorld([call('a')])
+		t.match(await world.run({ limits }), { status: 'failed', error: { code: 'limit_steps' } })
+		t.strictSame(world.calls, ['model', 'tool a'])
+	})
+
+	void t.test('tokens of the journal and since leave one last call', async (t) => {
+		const world = makeWorld([call('a'), call('b'), say('Enough.')])
 		world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: '' })
 		const outcome = await world.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 } })
-		t.match(outcome, {
-			status: 'failed',
-			error: { code: 'limit_tokens' },
-			usage: { input_tokens: 20, output_tokens: 10 },
+		t.match(outcome, { status: 'completed', ended_by: 'limit_tokens', usage: { input_tokens: 30, output_tokens: 15 } })
+		t.strictSame(world.calls, ['model', 'tool b', 'remark'])
+
+		const none = makeWorld([say('Never said.')])
+		const refused = await none.run({ limits: { steps: 50, tokens: 30, wall_time_s: 60 }, tokens_elsewhere: 30 })
+		t.match(message(refused), /used 30 tokens, its limit is 30; raise config\.limits\.tokens/)
+		t.strictSame(none.requests, [])
+	})
+
+	void t.test('the model is told once that a limit is near', async (t) => {
+		const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+		const world = makeWorld([...ids.map((id) => call(id)), say('Done.')])
+		t.match(await world.run({ limits: { steps: 10, tokens: 1_000, wall_time_s: 60 } }), { ended_by: 'limit_steps' })
+		const remarks = world.journal.flatMap((step) => (step.kind === 'remark' ? [step.content] : []))
+		t.equal(remarks.length, 2)
+		t.match(remarks, [/^This run has made 8 of its 10 model calls/, /^This is the last call/])
+
+		const spending = makeWorld([...ids.map((id) => call(id)), say('Done.')])
+		t.match(await spending.run({ limits: { steps: 50, tokens: 151, wall_time_s: 60 } }), { status: 'completed' })
+		t.match(
+			spending.journal.flatMap((step) => (step.kind === 'remark' ? [step.content] : [])),
+			[/^This run has used 135 of its 151 tokens/],
+		)
+	})
+
+	void t.test('the last of the time is kept for a last call', async (t) => {
+		const world = makeWorld([call('a'), say('In a hurry.')])
+		const limits = { steps: 50, tokens: 1_000, wall_time_s: 1_000 }
+		t.match(await world.run({ limits, remaining_ms: 90_000 }), {
+			status: 'completed',
+			answer: { content: 'In a hurry.' },
+			ended_by: 'limit_wall_time',
 		})
-		t.match(message(outcome), /used 30 tokens, its limit is 30; raise config\.limits\.tokens/)
-		t.strictSame(world.calls, ['model'])
 	})
 
 	void t.test('wall time aborts the model call under way', async (t) => {
@@ -245,17 +301,191 @@ void t.test('limits', async (t) => {
 	})
 
 	void t.test('tokens of others count where the order says so', async (t) => {
-		const world = makeWorld([call('a'), say('Never said.')])
+		const world = makeWorld([call('a'), call('b')])
 		const limits = { steps: 50, tokens: 30, wall_time_s: 60 }
 		const outcome = await world.run({ limits, tokens_elsewhere: 20 })
 		t.match(message(outcome), /the run and its sub-agents used 35 tokens, its limit is 30/)
-		t.match(outcome, { error: { code: 'limit_tokens' }, usage: { input_tokens: 10, output_tokens: 5 } })
+		t.match(outcome, { error: { code: 'limit_tokens' }, usage: { input_tokens: 20, output_tokens: 10 } })
 	})
 
 	void t.test('no wall time left means no call at all', async (t) => {
 		const world = makeWorld([say('Never said.')])
 		t.match(await world.run({ remaining_ms: 0 }), { status: 'failed', error: { code: 'limit_wall_time' } })
 		t.strictSame(world.requests, [])
+	})
+})
+
+void t.test('calls of one answer', async (t) => {
+	const concurrent = { concurrent_tools: ['tool'] }
+	const done = (id: string): ToolReply => ({ status: 'done', ok: true, content: `result of ${id}` })
+
+	void t.test('run at the same time where they may, and the model sees the results in order', async (t) => {
+		const world = makeWorld([call('a', 'b', 'c'), say('Done.')])
+		const others = Promise.withResolvers<void>()
+		world.onTool = async (id) => {
+			if (id === 'c') others.resolve()
+			else await others.promise
+			return done(id)
+		}
+		t.match(await world.run(concurrent), { status: 'completed' })
+		t.match(world.journal[1], { call_id: 'c' }, 'journalled in the order of their ends')
+		const results = world.requests[1]?.turns.flatMap((turn) => (turn.role === 'tool' ? [turn.call_id] : []))
+		t.strictSame(results, ['a', 'b', 'c'])
+	})
+
+	void t.test('at most 8 of them', async (t) => {
+		const ids = Array.from({ length: 20 }, (_, at) => `c${at}`)
+		const world = makeWorld([call(...ids), say('Done.')])
+		let now = 0
+		let most = 0
+		world.onTool = async (id) => {
+			most = Math.max(most, ++now)
+			await pause(1)
+			now--
+			return done(id)
+		}
+		await world.run(concurrent)
+		t.equal(most, 8)
+		t.equal(world.calls.length, 21)
+	})
+
+	void t.test('another call waits for those before it, and those behind it wait for its end', async (t) => {
+		const calls = ['tool', 'tool', 'alone', 'tool'].map((name, at) => ({ id: `${name}${at}`, name, arguments: '{}' }))
+		const world = makeWorld([answer('', calls), say('Done.')])
+		const active = new Set<string>()
+		world.onTool = async (id) => {
+			if (id === 'alone2') t.strictSame([...active], [])
+			t.notOk(active.has('alone2'))
+			active.add(id)
+			await pause(2)
+			active.delete(id)
+			return done(id)
+		}
+		await world.run(concurrent)
+		t.strictSame(world.calls.slice(1), ['tool tool0', 'tool tool1', 'tool alone2', 'tool tool3'])
+	})
+
+	void t.test('only the unfinished ones are made again after a crash', async (t) => {
+		const script = [call('a', 'b', 'c'), say('Done.')]
+		const whole = makeWorld(script)
+		await whole.run(concurrent)
+		const rest = makeWorld(script)
+		rest.journal.push(...whole.journal.slice(0, 1), { kind: 'tool', call_id: 'b', ok: true, content: 'result of b' })
+		await rest.run(concurrent)
+		t.strictSame(rest.calls, ['tool a', 'tool c'])
+		t.strictSame(rest.requests.at(-1), whole.requests.at(-1))
+	})
+
+	void t.test('one that waits pauses the run when the others have ended', async (t) => {
+		const world = makeWorld([call('a', 'b', 'c')])
+		world.onTool = async (id) => {
+			if (id !== 'b') await pause(2)
+			return id === 'b' ? { status: 'paused', waits_for: 'r2' } : done(id)
+		}
+		t.strictSame(await world.run(concurrent), { status: 'paused', waits_for: 'r2' })
+		t.equal(world.journal.length, 3)
+	})
+
+	void t.test('a failure of main ends the run, not the process', async (t) => {
+		const world = makeWorld([call('a', 'b', 'c')])
+		world.onTool = (id) => Promise.reject(new Fault('storage_full', `no room for ${id}`))
+		t.match(await world.run(concurrent), { status: 'failed', error: { code: 'storage_full' } })
+	})
+})
+
+void t.test('the same call with the same result gets a remark, and ends the run in the end', async (t) => {
+	const same = Array.from({ length: 6 }, (_, at) => call(`c${at}`))
+	const world = makeWorld([...same, say('I got nowhere.')])
+	world.onTool = () => Promise.resolve({ status: 'done', ok: true, content: 'the same' })
+	t.match(await world.run(), { answer: { content: 'I got nowhere.' }, ended_by: 'repeated_calls' })
+	const made = world.calls.filter((name) => name !== 'model').map((name) => name.slice(0, 6).trim())
+	t.strictSame(made, ['tool c', 'tool c', 'tool c', 'remark', 'tool c', 'tool c', 'tool c', 'remark'])
+
+	const other = makeWorld([...same, say('Fine.')])
+	t.match(await other.run(), { status: 'completed', answer: { content: 'Fine.' } })
+	t.notOk(other.calls.includes('remark'), 'other results are progress')
+})
+
+void t.test('answers that end no run', async (t) => {
+	const empty = (change: Partial<ModelAnswer> = {}): ModelAnswer => ({ ...say(''), ...change })
+	const cut = (content: string): ModelAnswer => ({ ...say(content), finish_reason: 'length' })
+	/** Answers one after another, whatever the step. */
+	const inTurn = (...script: ModelAnswer[]): World => {
+		const world = makeWorld([])
+		world.ask = () => Promise.resolve({ status: 'answered', answer: script[world.requests.length - 1] as ModelAnswer })
+		return world
+	}
+
+	void t.test('an empty one is asked for again, the second time with a remark', async (t) => {
+		const world = inTurn(empty(), empty({ content: ' \n', reasoning: 'Hm.' }), say('Here.'))
+		t.match(await world.run(), {
+			status: 'completed',
+			answer: { content: 'Here.' },
+			usage: { input_tokens: 30, output_tokens: 15 },
+		})
+		t.equal(world.requests[1]?.turns.length, 1)
+		t.match(world.requests[2]?.turns.at(-1), { role: 'user', content: /your answer was empty/ })
+		t.match(
+			world.events.map(({ event_type, payload }) => [event_type, payload.code]),
+			[
+				['model.retry', 'model_empty'],
+				['model.retry', 'model_empty'],
+			],
+		)
+	})
+
+	void t.test('three empty ones fail the run, and their tokens count', async (t) => {
+		const outcome = await inTurn(empty(), empty(), empty({ reasoning: 'Hm.' })).run()
+		t.match(outcome, {
+			status: 'failed',
+			error: { code: 'model_empty', message: /only reasoned, and answered nothing, 3 times/ },
+			usage: { input_tokens: 30, output_tokens: 15 },
+		})
+		t.match(await inTurn(...[1, 2, 3].map(() => cut(''))).run(), { error: { message: /raise max_tokens/ } })
+	})
+
+	void t.test('one that a filter emptied fails the run; what it left is an answer', async (t) => {
+		const filtered = empty({ finish_reason: 'content_filter' })
+		t.match(await inTurn(filtered).run(), { status: 'failed', error: { code: 'model_filtered' } })
+		t.match(await inTurn({ ...filtered, content: 'Half.' }).run(), {
+			status: 'completed',
+			answer: { content: 'Half.', finish_reason: 'content_filter' },
+		})
+	})
+
+	void t.test('one that was cut off is continued, and is one answer', async (t) => {
+		const world = inTurn(cut('Once upon '), { ...say('a time.'), reasoning: 'On.' })
+		t.match(await world.run(), {
+			status: 'completed',
+			answer: { content: 'Once upon a time.', finish_reason: 'stop', reasoning: 'On.' },
+			usage: { input_tokens: 20, output_tokens: 10 },
+		})
+		t.match(world.requests[1]?.turns.slice(-2), [
+			{ role: 'assistant', content: 'Once upon ' },
+			{ role: 'user', content: /Continue exactly where it ended/ },
+		])
+		t.match(world.events, [{ event_type: 'model.continued', payload: { characters: 10 } }])
+
+		const endless = inTurn(...Array.from({ length: 5 }, () => cut('x')))
+		t.match(await endless.run(), { answer: { content: 'xxxx', finish_reason: 'length' } })
+	})
+
+	void t.test('one that somebody bounds on purpose is left as it is', async (t) => {
+		const models = [
+			{ provider: 'scripted', kind: 'offline' as const, model: 'm', timeout_ms: 1, params: { max_tokens: 5 } },
+		]
+		t.match(await inTurn(cut('Once')).run({ models }), { answer: { content: 'Once', finish_reason: 'length' } })
+	})
+
+	void t.test('a continuation that fails leaves what there is', async (t) => {
+		const world = makeWorld([])
+		world.ask = () =>
+			Promise.resolve(
+				world.requests.length === 1
+					? { status: 'answered', answer: cut('Half of it') }
+					: { status: 'failed', failure: { code: 'model_timeout', message: 'late', retryable: true } },
+			)
+		t.match(await world.run(), { status: 'completed', answer: { content: 'Half of it', finish_reason: 'length' } })
 	})
 })
 
@@ -354,6 +584,11 @@ function makeWorld(script: ModelAnswer[]): World {
 				world.calls.push('model')
 				await world.onModel()
 				world.journal.push({ kind: 'model', answer })
+				return null
+			}
+			if (method === 'remark') {
+				world.calls.push('remark')
+				world.journal.push({ kind: 'remark', ...(params as Remark) })
 				return null
 			}
 			const { id } = (params as { call: { id: string } }).call

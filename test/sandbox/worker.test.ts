@@ -10,6 +10,7 @@ const host: RunHost = {
 	event: () => {},
 	stream: () => {},
 	model: () => Promise.resolve(null),
+	remark: () => Promise.resolve(null),
 	tool: () => Promise.reject(new Error('no tool is expected')),
 }
 

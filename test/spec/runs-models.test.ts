@@ -164,20 +164,28 @@ void t.test('a run that reaches its limit of steps fails, one that just fits doe
 	await ada.complete(prompt)
 })
 
-void t.test('a run that has used its tokens makes no further call', async (t) => {
+void t.test('a run that has used its tokens gets one last call without tools', async (t) => {
 	const usage = { prompt_tokens: 60, completion_tokens: 50 }
-	model.on('expensive', { tools: [{ name: 'memory_stm_read', arguments: {} }], usage }, { text: 'Too late.', usage })
+	model.on(
+		'expensive',
+		{ tools: [{ name: 'memory_stm_read', arguments: {} }], usage },
+		{ text: 'So far so good.', usage },
+	)
 	model.on('last word', { text: 'Done.', usage })
 	const ada = await follow(t, gateway, 'spender', { config: { limits: { tokens: 100 } } })
-	const run_id = await ada.start('expensive')
-	const failed = await ada.ended(run_id)
-	t.match(failed.payload, {
-		code: 'limit_tokens',
-		error: /used 110 tokens, its limit is 100; raise config\.limits\.tokens/,
-		usage: { input_tokens: 60, output_tokens: 50 },
+	const run_id = await ada.complete('expensive')
+	t.match((await ada.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
+	const [first, second, ...more] = model.requests('expensive')
+	t.ok(first?.tools && first.tools.length > 0)
+	t.strictSame([second?.tools ?? [], more], [[], []])
+	t.match(second?.messages.at(-1)?.content, /This is the last call: this run has used its 100 tokens/)
+	t.match((await ada.heard(run_id, 'message.remark')).payload, { about: 'limit_tokens' })
+	t.match(await ada.read(run_id), {
+		status: 'completed',
+		answer: 'So far so good.',
+		finish_reason: 'limit_tokens',
+		usage: { input_tokens: 120, output_tokens: 100 },
 	})
-	t.equal(model.requests('expensive').length, 1)
-	t.match(await ada.read(run_id), { status: 'failed', usage: { input_tokens: 60, output_tokens: 50 } })
 	t.match(await ada.read(await ada.complete('last word')), { answer: 'Done.' }, 'an answer that is there is taken')
 })
 

@@ -44,7 +44,7 @@ void t.test('a run tells of itself from run.started to run.completed', async (t)
 	t.match(events[2], { payload: { provider: 'offline', step: 1 } })
 	t.match(events[4], { payload: { primitive: 'memory.recall' } })
 	t.match(events[9], { payload: { content: /Hello\./ } })
-	t.match(events[10], { payload: { usage: { input_tokens: Number, output_tokens: Number } } })
+	t.match(events[10], { payload: { usage: { input_tokens: Number, output_tokens: Number }, finish_reason: 'stop' } })
 	for (const event of events) {
 		t.match(event, { agent_id: 'story', run_id, event_id: UUID, timestamp: ISO })
 		t.strictSame(Object.keys(event).length, 7)
@@ -89,6 +89,7 @@ void t.test('a run can be read: what it is, what came of it, and when', async (t
 		status: 'completed',
 		trigger: 'api',
 		prompt: 'Hello.',
+		finish_reason: 'stop',
 		error: null,
 		question: null,
 		open_question: null,

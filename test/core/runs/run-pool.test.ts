@@ -32,6 +32,11 @@ class Host implements RunHost {
 		return this.onModel()
 	}
 
+	remark(): Promise<null> {
+		this.#see('remark')
+		return Promise.resolve(null)
+	}
+
 	tool({ call }: Parameters<RunHost['tool']>[0]): Promise<ToolReply> {
 		this.#see(`tool ${call.name} ${call.arguments}`)
 		return this.onTool()

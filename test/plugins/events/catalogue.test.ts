@@ -22,7 +22,8 @@ const specified = `
 const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
-	model.retry model.fallback
+	message.remark
+	model.retry model.continued model.fallback
 	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed
 	memory.forgotten memory.compaction_started memory.compacted memory.compaction_undone

@@ -1,0 +1,62 @@
+import { Fault } from '../core/errors.ts'
+import type { RunOrder } from '../core/protocol.ts'
+import { exceeded } from './limits.ts'
+
+/** What a timer can hold; about 24 days. */
+const TIMER_LIMIT_MS = 2 ** 31 - 1
+
+export interface WallTime {
+	/** Aborts with the run's own signal, and when the time is over. */
+	readonly signal: AbortSignal
+	/** Milliseconds; 0 when the time is over. */
+	readonly left_ms: number
+	/** Throws if the run must not continue. */
+	check(): void
+	/** Gives back what was no active time. To be called between model calls only: it may make a new signal. */
+	extend(ms: number): void
+	end(): void
+}
+
+/** A running tool call is not cut off here: main does that, once the run does not end by itself. */
+export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal: AbortSignal): WallTime {
+	let controller = new AbortController()
+	let over = remaining_ms <= 0
+	let ends = performance.now() + remaining_ms
+	let timer: NodeJS.Timeout | undefined
+	const arm = (): void => {
+		clearTimeout(timer)
+		timer = setTimeout(
+			() => {
+				over = true
+				controller.abort()
+			},
+			Math.min(Math.max(0, ends - performance.now()), TIMER_LIMIT_MS),
+		)
+	}
+	arm()
+	const stop = (): void => controller.abort(runSignal.reason)
+	if (runSignal.aborted) stop()
+	else runSignal.addEventListener('abort', stop, { once: true })
+	return {
+		get signal() {
+			return controller.signal
+		},
+		get left_ms() {
+			return Math.max(0, ends - performance.now())
+		},
+		check() {
+			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
+			if (over) throw exceeded('limit_wall_time', { limits, journal, elsewhere: 0 })
+		},
+		extend(ms) {
+			ends += ms
+			if (over && !runSignal.aborted) controller = new AbortController()
+			over = ends <= performance.now()
+			arm()
+		},
+		end() {
+			clearTimeout(timer)
+			runSignal.removeEventListener('abort', stop)
+		},
+	}
+}

@@ -1,0 +1,88 @@
+/** Asks until there is an answer that a run can continue or end with: never an empty one, and not one that was cut off. */
+import { addUsage } from '../core/protocol.ts'
+import type { ModelAnswer, Usage } from '../core/protocol.ts'
+import type { AskModel, ModelIo } from './loop.ts'
+import { failed } from './models/provider.ts'
+import type { ModelReply, ModelRequest, Turn } from './models/provider.ts'
+
+/** Further calls after an empty answer. The last one tells the model what is wrong. */
+const RETRIES = 2
+/** Further calls that continue one answer. */
+const CONTINUATIONS = 3
+
+const EMPTY = '[Remark of the gateway: your answer was empty. Answer the message above in plain text, or call a tool.]'
+const CUT =
+	'[Remark of the gateway: your answer was cut off at its maximum length. Continue exactly where it ended, and repeat nothing.]'
+
+/**
+ * Never rejects. An empty answer is asked for again, and fails with `model_empty` in the end; one that a filter emptied
+ * fails with `model_filtered`. An answer that was cut off is continued if `mayContinue` allows it, and is one answer then.
+ * `usage`: the tokens of all calls. Emits `model.retry` and `model.continued`.
+ */
+export async function askWhole(
+	askModel: AskModel,
+	request: ModelRequest,
+	io: ModelIo,
+	mayContinue: (answer: ModelAnswer) => boolean,
+): Promise<{ reply: ModelReply; usage: Usage }> {
+	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
+	let parts: ModelAnswer[] = []
+	let empty = 0
+	let added: Turn[] = []
+	for (;;) {
+		const reply = await askModel({ ...request, turns: [...request.turns, ...added] }, io)
+		if (io.signal.aborted) return { reply, usage }
+		if (reply.status === 'failed') return { reply: parts.length > 0 ? answered(parts, usage) : reply, usage }
+		const { answer } = reply
+		addUsage(usage, answer.usage)
+		const { provider, model, finish_reason } = answer
+		const isBlank = answer.content.trim() === '' && answer.tool_calls.length === 0
+		if (!isBlank || parts.length > 0) {
+			parts = [...parts, answer]
+			const isCut = finish_reason === 'length' && answer.tool_calls.length === 0
+			if (isBlank || !isCut || parts.length > CONTINUATIONS || !mayContinue(answer))
+				return { reply: answered(parts, usage), usage }
+			const content = textOf(parts)
+			io.emit({ event_type: 'model.continued', payload: { provider, model, characters: content.length } })
+			added = [
+				{ role: 'assistant', content, tool_calls: [] },
+				{ role: 'user', content: CUT },
+			]
+			continue
+		}
+		if (finish_reason === 'content_filter') {
+			const message = `a content filter of ${provider} left nothing of the answer`
+			return { reply: failed('model_filtered', message, { retryable: false }), usage }
+		}
+		const message = whyEmpty(answer)
+		if (empty === RETRIES)
+			return { reply: failed('model_empty', `${message}, ${empty + 1} times`, { retryable: false }), usage }
+		empty++
+		io.emit({
+			event_type: 'model.retry',
+			payload: { provider, model, attempt: empty, delay_ms: 0, code: 'model_empty', message },
+		})
+		if (empty === RETRIES) added = [{ role: 'user', content: EMPTY }]
+	}
+}
+
+function whyEmpty({ provider, model, reasoning, finish_reason }: ModelAnswer): string {
+	const who = `${provider} (${model})`
+	if (finish_reason === 'length')
+		return `${who} used all tokens of its answer before it said anything; raise max_tokens`
+	return reasoning === undefined ? `${who} answered nothing` : `${who} only reasoned, and answered nothing`
+}
+
+/** The state of a provider belongs to an answer as it came. */
+function answered(parts: ModelAnswer[], usage: Usage): ModelReply {
+	const [first, last] = [parts[0], parts.at(-1)] as [ModelAnswer, ModelAnswer]
+	if (first === last) return { status: 'answered', answer: { ...first, usage } }
+	const { provider_state: _state, reasoning: _reasoning, ...rest } = last
+	const reasoning = parts.flatMap((part) => part.reasoning ?? []).join('\n')
+	const content = textOf(parts)
+	return { status: 'answered', answer: { ...rest, content, usage, ...(reasoning !== '' && { reasoning }) } }
+}
+
+function textOf(parts: readonly ModelAnswer[]): string {
+	return parts.map((part) => part.content).join('')
+}

@@ -1,0 +1,71 @@
+/** How runs end that their model does not end well: empty and cut answers, limits, repeated calls. */
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { follow } from '../../support/runs.ts'
+
+const model = await startModelServer()
+const gateway = await startGateway({
+	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { openai-api: true }\n`,
+})
+t.teardown(() => gateway.stop())
+t.teardown(() => model.stop())
+const ada = await follow(t, gateway, 'ada')
+
+void t.test('an empty answer is asked for again, and the run never completes with one', async (t) => {
+	model.on('say something', { text: '' }, { text: '   ' }, 'unused')
+	model.on(/your answer was empty/, 'Something.')
+	const run_id = await ada.complete('say something')
+	t.match(await ada.read(run_id), { answer: 'Something.', finish_reason: 'stop' })
+	t.equal(ada.typesOf(run_id).filter((type) => type === 'model.retry').length, 2)
+
+	model.on('say nothing', { text: '', finishReason: 'content_filter' })
+	const filtered = await ada.start('say nothing')
+	t.match((await ada.ended(filtered)).payload, { code: 'model_filtered' })
+	t.match(await ada.read(filtered), { status: 'failed', answer: null, finish_reason: null })
+})
+
+void t.test('an answer that was cut off is continued, and streamed as one', async (t) => {
+	const usage = { prompt_tokens: 10, completion_tokens: 5 }
+	model.on('tell a story', { text: 'Once upon a time there was', finishReason: 'length', usage })
+	model.on(/was cut off/, { text: ' a gateway.', usage })
+	const run_id = await ada.complete('tell a story')
+	const answer = 'Once upon a time there was a gateway.'
+	t.match(await ada.read(run_id), {
+		answer,
+		finish_reason: 'stop',
+		usage: { input_tokens: 20, output_tokens: 10 },
+	})
+	t.match((await ada.heard(run_id, 'model.continued')).payload, { characters: 26 })
+	const pieces = ada.stream.events.filter((one) => one.run_id === run_id && one.event_type === 'model.stream')
+	t.equal(pieces.map(({ payload }) => payload.content).join(''), answer)
+	const replies = await gateway.request('POST', '/v1/chat/completions', {
+		body: { model: 'ada', stream: true, messages: [{ role: 'user', content: 'tell a story' }] },
+	})
+	t.equal(replies.status, 200)
+	const deltas = String(replies.body).match(/(?<="content":)"[^"]*"/g) ?? []
+	t.equal(deltas.map((delta) => JSON.parse(delta) as string).join(''), answer)
+})
+
+void t.test('the same call with the same result is remarked, and ends the run with what it has', async (t) => {
+	const again = { tools: [{ name: 'memory_stm_read', arguments: { key: 'none' } }] }
+	model.on('go round', ...Array.from({ length: 6 }, () => again), 'I found no note.')
+	const run_id = await ada.complete('go round')
+	t.match(await ada.read(run_id), { answer: 'I found no note.', finish_reason: 'repeated_calls' })
+	const remarks = ada.eventsOf(run_id).filter((event) => event.event_type === 'message.remark')
+	t.match(remarks, [
+		{ payload: { about: 'repeated_calls', content: /3 times in a row/ } },
+		{ payload: { about: 'repeated_calls', content: /This is the last call/ } },
+	])
+	t.equal(remarks.length, 2)
+	t.equal(model.requests('go round').length, 7)
+	t.notOk(model.requests('go round').at(-1)?.tools)
+})
+
+void t.test('what is wrong with arguments is told together with what the model wrote', async (t) => {
+	model.on('write badly', { tools: [{ name: 'memory_stm_read', arguments: '{"key": ada}' }] }, 'Sorry.')
+	await ada.complete('write badly')
+	const result = model.requests('write badly').at(-1)?.messages.at(-1)
+	t.match(result?.content, 'are not JSON')
+	t.match(result?.content, String.raw`You wrote: {\"key\": ada}`)
+})
