@@ -11,7 +11,6 @@ import type { Tables } from './tables.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
 import { findRecord, sealStamp } from './record.ts'
-import { openRevisions } from './revisions.ts'
 import { openSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
@@ -48,7 +47,7 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 	try {
 		await checkFormat(env.tables, writer, path)
 		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
-		const store = openStore(env.tables, writer, openRevisions(env.tables), log)
+		const store = openStore(env.tables, writer, log)
 		return {
 			store,
 			log: openEventLog(env.tables, writer, store, log),

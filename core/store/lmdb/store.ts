@@ -6,8 +6,7 @@ import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
 import { openWatchers } from '../watchers.ts'
 import { keyBatches } from './tables.ts'
 import type { KeyRange, Table, Tables } from './tables.ts'
-import { findRecord, readEntry, sealValue, valueOf } from './record.ts'
-import type { RevisionCounter } from './revisions.ts'
+import { findRecord, readEntry, sealStamp, sealValue, valueOf } from './record.ts'
 import type { Write, Writer } from './writer.ts'
 
 /** A write that is accepted and not yet durable. Without `bytes` the key is deleted. */
@@ -25,6 +24,12 @@ export interface LmdbStore extends Store {
 	write(ops: readonly CheckedOp[], more?: Write[], settled?: (durable: boolean) => void): Promise<Rev[]>
 }
 
+/**
+ * The number of revisions reserved at a time, which is also the most that a restart loses, of 2^53. Their last one is
+ * stored before any of them is, so that no revision is ever used twice.
+ */
+const revisionBlock = 2 ** 20
+const revisionsKey = 'revisions'
 /** Keys that a listing reads before yielding to other work. */
 const listed = 256
 
@@ -32,8 +37,9 @@ const listed = 256
  * Expectations are checked when a write is called, against what is durable and what is accepted but not yet durable. That
  * is exact because one process writes the folder. Readers, in contrast, only ever see what is durable.
  */
-export function openStore(tables: Tables, writer: Writer, revisions: RevisionCounter, log?: Logger): LmdbStore {
-	const table = tables.records
+export function openStore({ records: table, meta }: Tables, writer: Writer, log?: Logger): LmdbStore {
+	let reserved = findRecord(meta, revisionsKey)?.stamp ?? 0
+	let lastRev = reserved
 	const pending = new Map<string, Pending>()
 	const watchers = openWatchers<Change<unknown>>(log)
 
@@ -53,7 +59,7 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 		const { promise: done, resolve } = Promise.withResolvers<void>()
 		for (const { key, value, check } of ops) {
 			if (check) continue
-			const rev = revisions.next()
+			const rev = ++lastRev
 			revs.push(String(rev))
 			if (value === undefined && present(key) === undefined && !pending.has(key)) continue
 			const bytes = value === undefined ? undefined : sealValue(key, rev, value)
@@ -61,7 +67,8 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 			changes.push({ key, rev, bytes, done })
 		}
 		if (writes.length === 0) return Promise.resolve(revs)
-		const covered = changes.length > 0 ? revisions.cover(writes) : undefined
+		const reserving = changes.length > 0 && lastRev > reserved ? lastRev + revisionBlock : reserved
+		if (reserving > reserved) writes.push({ table: meta, key: revisionsKey, bytes: sealStamp(revisionsKey, reserving) })
 		const written = writer.write(writes, (durable) => {
 			for (const change of changes) {
 				if (pending.get(change.key) === change) pending.delete(change.key)
@@ -70,7 +77,7 @@ export function openStore(tables: Tables, writer: Writer, revisions: RevisionCou
 			resolve()
 			settled?.(durable)
 		})
-		covered?.()
+		reserved = reserving
 		for (const change of changes) pending.set(change.key, change)
 		return written.then(() => revs)
 	}
