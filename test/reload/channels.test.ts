@@ -1,12 +1,15 @@
 /** One platform is switched off, on, and set up anew, and a plugin's code is broken, while the other platform talks. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { startGateway } from '../support/gateway.ts'
 import { addChannel, stands, until } from '../support/loop.ts'
 import { startTelegram } from '../support/telegram.ts'
 
+/** Between a word and the next. */
+const PAUSE_MS = 100
 const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 1)
 
 void t.test('what happens to Telegram is nothing to Discord, and no message is lost', async (t) => {
@@ -47,6 +50,7 @@ void t.test('what happens to Telegram is nothing to Discord, and no message is l
 				(count) => count > 0,
 			)
 			answered = n
+			await pause(PAUSE_MS)
 		}
 	}
 	const talking = talk()

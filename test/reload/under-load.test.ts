@@ -4,13 +4,16 @@
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
 
 const ROUNDS = Number(process.env.SVC_TEST_RELOADS ?? 5)
-const CLIENTS = 8
+const CLIENTS = 4
+/** Between a client's turns: without it the requests would take all of a core from the reloads. */
+const PAUSE_MS = 20
 
 const yaml = (clock: string, limit: number): string => `runs:\n  max_waiting: ${limit}\nplugins:\n  clock: ${clock}\n`
 const code = (answer: string): string => `
@@ -57,6 +60,7 @@ void t.test(`${ROUNDS} rounds of changes under load`, async (t) => {
 				if (reply.status !== wanted) failures.push(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
 				else if (path.endsWith('/runs')) made.push((reply.body as { run_id: string }).run_id)
 			}
+			await pause(PAUSE_MS)
 		}
 	}
 	const load = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
@@ -164,7 +168,7 @@ async function until(
 	holds: (status: number, body: Record<string, unknown>) => boolean,
 ): Promise<void> {
 	const deadline = Date.now() + 60_000
-	for (;;) {
+	for (; ; await pause(PAUSE_MS)) {
 		const { status, body } = await gateway.request('GET', '/v1/clock')
 		if (holds(status, body)) return
 		if (Date.now() > deadline)

@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -183,6 +184,7 @@ void t.test('its code is edited, broken, switched off and on while another chann
 		for (; !is_over; rounds++) {
 			server.say(theirs.room, alice, `round ${rounds} goes`)
 			await said(theirs.room, theirs.bot, `round ${rounds} goes`)
+			await pause(100)
 		}
 	})()
 	talk.catch(() => {}) // it is awaited at the end
