@@ -2,6 +2,12 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
+import type {
+	JsonSchemaType,
+	JsonSchemaValidator,
+	jsonSchemaValidator as Validators,
+} from '@modelcontextprotocol/sdk/validation/types.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { ElicitRequest, ElicitResult } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
@@ -16,6 +22,18 @@ export interface ClientOptions {
 	token?: string
 	/** The person at the client. */
 	elicit?(params: ElicitRequest['params'], signal: AbortSignal): Promise<ElicitResult> | ElicitResult
+}
+
+const ajv = new AjvJsonSchemaValidator()
+const validators = new Map<string, JsonSchemaValidator<unknown>>()
+/** Compiles a schema once for all clients, since the same tools are listed to each of them. */
+const jsonSchemaValidator: Validators = {
+	getValidator<T>(schema: JsonSchemaType): JsonSchemaValidator<T> {
+		const text = JSON.stringify(schema)
+		const validator = validators.get(text) ?? ajv.getValidator(schema)
+		validators.set(text, validator)
+		return validator as JsonSchemaValidator<T>
+	},
 }
 
 export interface TestClient {
@@ -39,7 +57,7 @@ export async function connect(
 	const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), { requestInit: { headers } })
 	const client = new Client(
 		{ name: 'test', version: '1' },
-		{ capabilities: elicit ? { elicitation: { form: {} } } : {} },
+		{ capabilities: elicit ? { elicitation: { form: {} } } : {}, jsonSchemaValidator },
 	)
 	if (elicit) client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) => elicit(params, signal))
 	t.teardown(() => client.close())

@@ -6,18 +6,20 @@ export interface Deadlines {
 	set(): number
 	/** Those that may still strike. */
 	running(): number
+	/** Has them strike now. */
+	strike(): void
 }
 
-/** Counts the timers of so many milliseconds from now on. Choose a number that nothing else in this process uses. */
+/** Watches the timers of so many milliseconds from now on. Choose a number that nothing else in this process uses. */
 export function watchDeadlines(t: Test, ms: number): Deadlines {
 	const { setTimeout, clearTimeout } = globalThis
-	const running = new Set<unknown>()
+	const running = new Map<unknown, () => void>()
 	let set = 0
 	globalThis.setTimeout = Object.assign((...args: Parameters<typeof setTimeout>) => {
 		const timer = setTimeout(...args)
 		if (args[1] === ms) {
 			set++
-			running.add(timer)
+			running.set(timer, args[0])
 		}
 		return timer
 	}, setTimeout)
@@ -26,5 +28,14 @@ export function watchDeadlines(t: Test, ms: number): Deadlines {
 		clearTimeout(timer)
 	}
 	t.teardown(() => Object.assign(globalThis, { setTimeout, clearTimeout }))
-	return { set: () => set, running: () => running.size }
+	return {
+		set: () => set,
+		running: () => running.size,
+		strike() {
+			for (const [timer, act] of running) {
+				globalThis.clearTimeout(timer as NodeJS.Timeout)
+				act()
+			}
+		},
+	}
 }

@@ -1,37 +1,14 @@
 /** What a server asks in the middle of a call becomes a question of the run. */
 import t from 'tap'
-import type { Test } from 'tap'
-import type { Answer } from '../../support/gateway.ts'
 import { startGateway } from '../../support/gateway.ts'
-import { add, servers, startEverything, stdio } from '../../support/mcp.ts'
+import { add, servers, stdio } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
-import type { Followed } from '../../support/runs.ts'
+import { converse } from './converse.ts'
 import { watchDeadlines } from './deadlines.ts'
 
 const CALL_TIMEOUT_S = 3001
 const gateway = await startGateway({ config: `mcp: {call_timeout_s: ${CALL_TIMEOUT_S}, max_call_s: 80000}\n` })
 t.teardown(() => gateway.stop())
-
-/** Answers each question of a run in turn, and then gives the text of its tool's result. */
-async function converse(
-	t: Test,
-	agent: Followed,
-	run_id: string,
-	answers: string[],
-): Promise<{ asked: Answer[]; result: string }> {
-	const asked: Answer[] = []
-	for (const [at, answer] of answers.entries()) {
-		const { payload } = await agent.heard(run_id, 'question.asked', at + 1)
-		asked.push(payload)
-		await agent.heard(run_id, 'run.paused', at + 1)
-		const reply = await agent.call(`ask-responses/${payload.question_id}`, { answer })
-		t.equal(reply.status, 200, JSON.stringify(reply.body))
-	}
-	const ended = await agent.ended(run_id)
-	t.equal(ended.event_type, 'run.completed', JSON.stringify(ended.payload))
-	const result = agent.eventsOf(run_id).find((event) => event.event_type === 'mcp.result')?.payload.result
-	return { asked, result: String(result) }
-}
 
 const ask = (fields: object, required: string[] = []): string =>
 	`/tool mcp__own__ask ${JSON.stringify({ message: 'Who are you?', fields, required })}`
@@ -100,29 +77,4 @@ void t.test('a run that is stopped while its server asks takes the question back
 	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')
 	t.equal((await dora.call(`ask-responses/${payload.question_id}`, { answer: 'late' })).status, 409)
 	t.strictSame((await dora.call('questions')).body, [])
-})
-
-void t.test('the reference server asks over HTTP, by forms and by addresses', async (t) => {
-	const { url } = await startEverything(t, 'streamableHttp')
-	const emma = await follow(t, gateway, 'emma')
-	await add(emma, { name: 'every', transport: 'http', url })
-	const form = await emma.start('/tool mcp__every__trigger-elicitation-request {}')
-	const filled = await converse(t, emma, form, [JSON.stringify({ name: 'Emma', integer: 7 })])
-	t.match(filled.result, /- Name: Emma\n[^]*- Favorite Integer: 7/)
-	t.match(filled.result, /"untitledSingleSelectEnum": "Monica"/, 'defaults are filled in')
-
-	const link = { url: 'https://example.com/login?state=1', message: 'Please sign in.' }
-	const visit = await emma.start(`/tool mcp__every__trigger-url-elicitation ${JSON.stringify(link)}`)
-	const visited = await converse(t, emma, visit, ['done'])
-	t.match(
-		visited.asked[0].question,
-		/Please sign in\.[^]*https:\/\/example\.com\/login\?state=1\n\(the host is example\.com\)/,
-	)
-	t.match(visited.result, /accept/)
-
-	const required = await emma.start(
-		`/tool mcp__every__trigger-url-elicitation ${JSON.stringify({ ...link, errorPath: true })}`,
-	)
-	const retried = await converse(t, emma, required, ['done', 'done'])
-	t.match(retried.result, /accept/, 'a call that needs a visit first is made again after it')
 })

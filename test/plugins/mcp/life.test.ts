@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
-import { add, callTool, gone, isRunning, servers, startEverything, stdio, until } from '../../support/mcp.ts'
+import { add, callTool, gone, isRunning, servers, stdio, until } from '../../support/mcp.ts'
 import { follow } from '../../support/runs.ts'
 
 /** 100 for the whole of it. */
@@ -46,17 +46,6 @@ void t.test('one that fails again and again rests in error, until it is restarte
 	const restarted = await gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
 	t.equal(restarted.body.status, 'reconnecting')
 	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
-})
-
-void t.test('a server over HTTP that was started anew is found again', async (t) => {
-	const cleo = await follow(t, gateway, 'cleo')
-	const first = await startEverything(t, 'streamableHttp')
-	const { id } = await add(cleo, { name: 'web', transport: 'http', url: first.url })
-	await first.stop()
-	await cleo.stream.waitFor('mcp.disconnected')
-	await startEverything(t, 'streamableHttp', Number(new URL(first.url).port))
-	await until(gateway, 'cleo', id, ({ status }) => status === 'connected')
-	t.equal((await callTool(cleo, 'mcp__web__echo', { message: 'hi' })).result, 'Echo: hi')
 })
 
 void t.test('a removed server takes its children along, also those that left its group', async (t) => {

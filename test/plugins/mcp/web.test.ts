@@ -164,7 +164,7 @@ void t.test('a stream that floods the gateway with notices leaves it responsive'
 	const { id } = await add(dora, { name: 'web', transport: 'http', url })
 	const run_id = await dora.start('/tool mcp__web__do {}')
 	await dora.heard(run_id, 'mcp.called')
-	for (let n = 0; n < 20; n++) t.equal((await gateway.request('GET', '/v1/agents/dora/mcp')).status, 200)
+	for (let n = 0; n < 5; n++) t.equal((await gateway.request('GET', '/v1/agents/dora/mcp')).status, 200)
 	await gateway.request('POST', '/v1/agents/dora/stop', { body: {} })
 	t.equal((await dora.ended(run_id)).event_type, 'run.stopped')
 	await gateway.request('DELETE', `/v1/agents/dora/mcp/${id}`)

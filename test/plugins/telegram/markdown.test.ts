@@ -4,7 +4,7 @@ import { Marked } from 'marked'
 import type { Token } from 'marked'
 import t from 'tap'
 import { safeMarkdown } from '../../../plugins/telegram/markdown.ts'
-import { cpuTime } from '../../support/spent.ts'
+import { costs } from '../../support/cost.ts'
 
 void t.test('images become links, HTML becomes text', async (t) => {
 	const cases: [string, string][] = [
@@ -131,16 +131,16 @@ void t.test('its time grows with the length only', async (t) => {
 		'\r',
 		'   ```\r',
 	]) {
-		const timeOf = (length: number): number => {
-			const text = piece.repeat(Math.ceil(length / piece.length))
-			return cpuTime(() => void safeMarkdown(text))
-		}
-		timeOf(2_000)
-		// Sixteen times the length; with squares it would be 256 times the time, however often it is tried.
-		const isLinear = Array.from({ length: 5 }).some(() => {
-			const [short, long] = [timeOf(20_000), timeOf(320_000)]
-			return long < 20 + 100 * short
+		const textOf = (length: number): string => piece.repeat(Math.ceil(length / piece.length))
+		const [short, long] = [textOf(20_000), textOf(320_000)]
+		// As much text at once as in sixteen pieces: with squares it would take sixteen times the time.
+		await costs(t, JSON.stringify(piece), {
+			work: () => safeMarkdown(long),
+			reference: () => {
+				for (let n = 0; n < 16; n++) safeMarkdown(short)
+			},
+			times: 5,
+			floor: 10,
 		})
-		t.ok(isLinear, JSON.stringify(piece))
 	}
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { fenceAfter, nextPiece, split } from '../../../../plugins/channels/dialogue/split.ts'
 import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
-import { cpuTime } from '../../../support/spent.ts'
+import { costs } from '../../../support/cost.ts'
 
 /** What a person would send: paragraphs, code, long words, letters of several code units, blank lines. */
 const markdown = fc
@@ -109,10 +109,16 @@ void t.test('a piece goes on where another limit left off', async (t) => {
 
 void t.test('it takes linear time', async (t) => {
 	const shapes = ['a', ' ', '\n', '```\n', '`', 'a\n\n', '.', '~', '👩‍👩‍👧‍👦', '> ', 'e\u0301']
-	const took = (text: string): number => cpuTime(() => void split(text, 2000))
 	for (const shape of shapes) {
-		took(shape.repeat(2_000))
-		const small = Math.max(took(shape.repeat(20_000)), 2)
-		t.ok(took(shape.repeat(160_000)) < small * 8 * 6, `of ${JSON.stringify(shape)}`)
+		const [short, long] = [shape.repeat(20_000), shape.repeat(160_000)]
+		// As much text at once as in eight pieces: with squares it would take eight times the time.
+		await costs(t, `of ${JSON.stringify(shape)}`, {
+			work: () => split(long, 2000),
+			reference: () => {
+				for (let n = 0; n < 8; n++) split(short, 2000)
+			},
+			times: 4,
+			floor: 10,
+		})
 	}
 })
