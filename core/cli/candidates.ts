@@ -6,7 +6,7 @@ import { buildProgram } from './program.ts'
 /** More than anybody picks from. */
 const LIMIT = 200
 /** The longest wait after the key is pressed. */
-const PATIENCE_MS = 1_000
+const PATIENCE_MS = 3_000
 
 /**
  * What can replace the last word: subcommands, options after a -, choices, and what plugins offer for an argument or

@@ -21,10 +21,10 @@ export type TakenOver =
 export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has taken the change over' } as const
 
 /** A plugin of a third party may take its time to start; most changes take 0.2 s. */
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 30_000
 const LOOK_MS = 30
 
-/** Waits until the gateway has read the file as it is now, for at most 10 s. Null if none runs with this home. Throws `interrupted` after Ctrl-C. */
+/** Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws `interrupted` after Ctrl-C. */
 export async function takenOver({ home, signal }: Cli, file: string): Promise<TakenOver | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {

@@ -2,7 +2,7 @@
  * kill -9 at random moments while runs are going. Afterwards: everything that was acknowledged is there, every event
  * that a stream showed is in the log, every run has come to its end, and no finished step was done twice.
  *
- * SVC_TEST_KILLS sets the number of kills (2).
+ * SVC_TEST_KILLS sets the number of kills (1).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { LLMock } from '@copilotkit/aimock'
@@ -12,7 +12,7 @@ import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
 
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 2)
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const CLIENTS = 8
 const STEPS = 4
 

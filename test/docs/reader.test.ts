@@ -57,6 +57,7 @@ void t.test('the reader fills in, answers, and stops at what does not work', asy
 	t.match(await tries('svc agents delete ada', { answers: 'yes' }), { code: 0 })
 
 	await tries('curl -N http://127.0.0.1:3000/v1/nothing')
+	await reader.idle()
 	t.match(await reader.end(), [/curl -N/], 'what fails in the second terminal')
 	await tries('curl -sN http://127.0.0.1:3000/v1/events/stream')
 	t.strictSame(await reader.end(), [])

@@ -20,6 +20,8 @@ import type { Step } from './page.ts'
 import { WAIT_LIMIT_MS } from '../support/wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+/** For all commands of a block. */
+const STEP_LIMIT_MS = 5 * WAIT_LIMIT_MS
 const SETTLE_MS = 200
 const OUTPUT_LIMIT = 256 * 1024
 /** Of the clone, what a page's commands name. */
@@ -108,6 +110,11 @@ export class Reader implements AsyncDisposable {
 		return this.#place.changed(join(this.#place.home, 'config/gateway.yaml'), run)
 	}
 
+	/** Settles once nothing runs in the second terminal any more. */
+	async idle(): Promise<void> {
+		await Promise.all(this.#watching.map(({ child }) => child.ended))
+	}
+
 	/** Ends what runs in the second terminal. Answers with what went wrong there. */
 	async end(): Promise<string[]> {
 		const wrong: string[] = []
@@ -130,7 +137,7 @@ export class Reader implements AsyncDisposable {
 
 	async #run(text: string, typed: string): Promise<Done> {
 		const child = this.#spawn(text, typed)
-		const timer = setTimeout(child.kill, WAIT_LIMIT_MS)
+		const timer = setTimeout(child.kill, STEP_LIMIT_MS)
 		const code = await child.ended
 		clearTimeout(timer)
 		this.#seen = `${this.#seen}\n${child.output()}`.slice(-OUTPUT_LIMIT)

@@ -17,7 +17,7 @@ export interface Limits {
 /** All of them are below that of a check. */
 export const usualLimits: Readonly<Limits> = {
 	check: 15_000,
-	request: 3_000,
+	request: 10_000,
 	plugin: 3_000,
 	plugins: 12_000,
 	thirdParty: 10_000,
