@@ -23,7 +23,7 @@ function defaults(home: string): unknown {
 		events: { retention_days: 30, max_streams: 10_000, heartbeat_s: 15, stall_timeout_s: 30 },
 		runs: {
 			retention_days: 30,
-			limits: { steps: 50, tokens: 500_000, wall_time_s: 900 },
+			limits: { steps: 50, result_characters: 32_768, tokens: 500_000, wall_time_s: 900 },
 			max_waiting: 100,
 			question_ttl_days: 7,
 		},
