@@ -110,7 +110,7 @@ void t.test('a client that is slow, but takes something, is not cut off', async 
 	socket.on('data', ({ length }) => {
 		if (Math.floor(taken / MIB) < Math.floor((taken += length) / MIB)) {
 			socket.pause()
-			setTimeout(() => socket.resume(), 200)
+			setTimeout(() => socket.resume(), 400)
 		}
 	})
 	const began = performance.now()
