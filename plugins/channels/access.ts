@@ -1,4 +1,4 @@
-/** Which callers may name which secrets and servers: both need more than the right to add a channel, since the secret is sent to the server. */
+/** Which callers may name which secrets and servers: that takes more than the permission to add a channel, since the secret is sent to the server. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Secret } from '../vault/contract.ts'
 import type { Adapter } from './adapters.ts'
@@ -25,7 +25,7 @@ function asWeb(address: string): URL {
 /** Keys that every channel has, and that do not affect where it connects. */
 const COMMON: ReadonlySet<string> = new Set(['agent_id', 'answer', 'allowed_senders'] satisfies (keyof CommonConfig)[])
 
-/** What a secret must be labelled with, for callers without the scope `*`. */
+/** The label that a secret needs, for callers without the scope `*`. */
 const LABEL = 'channel'
 /** Characters of a key. */
 const SHOWN = 64
@@ -50,7 +50,7 @@ export async function checkPowers(
 	if (guarded !== undefined)
 		throw new Fault(
 			'forbidden',
-			`config.${guarded.slice(0, SHOWN)} takes the scope "*", since the plugin of the channel does not call it unguarded`,
+			`config.${guarded.slice(0, SHOWN)} takes the scope "*", since the plugin of the channel does not declare it as unguarded`,
 		)
 	const secret = secrets.find(({ id }) => id === bot_token_ref) ?? secrets.find(({ name }) => name === bot_token_ref)
 	if (secret && secret.policy_label !== LABEL)

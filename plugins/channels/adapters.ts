@@ -10,11 +10,11 @@ export interface Adapter {
 	readonly type: string
 	readonly label: string
 	readonly can: Abilities
-	/** Keys of `config` that every caller may set who may add a channel. */
+	/** Keys of `config` that every caller who may add a channel may set. */
 	readonly unguarded: ReadonlySet<string>
 	/** Accepted schemes of addresses, without the colon. */
 	readonly schemes: readonly string[]
-	/** The plugin's own object, to connect with. */
+	/** The plugin's object, which connects. */
 	readonly adapter: ChannelAdapter
 	/** Calls into the adapter and its connections go through this: their uncaught errors are its plugin's. */
 	readonly run: Extension<'channel'>['run']
@@ -27,7 +27,7 @@ export interface Adapters {
 	find(type: string): Adapter | undefined
 	/** By type. */
 	readonly all: ReadonlyMap<string, Adapter>
-	/** One sentence for each that cannot be used. */
+	/** One sentence for each adapter that cannot be used. */
 	readonly problems: readonly string[]
 }
 
@@ -86,7 +86,7 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
-/** The same object has the same result: a connection is kept for as long as its adapter stays the same. */
+/** The same object gives the same result: a connection is kept as long as its adapter stays the same. */
 function lookAt(value: unknown, run: Adapter['run']): Adapter | string {
 	if (typeof value !== 'object' || value === null) return 'it is not an object'
 	const known = looked.get(value)

@@ -3,7 +3,7 @@ import { once } from '../../core/util/once.ts'
 
 /** Counts wrong codes: by caller, and in total, since a caller may have many tokens. */
 export interface Attempts {
-	/** Throws `rate_limited` after too many; the right code is not checked then, either. */
+	/** Throws `rate_limited` after too many; then not even the right code is checked. */
 	check(caller: string): Promise<void>
 	/** True if this was the last attempt that the caller may make for now. */
 	failed(caller: string): Promise<boolean>

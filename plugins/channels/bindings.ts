@@ -42,7 +42,7 @@ export interface Bindings {
 
 type BindingContext = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
 
-/** Each takes two ops, and the ledger one. */
+/** Each needs two ops, and the ledger one. */
 const BATCH = 49
 /** Ids of a chat and of what contains it. */
 const LOOKUP_LIMIT = 17
@@ -52,7 +52,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 
-	/** Asks for each agent once. */
+	/** Reads each agent once. */
 	const asking = (): typeof isThere => {
 		const answers = new Map<string, Promise<boolean>>()
 		return (record) => {
@@ -127,13 +127,13 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 						params: { id: channel_id, binding_id },
 						does: 'removes the binding',
 					}
-					throw new Fault('already_exists', `chat "${chat_id}" is bound to agent "${agent_id}" already`, { hint })
+					throw new Fault('already_exists', `chat "${chat_id}" is already bound to agent "${agent_id}"`, { hint })
 				}
 				const { bindings } = ledger.value
 				if (!before && bindings >= config.max_bindings)
 					throw new Fault(
 						'conflict',
-						`this channel has ${bindings} bindings, as many as it may (channels.max_bindings); delete one first`,
+						`this channel has ${bindings} bindings, which is the limit (channels.max_bindings); delete one first`,
 					)
 				const made = newRecord(agent, chat_id)
 				const ops: Op[] = [
@@ -163,7 +163,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 				await remove(channel_id, async () => {
 					const entries = await Promise.all(gone.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
 					const found = entries.filter((entry) => entry !== undefined)
-					// Some may have been bound again since.
+					// Some may have been bound again in the meantime.
 					const keep = await Promise.all(found.map(({ value }) => isThere(value)))
 					return found.filter((_, n) => !keep[n])
 				})

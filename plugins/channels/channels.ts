@@ -37,13 +37,13 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 
 	const checkSecret = async (ref: string): Promise<void> => {
 		if (await use('vault').has(ref)) return
-		const message = `bot_token_ref must name a secret in the vault, and there is none "${ref}"`
+		const message = `bot_token_ref must name a secret in the vault; there is no secret "${ref}"`
 		throw wrong([{ path: 'bot_token_ref', message }], { route: 'POST /v1/vault/secrets', does: 'stores one' })
 	}
 	const checkConfig = (type: string, wanted: Record<string, unknown>): void => {
 		const bytes = Buffer.byteLength(JSON.stringify(wanted))
 		if (bytes > CONFIG_LIMIT_BYTES) {
-			const message = `config is ${bytes} bytes as JSON; at most ${CONFIG_LIMIT_BYTES} are kept`
+			const message = `config is ${bytes} bytes as JSON; the limit is ${CONFIG_LIMIT_BYTES}`
 			throw wrong([{ path: 'config', message }])
 		}
 		const adapter = connections.adapters().all.get(type)
@@ -59,7 +59,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 		try {
 			if (live) dialogue.paired(live, { id: external_chat_id }, agent_id)
 		} catch (error) {
-			log.warn({ err: error, channel_id }, 'a chat could not be told that it is paired')
+			log.warn({ err: error, channel_id }, 'a chat could not be notified that it is paired')
 		}
 		return binding
 	}
@@ -84,7 +84,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			const adapter = adapters.find(type)
 			if (!adapter) {
 				const known = [...adapters.all.values()].map((one) => `${one.type} (${one.label})`).join(', ') || 'none'
-				const hint = 'where yours is not among them, its plugin is not switched on'
+				const hint = 'if yours is missing, its plugin is not switched on'
 				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}; ${hint}` }])
 			}
 			checkConfig(adapter.type, wanted)
@@ -175,7 +175,7 @@ function merge(config: Record<string, unknown>, change: Record<string, unknown>)
 	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
 }
 
-/** Of `config`. */
+/** Maximum size of `config`. */
 function changedKeys(before: ChannelRecord, next: ChannelRecord): string[] {
 	const keys = new Set([...Object.keys(before.config), ...Object.keys(next.config)])
 	return [...keys].filter((key) => JSON.stringify(before.config[key]) !== JSON.stringify(next.config[key]))

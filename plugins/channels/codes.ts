@@ -19,7 +19,7 @@ const PER_CHANNEL = 1_000
 
 /** 40 random bits. */
 export function newCode(): string {
-	// 256 is a multiple of 32, so no letter is likelier than another.
+	// 256 is a multiple of 32, so all letters are equally likely.
 	return Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')
 }
 

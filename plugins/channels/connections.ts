@@ -19,13 +19,13 @@ export interface Connections extends AsyncDisposable {
 	adapters(): Adapters
 	/**
 	 * Opens and closes connections to match the stored channels. Settles once that has started, and never throws. `again`:
-	 * selects channels that are tried again although their platform has refused them.
+	 * selects channels that are tried again although their platform refused them.
 	 */
 	reconcile(again?: (channel: ChannelRecord) => boolean): Promise<void>
 	/** Undefined if it does not exist, or no running plugin has its type. */
 	live(id: string): LiveChannel | undefined
 	standing(channel: ChannelRecord): Standing
-	/** Ends the connection of a channel that is gone. Settles once it is closed. */
+	/** Ends the connection of a deleted channel. Settles once it is closed. */
 	drop(id: string): Promise<void>
 	onConnected(heard: (channel: LiveChannel) => void): void
 }
@@ -56,7 +56,7 @@ const TROUBLE_LIMIT = 1_000
 export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue): Connections {
 	const { config, log, signal } = ctx
 	const table = new Map<string, Entry>()
-	/** Connections that are being closed, by type and token: no other one may use the token until then. */
+	/** Connections that are being closed, by type and token: until then no other connection may use the token. */
 	const closing = new Map<string, Promise<void>>()
 	/** Deleted while a comparison was running. */
 	const dropped = new Set<string>()
@@ -173,7 +173,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 					made.settings === settings
 				return { record, wanted, settings, isKept }
 			})
-		// Of two with one token, the one that is connected keeps it; otherwise the older one has it.
+		// Of two channels with one token, the connected one keeps it; otherwise the older one gets it.
 		for (const { record, wanted, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
 			const entry = entryFor(record)
 			if (!wanted) {
@@ -241,7 +241,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		delete entry.live
 		await stop(entry)
 		await entry.closed
-		void reconcile() // another one may have waited for its token
+		void reconcile() // another channel may have waited for its token
 	}
 
 	return {
@@ -283,5 +283,5 @@ function claimOf(type: string, token: string): string {
 }
 
 function disabled(type: string): Standing {
-	return { connection: 'disabled', bot: null, last_error: `no plugin that runs has channels of the type ${type}` }
+	return { connection: 'disabled', bot: null, last_error: `no running plugin has channels of the type ${type}` }
 }

@@ -25,7 +25,7 @@ export interface CommonConfig {
 	allowed_senders?: string[]
 }
 
-/** `disabled`: no running plugin has this type of channel. `error`: only a change by a person helps. */
+/** `disabled`: no running plugin has this type of channel. `error`: a person must change something. */
 export type ConnectionState = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
 
 export interface Channel {

@@ -88,7 +88,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		if (!record || record.ended_at !== null || asked) speak(run)
 		return record
 	}
-	/** A run that is followed only now may be working already. */
+	/** A run that is followed only now may already be working. */
 	async function begin(run: Followed): Promise<void> {
 		if ((await sendDue(run))?.status === 'started') run.resume()
 	}

@@ -8,20 +8,20 @@ import { INDEX_SCOPE, keys, scopeOf } from './keys.ts'
 export interface ChannelRecord {
 	/** A UUIDv7. */
 	id: string
-	/** As its adapter says, never an alias. */
+	/** The adapter's own name for it, never an alias. */
 	type: string
 	bot_token_ref: string
 	config: Record<string, unknown>
-	/** What it names was named by a caller who may name anything. */
+	/** Its secrets and servers were named by a caller who may name any. */
 	trusted: boolean
-	/** When it was changed last who is answered; absent where it never was. */
+	/** When the rules of who is answered last changed; absent if they never did. */
 	heard_since?: string
 	created_at: string
 	/** Its deletion is in progress; all other code sees it as deleted. */
 	deleting?: true
 }
 
-/** One for each channel; it changes with every binding that comes or goes, so that the limit holds, and none comes to a closed one. */
+/** One for each channel. It changes with every binding that is added or removed, so that the limit holds and a closed channel gets no binding. */
 export interface Ledger {
 	bindings: number
 	closed?: true
@@ -39,15 +39,15 @@ export interface Directory {
 	find(id: string): Promise<ChannelRecord | undefined>
 	/** Throws `not_found`. */
 	get(id: string): Promise<ChannelRecord>
-	/** Throws `conflict` where there are `limit` already. */
+	/** Throws `conflict` if there are already `limit` channels. */
 	add(record: ChannelRecord, limit: number): Promise<void>
 	/** `next` may throw, and may be called several times. Throws `not_found`. */
 	change(id: string, next: (record: ChannelRecord) => Promise<ChannelRecord>): Promise<ChannelRecord>
-	/** Marks it as deleted: from now on it takes no bindings and no codes. Throws `not_found`. */
+	/** Marks it as deleted: from now on it accepts no bindings and no codes. Throws `not_found`. */
 	close(id: string): Promise<ChannelRecord>
-	/** Removes all that is kept of a closed channel, but its mark. May be repeated. */
+	/** Removes all records of a closed channel except its mark. May be repeated. */
 	sweep(id: string): Promise<void>
-	/** Removes the mark, and takes it from the list. May be repeated. */
+	/** Removes the mark, and the channel from the list. May be repeated. */
 	erase(id: string): Promise<void>
 	/** Channels whose deletion was interrupted, and ids whose creation was. */
 	leftovers(): Promise<{ id: string; record: ChannelRecord | undefined }[]>
@@ -88,7 +88,7 @@ export function directoryOf(store: Store): Directory {
 				if (list.length < limit) return [...list, { id, created_at }]
 				throw new Fault(
 					'conflict',
-					`there are ${list.length} channels, as many as there may be (channels.max_channels); delete one first`,
+					`there are ${list.length} channels, which is the limit (channels.max_channels); delete one first`,
 				)
 			})
 			const ledger: Ledger = { bindings: 0 }

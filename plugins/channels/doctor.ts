@@ -47,10 +47,10 @@ export default {
 					if (connection === 'connected' || connection === 'connecting') return []
 					const about = `the channel ${id} (${type}) is not connected`
 					if (connection === 'disabled')
-						return [warning(`${about}: no plugin that runs knows its type`, 'switch its plugin on in gateway.yaml')]
+						return [warning(`${about}: no running plugin knows its type`, 'switch its plugin on in gateway.yaml')]
 					const found = connection === 'error' ? error : warning
 					return [
-						found(`${about}: ${last_error ?? 'no reason is known'}`, `mend that; then see: svc channels show ${id}`),
+						found(`${about}: ${last_error ?? 'no reason is known'}`, `fix that; then check: svc channels show ${id}`),
 					]
 				})
 				return problems.length > 0 || channels.length === 0
@@ -61,7 +61,7 @@ export default {
 	],
 } satisfies Expert
 
-/** Asks the platform. With a gateway running, it has done so itself. */
+/** Asks the platform, which a running gateway has already done. */
 async function problemsOf({ id, type, config, trusted }: Seen, token: string, patient: Patient): Promise<Finding[]> {
 	// The gateway checks before each connection whether the token may still be sent there.
 	if (!trusted && config.api_root !== undefined) return []
@@ -73,7 +73,7 @@ async function problemsOf({ id, type, config, trusted }: Seen, token: string, pa
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return [
-			warning(`${about} could not be tried: ${messageOf(thrown)}`, 'see whether this machine reaches the platform'),
+			warning(`${about} could not be tried: ${messageOf(thrown)}`, 'check whether this machine can reach the platform'),
 		]
 	}
 }

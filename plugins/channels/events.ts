@@ -31,7 +31,7 @@ export default {
 		},
 	},
 	'channel.disconnected': {
-		description: 'A channel lost its platform and connects again.',
+		description: 'A channel lost its connection and reconnects.',
 		payload: {
 			channel_id: 'The channel.',
 			type: 'Its type, such as `chat_a`.',
@@ -43,48 +43,48 @@ export default {
 		payload: {
 			channel_id: 'The channel.',
 			binding_id: 'The binding.',
-			external_chat_id: 'The chat, as the platform calls it.',
+			external_chat_id: 'Id of the chat on its platform.',
 			via: '`code` or `request`.',
 		},
 	},
 	'channel.unpaired': {
-		description: 'A chat was taken from its agent.',
+		description: 'A chat was unbound from its agent.',
 		payload: {
 			channel_id: 'The channel.',
 			binding_id: 'The binding.',
-			external_chat_id: 'The chat, as the platform calls it.',
+			external_chat_id: 'Id of the chat on its platform.',
 		},
 	},
 	'channel.error': {
-		description: 'A channel met an error.',
+		description: 'A channel has an error.',
 		payload: {
 			channel_id: 'The channel.',
-			'type?': 'Its type, where it is about the connection.',
+			'type?': 'Its type, if the error is one of the connection.',
 			'error?': 'What is wrong with the connection.',
 			'run_id?': 'The run whose answer could not be sent.',
-			'chat_id?': 'The chat that it was for.',
+			'chat_id?': 'The chat for which the answer was meant.',
 			'code?': '`refused` by the platform, or `late`: not connected in time.',
 			'message?': 'Why it could not be sent.',
 		},
 	},
 	'channel.message_received': {
-		description: 'A message came in by a channel.',
+		description: 'A channel received a message.',
 		payload: {
 			channel_id: 'The channel.',
 			chat_id: 'The chat.',
 			'thread_id?': 'The thread in it.',
-			message_id: 'The message, as the platform calls it.',
-			'run_id?': 'The run that it led to, where the event is not part of that run.',
+			message_id: 'Id of the message on its platform.',
+			'run_id?': 'The run that the message started or answered, if the event is not part of that run.',
 		},
 	},
 	'channel.message_sent': {
-		description: 'A message went out by a channel.',
+		description: 'A channel sent a message.',
 		payload: {
 			channel_id: 'The channel.',
 			run_id: 'The run that it answers.',
 			chat_id: 'The chat.',
 			'thread_id?': 'The thread in it.',
-			message_ids: 'The messages, as the platform calls them.',
+			message_ids: 'Ids of the messages on their platform.',
 		},
 	},
 } satisfies Record<string, EventType>

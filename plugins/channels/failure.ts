@@ -3,15 +3,15 @@ import { readThrown } from './dialogue/thrown.ts'
 /** Why a connection failed, for operators. */
 export interface Failure {
 	message: string
-	/** Trying again by itself is no use. */
+	/** Automatic retries cannot succeed. */
 	refused: boolean
-	/** The platform asked to be left alone for so long, in milliseconds. */
+	/** How long the platform asked not to be called, in milliseconds. */
 	retry_after_ms: number
 }
 
 const MESSAGE_LIMIT = 500
 
-/** Whatever was thrown. The token does not show, however short it is. */
+/** Accepts anything that was thrown. The token is removed, however short it is. */
 export function failureOf(thrown: unknown, token: string): Failure {
 	const { code, message, retry_after_ms } = readThrown(thrown)
 	return {

@@ -28,7 +28,7 @@ export default definePlugin<ChannelSettings, Channels>({
 		channel_unavailable: { status: 503, description: 'The channel is not connected to its platform.' },
 		pairing_invalid: { status: 400, description: 'The pairing code is wrong, used or expired.' },
 	} satisfies Record<ChannelCode, ErrorCode>,
-	// Two connections with one token take each other's messages.
+	// Two connections with one token would take each other's messages.
 	exclusive: true,
 	start(ctx) {
 		const directory = directoryOf(ctx.store)
@@ -36,14 +36,14 @@ export default definePlugin<ChannelSettings, Channels>({
 		const pairing = pairingOf(ctx, directory, bindings)
 		const connections = openConnections(ctx, directory, () => dialogue)
 		const dialogue: Dialogue = openDialogue(ctx, registryOf(connections, bindings, pairing))
-		// Released before the dialogue: what comes in is taken to the end.
+		// Released before the dialogue: messages that have arrived are still handled.
 		ctx.own(connections, 'connections to chat platforms')
 		const parts = { directory, bindings, pairing, connections, dialogue }
 		const channels = channelsOf(ctx, parts)
 		maintain(ctx, channels, parts)
 
 		ctx.onGeneration(() => void connections.reconcile())
-		// By events, so that it does not matter through which generation a channel came or went.
+		// By events, so that it does not matter which generation added or deleted a channel.
 		ctx.on('channel.created', () => void connections.reconcile())
 		ctx.on('channel.updated', () => void connections.reconcile())
 		const names = (secret: { id: string; name: string }) => (one: { bot_token_ref: string }) =>

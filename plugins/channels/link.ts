@@ -13,17 +13,17 @@ export interface LinkOptions {
 	config: Record<string, unknown>
 	log: Logger
 	dialogue: Dialogue
-	/** Messages of one channel are taken one after another, whichever of its connections they came by. */
+	/** Messages of one channel are accepted one after another, whichever of its connections received them. */
 	queue: SerialQueue
 	status(status: LinkStatus, error: string | null): void
 	lost(error: unknown): void
-	/** An invalid message came, and was skipped. */
+	/** An invalid message arrived and was skipped. */
 	dropped(why: string): void
 }
 
 export interface OpenLink {
 	link: Link
-	/** From now on it does nothing any more. */
+	/** From now on it does nothing. */
 	end(): void
 }
 
@@ -43,7 +43,7 @@ export function openLink(options: LinkOptions): OpenLink {
 		try {
 			message = readMessage(given)
 		} catch (error) {
-			// Delivered again it would be the same: it must not hold up those behind it.
+			// It would be invalid again, and must not delay those after it.
 			return options.dropped(messageOf(error))
 		}
 		await queue.run(async () => {
@@ -83,7 +83,7 @@ export function openLink(options: LinkOptions): OpenLink {
 			},
 			advance(cursor) {
 				const kept = advance(cursor)
-				kept.catch(() => {}) // nothing is lost by it but the place
+				kept.catch(() => {}) // only the position is lost
 				return kept
 			},
 			status(status, error) {

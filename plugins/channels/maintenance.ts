@@ -1,4 +1,4 @@
-/** Removes what is no longer needed: interrupted deletions, bindings of agents that are gone, codes that have expired. */
+/** Removes what is no longer needed: interrupted deletions, bindings of deleted agents, expired codes. */
 import type { Context } from '../../core/plugin.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelParts, RunningChannels } from './channels.ts'

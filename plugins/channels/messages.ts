@@ -1,7 +1,7 @@
 import Joi from 'joi'
 import type { IncomingMessage } from './adapter.ts'
 
-/** As much as a prompt may have. */
+/** The limit of a prompt. */
 const TEXT_LIMIT_BYTES = 100 * 1024
 const WORDS_LIMIT = 256
 
@@ -30,7 +30,7 @@ const message = Joi.object<IncomingMessage>({
 	})
 
 /**
- * A message as an adapter gave it, as a plain copy of what is known of it: texts are well formed and cut to what is taken.
+ * A plain copy of the known fields of an adapter's message: texts are well formed, and cut to their limits.
  * Throws, saying what is wrong with it.
  */
 export function readMessage(given: unknown): IncomingMessage {
@@ -58,7 +58,7 @@ function words(text: string): string {
 	return text.slice(0, WORDS_LIMIT).toWellFormed()
 }
 
-/** No character is cut in two. */
+/** Never cuts a character in two. */
 function cutBytes(text: string, limit: number): string {
 	if (text.length * 3 <= limit) return text
 	const bytes = Buffer.from(text)

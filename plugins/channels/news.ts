@@ -10,14 +10,14 @@ export interface Standing {
 
 export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
 
-/** Events that may come at once; then one in a while. */
+/** Events that are emitted at once; after that, one at intervals. */
 const BURST = 30
 const REFILL_MS = 5_000
-/** Of more than this only the newest is told. */
+/** Of more waiting events, only the newest is emitted. */
 const WAITING_LIMIT = 32
 
 /**
- * Takes each new standing. `connected` and its end are told, and errors; the same error again and again is told once. `emit`
+ * Takes each new state. Reports when the connection is made and when it ends, and errors; a repeated error is reported once. `emit`
  * must not throw.
  */
 export function openNews(

@@ -17,11 +17,11 @@ import { noChannel } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 
 export interface Pairing {
-	/** As `Registry.pairingCode` says. Throws `not_found` where the channel is gone. */
+	/** As for `Registry.pairingCode`. Throws `not_found` if the channel was deleted. */
 	issue(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
-	/** As `Channels.pair` says. */
+	/** As for `Channels.pair`. */
 	pair(code: string, agent_id: string | undefined, caller: Credentials): Promise<Binding>
-	/** Forgets the codes of a channel that have expired. */
+	/** Deletes the expired codes of a channel. */
 	sweep(channel_id: string): Promise<void>
 }
 
@@ -32,12 +32,12 @@ const USED_LIMIT = 1_000
 
 export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings): Pairing {
 	const attempts = openAttempts()
-	/** Codes that were good a while ago: whoever has one did not guess it. */
+	/** Codes that were valid recently: a caller who has one did not guess it. */
 	const used = new BoundedMap<string, true>(USED_LIMIT)
 	// One after another: each guess is counted before the next one is checked.
 	const queue = openSerialQueue(
 		WAITING_LIMIT,
-		() => new Fault('rate_limited', 'too many pairings wait already; try again', { headers: { 'retry-after': '1' } }),
+		() => new Fault('rate_limited', 'too many pairings are waiting; try again', { headers: { 'retry-after': '1' } }),
 	)
 
 	/** The channel in which this code is open. */
@@ -76,7 +76,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		const binding = await bindings.bind(channel.id, await agentFor(named, channel), (open) => {
 			const found = open.find((one) => one.hash === hash)
 			if (found) return found.chat_id
-			throw invalidCode() // it expired just now, or the channel is gone
+			throw invalidCode() // it has just expired, or the channel was deleted
 		})
 		used.set(code, true)
 		return binding

@@ -3,7 +3,7 @@ import type { Connections } from './connections.ts'
 import type { Pairing } from './pairing.ts'
 import type { Registry } from './parts.ts'
 
-/** What the dialogue sees of this half. */
+/** The part of this half that the dialogue uses. */
 export function registryOf(connections: Connections, bindings: Bindings, pairing: Pairing): Registry {
 	return {
 		channel: connections.live,

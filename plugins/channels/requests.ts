@@ -1,4 +1,4 @@
-/** What joi cannot say of requests: forms of which exactly one is given. */
+/** Checks that joi cannot express: of two forms, exactly one is given. */
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 
@@ -9,7 +9,7 @@ export interface ChannelRequest {
 
 export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'channel_id' | 'external_chat_id', string>>
 
-/** The reference, wherever it stands; the config is without it. */
+/** The reference from either place, and the config without it. */
 export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): ChannelRequest {
 	const { bot_token_secret_ref: nested, ...rest } = config ?? {}
 	if (ref !== undefined && nested !== undefined && nested !== ref)

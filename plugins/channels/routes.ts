@@ -28,7 +28,7 @@ interface Named {
 
 const tags = ['api', 'channels']
 const powers =
-	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer` and `allowed_senders`, and those that the plugin of the channel calls `unguarded`.'
+	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer` and `allowed_senders`, and those that the plugin of the channel declares as `unguarded`.'
 
 export function routes(server: Server, ctx: Context<ChannelSettings>, channels: Channels): void {
 	server.route<{ Payload: ChannelRequest & { type: string } }>({
@@ -38,7 +38,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			id: 'createChannel',
 			description: 'Add a channel',
 			notes: [
-				'Connects on its own; GET /v1/channels/{id} shows how that goes. The token may also be named by `config.bot_token_secret_ref`.',
+				'Connects automatically; GET /v1/channels/{id} shows the state. The token may also be named by `config.bot_token_secret_ref`.',
 				powers,
 			],
 			tags,
@@ -79,8 +79,8 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			description: 'Bind a chat to an agent',
 			notes: [
 				'Either with the `pairing_code` that the bot gave to the chat, or with `agent_id`, `channel_id` and `external_chat_id`.',
-				'A code is bound to its chat, is used up by one pairing, and is good for 10 minutes. It binds the agent of `agent_id`, else that of `config.agent_id` of the channel, else the only agent there is.',
-				'After 5 wrong codes in a minute a caller has to wait, also with the right one.',
+				'A code belongs to its chat, can be used once, and is valid for 10 minutes. It binds the agent of `agent_id`, else that of `config.agent_id` of the channel, else the only agent there is.',
+				'After 5 wrong codes in a minute a caller has to wait, even with the right code.',
 			],
 			tags,
 			auth: scoped('channels:write'),
@@ -103,7 +103,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'getChannel',
 			description: 'Read a channel with its connection and its bindings',
-			notes: '`connection` and `last_error` say how it stands now.',
+			notes: '`connection` and `last_error` describe its current state.',
 			tags,
 			auth: scoped('channels:read'),
 			validate: { params },
@@ -117,7 +117,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'updateChannel',
 			description: 'Change a channel',
-			notes: ['Connects anew where something changed, and tries again where the connection stands in `error`.', powers],
+			notes: ['Reconnects if something changed, and tries again if `connection` is `error`.', powers],
 			tags,
 			auth: scoped('channels:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -136,7 +136,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'deleteChannel',
 			description: 'Delete a channel',
-			notes: 'With its bindings and codes. Its connection is closed when this answers.',
+			notes: 'Also deletes its bindings and codes. Its connection is closed when the answer arrives.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params },
@@ -152,7 +152,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		path: '/v1/channels/{id}/bindings',
 		options: {
 			id: 'listBindings',
-			description: 'List the chats of a channel that are bound, oldest first',
+			description: 'List the bound chats of a channel, oldest first',
 			tags,
 			auth: scoped('channels:read'),
 			validate: { params },
@@ -165,8 +165,8 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		path: '/v1/channels/{id}/bindings/{binding_id}',
 		options: {
 			id: 'deleteBinding',
-			description: 'Take a chat from its agent',
-			notes: 'Runs that it started go on.',
+			description: 'Unbind a chat from its agent',
+			notes: 'Runs that the chat started continue.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params: bindingParams },

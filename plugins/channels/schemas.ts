@@ -1,4 +1,4 @@
-/** What requests about channels may say, and what is answered. */
+/** Schemas of requests about channels, and of their answers. */
 import Joi from 'joi'
 
 const REF_LIMIT = 128
@@ -40,7 +40,7 @@ const apiRootOf = (schemes?: readonly string[]) =>
 		})
 
 const commonKeys = {
-	agent_id: agentId.description('The agent that chats are bound to by code, where the request names none.'),
+	agent_id: agentId.description('The agent to which codes bind chats, if the request names none.'),
 	api_root: apiRootOf()
 		.description(
 			"Another server than the platform's, such as your own Bot API server. Its scheme is http or https, unless the type of channel accepts others.",
@@ -53,10 +53,10 @@ const commonKeys = {
 		.items(externalId)
 		.max(SENDERS_LIMIT)
 		.unique()
-		.description('Ids of those who may talk to the bot. Absent: everybody in a bound chat.'),
+		.description('Ids of the users who may talk to the bot. Absent: everyone in a bound chat.'),
 }
 
-/** Keys that every channel's config may have; those of its adapter come to them. */
+/** Keys that every channel's config may have, in addition to those of its adapter. */
 export const commonConfig = Joi.object(commonKeys)
 
 /** The same for an adapter that accepts addresses of these schemes; absent: http and https. */
@@ -69,7 +69,7 @@ const secretRef = ref
 	.description('Id or name of the secret in the vault that holds the bot token.')
 	.example('BOT_TOKEN')
 const nestedRef = ref.description('The same as bot_token_ref.')
-const configText = 'Settings of the channel, at most 64 KiB as JSON; keys that nobody knows are kept.'
+const configText = 'Settings of the channel, at most 64 KiB as JSON; unknown keys are kept.'
 
 const strict = { convert: false } as const
 export const newChannel = Joi.object({
@@ -77,7 +77,7 @@ export const newChannel = Joi.object({
 		.min(1)
 		.max(32)
 		.required()
-		.description('The kind of channel, such as `chat_a` or `chat_b`; `telegram` and `discord` stand for those.')
+		.description('The kind of channel, such as `chat_a` or `chat_b`, for which `telegram` and `discord` are aliases.')
 		.example('chat_a'),
 	bot_token_ref: secretRef,
 	config: commonConfig.keys({ bot_token_secret_ref: nestedRef }).unknown().description(configText),
@@ -90,7 +90,7 @@ export const channelChange = Joi.object({
 	config: Joi.object(Object.fromEntries(Object.entries(commonKeys).map(([key, schema]) => [key, schema.allow(null)])))
 		.keys({ bot_token_secret_ref: nestedRef })
 		.unknown()
-		.description('Keys to change; a key set to null is removed, what is not named stays.'),
+		.description('Keys to change. A key set to null is removed; others stay.'),
 })
 	.example({ config: { answer: 'all', allowed_senders: ['100200300'] } })
 	.required()
@@ -102,7 +102,7 @@ export const pairing = Joi.object({
 		.example('7K3N9QXM'),
 	agent_id: agentId.description('Name of the agent.'),
 	channel_id: Joi.string().max(64).description('Id of the channel.'),
-	external_chat_id: externalId.description("The platform's id of a chat, or of what it lies in, such as a server."),
+	external_chat_id: externalId.description("The platform's id of a chat, or of what contains it, such as a server."),
 })
 	.example({ agent_id: 'ada', channel_id: '0197a4c2-62c1-7f32-8d77-b2e3f4051627', external_chat_id: '100200300' })
 	.required()
@@ -137,7 +137,7 @@ const bindingKeys = {
 export const paired = Joi.object(bindingKeys).id('Pairing')
 const binding = Joi.object({ ...bindingKeys, created_at: iso.required() }).id('Binding')
 export const bindings = Joi.array().items(binding).required()
-/** What is answered when one of them is gone. */
+/** The answer after a deletion. */
 export const deletedChannel = Joi.object({ id: channelId, status: Joi.valid('deleted').required() })
 export const deletedBinding = Joi.object({ binding_id: bindingId, status: Joi.valid('deleted').required() })
 export const channelDetails = Joi.object({
@@ -147,16 +147,16 @@ export const channelDetails = Joi.object({
 	connection: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
 		.required()
 		.example('connected')
-		.description('`error`: only a change by a person helps. `disabled`: no plugin that runs knows the type.'),
+		.description('`error`: a person must change something. `disabled`: no running plugin knows the type.'),
 	bot: Joi.string()
 		.allow(null, '')
 		.required()
-		.description('Who the bot is on its platform, once that is known.')
+		.description('Name of the bot on its platform, once it is known.')
 		.example('@ada_bot'),
 	last_error: Joi.string()
 		.allow(null, '')
 		.required()
-		.description('Text of the platform or of the plugin.')
+		.description('Text from the platform or the plugin.')
 		.example(null),
 	bindings,
 }).id('ChannelDetails')

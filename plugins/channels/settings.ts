@@ -3,14 +3,19 @@ import { count, hostsAndPorts } from '../../config/fields.ts'
 import type { ChannelSettings } from './contract.ts'
 
 export default defineSettings<ChannelSettings>({
-	description: 'Chat platforms that agents are reached by. Bots are set up over the API.',
+	description: 'Chat platforms on which people reach agents. Bots are set up with the API.',
 	topic: 'The outside world',
 	schema: (joi) =>
 		joi.object<ChannelSettings>({
 			allowed_api_roots: hostsAndPorts('Hosts that callers without the scope * may name in config.api_root.'),
-			max_channels: count(1, 1000, 64, 'Channels that there may be.'),
-			max_bindings: count(1, 100_000, 10_000, 'Chats that may be bound in one channel.'),
-			retention_days: count(1, 365, 30, 'Days that the ids of messages are kept, to recognize one that comes twice.'),
-			retry_max_s: count(1, 3600, 60, 'Seconds that the delays between attempts to connect grow to.'),
+			max_channels: count(1, 1000, 64, 'Maximum number of channels.'),
+			max_bindings: count(1, 100_000, 10_000, 'Maximum number of bound chats per channel.'),
+			retention_days: count(
+				1,
+				365,
+				30,
+				'Days for which the ids of messages are kept, to recognize one that is delivered twice.',
+			),
+			retry_max_s: count(1, 3600, 60, 'Longest delay between attempts to connect, in seconds.'),
 		}),
 })

@@ -15,9 +15,9 @@ export interface Supervisor {
 	readonly standing: Standing
 	/** Undefined while it is not connected. */
 	connection(): Connection | undefined
-	/** Tries once more where the platform has refused; otherwise it does nothing. */
+	/** Tries again if the platform has refused; otherwise does nothing. */
 	again(): void
-	/** From now on the connection does nothing any more. Settles once it is closed, within 10 s. */
+	/** The connection does nothing more. Settles once it is closed, within 10 s. */
 	stop(): Promise<void>
 }
 
@@ -36,7 +36,7 @@ export interface SupervisorOptions extends Pick<
 }
 
 const CONNECT_MS = 60_000
-/** Less than what a plugin has to give something back. */
+/** Less than a plugin's deadline for a release. */
 const CLOSE_MS = 9_500
 const NAME_LIMIT = 128
 
@@ -81,8 +81,8 @@ export function supervise(options: SupervisorOptions): Supervisor {
 				over.reject(error)
 			},
 			dropped(why) {
-				log.warn(`a message was left out, since it is none: ${why}`)
-				set({ last_error: `the adapter gave a message that is none: ${why}`.slice(0, 500) })
+				log.warn(`an invalid message was skipped: ${why}`)
+				set({ last_error: `the adapter delivered an invalid message: ${why}`.slice(0, 500) })
 			},
 		})
 		const opening = Promise.try(() => adapter.run(() => adapter.adapter.connect(link))).then((connection) =>
@@ -105,13 +105,13 @@ export function supervise(options: SupervisorOptions): Supervisor {
 			end()
 			current = undefined
 			signal.removeEventListener('abort', stopped)
-			// One that opens too late is closed too, and not left behind beside its successor.
+			// A connection that opens too late is closed as well, so that it does not remain beside its successor.
 			await within(
 				CLOSE_MS,
 				'close()',
 				opening.then(closeOne, () => {}),
 			).catch((error: unknown) => {
-				if (error instanceof Late) log.warn('a connection was not closed in time, and is left behind')
+				if (error instanceof Late) log.warn('a connection was not closed in time and was abandoned')
 				else log.warn(`a connection failed to close: ${failureOf(error, token).message}`)
 			})
 		}

@@ -9,11 +9,11 @@ import type { ChannelRecord } from './directory.ts'
 
 export type Wanted = { adapter: Adapter; config: Record<string, unknown> } & (
 	| { token: string }
-	/** `passing`: it may be over soon, and no event tells of that. */
+	/** `passing`: it may end soon, and no event reports that. */
 	| { blocked: string; passing: boolean }
 )
 
-/** What a connection was made of. */
+/** What a connection was made from. */
 export interface Made {
 	adapter: Adapter
 	token: string

@@ -12,25 +12,25 @@ import { byAge, isSnowflake, overlapped, snowflakeAt, timeOf } from './snowflake
 
 export interface CatchUp {
 	rest: Pick<REST, 'get'>
-	/** The liveliest first. */
+	/** The most active first. */
 	chats: readonly KnownChat[]
 	take(message: DiscordMessage): Promise<void>
-	/** This chat has caught up, or can be read no more. `ids`: of the messages that were taken. */
+	/** This chat has caught up, or can no longer be read. `ids`: those of the accepted messages. */
 	done(chat_id: string, ids: ReadonlySet<string>): void
 	warn(chat_id: string, message: string): void
 	signal: AbortSignal
 }
 
-/** Older messages are not answered any more. */
+/** Older messages are no longer answered. */
 const OLDEST_MS = 24 * 3_600_000
 const PAGE = 100
-/** Of one chat: the newest messages of a chat that had more are missed. */
+/** Pages per chat: if a chat has more, its newest messages are missed. */
 const PAGES = 50
-/** Chats that are asked at the same time; Discord allows a bot 50 requests a second, and answers need some. */
+/** Chats that are read at the same time; Discord allows a bot 50 requests a second, and answers need some of them. */
 const AT_ONCE = 4
 const RETRY_MS = [1_000, 4_000, 16_000]
 
-/** Asks all chats. Throws if one does not respond, also after a retry, or if a message was not accepted. */
+/** Reads all chats. Throws if a chat does not respond, even after a retry, or if a message was not accepted. */
 export async function catchUp(work: CatchUp): Promise<void> {
 	const queue = work.chats.values()
 	const ask = async (): Promise<void> => {
@@ -59,18 +59,21 @@ async function askChat(chat: KnownChat, { rest, take, warn, signal }: CatchUp): 
 		if (isLast || newest === undefined || byAge(newest, after) <= 0) return ids
 		after = newest
 	}
-	warn(chat.id, `more than ${PAGES * PAGE} messages came while the gateway was away; the newest of them were missed`)
+	warn(
+		chat.id,
+		`more than ${PAGES * PAGE} messages arrived while the gateway was offline; the newest of them were missed`,
+	)
 	return ids
 }
 
-/** The id behind which to ask. */
+/** The id after which to request messages. */
 function beginning({ last_id, bound_at }: KnownChat): string {
 	const moments = [Date.now() - OLDEST_MS, Date.parse(bound_at)]
 	if (isSnowflake(last_id)) moments.push(timeOf(overlapped(last_id)))
 	return snowflakeAt(Math.max(...moments.filter(Number.isFinite)))
 }
 
-/** Oldest first; undefined where there is nothing to read any more. */
+/** Oldest first; undefined if the chat can no longer be read. */
 async function read(
 	rest: CatchUp['rest'],
 	chat_id: string,

@@ -7,32 +7,32 @@ export interface ClientOptions {
 	fetcher: GuardedFetcher
 	/** The privileged intent: without it, text comes only with mentions and direct messages. */
 	message_content: boolean
-	/** The connection is given up, and made again by itself. */
+	/** The connection is dropped, and made again automatically. */
 	onLeaving(): void
 }
 
 export interface EndingClient {
 	client: Client
-	/** Ends it with its timers and sockets; settles within some seconds, whatever the other side does. */
+	/** Ends it with its timers and sockets. Settles within some seconds, even if the other side does not respond. */
 	end(): Promise<void>
 }
 
-/** Of one request, its answer included. discord.js repeats it once; each of ours may be. */
+/** Limit of one request, its answer included. discord.js repeats it once, which is safe for all of our requests. */
 export const REQUEST_MS = 15_000
 const RETRIES = 1
-/** Longest wait of a request that reads for its turn; one that writes does not wait, the caller has a better idea. */
+/** Longest time that a reading request waits for its rate limit; a writing one does not wait, since its caller schedules it. */
 const TURN_MS = 60_000
-/** For servers in an outage, after the others have come. */
+/** Wait for servers in an outage, after the others have loaded. */
 const GUILDS_MS = 5_000
 
 /**
- * What discord.js needs to know servers, their roles, channels and threads. Everything else, messages above all, it would
- * make objects of that nobody looks at, and it throws where one is not as it expects.
+ * The events from which discord.js learns servers, their roles, channels and threads. From all others, messages above all, it
+ * would build objects that nobody uses, and it throws if one is not as it expects.
  */
 const KEPT =
 	/^(?:READY|RESUMED|GUILD_(?:CREATE|UPDATE|DELETE|ROLE_[A-Z]+)|(?:CHANNEL|THREAD)_(?:CREATE|UPDATE|DELETE|LIST_SYNC))$/
 
-/** discord.js's client without what it would keep of users, members and messages: it serves for days, and we need none of it. */
+/** discord.js's client without caches of users, members and messages, which are not needed and would grow for days. */
 export function openClient({ api_root, fetcher, message_content, onLeaving }: ClientOptions): EndingClient {
 	const strategy = endingStrategy(onLeaving)
 	const { Guilds, GuildMessages, DirectMessages, MessageContent } = GatewayIntentBits
@@ -68,7 +68,7 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 			rejectOnRateLimit: ({ method, timeToReset }) => method !== 'GET' || timeToReset > TURN_MS,
 			makeRequest: async (url, { method, headers, body, signal }) => {
 				const response = await fetcher(url, { method, headers, body, signal } as GuardedInit)
-				// discord.js does not read every answer, and one that is not read keeps its connection.
+				// discord.js does not read every answer, and an unread answer keeps its connection.
 				const bytes = await response.arrayBuffer()
 				return new Response(bytes.byteLength > 0 ? bytes : null, response)
 			},
@@ -83,7 +83,7 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 	return { client, end }
 }
 
-/** Packets of other types are heard by `client.ws.on` only. */
+/** Packets of other types reach only listeners of `client.ws.on`. */
 function keepOnly(client: Client, types: RegExp): void {
 	const ws = client.ws as unknown as { handlePacket(packet?: { t?: unknown }, shard?: unknown): boolean }
 	const handlePacket = ws.handlePacket.bind(ws)

@@ -1,4 +1,4 @@
 export interface DiscordConfig {
-	/** Where the REST interface is, without its version; the gateway's address comes from there. */
+	/** Address of the REST API, without its version; it returns the gateway's address. */
 	api_root: string
 }

@@ -12,22 +12,25 @@ import { isSnowflake } from './snowflake.ts'
 
 const LOGIN_MS = 45_000
 /** Time for discord.js to restore a connection; then it is opened again after growing delays, which discord.js does not have. */
-const MEND_MS = 30_000
+const RECOVER_MS = 30_000
 const CLOSE_MS = 5_000
-/** A page of a hundred messages, with all that may hang on them. */
+/** Maximum size of a page of a hundred messages with everything attached. */
 const ANSWER_LIMIT = 8 * 1024 * 1024
 
 const DISALLOWED_INTENTS = 4014
 const NO_CONTENT =
-	'"Message Content Intent" is off: only direct messages and messages that mention the bot can be read. To have the others, switch it on in the developer portal (Bot, Privileged Gateway Intents); it counts from the next connection on'
+	'"Message Content Intent" is off: only direct messages and messages that mention the bot can be read. To receive the others, switch it on in the developer portal (Bot, Privileged Gateway Intents); it applies from the next connection on'
 
-/** As `ChannelAdapter.connect` says. Where the privileged intent is refused it connects without, and says so. */
-export async function connect(link: Link<DiscordConfig>, { mend_ms = MEND_MS } = {}): Promise<Connection> {
+/** As for `ChannelAdapter.connect`. If the privileged intent is refused, it connects without it and reports that. */
+export async function connect(link: Link<DiscordConfig>, { recover_ms = RECOVER_MS } = {}): Promise<Connection> {
 	if (!/^[\x21-\x7e]{1,1000}$/.test(link.token))
-		throw link.error('refused', 'the secret is not a bot token: it has blanks or other signs that no token has')
+		throw link.error(
+			'refused',
+			'the secret is not a bot token: it contains white space or other characters that no token has',
+		)
 	try {
-		return await open(link, true, mend_ms).catch((error: unknown) => {
-			if (error instanceof Closed && error.code === DISALLOWED_INTENTS) return open(link, false, mend_ms)
+		return await open(link, true, recover_ms).catch((error: unknown) => {
+			if (error instanceof Closed && error.code === DISALLOWED_INTENTS) return open(link, false, recover_ms)
 			throw error
 		})
 	} catch (error) {
@@ -35,20 +38,20 @@ export async function connect(link: Link<DiscordConfig>, { mend_ms = MEND_MS } =
 	}
 }
 
-async function open(link: Link<DiscordConfig>, message_content: boolean, mend_ms: number): Promise<Connection> {
+async function open(link: Link<DiscordConfig>, message_content: boolean, recover_ms: number): Promise<Connection> {
 	const warning = message_content ? undefined : NO_CONTENT
 	const closing = new AbortController()
 	const failed = Promise.withResolvers<never>()
 	failed.promise.catch(() => {}) // there is no listener once it is open
 	let isOpen = false
-	let mending: NodeJS.Timeout | undefined
+	let recovering: NodeJS.Timeout | undefined
 	const lost = (error: unknown): void => {
 		if (!isOpen) failed.reject(error)
 		else if (!closing.signal.aborted) link.lost(faultOf(error, link.error))
 	}
 
 	const fetcher = fetcherFor(link.config.api_root, {
-		// The address was checked when the channel was made, and may well be a private one.
+		// The address was checked when the channel was created, and may be a private one.
 		policy: { protocols: ['http:', 'https:'], private_first: true },
 		max_bytes: ANSWER_LIMIT,
 		timeout_ms: REQUEST_MS,
@@ -59,31 +62,35 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, mend_ms
 		fetcher,
 		message_content,
 		onLeaving() {
-			if (!isOpen || closing.signal.aborted || mending) return
+			if (!isOpen || closing.signal.aborted || recovering) return
 			link.status('reconnecting', 'the connection to Discord was lost')
-			mending = setTimeout(lost, mend_ms, new Error(`Discord's gateway was not reached for ${mend_ms / 1000} s`))
+			recovering = setTimeout(
+				lost,
+				recover_ms,
+				new Error(`Discord's gateway was not reached for ${recover_ms / 1000} s`),
+			)
 		},
 	})
 	const close = async (): Promise<void> => {
 		closing.abort(new Error('the connection was closed'))
-		clearTimeout(mending)
+		clearTimeout(recovering)
 		await within(CLOSE_MS, 'Discord', end()).catch((error: unknown) => link.log.debug({ err: error }, 'closing'))
 		await fetcher[Symbol.asyncDispose]()
 	}
 
-	// Without a listener, an error that discord.js meets in one of its own would end the process.
+	// Without a listener, an error in a listener of discord.js would end the process.
 	client.on('error', (error) => link.log.warn({ err: error }, 'discord.js'))
 	client.on('warn', (message) => link.log.warn(`discord.js: ${message}`))
 	client.on('shardError', (error) => link.log.debug({ err: error }, "Discord's gateway"))
 	client.on('shardDisconnect', ({ code }) => {
-		// Switched off while it was connected: the next connection does without.
+		// Switched off while it was connected: the next connection works without it.
 		const isMended = isOpen && message_content && code === DISALLOWED_INTENTS
 		lost(isMended ? new Error(NO_CONTENT) : new Closed(code))
 	})
 	for (const event of [GatewayDispatchEvents.Ready, GatewayDispatchEvents.Resumed])
 		client.ws.on(event, () => {
-			clearTimeout(mending)
-			mending = undefined
+			clearTimeout(recovering)
+			recovering = undefined
 			if (isOpen) link.status('connected', warning)
 		})
 	const outgoing = outgoingOf(client)
@@ -101,7 +108,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, mend_ms
 		link.signal.removeEventListener('abort', abandon)
 	}
 	isOpen = true
-	// It begins as connected, once this is answered; what is to be said of it comes behind that.
+	// The status becomes `connected` when this returns; the warning must follow that.
 	if (warning !== undefined) setImmediate(() => link.status('connected', warning))
 	const bot = client.user
 	return { ...(bot && { name: `@${bot.tag}` }), ...wayOut(outgoing, link, lost), close }
@@ -116,9 +123,9 @@ function wayOut(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unk
 			return await work()
 		} catch (error) {
 			if (!isUnauthorized(error)) throw faultOf(error, link.error)
-			// It can still be said, with the next token.
+			// It can still be sent, with the next token.
 			lost(error)
-			throw link.error('failed', 'Discord no longer takes the bot token')
+			throw link.error('failed', 'Discord no longer accepts the bot token')
 		}
 	}
 	return {

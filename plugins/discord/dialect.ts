@@ -1,7 +1,7 @@
 /**
- * Markdown as models write it, in Discord's dialect: it knows no tables, which become aligned text in a code block, only
- * three levels of headings, no images, `__` for underlined text and `||` for text that hides. Code stays as it is. Where
- * that would be longer than `max_length`, the text stays as it was written.
+ * Converts Markdown as models write it to Discord's dialect, which has no tables (they become aligned text in a code block),
+ * only three levels of headings, no images, `__` for underlined text and `||` for hidden text. Code is not changed. If the
+ * result would be longer than `max_length`, the text stays as written.
  */
 export function dialectOf(text: string, max_length: number): string {
 	const lines = text.split('\n')
@@ -29,7 +29,7 @@ export function dialectOf(text: string, max_length: number): string {
 	return told.length <= max_length ? told : text
 }
 
-/** Of one column: what is wider is not worth aligning the others to it. */
+/** Maximum width of a column: wider cells do not widen the others. */
 const WIDEST = 40
 
 function isTable(head: string, rule = ''): boolean {
@@ -65,7 +65,7 @@ function lineOf(line: string): string {
 	return plainOf(line)
 }
 
-/** Between the pieces of code of one line. */
+/** The text between the code spans of one line. */
 function plainOf(line: string): string {
 	return line
 		.split(/(`+[^`]*`+)/)
@@ -80,7 +80,7 @@ function signsOf(text: string): string {
 		.replaceAll('||', '\\|\\|')
 }
 
-/** Text that shows as it is written. Where that would be too long, Discord finds in it what it takes for markup. */
+/** Text that is shown literally. If that would be too long, Discord may interpret parts of it as markup. */
 export function literalOf(text: string, max_length: number): string {
 	const told = text.replaceAll(/[\\`*_~|]|^[ \t]*[#>-]/gm, (sign) => sign.replace(/\S/, '\\$&'))
 	return told.length <= max_length ? told : text

@@ -7,12 +7,12 @@ const API_ROOT = 'https://discord.com/api'
 const MESSAGE_CONTENT = (1 << 18) | (1 << 19)
 
 const fromPortal =
-	'make a new token in the developer portal (Bot, Reset Token), and give it to the secret of the channel: svc vault set NAME'
+	'create a new token in the developer portal (Bot, Reset Token), and copy it into the secret of the channel: svc vault set NAME'
 
 export default {
 	bots: {
 		async chat_b({ token, config: { api_root = API_ROOT } }, patient) {
-			if (!/^[\x21-\x7e]{1,256}$/.test(token)) return { message: 'it is no bot token', fix: fromPortal }
+			if (!/^[\x21-\x7e]{1,256}$/.test(token)) return { message: 'it is not a bot token', fix: fromPortal }
 			const root = String(api_root).replace(/\/+$/, '')
 			const { status, body } = await patient.ask(`${root}/v10/applications/@me`, {
 				headers: { authorization: `Bot ${token}` },
@@ -21,7 +21,7 @@ export default {
 			const { flags } = (body ?? {}) as { flags?: unknown }
 			if (status !== 200 || typeof flags !== 'number' || (flags & MESSAGE_CONTENT) !== 0) return null
 			return {
-				message: 'its application gets the text of direct messages and mentions only',
+				message: 'its application receives only the text of direct messages and mentions',
 				fix: 'switch on "Message Content Intent" in the developer portal (Bot, Privileged Gateway Intents)',
 			}
 		},

@@ -1,4 +1,4 @@
-/** What Discord and discord.js throw, as a channel's error: was it sent, and may it be tried again? */
+/** Converts errors of Discord and discord.js to those of a channel: was the message sent, and can a retry succeed? */
 import {
 	DiscordAPIError,
 	DiscordjsError,
@@ -12,7 +12,7 @@ import type { Link } from '../channels/adapter.ts'
 
 type MakeError = Link['error']
 
-/** The gateway ended the connection for good. */
+/** Discord's gateway ended the connection permanently. */
 export class Closed extends Error {
 	readonly code: number
 
@@ -23,22 +23,22 @@ export class Closed extends Error {
 }
 
 const TOKEN =
-	'Discord refused the bot token; copy it anew from the developer portal (Bot, Reset Token) into the secret of the vault'
+	'Discord refused the bot token; create a new one in the developer portal (Bot, Reset Token) and copy it into the secret in the vault'
 
 /** Close codes after which Discord forbids further attempts. */
 const closeMessages: Record<number, string> = {
 	4004: `${TOKEN} (close code 4004)`,
-	4010: 'Discord refused the shard (close code 4010); this is no fault of the settings: report it',
-	4011: 'the bot is in more servers than one connection may serve (close code 4011); split it into several bots',
-	4012: 'Discord no longer speaks the version of its interface that this gateway uses (close code 4012); update the gateway',
+	4010: 'Discord refused the shard (close code 4010); this is a bug of the gateway: report it',
+	4011: 'the bot is in more servers than one connection can serve (close code 4011); split it into several bots',
+	4012: 'Discord no longer supports the API version that this gateway uses (close code 4012); update the gateway',
 	4013: 'Discord refused the intents as invalid (close code 4013); update the gateway',
 	4014: 'Discord refused the intents (close code 4014); switch on "Message Content Intent" in the developer portal (Bot, Privileged Gateway Intents)',
 }
 
 const apiMessages: Record<number, string> = {
-	[RESTJSONErrorCodes.UnknownChannel]: 'there is no such channel any more, or the bot was removed from its server',
+	[RESTJSONErrorCodes.UnknownChannel]: 'the channel no longer exists, or the bot was removed from its server',
 	[RESTJSONErrorCodes.MissingAccess]: 'the bot cannot see the channel; give it "View Channel" there',
-	[RESTJSONErrorCodes.CannotSendMessagesToThisUser]: 'the user takes no direct messages from the bot',
+	[RESTJSONErrorCodes.CannotSendMessagesToThisUser]: 'the user does not accept direct messages from the bot',
 	[RESTJSONErrorCodes.MissingPermissions]:
 		'the bot may not write in the channel; give it "Send Messages", in threads "Send Messages in Threads"',
 	[RESTJSONErrorCodes.InvalidActionOnArchivedThread]: 'the thread is archived',
@@ -51,7 +51,7 @@ const HOPELESS = new Set<unknown>([
 	RESTJSONErrorCodes.MaximumNumberOfEditsToMessagesOlderThanOneHourReached,
 ])
 
-/** System errors that come before a request is sent. */
+/** System errors that occur before a request is sent. */
 const UNSENT = new Set([
 	'ECONNREFUSED',
 	'ENOTFOUND',
@@ -66,7 +66,7 @@ export function faultOf(error: unknown, make: MakeError): Error {
 	if (error instanceof Closed) return make('refused', closeMessages[error.code] ?? error.message)
 	if (isUnauthorized(error)) return make('refused', TOKEN)
 	if (error instanceof RateLimitError) {
-		const message = `Discord takes no more for now (${error.global ? 'all of the bot' : error.route})`
+		const message = `Discord limits the rate (${error.global ? 'all of the bot' : error.route})`
 		return make('limited', message, { retry_after_ms: Math.max(0, Math.ceil(error.retryAfter)) })
 	}
 	if (error instanceof DiscordAPIError) return apiFault(error, make)
@@ -92,7 +92,7 @@ function apiFault(error: DiscordAPIError, make: MakeError): Error {
 	if (HOPELESS.has(code)) return make('refused', message)
 	if (status === 400) return make('format', message)
 	if (isGone(error)) return make('refused', message)
-	// Not from the interface itself, such as a proxy that is in the way for a while.
+	// Not from the API itself, but for example from a proxy.
 	return make('failed', message)
 }
 

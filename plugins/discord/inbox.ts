@@ -3,7 +3,7 @@ import type { DiscordMessage } from './incoming.ts'
 /** Messages from the gateway's socket, accepted one after another. A chat that is behind waits until it has caught up. */
 export interface Inbox {
 	push(message: DiscordMessage): void
-	/** Keeps everything back until `resume`. */
+	/** Holds everything until `resume`. */
 	pause(): void
 	/** Resumes, but holds messages of these chats until they are `released`. Chats held before are no longer held. */
 	resume(behind: Iterable<string>): void
@@ -57,7 +57,7 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 		push(message) {
 			if (state === 'closed') return
 			waiting.push(message)
-			if (waiting.length + held > WAITING) fail(new Error(`more than ${WAITING} messages wait to be taken`))
+			if (waiting.length + held > WAITING) fail(new Error(`more than ${WAITING} messages wait to be accepted`))
 			else void pump()
 		},
 		pause() {

@@ -4,11 +4,11 @@ import type { IncomingMessage } from '../channels/adapter.ts'
 import type { Place } from './places.ts'
 import { isSnowflake } from './snowflake.ts'
 
-/** As Discord's gateway and its REST interface give it; only the gateway tells the server's nickname of the sender. */
+/** As Discord's gateway and its REST API return it; only the gateway includes the sender's nickname on the server. */
 export type DiscordMessage = Pick<APIMessage, 'id' | 'channel_id' | 'author' | 'type'> &
 	Partial<APIMessage> & { guild_id?: string; member?: { nick?: string | null } }
 
-/** Said by a person? Bots, webhooks, Discord's own notices and what has no proper id are not for us. */
+/** Was it written by a person? Messages of bots and webhooks, Discord's notices, and messages with an invalid id are ignored. */
 export function isFromPerson({ id, channel_id, author, type, webhook_id }: DiscordMessage): boolean {
 	if (![id, channel_id, author?.id].every(isSnowflake)) return false
 	if (author.bot || author.system || webhook_id !== undefined) return false
@@ -34,7 +34,7 @@ export function incomingOf(message: DiscordMessage, place: Place, bot_id: string
 	}
 }
 
-/** Without the bot's name at either end; other people are called by the names that they show. */
+/** Without the bot's name at either end; other mentions become the names that people show. */
 function textOf({ content = '', mentions = [] }: DiscordMessage, { bot_role }: Place, bot_id: string): string {
 	const isBot = (sign: string, id: string): boolean => id === (sign === '&' ? bot_role : bot_id)
 	let text = content.trim()

@@ -15,7 +15,7 @@ export interface Intake {
 	link: Link<DiscordConfig>
 	/** Aborts when the connection ends. */
 	signal: AbortSignal
-	/** Receives each message that comes by the socket, the bot's own too. */
+	/** Receives each message from the socket, including the bot's own. */
 	saw(chat_id: string, id: string): void
 	lost(error: unknown): void
 }
@@ -37,11 +37,11 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 			return incomingOf(message, place, ready.user.id)
 		} catch {
 			const { id, channel_id } = message
-			link.log.warn(`Discord: message ${id} of channel ${channel_id} was left out, since it cannot be read`)
+			link.log.warn(`Discord: message ${id} of channel ${channel_id} was skipped, since it cannot be read`)
 			return undefined
 		}
 	}
-	// What comes by the socket tells its server; where it tells none, it is a direct message.
+	// Messages from the socket name their server; one without a server is a direct message.
 	const inbox = openInbox((message) => take(message, message.guild_id ?? null), lost)
 	signal.addEventListener('abort', inbox.close, { once: true })
 
@@ -71,7 +71,7 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 		session = new AbortController()
 		inbox.pause()
 	})
-	// It knows its servers now, which tells where chats are.
+	// It now knows its servers, and so where chats are.
 	client.on('shardReady', () => {
 		const current = session
 		renew(current).catch((error: unknown) => {

@@ -2,12 +2,12 @@ import type { Client } from 'discord.js'
 import type { KnownChat } from '../channels/adapter.ts'
 import { byAge, isSnowflake, overlapped, snowflakeAt } from './snowflake.ts'
 
-/** The newest of them. */
+/** Limit of these channels; the newest are kept. */
 const LIMIT = 100
 
 /**
- * Channels and threads from which nothing was taken yet, but where something was said since the newest message of all that
- * was (`cursor`), or just now: it may be a first question. Of direct chats, only known ones can be asked.
+ * Channels and threads from which no message was accepted yet, but which have messages newer than the newest accepted one
+ * (`cursor`), or very recent ones: one may be a first question. Of direct chats, only known ones can be read.
  */
 export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
 	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())

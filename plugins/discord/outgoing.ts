@@ -17,13 +17,13 @@ export interface Outgoing extends WayOut {
 const allowed_mentions = { parse: [], replied_user: false }
 /** Chats whose newest message is remembered. */
 const REMEMBERED = 1_000
-/** By how much our clock, and those of Discord's machines, may differ. */
+/** How much this machine's clock may differ from Discord's. */
 const SKEW_MS = 10_000
 const MACHINES_SKEW_MS = 2_000
 const PAGE = 100
 const MAX_LENGTH = 2000
 
-/** The requests that write. They throw what discord.js throws. */
+/** Requests that write. They throw the errors of discord.js. */
 export function outgoingOf(client: Client): Outgoing {
 	const { rest } = client
 	/** By chat, the one with the newest message last. */
@@ -67,8 +67,8 @@ export function outgoingOf(client: Client): Outgoing {
 			return snowflakeAt(Date.now() - SKEW_MS)
 		},
 		/**
-		 * Discord makes one message of all that come with one nonce within some minutes. Later, the bot's own messages behind
-		 * the mark tell: in one chat one message is sent at a time, so that one of that text there is that one.
+		 * Within some minutes, Discord makes one message of all requests with one nonce. Later, the bot's own messages after
+		 * the mark are searched: a chat gets one message at a time, so a message with the same text is that message.
 		 */
 		async find(message, mark) {
 			if (!isSnowflake(mark)) return undefined
@@ -82,12 +82,12 @@ export function outgoingOf(client: Client): Outgoing {
 
 function isSame({ nonce, content, message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
 	if (nonce !== undefined) return nonce === message.nonce
-	// Discord forgets the reference to a message that is gone.
+	// Discord drops the reference to a deleted message.
 	const isReply = message_reference === undefined || message_reference.message_id === message.reply_to
 	return isReply && bare(String(content ?? '')) === bare(contentOf(message))
 }
 
-/** Discord takes blanks off both ends, and signs that do not show. */
+/** Discord removes white space at both ends, and invisible characters. */
 function bare(text: string): string {
 	return text.replaceAll(/[\s\p{C}]+/gu, '')
 }

@@ -4,19 +4,19 @@ import type { APIChannel, Client } from 'discord.js'
 import type { ChatKind } from '../channels/adapter.ts'
 import { isGone } from './faults.ts'
 
-/** Where a message stands. */
+/** The place of a message. */
 export interface Place {
 	kind: ChatKind
 	/** A thread's channel, then the server. */
 	within: string[]
-	/** The role that Discord made for the bot in that server: who names it means the bot. */
+	/** The role that Discord made for the bot in that server: a mention of it addresses the bot. */
 	bot_role?: string
 }
 
-/** Answers with the place of a channel. `guild_id`: null in direct messages, undefined where it is not known. Throws what the request throws. */
+/** Returns the place of a channel. `guild_id`: null in direct messages, undefined if unknown. Throws what the request throws. */
 export type Places = (channel_id: string, guild_id: string | null | undefined) => Promise<Place>
 
-/** Looked up ones that are remembered: direct chats and threads that discord.js does not know. */
+/** Limit of cached places: direct chats and threads that discord.js does not know. */
 const REMEMBERED = 1_000
 
 export function placesOf(client: Client<true>): Places {

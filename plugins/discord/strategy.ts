@@ -1,5 +1,5 @@
 /**
- * How discord.js keeps its socket, with two fixes: a socket that is given up is closed, and a destroyed client stays
+ * How discord.js keeps its socket, with two fixes: a dropped socket is closed, and a destroyed client stays
  * destroyed.
  */
 import { SimpleShardingStrategy } from 'discord.js'
@@ -11,20 +11,20 @@ type Manager = Parameters<Build>[0]
 
 export interface EndingStrategy {
 	build: Build
-	/** From now on nothing connects any more. */
+	/** From now on nothing connects. */
 	end(): void
 }
 
-/** For the other side's part of the goodbye; ws would wait for 30 s, in which a dead connection would pass for a good one. */
+/** Time for the other side to close; ws would wait for 30 s, during which a dead connection would look healthy. */
 const GOODBYE_MS = 2_000
 
-/** @param onLeaving called when a socket is given up and will be opened again. */
+/** @param onLeaving called when a socket is dropped and will be opened again. */
 export function endingStrategy(onLeaving: () => void): EndingStrategy {
 	let ended = false
 	return {
 		build(manager) {
 			const { retrieveSessionInfo } = manager.options
-			// A shard between two attempts, or on its way to its first one, hears of no end: it asks for its session before
+			// A shard between two attempts, or before its first one, is not notified of the end: it requests its session before
 			// it connects, and waits here for ever, without a timer.
 			manager.options.retrieveSessionInfo = (id) => (ended ? new Promise(() => {}) : retrieveSessionInfo(id))
 			return new Strategy(manager, onLeaving)
@@ -63,7 +63,7 @@ class Strategy extends SimpleShardingStrategy {
 
 function finish(socket: WebSocket): void {
 	if (socket.readyState === socket.CLOSED) return
-	socket.on('error', () => {}) // discord.js takes its own listener away, and then an error would have none
+	socket.on('error', () => {}) // discord.js removes its own listener, and then an error would have none
 	const timer = setTimeout(() => socket.terminate(), GOODBYE_MS)
 	socket.once('close', () => clearTimeout(timer))
 }

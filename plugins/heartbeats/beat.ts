@@ -65,7 +65,7 @@ async function decide(
 	return { at: isoNow(), skip }
 }
 
-/** The run of this beat, the same one when called again; or why there is none. */
+/** The run of this beat, the same one when called again; or why no run was started. */
 async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,

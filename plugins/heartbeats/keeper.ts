@@ -38,7 +38,7 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 			log.error({ err: error }, 'heartbeats could not be loaded; restart the gateway'),
 		)
 
-	// By events, so that it does not matter through which generation a heartbeat came or went.
+	// By events, so that it does not matter which generation added or deleted a heartbeat.
 	ctx.on('heartbeat.created', async ({ agent_id, payload }: EventEnvelope) => {
 		const agent = await ctx.use('agents').find(agent_id ?? '')
 		if (agent) await enter(agent, String(payload.heartbeat_id))
@@ -49,7 +49,7 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 }
 
 /**
- * When it is due; undefined where it is gone. A time that is further away than the schedule says was computed while the
+ * When it is due; undefined if it was deleted. A time that is further away than the schedule says was computed while the
  * clock was ahead, or by other rules of its timezone: it is put right.
  */
 async function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {

@@ -9,7 +9,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	ctx.primitive({
 		name: 'heartbeat.create',
 		description:
-			'Makes you start by yourself at given times, with a prompt that you write now. Use it for reminders and for what has to be done again and again. Give either cron or every. Answers with the id, with which heartbeat.delete ends it.',
+			'Starts you on a schedule, with a prompt that you write now. Use it for reminders and for recurring tasks. Give either cron or every. Returns the id, which heartbeat.delete needs to end it.',
 		parameters: Joi.object(requestKeys),
 		async run(args, call) {
 			try {

@@ -47,7 +47,7 @@ export function addRecord(
 		if (ledger.count >= limit) {
 			throw new Fault(
 				'conflict',
-				`agent "${name}" has ${ledger.count} heartbeats, as many as it may (heartbeats.max_per_agent); delete one first`,
+				`agent "${name}" has ${ledger.count} heartbeats, which is the limit (heartbeats.max_per_agent); delete one first`,
 			)
 		}
 		const op = { key: keys.heartbeat(uid, record.id), value: record, expect: null }

@@ -54,9 +54,9 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 		path: '/v1/agents/{name}/heartbeats',
 		options: {
 			id: 'createHeartbeat',
-			description: 'Let an agent start by itself at given times',
+			description: 'Start runs of an agent on a schedule',
 			notes: [
-				'Give either `cron` or `every`. Each beat starts a run in a conversation of its own heartbeat; a beat that finds the agent at work is skipped.',
+				'Give either `cron` or `every`. Each beat starts a run in the conversation of the heartbeat; a beat is skipped while the agent is busy.',
 				'A beat that was missed while the gateway was down starts one run if it is younger than `heartbeats.missed_grace_s`.',
 			],
 			tags: ['api', 'heartbeats'],
@@ -83,7 +83,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 		options: {
 			id: 'deleteHeartbeat',
 			description: 'Delete a heartbeat',
-			notes: 'Runs that it started go on.',
+			notes: 'Runs that it started continue.',
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, id }) },

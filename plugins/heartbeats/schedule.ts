@@ -12,7 +12,8 @@ export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'pr
 	if (cron === undefined && every === undefined) throw invalid('', 'give cron or every')
 	if (cron !== undefined && every !== undefined) throw invalid('every', 'give cron or every, not both')
 	if (every !== undefined) {
-		if (timezone !== undefined) throw invalid('timezone', 'a timezone goes with cron only; every counts from now')
+		if (timezone !== undefined)
+			throw invalid('timezone', 'a timezone can be given with cron only; every counts from now')
 		checkEvery(every)
 		return { cron: null, timezone: null, every }
 	}
@@ -26,7 +27,7 @@ export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'pr
 export function nextBeat(schedule: Schedule, due: number, now: number): number {
 	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime() ?? Infinity
 	const distance = millisecondsOf(schedule.every)
-	// A timer that is a little late does not shift the beats; after a pause they start anew.
+	// A timer that is a little late does not shift the beats; after a pause they start again.
 	return (now - due < SHORTEST_MS ? due : now) + distance
 }
 

@@ -4,7 +4,7 @@ import { openSemaphore } from '../../core/util/semaphore.ts'
 import { SerialQueues } from '../../core/util/serial-queue.ts'
 
 export interface Timetable<T> extends AsyncDisposable {
-	/** `at` in milliseconds since 1970. What is there under that key goes. */
+	/** `at` in milliseconds since 1970. Replaces an entry with the same key. */
 	set(key: string, at: number, item: T): void
 	delete(key: string): void
 	/** Deletes all for which this is true. */

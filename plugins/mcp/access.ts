@@ -1,4 +1,4 @@
-/** Which callers may add which servers: programs on this machine and addresses in its network need more than the right to change an agent. */
+/** Which callers may add which servers: programs on this machine and addresses in its network need more than the permission to change an agent. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { FetchPolicy } from '../../core/fetch/guarded-fetch.ts'
 import type { McpSettings, NewMcpServer } from './contract.ts'
@@ -40,7 +40,7 @@ function prefixed(field: string, values: object = {}): Record<string, unknown> {
 	return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${field}.${name}`, value]))
 }
 
-/** What a server's connections may reach. */
+/** The addresses that a server's connections may reach. */
 export function policyOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, 'allowed_hosts'>): FetchPolicy {
 	return {
 		protocols: ['http:', 'https:'],
@@ -55,7 +55,7 @@ export function policyOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, 
  * early check for a clear error, since each connection is checked again; a name that does not resolve now is accepted.
  */
 export async function checkAddress(url: string, trusted: boolean, settings: McpSettings): Promise<void> {
-	const { checkAddress } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and not needed by who has no server
+	const { checkAddress } = await import('../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
 	await checkAddress(url, { policy: policyOf(true, settings), timeout_ms: LOOKUP_LIMIT_MS })
 	if (trusted) return
 	try {

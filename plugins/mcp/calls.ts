@@ -1,4 +1,4 @@
-/** The running calls of one server: their deadlines, and the questions that come up during them. */
+/** The running calls of one server: their deadlines, and the questions that the server asks during them. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
@@ -13,7 +13,7 @@ import { loadEngine } from './sdk.ts'
 export interface CallsOptions {
 	server: string
 	config: Pick<McpSettings, 'call_timeout_s' | 'max_call_s'>
-	/** The connection, as soon as there is one. Throws `mcp_unavailable`. */
+	/** The connection, once it is made. Throws `mcp_unavailable`. */
 	ready(signal: AbortSignal): Promise<Link>
 	/** Why the connection was lost, as far as it is known. */
 	whyLost(): string
@@ -25,10 +25,10 @@ export interface Calls {
 	readonly size: number
 	/**
 	 * Makes a call and returns text for a model. Throws `mcp_unavailable` (not connected, or too many calls),
-	 * `mcp_timeout`, `mcp_failed` (the tool or the server says so, or was lost), `stopped`.
+	 * `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost), `stopped`.
 	 */
 	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string>
-	/** A question of the server names no call: it is asked where only one run can be meant. */
+	/** A question of the server names no call, so it is asked only if just one run can be meant. */
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
 }
 
@@ -79,7 +79,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 				if (engine.statusOfError(error) === 404 && !isRenewed) {
 					// The server has forgotten the session and has not executed the call: the protocol requires a new session.
 					isRenewed = true
-					link.lose('it has forgotten the session')
+					link.lose('it no longer knows the session')
 					await link.over
 					continue
 				}
@@ -98,7 +98,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 			if (underWay.size >= AT_A_TIME) {
 				throw new Fault(
 					'mcp_unavailable',
-					`the MCP server "${server}" has ${AT_A_TIME} calls under way; try again later`,
+					`the MCP server "${server}" has ${AT_A_TIME} calls in progress; try again later`,
 				)
 			}
 			const late = new AbortController()
@@ -110,7 +110,7 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
 				const text = textOfResult(result, scrub)
 				if (result.isError !== true) return text
-				throw new Fault('mcp_failed', text === '' ? `${about} failed and does not say why` : text)
+				throw new Fault('mcp_failed', text === '' ? `${about} failed without a reason` : text)
 			} catch (error) {
 				if (isFault(error)) throw error
 				if (site.signal.aborted) throw new Fault('stopped', 'the run was stopped')

@@ -1,4 +1,4 @@
-/** The connections of all agents. Those of an agent come from its records when they are first asked for. */
+/** The connections of all agents. Those of an agent are loaded from its records at their first use. */
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Connection } from './connection.ts'
 import type { McpRecord, Records } from './records.ts'
@@ -7,11 +7,11 @@ import type { McpRecord, Records } from './records.ts'
 export type Connections = Map<string, Connection>
 
 export interface ConnectionRegistry {
-	/** Connects those that are switched on, when they are asked for the first time. */
+	/** The servers of an agent; at the first use, connects those that are switched on. */
 	of(agent: AgentRef): Promise<Connections>
-	/** The connections that are loaded already, without waiting. */
+	/** The connections that are already loaded, without waiting. */
 	all(): Iterable<Connection>
-	/** Ends every connection of an agent that is gone, at once. */
+	/** Ends every connection of a deleted agent immediately. */
 	forget(uid: string): Promise<void>
 	/** Ends all. */
 	close(): Promise<void>

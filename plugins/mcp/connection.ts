@@ -1,8 +1,8 @@
 /**
- * One server of one agent: connects, connects again after a loss, and knows its tools.
+ * One server of one agent: connects, reconnects after a loss, and knows its tools.
  *
- * Attempts and connections that fail follow one another with growing delays. After five in a row, or one whose reason does
- * not go away by itself, it rests in `error` until it is restarted, its secrets change, or a run wants its tools.
+ * Failed attempts and connections are retried with growing delays. After five failures in a row, or one that a retry cannot
+ * fix, it stays in `error` until it is restarted, its secrets change, or a run needs its tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
@@ -28,7 +28,7 @@ import type { Opened, TargetServices } from './target.ts'
 
 export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
 	records: Records
-	/** Limits how many connections are made at the same time: a thousand servers must not start at once. */
+	/** Limits how many connections are made at the same time: a thousand servers must not start simultaneously. */
 	starting: Semaphore
 }
 
@@ -50,19 +50,19 @@ export type ConnectionState = Pick<
 const FAILURES = 5
 const FIRST_DELAY_MS = 500
 const GROWTH = 2
-/** A connection that lasted this long was a good one; and one that failed rests this long before a run wakes it up. */
+/** A connection that lasted this long was healthy; after a failure, a run reconnects no earlier than this. */
 const STABLE_MS = 30_000
-/** How long a call waits for a connection that is being made. */
+/** How long a call waits for a connection in progress. */
 const READY_LIMIT_MS = 10_000
 const REFRESH_EVERY_MS = 500
-/** Tools that are reported, since they cannot be offered. */
+/** Limit of reported tools that cannot be offered. */
 const REFUSED = 50
 const STDERR_LIMIT = 64 * 1024
 const MESSAGE_LIMIT = 1_000
 const INSTRUCTIONS_LIMIT = 16 * 1024
 /** Characters of the name, the version and the title that a server gives itself. */
 const NAME_LIMIT = 200
-/** Shorter values are words like any other. */
+/** Shorter values may occur in ordinary text. */
 const SCRUBBED_LENGTH = 8
 
 export class Connection {
@@ -84,12 +84,12 @@ export class Connection {
 	#life: AbortController | null = null
 	#living: Promise<void> = Promise.resolve()
 	#isGone = false
-	/** It rested in error, and was woken up only by a run. */
+	/** It was in `error`, and reconnects only because a run needs it. */
 	#isDoubtful = false
-	/** What was logged last, so that it is not logged again at every attempt. */
+	/** The last logged reason, so that it is not logged again at every attempt. */
 	#logged = ''
 
-	/** `pins`: what was accepted before, so that its tools are known before it is connected. */
+	/** `pins`: definitions accepted earlier, so that its tools are known before it is connected. */
 	constructor(record: McpRecord, agent: AgentRef, pins: Pins | undefined, services: ConnectionServices) {
 		this.record = record
 		// It can be seen before it is started, and is not switched off.
@@ -145,7 +145,7 @@ export class Connection {
 		this.#living = this.#live(life.signal, hurry)
 			.catch((error: unknown) => {
 				this.#failed({ why: messageOf(error), lasting: true }, false)
-				this.#services.log.error({ err: error, server: this.record.name }, 'an MCP server could not be looked after')
+				this.#services.log.error({ err: error, server: this.record.name }, 'an MCP server could not be supervised')
 			})
 			.finally(() => {
 				if (this.#life === life) this.#life = null
@@ -154,7 +154,7 @@ export class Connection {
 
 	/** Its process or session has ended when this settles. `atOnce`: without a clean shutdown. */
 	async stop(atOnce = false): Promise<void> {
-		this.#life?.abort(atOnce ? AT_ONCE : 'it is stopped')
+		this.#life?.abort(atOnce ? AT_ONCE : 'it was stopped')
 		await this.#living
 		if (!this.#life) this.#turn('disabled')
 	}
@@ -171,12 +171,12 @@ export class Connection {
 		return this.stop(atOnce)
 	}
 
-	/** Settles when the first attempt has come to an end, or after `limitMs`. */
+	/** Settles when the first attempt has ended, or after `limitMs`. */
 	settled(limitMs: number): Promise<void> {
 		return this.#until(() => this.#status !== 'connecting', limitMs)
 	}
 
-	/** What agents get, also while the connection is lost for a moment. A server at rest is woken up, and gives nothing yet. */
+	/** The tools that agents get, even during a short loss of the connection. A server in `error` is reconnected, and has no tools yet. */
 	offered(): Definition[] {
 		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
 		const isUp = this.#status === 'connected' || isExpected
@@ -218,7 +218,7 @@ export class Connection {
 		const giveBack = await this.#services.starting.take(signal, hurry)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
-				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // asked again later
+				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // retried later
 			})
 			const link = await openLink({
 				record: this.record,
@@ -287,7 +287,7 @@ export class Connection {
 		this.#services.log.warn(about, `an MCP server is not connected: ${message}`)
 	}
 
-	/** The connection, as soon as there is one. */
+	/** The connection, once it is made. */
 	async #ready(signal: AbortSignal): Promise<Link> {
 		this.#wake()
 		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
@@ -310,9 +310,9 @@ export class Connection {
 			case 'connected':
 				return `connected by ${this.#told?.via}`
 			case 'reconnecting':
-				return `it failed ${this.#failures} of ${FAILURES} times in a row and is tried again: ${why}`
+				return `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
 			case 'error':
-				return `it is not tried again until it is restarted or a run wants it: ${why}`
+				return `it is not retried until it is restarted or a run needs it: ${why}`
 			case 'disabled':
 				return 'it is switched off'
 		}
@@ -343,7 +343,7 @@ export class Connection {
 		return mapStrings(server, (text) => this.#scrub(text).slice(0, NAME_LIMIT))
 	}
 
-	/** A tool whose name has a secret in it cannot be called by its redacted name; it is refused, as one without a name. */
+	/** A tool whose name contains a secret cannot be called by its redacted name; it is refused like a tool without a name. */
 	#scrubTools(tools: unknown[]): unknown[] {
 		return tools.map((tool) => {
 			const scrubbed = mapStrings(tool, (text) => this.#scrub(text)) as { name?: unknown } | null

@@ -10,7 +10,7 @@ export type McpTransport = 'stdio' | 'sse' | 'http'
  */
 export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
 
-/** What clients see of a server. */
+/** A server as clients see it. */
 export interface McpServer {
 	id: string
 	name: string
@@ -21,10 +21,10 @@ export interface McpServer {
 /** A server that was just added; with words on its connection where that is not there yet. */
 export type AddedMcpServer = McpServer & Partial<Pick<McpServerDetails, 'status_detail'>>
 
-/** A value of `env` or `headers`: text, in which `{{secret:NAME}}` stands for a secret, or a whole secret. */
+/** A value of `env` or `headers`: text, in which `{{secret:NAME}}` is replaced by a secret, or a reference to a secret. */
 export type McpValue = string | { secret: string }
 
-/** What a client says of a new server. Which fields there are follows from the transport. */
+/** The request for a new server. Its fields depend on the transport. */
 export interface NewMcpServer {
 	name: string
 	transport: McpTransport
@@ -47,22 +47,22 @@ export interface McpPowers {
 
 /** A tool as its server describes it, and whether agents get it. */
 export interface McpTool {
-	/** As the server names it. */
+	/** Its name on the server. */
 	name: string
-	/** As agents call it: `mcp__<server>__<tool>`. */
+	/** The name by which agents call it: `mcp__<server>__<tool>`. */
 	tool: string
 	description: string
 	input_schema: Record<string, unknown>
 	annotations: Record<string, unknown>
 	/** sha256 over its definition: what `accept` refers to. */
 	digest: string
-	/** Its definition is another one than the one accepted before; agents do not get it until it is accepted. */
+	/** Its definition differs from the accepted one; agents do not get it until it is accepted. */
 	held: boolean
 	/** The accepted definition of a tool that is held. */
 	accepted?: { description: string; input_schema: Record<string, unknown>; annotations: Record<string, unknown> }
 }
 
-/** All that an operator may want to know of a server. */
+/** A server in full, for operators. */
 export interface McpServerDetails extends McpServer {
 	command?: string
 	args?: string[]
@@ -70,12 +70,12 @@ export interface McpServerDetails extends McpServer {
 	/** Names, each with the secret that it comes from, or null; values are never shown. */
 	env?: Record<string, { secret: string } | null>
 	headers?: Record<string, { secret: string } | null>
-	/** One sentence on the connection as it is. */
+	/** One sentence about the current connection. */
 	status_detail: string
 	last_error: { at: string; message: string } | null
 	/** Attempts and connections that failed in a row. */
 	failures: number
-	/** What the server says of itself; null before the first connection. */
+	/** The server's own description; null before the first connection. */
 	server: { name: string; version: string; title?: string } | null
 	protocol_version: string | null
 	instructions: string | null
@@ -85,14 +85,14 @@ export interface McpServerDetails extends McpServer {
 	/** The end of what its process wrote to standard error, at most 64 KiB. */
 	stderr: string
 	tools: McpTool[]
-	/** Why further tools that it lists are not among them: one sentence each. */
+	/** One sentence for each listed tool that is not offered. */
 	not_offered: string[]
 	created_at: string
 }
 
 export interface McpSettings {
 	/**
-	 * Whole command lines. Leading items such as `GITHUB_TOKEN=` name the environment variables that a caller may set
+	 * Complete command lines. Leading items such as `GITHUB_TOKEN=` name the environment variables that a caller may set
 	 * with that command.
 	 */
 	allowed_commands: readonly (readonly string[])[]
@@ -106,13 +106,13 @@ export interface McpSettings {
 export interface McpServers {
 	/** In the order in which they were added. */
 	list(agent: AgentRef): Promise<McpServer[]>
-	/** How many servers of all agents have which status, without waiting for anything. */
+	/** The number of servers of all agents by status, without waiting. */
 	statuses(): ReadonlyMap<McpStatus, number>
 	/** Throws `not_found`. */
 	get(agent: AgentRef, id: string): Promise<McpServerDetails>
 	/**
 	 * Adds a server and waits a few seconds for its first connection. Throws `forbidden` (naming the scope or setting) for
-	 * what takes more than the given powers, `already_exists`, `conflict` (too many), `invalid_request`.
+	 * what needs more than the given powers, `already_exists`, `conflict` (too many), `invalid_request`.
 	 */
 	add(agent: AgentRef, wanted: NewMcpServer, powers: McpPowers): Promise<AddedMcpServer>
 	/** Its process or session has ended when this settles. Throws `not_found`. */
@@ -123,7 +123,7 @@ export interface McpServers {
 	restart(agent: AgentRef, id: string): Promise<McpServer>
 	/**
 	 * Accepts changed definitions of tools: all that are held, or those with the given digests. Throws `not_found`, and
-	 * `digest_mismatch` where a digest is of none that is held.
+	 * `digest_mismatch` if no held tool has a digest.
 	 */
 	accept(agent: AgentRef, id: string, digests?: readonly string[]): Promise<McpServerDetails>
 }

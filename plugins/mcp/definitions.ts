@@ -1,4 +1,4 @@
-/** The tools of a server as it lists them: checked, since a list may hold anything, and with a digest of what they say. */
+/** The tools that a server lists: checked, since a list may contain anything, and each with a digest of its definition. */
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 
@@ -7,7 +7,7 @@ export interface Definition {
 	description: string
 	input_schema: Record<string, unknown>
 	annotations: Record<string, unknown>
-	/** sha256 over everything that a model, or whoever approves it, goes by. */
+	/** sha256 over everything on which a model or an operator relies. */
 	digest: string
 }
 
@@ -17,7 +17,7 @@ const TOOL_LIMIT_CHARACTERS = 64 * 1024
 const ALL_LIMIT_CHARACTERS = 1024 * 1024
 const DEPTH = 32
 
-/** What can be offered, in the server's order; and for each that cannot, one sentence. */
+/** The tools that can be offered, in the server's order, and one sentence for each that cannot. */
 export function readDefinitions(listed: readonly unknown[]): { definitions: Definition[]; refused: string[] } {
 	const definitions = new Map<string, Definition>()
 	const refused: string[] = []
@@ -58,11 +58,11 @@ function problemOf(raw: unknown): string | undefined {
 	}
 	const { name, inputSchema, execution } = raw
 	if (!isObject(inputSchema) || (inputSchema.type ?? 'object') !== 'object')
-		return `${name} takes no object as arguments`
-	if (!isObject(inputSchema.properties ?? {})) return `${name} describes its arguments in a way that is no JSON Schema`
-	if (!isShallow(raw, DEPTH)) return `${name} has a definition that is nested too deep`
+		return `${name} does not take an object as its arguments`
+	if (!isObject(inputSchema.properties ?? {})) return `${name} has an invalid JSON Schema for its arguments`
+	if (!isShallow(raw, DEPTH)) return `${name} has a definition that is nested too deeply`
 	if (isObject(execution) && execution.taskSupport === 'required')
-		return `${name} works as a task only, which is not supported`
+		return `${name} requires execution as a task, which is not supported`
 	return undefined
 }
 

@@ -1,4 +1,4 @@
-/** What `svc doctor` looks at: the programs and addresses of MCP servers, and how those that run are connected. */
+/** Checks of `svc doctor`: the programs and addresses of MCP servers, and the connections of running ones. */
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
@@ -10,11 +10,11 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type { McpServerDetails } from './contract.ts'
 import type { McpRecord } from './records.ts'
 
-/** Agents whose servers are looked at, and servers that are looked at in all. */
+/** Limits of agents whose servers are checked, and of servers in total. */
 const AGENTS = 1_000
 const SERVERS = 200
 
-/** A server that is switched on, as far as its record tells; with its state where a gateway runs. */
+/** A server that is switched on, by its record; with its state if a gateway runs. */
 interface Seen extends Pick<McpRecord, 'name' | 'transport' | 'command' | 'url'>, Partial<Pick<McpRecord, 'trusted'>> {
 	agent: string
 	id: string
@@ -30,7 +30,7 @@ export default {
 			async run(patient) {
 				const servers = (await serversOf(patient)).filter(({ transport }) => transport === 'stdio')
 				const findings = await Promise.all(
-					// One that is connected was found.
+					// The program of a connected server was found.
 					servers.map(async ({ command = '', ...server }) =>
 						server.now?.status === 'connected' || (await isProgram(command, patient.env))
 							? []
@@ -60,13 +60,13 @@ export default {
 
 function missing({ agent, name }: Pick<Seen, 'agent' | 'name'>, command: string): Finding {
 	return error(
-		`the MCP server ${name} of agent ${agent} is started by ${command}, and there is no such program`,
-		`install it for the user of the gateway, or name it by its whole path: svc mcp remove ${agent} ${name}, then svc mcp add`,
+		`the MCP server ${name} of agent ${agent} needs the program ${command}, which was not found`,
+		`install it for the user of the gateway, or name it by its absolute path: svc mcp remove ${agent} ${name}, then svc mcp add`,
 	)
 }
 
 async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patient: Patient): Promise<Finding[]> {
-	const again = `mend that, then connect it anew: svc mcp restart ${agent} ${name}`
+	const again = `fix that, then reconnect it: svc mcp restart ${agent} ${name}`
 	if (now) {
 		if (now.status === 'connected' || now.status === 'connecting') return []
 		const found = now.status === 'error' ? error : warning
@@ -74,7 +74,7 @@ async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patie
 	}
 	try {
 		const { allowed_hosts } = (await patient.config()).mcp
-		// Whatever it answers, somebody is there.
+		// Any answer shows that the server is there.
 		await patient.ask(url, trusted ? {} : { private_hosts: allowed_hosts })
 		return []
 	} catch (thrown) {
@@ -121,7 +121,7 @@ async function running(patient: Patient): Promise<Seen[]> {
 	return servers
 }
 
-/** As the gateway would find it: by its whole path, or in PATH. */
+/** As the gateway would find it: by its absolute path, or in PATH. */
 async function isProgram(command: string, { PATH = '', PATHEXT }: NodeJS.ProcessEnv): Promise<boolean> {
 	const folders = isAbsolute(command) ? [''] : PATH.split(delimiter).filter((folder) => folder !== '')
 	const endings = process.platform === 'win32' ? ['', ...(PATHEXT ?? '.EXE;.CMD').split(';')] : ['']

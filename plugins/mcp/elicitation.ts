@@ -1,6 +1,6 @@
 /**
- * A server's questions to the person behind the run, in the protocol's word an elicitation, as questions of the run. A form
- * of several fields is asked field by field; whoever answers with one JSON object answers all of them at once.
+ * A server's questions to a person (elicitations in the protocol) as questions of the run. A form of several fields is asked
+ * field by field; an answer that is a JSON object answers all of them at once.
  */
 import { isFault } from '../../core/errors.ts'
 import type { QuestionText } from '../../core/plugin.ts'
@@ -28,7 +28,7 @@ type Ask = (question: QuestionText) => Promise<string>
 
 const FIELDS = 32
 const ATTEMPTS = 3
-/** Characters; all of a question together stays below the 4,000 that a run's question may have. */
+/** Limits in characters: a complete question stays below the 4,000 of a run's question. */
 const MESSAGE_LIMIT = 1_500
 const ADDRESS_LIMIT = 2_000
 const DECLINE = 'decline'
@@ -45,13 +45,13 @@ export async function elicit(
 	try {
 		return request.mode === 'url' ? await visit(request.url, message, ask) : await form(request, message, scrub, ask)
 	} catch (error) {
-		// The run was stopped, or nobody answered in time.
+		// The run was stopped, or the question expired.
 		if (isFault(error)) return { action: 'cancel' }
 		throw error
 	}
 }
 
-/** The whole address is shown, and opened by nobody but the person. */
+/** The complete address is shown; only the person opens it. */
 async function visit(address: string, message: string, ask: Ask): Promise<Elicited> {
 	const url = URL.parse(address)
 	if (!url || !['http:', 'https:'].includes(url.protocol) || url.href.length > ADDRESS_LIMIT)
@@ -98,7 +98,7 @@ async function form(
 
 interface Answered {
 	values: Map<string, Value>
-	/** It was a JSON object, which answers the whole form. */
+	/** It was a JSON object, which answers the complete form. */
 	whole: boolean
 }
 
@@ -134,12 +134,12 @@ function questionFor(
 	const count = fields.length > 1 ? ` (${at + 1} of ${fields.length})` : ''
 	const words = [...(field.required ? [] : [`"${SKIP}" leaves it out`]), `"${DECLINE}" refuses`]
 	const all = fields.length > 1 && at === 0 ? ' A JSON object answers all at once.' : ''
-	const wrong = problem === '' ? '' : `That does not do: ${problem}.\n\n`
+	const wrong = problem === '' ? '' : `That answer does not fit: ${problem}.\n\n`
 	const question = `${wrong}${message}\n\n${text}${count}. ${words.join(', ')}.${all}`
 	return { question, ...(options && { options: field.required ? options : [...options, SKIP] }) }
 }
 
-/** Undefined for an answer that is no JSON object; a problem for one that does not fit. */
+/** Undefined for an answer that is not a JSON object; a problem for one that does not fit. */
 function readObject(answer: string, fields: readonly Field[]): Map<string, Value> | { problem: string } | undefined {
 	if (!answer.trimStart().startsWith('{')) return undefined
 	let parsed: Record<string, unknown>

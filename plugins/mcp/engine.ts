@@ -1,6 +1,6 @@
 /**
- * One connection to an MCP server by the official SDK: all that knows the SDK. It is loaded with the first server, since it
- * takes 150 ms and 30 MB. A client serves one connection only; a new connection takes a new one.
+ * One connection to an MCP server, by the official SDK. Only this file uses the SDK. It is loaded with the first server, since
+ * it takes 150 ms and 30 MB. A client serves one connection; a new connection needs a new client.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
@@ -23,13 +23,13 @@ import type { Tail } from './tail.ts'
 
 export type Target =
 	| { kind: 'stdio'; process: ServerProcess; said: Tail }
-	/** `sse` tries Streamable HTTP first, and where the server does not know it the older way. */
+	/** `sse` tries Streamable HTTP first, and the older transport if the server does not support it. */
 	| { kind: 'http' | 'sse'; url: URL; fetch: BoundedFetch }
 
 export interface Hooks {
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
-	/** Something went wrong on the connection, which may or may not be its end. */
+	/** An error on the connection, which may or may not have ended it. */
 	trouble(error: Error): void
 	/** The connection is over. Called once. */
 	closed(): void
@@ -39,13 +39,13 @@ export interface Session {
 	readonly server: { name: string; version: string; title?: string }
 	readonly protocol_version: string
 	readonly instructions: string | null
-	/** How it is connected, for people. */
+	/** The transport, for people. */
 	readonly via: string
 	/** Every tool that the server lists, unchecked. */
 	listTools(signal: AbortSignal): Promise<unknown[]>
 	/** The result as the server sent it, unchecked. `signal` cancels the call at the server too. */
 	callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<Record<string, unknown>>
-	/** Settles where the server is there; whatever it answers. */
+	/** Settles if the server responds, whatever its answer. */
 	ping(): Promise<void>
 	close(): Promise<void>
 }
@@ -60,23 +60,23 @@ const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }
 const LIST_LIMIT_MS = 20_000
 const PING_LIMIT_MS = 10_000
 const END_SESSION_LIMIT_MS = 1_000
-/** Far more than is shown, which is redacted before it is cut. */
+/** Far more than is shown: the text is redacted before it is cut. */
 const MESSAGE_LIMIT = 8_192
 const NAME_LIMIT = 8_192
 const INSTRUCTIONS_LIMIT = 64 * 1024
-/** The longest that a timer of the SDK may take; calls bring deadlines of their own. */
+/** The longest timer of the SDK; calls have their own deadlines. */
 const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
 const TOOLS = 1_000
 
-/** Throws whatever the transport, the server or the signal says. */
+/** Throws the error of the transport, the server or the signal. */
 export async function openSession(target: Target, hooks: Hooks, signal: AbortSignal): Promise<Session> {
 	if (target.kind === 'stdio')
 		return connect(stdioTransport(target.process, target.said), 'stdio', 'stdio', hooks, signal)
 	const { url, fetch } = target
 	try {
 		const transport = new StreamableHTTPClientTransport(url, { fetch })
-		// The SDK tells of a stream that broke, and lets the request that it was to answer wait.
+		// The SDK reports a broken stream, and leaves the request that it would have answered pending.
 		fetch.onbroken = (body, error) => {
 			const id = idOfRequest(body)
 			if (id === undefined) return
@@ -90,20 +90,20 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 	}
 }
 
-/** Says the server that it wants something that a header must bring? */
+/** Does the server require something that a header must provide? */
 export function statusOfError(error: unknown): number | undefined {
 	if (error instanceof StreamableHTTPError || error instanceof SseError) return error.code
 	return undefined
 }
 
-/** Is it an answer of the server, which therefore is there? */
+/** Is it an answer of the server, which shows that the server is there? */
 export function isAnswer(error: unknown): error is McpError {
 	return (
 		error instanceof McpError && error.code !== ErrorCode.ConnectionClosed && error.code !== ErrorCode.RequestTimeout
 	)
 }
 
-/** The addresses that a person must visit before the call can succeed, where the server says so. */
+/** The addresses that a person must visit before the call can succeed, if the server names any. */
 export function requiredVisits(error: unknown): { message: string; url: string }[] {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.UrlElicitationRequired) return []
 	const { elicitations } = (error.data ?? {}) as { elicitations?: unknown }
@@ -136,7 +136,7 @@ async function connect(
 	let isOpen = false
 	client.onerror = (error) => {
 		hooks.trouble(error)
-		// An event source connects again by itself, to a server that knows nothing of this session then.
+		// An event source would reconnect automatically, to a server that no longer knows this session.
 		if (isOpen && error instanceof SseError) void client.close()
 	}
 	client.onclose = () => {
@@ -155,7 +155,7 @@ async function connect(
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
 	} catch (error) {
 		await client.close()
-		await transport.close() // where it never came to be the client's
+		await transport.close() // in case the client never took it over
 		throw isLate(error, CONNECT_LIMIT_MS[kind]) ? new Error(noAnswer(kind), { cause: error }) : error
 	} finally {
 		signal.removeEventListener('abort', abort)
@@ -178,7 +178,7 @@ async function connect(
 				const result = await during(stop, (own) =>
 					client.request({ method: 'tools/list', params }, ResultSchema, { timeout: LIST_LIMIT_MS, signal: own }),
 				)
-				if (!Array.isArray(result.tools)) throw new Error('its list of tools is none')
+				if (!Array.isArray(result.tools)) throw new Error('its list of tools is not an array')
 				tools.push(...(result.tools as unknown[]))
 				const next = result.nextCursor
 				if (typeof next !== 'string' || next === '' || seen.has(next)) break
@@ -208,7 +208,7 @@ async function connect(
 	}
 }
 
-/** With a signal for one request only: the SDK listens for ever, and would cancel what has long been answered. */
+/** Gives a request its own signal: the SDK never stops listening, and would cancel requests that were answered long ago. */
 async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => Promise<T>): Promise<T> {
 	signal.throwIfAborted()
 	const own = new AbortController()
@@ -221,7 +221,7 @@ async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => Promis
 	}
 }
 
-/** For politeness: a server that is told can let go of the session. */
+/** Tells the server that it can release the session. */
 async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
 	let timer: NodeJS.Timeout | undefined
 	const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, END_SESSION_LIMIT_MS)))
@@ -229,7 +229,7 @@ async function endSession(transport: StreamableHTTPClientTransport): Promise<voi
 	clearTimeout(timer)
 }
 
-/** What servers answer that only have the older transport. */
+/** Answers of servers that have only the older transport. */
 function knowsNoStreamableHttp(error: unknown): boolean {
 	const status = statusOfError(error) ?? 0
 	return status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status)
@@ -241,14 +241,14 @@ function noAnswer(kind: Target['kind']): string {
 	return `${late}; GET …/mcp/{mcp_id} shows what it wrote to its standard error`
 }
 
-/** The SDK's own timer, which says so in its data; an abort has the same code. */
+/** The SDK's own timeout, recognized by its data; an abort has the same code. */
 function isLate(error: unknown, limitMs: number): boolean {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.RequestTimeout) return false
 	return (error.data as { timeout?: unknown } | undefined)?.timeout === limitMs
 }
 
 function idOfRequest(body: unknown): string | number | undefined {
-	if (typeof body !== 'string') return undefined // a stream that was opened by GET answers no request
+	if (typeof body !== 'string') return undefined // a stream opened by GET answers no request
 	const { id } = JSON.parse(body) as { id?: string | number }
 	return id
 }

@@ -1,11 +1,11 @@
-/** The environment that a server's process is given: a safe few variables, and what its record names. */
+/** The environment of a server's process: a few safe variables, and those in its record. */
 import { Fault } from '../../core/errors.ts'
 
 const inherited = ['HOME', 'PATH', 'LANG', 'TERM', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR']
-/** Without these nothing starts on Windows. */
+/** Windows cannot start a process without these. */
 const inheritedOnWindows = ['APPDATA', 'LOCALAPPDATA', 'PATHEXT', 'PROGRAMFILES', 'SYSTEMROOT', 'TEMP', 'USERPROFILE']
 
-/** Variables that make an interpreter, a loader or a shell run other code than the command line says. */
+/** Variables that make an interpreter, a loader or a shell run code that the command line does not name. */
 const codeRunning = [
 	/^node_(options|path|repl_external_module)$/,
 	/^(ld|dyld)_/,
@@ -30,7 +30,7 @@ export function baseEnvironment(own: Readonly<NodeJS.ProcessEnv>): Record<string
 	const base: Record<string, string> = {}
 	for (const name of names) {
 		const value = own[name]
-		// Bash hands functions on as variables, and runs what follows them.
+		// Bash passes functions on in variables, and runs what follows them.
 		if (value !== undefined && !value.startsWith('()')) base[name] = value
 	}
 	return base
@@ -40,7 +40,11 @@ export function baseEnvironment(own: Readonly<NodeJS.ProcessEnv>): Record<string
 export function checkVariable(name: string): void {
 	const lower = name.toLowerCase()
 	if (!codeRunning.some((pattern) => pattern.test(lower))) return
-	throw new Fault('invalid_request', `env.${name} is refused: it makes programs run other code than the command says`, {
-		errors: [{ path: `env.${name}`, message: 'must not be a variable that makes programs run other code' }],
-	})
+	throw new Fault(
+		'invalid_request',
+		`env.${name} is refused: it makes programs run other code than the command names`,
+		{
+			errors: [{ path: `env.${name}`, message: 'must not be a variable that makes programs run other code' }],
+		},
+	)
 }

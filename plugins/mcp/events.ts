@@ -9,18 +9,18 @@ export default {
 			transport: '`stdio`, `sse` or `http`.',
 			'command?': 'The program, with stdio.',
 			'args?': 'Its arguments.',
-			'url?': 'The address, with the others.',
+			'url?': 'The address, for the other transports.',
 		},
 	},
 	'mcp.removed': {
-		description: 'An MCP server was taken away from an agent.',
+		description: 'An MCP server was removed from an agent.',
 		payload: {
 			server: "The server's name.",
 			mcp_id: "The server's id.",
 			transport: '`stdio`, `sse` or `http`.',
 			'command?': 'The program, with stdio.',
 			'args?': 'Its arguments.',
-			'url?': 'The address, with the others.',
+			'url?': 'The address, for the other transports.',
 		},
 	},
 	'mcp.accepted': {
@@ -31,7 +31,7 @@ export default {
 			transport: '`stdio`, `sse` or `http`.',
 			'command?': 'The program, with stdio.',
 			'args?': 'Its arguments.',
-			'url?': 'The address, with the others.',
+			'url?': 'The address, for the other transports.',
 			tools: 'The tools that were accepted.',
 		},
 	},
@@ -40,8 +40,8 @@ export default {
 		payload: {
 			server: "The server's name.",
 			mcp_id: "The server's id.",
-			protocol_version: 'The version of the protocol that both speak.',
-			tools: 'How many tools it offers.',
+			protocol_version: 'The negotiated version of the protocol.',
+			tools: 'Number of tools that it offers.',
 		},
 	},
 	'mcp.disconnected': {
@@ -49,7 +49,7 @@ export default {
 		payload: {
 			server: "The server's name.",
 			mcp_id: "The server's id.",
-			status: 'What it is now: `disabled`, `reconnecting` or `error`.',
+			status: 'Its new status: `disabled`, `reconnecting` or `error`.',
 			reason: 'Why it ended.',
 		},
 	},
@@ -59,7 +59,7 @@ export default {
 			server: "The server's name.",
 			tool: "The tool's own name at the server.",
 			call_id: 'The call, unique in its run.',
-			arguments: 'What it is called with, as JSON text; cut where it is long.',
+			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
 	'mcp.result': {
@@ -68,7 +68,7 @@ export default {
 			server: "The server's name.",
 			tool: "The tool's own name at the server.",
 			call_id: 'The call, unique in its run.',
-			result: 'What the model is told, as text; cut where it is long.',
+			result: 'The result as the model gets it, as text; cut if long.',
 		},
 	},
 	'mcp.failed': {
@@ -78,7 +78,7 @@ export default {
 			tool: "The tool's own name at the server.",
 			call_id: 'The call, unique in its run.',
 			code: 'The [code of the error](http-api.md#codes).',
-			message: 'What is wrong, for people.',
+			message: 'The error message, for people.',
 		},
 	},
 } satisfies Record<string, EventType>

@@ -1,7 +1,7 @@
 /** One field of a form: how a person is asked for it, and what an answer means. */
 export interface Field {
 	name: string
-	/** A primitive JSON Schema; written by the server, so that anything may be in it. */
+	/** A primitive JSON Schema; written by the server, so it may contain anything. */
 	schema: Record<string, unknown>
 	required: boolean
 	/** Redacts what the server wrote, before it is shortened. */
@@ -16,7 +16,7 @@ const OPTIONS = 20
 const OPTION_LIMIT = 200
 const TEXT_LIMIT = 500
 
-/** Words for a question; `options` where there are few answers. */
+/** The text of a question; `options` if there are few answers. */
 export function hintOf({ name, schema, scrub }: Field): { text: string; options?: string[] } {
 	const { title, description, type } = schema
 	const about = [title, description].filter((one) => typeof one === 'string' && one !== '').join(': ')
@@ -50,18 +50,18 @@ export function readAnswer(field: Field, answer: string): Read {
 	}
 }
 
-/** Plain data, as it stands in a JSON answer or as a default. */
+/** Plain data, from a JSON answer or a default. */
 export function readValue({ schema, scrub }: Field, value: unknown): Read {
 	const values = choicesOf(schema)
 	switch (schema.type) {
 		case 'boolean':
-			return typeof value === 'boolean' ? { value } : { problem: 'true or false is wanted' }
+			return typeof value === 'boolean' ? { value } : { problem: 'answer true or false' }
 		case 'integer':
 		case 'number':
 			return readNumber(schema, value)
 		case 'array': {
 			if (!Array.isArray(value) || !value.every((one) => typeof one === 'string')) {
-				return { problem: 'answer with a list, with commas between' }
+				return { problem: 'answer with a list, separated by commas' }
 			}
 			const chosen = value.map((one: string) => (values ? valueOf(values, one) : one))
 			if (!chosen.every((one) => one !== undefined))
@@ -70,7 +70,7 @@ export function readValue({ schema, scrub }: Field, value: unknown): Read {
 			return problem === undefined ? { value: chosen } : { problem }
 		}
 		default: {
-			if (typeof value !== 'string') return { problem: 'text is wanted' }
+			if (typeof value !== 'string') return { problem: 'answer with text' }
 			if (values) {
 				const chosen = valueOf(values, value)
 				return chosen === undefined ? { problem: `it must be ${chooseFrom(values, false, scrub)}` } : { value: chosen }
@@ -120,14 +120,14 @@ function valueOf(values: readonly Choice[], text: string): string | undefined {
 
 function chooseFrom(values: readonly Choice[], several: boolean, scrub: Field['scrub']): string {
 	const list = scrub(values.map((one) => one.label).join(', '))
-	return `${several ? 'some of' : 'one of'} ${list.slice(0, TEXT_LIMIT)}${several ? ', with commas between' : ''}`
+	return `${several ? 'some of' : 'one of'} ${list.slice(0, TEXT_LIMIT)}${several ? ', separated by commas' : ''}`
 }
 
 function kindOf({ type, format }: Record<string, unknown>, scrub: Field['scrub']): string {
 	if (type === 'boolean') return 'yes or no'
 	if (type === 'integer') return 'a whole number'
 	if (type === 'number') return 'a number'
-	if (type === 'array') return 'a list, with commas between'
+	if (type === 'array') return 'a list, separated by commas'
 	return typeof format === 'string' ? `text: ${scrub(format).slice(0, 50)}` : 'text'
 }
 

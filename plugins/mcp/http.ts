@@ -7,30 +7,29 @@ import { openThrottle } from './throttle.ts'
 
 /** Concurrent requests of one connection, event streams included. */
 const OPEN_LIMIT = 64
-/** Of a list of messages, which may be of two bytes each: the SDK takes all of them at once, on the main thread. */
+/** Limit of a list of messages, which may have two bytes each: the SDK handles all of them at once, on the main thread. */
 const LIST_LIMIT_BYTES = 64 * 1024
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 const BRACKET = 0x5b
-/** Of the fields of an event only `id` begins with it. */
+/** Of an event's fields, only `id` begins with it. */
 const LETTER_I = 0x69
-/** What may stand before JSON: blanks and the byte order mark. */
+/** What may precede JSON: white space and the byte order mark. */
 const LEADING = new Set([0x09, NEWLINE, RETURN, 0x20, 0xef, 0xbb, 0xbf])
 
 export type BoundedFetch = FetchLike & {
 	/**
-	 * Hears of a stream of events that broke before its end and is not taken up again, with the body of the request that it
-	 * answers: what is still missing in it never comes.
+	 * Called when an event stream broke before its end and cannot be resumed, with the body of the request that it answers: the
+	 * missing events never arrive.
 	 */
 	onbroken?(body: unknown, error: unknown): void
 }
 
-/** `headers` win over those that the transport sets. */
+/** `headers` take precedence over those of the transport. */
 export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, string>): BoundedFetch {
 	let open = 0
 	const bounded: BoundedFetch = async (url, init = {}) => {
-		if (open >= OPEN_LIMIT)
-			throw new Fault('mcp_unavailable', `it has ${open} requests under way that it does not answer`)
+		if (open >= OPEN_LIMIT) throw new Fault('mcp_unavailable', `it has ${open} unanswered requests`)
 		const { method, body, signal, redirect } = init as GuardedInit
 		const all = new Headers(init.headers)
 		for (const [name, value] of Object.entries(headers)) all.set(name, value)
@@ -63,8 +62,8 @@ export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, st
 }
 
 /**
- * A stream may be endless, but each of its events is bounded; anything else is bounded as a whole. `ended` is called once, with the
- * error where it broke for good: events with ids can be asked for again, unless they are what breaks it.
+ * A stream may be endless, but each of its events is bounded; any other body is bounded in total. `ended` is called once, with
+ * the error if the stream cannot be resumed: events with ids can be requested again, unless they caused the error.
  */
 function bound(
 	body: ReadableStream<Uint8Array>,

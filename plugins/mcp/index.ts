@@ -10,7 +10,7 @@ import { routes } from './routes.ts'
 import { serversOf } from './servers.ts'
 import { toolsOf } from './tools.ts'
 
-/** MCP servers: what agents get by the Model Context Protocol. */
+/** MCP servers: tools that agents get through the Model Context Protocol. */
 export default definePlugin<McpSettings, McpServers>({
 	name: 'mcp',
 	needs: ['auth', 'agents'],
@@ -26,7 +26,7 @@ export default definePlugin<McpSettings, McpServers>({
 		const processes = openProcesses(join(ctx.gateway.home, 'run', 'mcp'), ctx.log)
 		await processes
 			.reap()
-			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftovers could not be cleared away'))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftover processes could not be ended'))
 		const servers = serversOf(ctx, processes)
 		const { registry } = servers
 		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
@@ -41,7 +41,7 @@ export default definePlugin<McpSettings, McpServers>({
 				if (status !== 'disabled' && uses({ agent, secrets: record.secrets })) void connection.restart()
 			}
 		}
-		// A grant that was given or taken back holds from now on.
+		// A grant that was added or revoked applies from now on.
 		for (const type of ['vault.granted', 'vault.revoked']) {
 			ctx.on(type, ({ agent_id }) => reconnect(({ agent, secrets }) => agent.name === agent_id && secrets.length > 0))
 		}

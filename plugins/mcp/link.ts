@@ -10,7 +10,7 @@ import type { Opened, TargetServices } from './target.ts'
 
 export interface Link {
 	readonly session: Session
-	/** Settles when the connection is over, with words for why. */
+	/** Settles with the reason when the connection is over. */
 	readonly over: Promise<string>
 	/** Checks whether the server still responds, and ends the connection if not. */
 	check(): Promise<void>
@@ -31,7 +31,7 @@ export interface LinkOptions {
 	busy(): boolean
 	/** Receives the process or the requests as soon as they exist. */
 	opened(opened: Opened): void
-	/** Aborts the opening, or ends the connection; with the reason `AT_ONCE` a process is killed without further words. */
+	/** Aborts the opening, or ends the connection; with the reason `AT_ONCE` a process is killed immediately. */
 	signal: AbortSignal
 }
 
@@ -43,7 +43,7 @@ const MISSED_PINGS = 2
 /** Far more than is shown, which is redacted before it is cut. */
 const TROUBLE_LIMIT = 8_192
 
-/** Throws whatever the program, the network or the server says; then everything was given back. */
+/** Throws the error of the program, the network or the server, after everything was released. */
 export async function openLink(options: LinkOptions): Promise<Link> {
 	const { record, signal } = options
 	const over = Promise.withResolvers<string>()
@@ -52,7 +52,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 	const opened = await openTarget(record, options.agent, options.services, options.said, signal)
 	const kill = (): void => {
 		if (signal.reason === AT_ONCE) void opened.process?.stop(true)
-		over.resolve('it is stopped')
+		over.resolve('it was stopped')
 	}
 	signal.addEventListener('abort', kill, { once: true })
 	if (signal.aborted) kill()
@@ -66,7 +66,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 				toolsChanged: options.toolsChanged,
 				trouble(error) {
 					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)
-					// Such as a stream of events that broke. Of a process, its end tells.
+					// Such as a broken event stream. A process is reported when it ends.
 					if (session && record.transport !== 'stdio') void check(session)
 				},
 				closed: () => over.resolve((trouble || 'the server closed the connection') + lastWords(options)),
@@ -115,10 +115,10 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 	}
 }
 
-/** What a program says before it ends is mostly why. */
+/** The last output of a program is usually the reason why it ended. */
 function lastWords({ record, said }: LinkOptions): string {
 	if (record.transport !== 'stdio') return ''
-	// Redacted by whoever shows it.
+	// Redacted where it is shown.
 	const line =
 		said
 			.text((text) => text)

@@ -5,15 +5,15 @@ import { wireName } from '../../core/protocol.ts'
 const LIMIT = 128
 const HASH = 8
 
-/** `mcp__<server>__<tool>`; one that is too long keeps a hash of the rest. */
+/** `mcp__<server>__<tool>`; a name that is too long ends in a hash of the rest. */
 export function toolName(server: string, tool: string): string {
 	const whole = `mcp__${server}__${tool}`
 	return whole.length <= LIMIT ? whole : withHash(whole, server, tool)
 }
 
 /**
- * The same for many tools, all different: also as an API with a narrower alphabet shows them. Which one of two gets a hash
- * depends on nothing but the order.
+ * The names of many tools, all distinct, even in an API with a narrower alphabet. Which of two tools gets a hash depends only
+ * on their order.
  */
 export function toolNames(tools: readonly { server: string; tool: string }[]): string[] {
 	const taken = new Set<string>()

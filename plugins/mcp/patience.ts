@@ -1,8 +1,8 @@
-/** How long a call may take: without a sign of progress, and in all. Time that a person takes to answer does not count. */
+/** How long a call may take: without progress, and in total. Time that a person needs to answer does not count. */
 export interface Patience {
-	/** The server has shown that it is at work. */
+	/** The server reported progress. */
 	progress(): void
-	/** Stops the clock until the returned function is called. May be done several times at once. */
+	/** Stops the clock until the returned function is called. Several pauses may overlap. */
 	hold(): () => void
 	end(): void
 }
@@ -12,7 +12,7 @@ export interface Limits {
 	total_ms: number
 }
 
-/** `expired` is called once, with words for what is over. */
+/** `expired` is called once, with the limit that was reached. */
 export function openPatience({ idle_ms, total_ms }: Limits, expired: (what: string) => void): Patience {
 	let left = total_ms
 	let since = performance.now()
@@ -30,7 +30,7 @@ export function openPatience({ idle_ms, total_ms }: Limits, expired: (what: stri
 		timer = setTimeout(
 			() => {
 				over = true
-				expired(isTotal ? `${total_ms / 1000} s in all` : `${idle_ms / 1000} s without a sign of progress`)
+				expired(isTotal ? `${total_ms / 1000} s in total` : `${idle_ms / 1000} s without progress`)
 			},
 			Math.max(0, Math.min(left, idle_ms)),
 		)

@@ -1,16 +1,16 @@
 /**
- * Which definition of each tool is accepted. The first one seen is, also of a tool that a server brings later; another one
- * under the same name is held back until an operator accepts it, so that a server that was reviewed cannot turn into
- * something else unseen.
+ * Which definition of each tool is accepted. The first definition of a tool is accepted automatically, even if the server adds
+ * the tool later. A changed definition is held back until an operator accepts it, so that a server cannot change unnoticed
+ * after its review.
  */
 import type { Definition } from './definitions.ts'
 
 export interface Pin {
 	/** The accepted one. */
 	definition: Definition
-	/** The one that the server has instead, since it last listed its tools. */
+	/** The changed definition in the server's latest list of tools. */
 	held?: Definition
-	/** Does the server still have a tool of this name? The pin stays, or taking a tool away for a moment would undo it. */
+	/** Whether the server still has a tool of this name. The pin remains; otherwise, removing a tool for a moment would undo it. */
 	listed: boolean
 }
 
@@ -19,14 +19,14 @@ export interface Pins {
 	tools: Pin[]
 }
 
-/** Pins of tools that are no longer listed; the oldest ones go. */
+/** Limit of pins of tools that are no longer listed; the oldest are removed. */
 const UNLISTED = 256
 
 export interface Comparison {
 	pins: Pins
-	/** False where nothing of it is new. */
+	/** False if nothing changed. */
 	changed: boolean
-	/** Names of tools that are held by this, and were not held with this definition before. */
+	/** Names of tools that are newly held with this definition. */
 	held: string[]
 }
 
@@ -49,7 +49,7 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 	return { pins, changed: JSON.stringify(pins) !== JSON.stringify(before), held }
 }
 
-/** Takes held definitions as the accepted ones: all, or those with the given digests. */
+/** Accepts held definitions: all, or those with the given digests. */
 export function acceptHeld(before: Pins, digests?: readonly string[]): { pins: Pins; accepted: string[] } {
 	const accepted: string[] = []
 	const tools = before.tools.map((pin): Pin => {
@@ -60,7 +60,7 @@ export function acceptHeld(before: Pins, digests?: readonly string[]): { pins: P
 	return { pins: { tools }, accepted }
 }
 
-/** What agents get. */
+/** The definitions that agents get. */
 export function offered(pins: Pins): Definition[] {
 	return pins.tools.flatMap((pin) => (pin.listed && !pin.held ? pin.definition : []))
 }

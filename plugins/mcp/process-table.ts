@@ -2,25 +2,25 @@
 import { readFileSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 
-/** A process that is told from every other one, also when its pid is used again. */
+/** Identifies a process uniquely, even if its pid is reused. */
 export interface ProcessMark {
 	pid: number
 	/** Clock ticks between the machine's start and its own. */
 	started: string
-	/** Which start of the machine. */
+	/** Id of the machine's boot. */
 	boot: string
 }
 
 export interface Found {
 	pid: number
 	group: number
-	/** The value of the environment variable that was looked for, as the process was started with it. */
+	/** The value of the requested environment variable, with which the process was started. */
 	mark: string
 }
 
 const PARALLEL = 16
 
-/** Undefined where it is gone, or where there is no /proc. */
+/** Undefined if it has ended, or if there is no /proc. */
 export function markOf(pid: number): ProcessMark | undefined {
 	try {
 		const { started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
@@ -30,13 +30,13 @@ export function markOf(pid: number): ProcessMark | undefined {
 	}
 }
 
-/** Is it still this very process? */
+/** Is it still the same process? */
 export function isRunning(mark: ProcessMark): boolean {
 	const now = markOf(mark.pid)
 	return now !== undefined && now.started === mark.started && now.boot === mark.boot
 }
 
-/** Every process of ours that was started, by whomever, with this variable in its environment. */
+/** Every process of this user that was started with this variable in its environment. */
 export async function findMarked(variable: string): Promise<Found[]> {
 	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
 	const found: Found[] = []
@@ -59,7 +59,7 @@ async function readMarked(pid: string, variable: string): Promise<Found | undefi
 	return { pid: Number(pid), group, mark: line.slice(start.length) }
 }
 
-/** The name stands in brackets and may hold anything, brackets and spaces too. */
+/** The name is in parentheses and may contain anything, even parentheses and spaces. */
 function fieldsOf(stat: string): { group: number; started: string } {
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 	return { group: Number(fields[2]), started: fields[19] ?? '' }

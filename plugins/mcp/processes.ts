@@ -1,9 +1,9 @@
 /**
  * The processes of stdio servers: each in a group of its own, with a mark in its environment that its descendants
- * inherit. Group and mark together find everything that a server has started, also what has left the group.
+ * inherit. Group and mark together find everything that a server has started, even if it has left the group.
  *
- * A file under `run/mcp/` stands for each one from before it is started until all of it is gone. After `kill -9` of the
- * gateway the next one finds those files, and ends what they name.
+ * Each has a file under `run/mcp/` from before its start until all of its processes have ended. After `kill -9` of the gateway,
+ * the next gateway finds those files and ends the processes that they name.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
@@ -27,23 +27,23 @@ export interface ProcessOrder {
 export interface ServerProcess {
 	readonly child: ChildProcessWithoutNullStreams
 	readonly pid: number
-	/** Settles when the process itself has ended, with words for how, such as `exit code 1`. */
+	/** Settles with the way it ended, such as `exit code 1`, when the process itself has ended. */
 	readonly ended: Promise<string>
 	/**
-	 * Ends the process and all that it has started. First its input ends, as the protocol asks for, then come SIGTERM
+	 * Ends the process and all that it has started. First its input is closed, as the protocol requires, then come SIGTERM
 	 * and SIGKILL; `now` goes to SIGKILL at once. May be called again.
 	 */
 	stop(now?: boolean): Promise<void>
 }
 
 export interface Processes {
-	/** Throws `mcp_failed` where the program cannot be started. */
+	/** Throws `mcp_failed` if the program cannot be started. */
 	start(order: ProcessOrder): Promise<ServerProcess>
 	/** Ends processes left over from an earlier gateway of this home. */
 	reap(): Promise<void>
-	/** How many have not gone completely yet. */
+	/** Number of processes that have not ended completely. */
 	readonly size: number
-	/** All of them, at once. */
+	/** Kills all of them immediately. */
 	stopAll(): Promise<void>
 }
 
@@ -67,7 +67,7 @@ export function openProcesses(folder: string, log: Logger): Processes {
 					rmSync(cwd, { recursive: true, force: true, maxRetries: 2 })
 					rmSync(file, { force: true })
 				} catch (error) {
-					log.warn({ err: error }, 'the folder of an MCP server could not be removed; the next start tries it again')
+					log.warn({ err: error }, 'the folder of an MCP server could not be removed; the next start will retry')
 				}
 			}
 			let child: ChildProcessWithoutNullStreams
@@ -87,12 +87,12 @@ export function openProcesses(folder: string, log: Logger): Processes {
 				forget()
 				throw notStarted(command, error)
 			}
-			for (const one of [child, child.stdin, child.stdout, child.stderr]) one.on('error', () => {}) // its end tells enough
+			for (const one of [child, child.stdin, child.stdout, child.stderr]) one.on('error', () => {}) // its end is reported
 			const pid = child.pid as number
 			try {
 				writeFileSync(file, JSON.stringify(markOf(pid) ?? { pid }))
 			} catch (error) {
-				log.warn({ err: error }, 'the number of a process could not be written; its mark serves') // such as a full disk
+				log.warn({ err: error }, 'the pid of a process could not be written; its mark will be used') // such as a full disk
 			}
 
 			const ended = new Promise<string>((resolve) => {

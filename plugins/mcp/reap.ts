@@ -1,4 +1,4 @@
-/** Ends what an earlier gateway of this home has left, and nothing else. */
+/** Ends processes that an earlier gateway of this home left behind, and no others. */
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import type { Found, ProcessMark } from './process-table.ts'
 import { signal, signalGroup } from './signals.ts'
 import { PAUSE_MS, SWEEPS, VARIABLE } from './sweep.ts'
 
-/** `folder`: the home's `run/mcp`, with a file for each process that had not gone. */
+/** `folder`: the home's `run/mcp`, with a file for each process that had not ended. */
 export async function reap(folder: string, log: Logger): Promise<void> {
 	const left = leftovers(folder)
 	if (left.size === 0) return
@@ -24,14 +24,14 @@ export async function reap(folder: string, log: Logger): Promise<void> {
 	for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 2 })
 }
 
-/** Those that an earlier gateway had, by mark; with the pid, where it came to be written. */
+/** The processes of an earlier gateway, by mark; with the pid if it was written. */
 function leftovers(folder: string): Map<string, ProcessMark | undefined> {
 	const left = new Map<string, ProcessMark | undefined>()
 	let names: string[] = []
 	try {
 		names = readdirSync(folder)
 	} catch {
-		return left // there was none yet
+		return left // no server was ever started
 	}
 	for (const name of names) {
 		const mark = /^([0-9a-f]{32})\.json$/.exec(name)?.[1]
@@ -45,13 +45,13 @@ function readMark(file: string): ProcessMark | undefined {
 		const { pid, started, boot } = JSON.parse(readFileSync(file, 'utf8')) as Partial<ProcessMark>
 		return typeof pid === 'number' && started !== undefined && boot !== undefined ? { pid, started, boot } : undefined
 	} catch {
-		return undefined // cut off by the kill: the mark in the environment serves
+		return undefined // cut off by the kill: the mark in the environment is used
 	}
 }
 
 /**
- * The groups that are certainly a leftover's: its leader is still the same process, or is gone and a member has the mark.
- * As long as a group has members its number is not given to another process.
+ * The groups that certainly belong to a leftover: the leader is still the same process, or has ended and a member has the mark.
+ * As long as a group has members, the system does not reuse its number.
  */
 function groupsOf(left: ReadonlyMap<string, ProcessMark | undefined>, marked: readonly Found[]): number[] {
 	const groups = new Set<number>()

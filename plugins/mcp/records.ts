@@ -14,9 +14,9 @@ export interface McpRecord {
 	command?: string
 	args?: string[]
 	url?: string
-	/** Names of `env` or `headers`, with the secret that the whole value is, or null. */
+	/** Names of `env` or `headers`, each with the secret that is its complete value, or null. */
 	names: Record<string, { secret: string } | null>
-	/** The values, as JSON sealed by the vault; null where there are none. */
+	/** The values, as JSON sealed by the vault; null if there are none. */
 	values: Uint8Array | null
 	/** The secrets in them, and in `url`. */
 	secrets: string[]
@@ -28,7 +28,7 @@ export interface McpRecord {
 	created_at: string
 }
 
-/** Names to ids, in the order in which servers were added: one record, so that two of a name or one too many cannot be. */
+/** Names to ids, in the order in which servers were added: one record, so that names are unique and the limit holds. */
 type Index = Record<string, string>
 
 /** May values of secrets be sent to this server, in its settings or in the arguments of calls? */
@@ -38,7 +38,7 @@ export function maySendSecrets({ secrets_allowed, trusted }: McpRecord): boolean
 
 export interface Records {
 	list(agent: AgentRef): Promise<McpRecord[]>
-	/** Throws `already_exists`, or `conflict` where the agent has `limit` servers already. */
+	/** Throws `already_exists`, or `conflict` if the agent already has `limit` servers. */
 	add(agent: AgentRef, record: McpRecord, limit: number): Promise<void>
 	/** Does nothing if it was removed before. */
 	remove(agent: AgentRef, record: Pick<McpRecord, 'id' | 'name'>): Promise<void>
@@ -75,7 +75,7 @@ export function recordsOf(store: Context['store']): Records {
 					)
 				}
 				if (Object.keys(index).length >= limit) {
-					throw new Fault('conflict', `${agent.name} has ${limit} MCP servers, as many as mcp.max_per_agent allows`)
+					throw new Fault('conflict', `${agent.name} has ${limit} MCP servers, which is the limit (mcp.max_per_agent)`)
 				}
 				const next = { ...index, [record.name]: record.id }
 				return {

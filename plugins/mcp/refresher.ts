@@ -1,4 +1,4 @@
-/** Does a piece of work whenever it is asked for, one at a time, and not more often than once in a while. */
+/** Does a task on request, one at a time and at limited intervals. */
 export function openRefresher(everyMs: number, work: () => Promise<void>): () => void {
 	let due = false
 	let busy = false

@@ -1,4 +1,4 @@
-/** What a model gets to read of a tool's result: text. The result comes from outside and may hold anything. */
+/** Converts a tool's result to text for a model. The result comes from outside and may contain anything. */
 import { isDeepStrictEqual } from 'node:util'
 
 /** How many characters of a text are compared with structured content. */
@@ -8,7 +8,7 @@ const CUT = 500
 
 type Scrub = (text: string) => string
 
-/** `scrub` redacts what is shortened, before it is. All else comes whole. */
+/** `scrub` redacts texts before they are shortened. Other texts are returned in full. */
 export function textOfResult(result: Record<string, unknown>, scrub: Scrub): string {
 	const { content, structuredContent } = result
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
@@ -41,11 +41,11 @@ function textOfBlock(block: unknown, scrub: Scrub): string {
 			return `[link to the resource ${cutShort(name)}, ${cutShort(uri)}, ${mimeOf(mimeType)}${more}]`
 		}
 		default:
-			return `[a piece of the kind ${cutShort(type)}: not shown]`
+			return `[content of the type ${cutShort(type)}: not shown]`
 	}
 }
 
-/** Servers are asked to say structured content as text too, for clients that do not know it. */
+/** Servers should repeat structured content as text, for clients that do not support it. */
 function repeats(block: unknown, structured: unknown): boolean {
 	const { type, text } = fieldsOf(block)
 	if (type !== 'text' || typeof text !== 'string' || text.length > COMPARED) return false

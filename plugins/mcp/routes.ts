@@ -37,7 +37,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			id: 'addMcpServer',
 			description: 'Give an agent an MCP server',
 			notes: [
-				'Waits up to 5 s for the first connection; its `status` is what is then true, and a connection that takes longer goes on. Where it is not `connected`, `status_detail` says why.',
+				'Waits up to 5 s for the first connection and returns the `status` at that time; a slower connection continues in the background. If it is not `connected`, `status_detail` says why.',
 				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
 				'A secret in `env`, `headers` or `url` requires the scope `vault:write` or `*`, in addition to the grant of the agent: whoever chooses a server and a secret for it can read the secret there. A server added without this scope is sent no secret in the arguments of calls either.',
 			],
@@ -66,7 +66,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		options: {
 			id: 'getMcpServer',
 			description: 'Read an MCP server with its connection and its tools',
-			notes: 'What the server says of itself and of its tools is text from outside.',
+			notes: 'The descriptions of the server and its tools come from outside.',
 			tags,
 			auth: scoped('agents:read'),
 			validate: { params: paramsOfServer },
@@ -101,8 +101,8 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			id: 'restartMcpServer',
 			description: 'Connect an MCP server anew',
 			notes: [
-				'Ends its process or session, where there is one, with the calls that are under way, and waits up to 5 s for the new connection. What failed before is forgotten.',
-				'Use it where the status is `error` and the reason was mended. A server that is switched off answers 409.',
+				'Ends its process or session, if there is one, with its calls in progress, and waits up to 5 s for the new connection. Resets the count of failures.',
+				'Use it if the status is `error` and the cause was fixed. For a server that is switched off the answer is 409.',
 			],
 			tags,
 			auth: scoped('agents:write'),
@@ -118,7 +118,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		options: {
 			id: 'acceptMcpTools',
 			description: 'Accept changed tools of an MCP server',
-			notes: 'All that are held, or those with the digests that were reviewed.',
+			notes: 'All held tools, or those with the digests that were reviewed.',
 			tags,
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -145,8 +145,8 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
 			id: 'removeMcpServer',
-			description: 'Take an MCP server away from an agent',
-			notes: 'Its process or session is gone when this answers.',
+			description: 'Remove an MCP server from an agent',
+			notes: 'Its process or session has ended when the answer arrives.',
 			tags,
 			auth: scoped('agents:write'),
 			validate: { params: paramsOfServer },

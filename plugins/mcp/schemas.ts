@@ -1,4 +1,4 @@
-/** What requests about MCP servers may say, and what is answered. */
+/** Schemas of requests about MCP servers, and of their answers. */
 import { isAbsolute } from 'node:path'
 import Joi from 'joi'
 
@@ -17,7 +17,7 @@ export const paramsOfServer = Joi.object({
 })
 
 const serverName = Joi.string()
-	// With two underscores in it, or one at its end, its tools could go by the names of another server's.
+	// With two underscores in it, or one at its end, its tools could have the names of another server's tools.
 	.pattern(/^[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_|$)){0,63}$/)
 	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _, begin with a letter or digit, and have single _ inside only')
 	.description('Name of the server, unique for the agent; part of the names of its tools.')
@@ -30,7 +30,7 @@ const secret = Joi.object({
 }).description('The value of a secret, under a grant of the agent.')
 
 const noNul = (text: Joi.StringSchema): Joi.StringSchema =>
-	text.pattern(/^[^\0]*$/).message('{#label} must not hold a NUL character')
+	text.pattern(/^[^\0]*$/).message('{#label} must not contain a NUL character')
 
 const command = noNul(Joi.string().min(1).max(TEXT_LIMIT))
 	.custom((text: string, helpers) =>
@@ -38,13 +38,13 @@ const command = noNul(Joi.string().min(1).max(TEXT_LIMIT))
 			? text
 			: helpers.message({ custom: '{#label} must be the name of a program in PATH, or an absolute path' }),
 	)
-	.description('The program, by its name in PATH or by its absolute path. No shell reads it.')
+	.description('The program, by its name in PATH or by its absolute path. It is not started in a shell.')
 	.example('npx')
 
 const args = Joi.array()
 	.items(noNul(Joi.string().allow('').max(TEXT_LIMIT)))
 	.max(64)
-	.description('Its arguments, each as it is.')
+	.description('Its arguments, passed literally.')
 
 const env = Joi.object()
 	.pattern(
@@ -52,7 +52,9 @@ const env = Joi.object()
 		Joi.alternatives(noNul(Joi.string().allow('').max(VALUE_LIMIT)), secret),
 	)
 	.max(64)
-	.description('Environment variables beyond the safe few; `{{secret:NAME}}` in a value stands for a secret.')
+	.description(
+		'Environment variables in addition to the few safe ones; `{{secret:NAME}}` in a value is replaced by a secret.',
+	)
 
 const url = Joi.string()
 	.max(2_048)
@@ -61,16 +63,14 @@ const url = Joi.string()
 		if (!parsed || !['http:', 'https:'].includes(parsed.protocol))
 			return helpers.message({ custom: '{#label} must be an address that begins with http:// or https://' })
 		if (parsed.username !== '' || parsed.password !== '')
-			return helpers.message({ custom: '{#label} must not hold a user or password; use headers' })
-		if (parsed.hash !== '') return helpers.message({ custom: '{#label} must not hold a "#"' })
+			return helpers.message({ custom: '{#label} must not contain a user or password; use headers' })
+		if (parsed.hash !== '') return helpers.message({ custom: '{#label} must not contain a "#"' })
 		return text
 	})
-	.description(
-		'Address of the server; `{{secret:NAME}}` in its path or query stands for a secret, which is inserted URL-encoded.',
-	)
+	.description('Address of the server; `{{secret:NAME}}` in its path or query is replaced by a secret, URL-encoded.')
 	.example('https://example.com/mcp')
 
-/** Those that the transport and HTTP itself set. */
+/** Headers that the transport and HTTP itself set. */
 const OWN_HEADERS =
 	/^(accept|accept-encoding|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
 
@@ -96,7 +96,7 @@ const transport = (...names: string[]): Joi.StringSchema =>
 		.required()
 		.description('`stdio` starts a program; `sse` is Streamable HTTP or the older SSE; `http` is Streamable HTTP only.')
 
-/** What is said of a field that only another transport has; joi's words of any other. */
+/** The message for a field that belongs to another transport; joi's message for any other. */
 const belongs = (fields: readonly string[], where: string): Joi.LanguageMessages => {
 	const isOne = fields.map((field) => `#child == "${field}"`).join(' || ')
 	return { 'object.unknown': `{#label} {if(${isOne}, "goes with ${where}", "is not allowed")}` }
@@ -116,7 +116,7 @@ const forWeb = Joi.object({
 	url: url.required().messages(needed),
 	headers,
 }).messages(belongs(['command', 'args', 'env'], 'stdio'))
-/** Judges the transport alone, so that an unknown one is not followed by complaints about its fields. */
+/** Checks the transport alone, so that an unknown one is not followed by errors about its fields. */
 const unknownTransport = Joi.object({ ...common, transport: transport('stdio', 'sse', 'http') }).unknown()
 
 export const newServer = Joi.alternatives().conditional('.transport', {
@@ -129,7 +129,7 @@ export const newServer = Joi.alternatives().conditional('.transport', {
 	otherwise: unknownTransport,
 })
 
-/** What those rules come to, without what they say of mistakes. */
+/** The result of those rules, without their error messages. */
 export const shownNewServer = Joi.alternatives(forStdio, forWeb)
 	.required()
 	.example({
@@ -147,11 +147,11 @@ const shown = {
 		.required()
 		.example('connected')
 		.description(
-			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is tried again by itself; `error`: not tried again until it is restarted, its secrets change or a run wants it; `disabled`: switched off.',
+			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically; `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
 		),
 }
 const statusDetail = Joi.string().description(
-	'One sentence on the connection as it is, with the last error where there is one.',
+	'One sentence about the current connection, with the last error if there is one.',
 )
 export const view = Joi.object(shown).id('McpServer')
 export const added = Joi.object({ ...shown, status_detail: statusDetail }).id('McpServerAdded')
@@ -165,7 +165,7 @@ const iso = Joi.string().isoDate()
 
 const tool = Joi.object({
 	name: text.required(),
-	tool: text.required().description('As agents call it.'),
+	tool: text.required().description('The name by which agents call it.'),
 	description: text.required(),
 	input_schema: anything.required(),
 	annotations: anything.required(),
@@ -173,7 +173,7 @@ const tool = Joi.object({
 	held: Joi.boolean()
 		.required()
 		.description(
-			'Its definition is another one than the one accepted before: agents do not get it until POST …/accept names it or all.',
+			'Its definition differs from the accepted one: agents do not get it until POST …/accept names it or accepts all.',
 		),
 	accepted: Joi.object({
 		description: text.required(),
@@ -194,9 +194,9 @@ export const details = Joi.object({
 		.allow(null)
 		.required()
 		.description(
-			'The last attempt or connection that failed: when, and what to change. It stays after the connection is there again; null where nothing has failed.',
+			'The last attempt or connection that failed: when, and what to change. It remains after a reconnect; null if nothing has failed.',
 		),
-	failures: Joi.number().integer().required().description('In a row.'),
+	failures: Joi.number().integer().required().description('Number of failures in a row.'),
 	server: Joi.object({ name: text.required(), version: text.required(), title: text }).allow(null).required(),
 	protocol_version: text.allow(null).required(),
 	instructions: text.allow(null).required(),
@@ -204,7 +204,7 @@ export const details = Joi.object({
 	pid: Joi.number().integer().allow(null).required(),
 	stderr: text.required().description('The end of what its process wrote to standard error, at most 64 KiB.'),
 	tools: Joi.array().items(tool).required(),
-	not_offered: Joi.array().items(text).required().description('Why further tools that it lists are not among them.'),
+	not_offered: Joi.array().items(text).required().description('One sentence for each listed tool that is not offered.'),
 	created_at: iso.required(),
 })
 	.id('McpServerDetails')

@@ -21,9 +21,9 @@ import { sealValues } from './values.ts'
 /** How long an answer waits for a first connection. */
 const FIRST_CONNECTION_MS = 5_000
 
-/** Connections that are made at the same time. */
+/** Number of connections that are made at the same time. */
 const STARTING_LIMIT = 6
-/** One that hangs keeps its place no longer than this. */
+/** An attempt that hangs frees its place after this time. */
 const STARTING_MS = 5_000
 
 export interface ServersOfAll extends McpServers {
@@ -47,7 +47,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		starting,
 	}
 	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> => {
-		// With the first server: an idle gateway does not have in memory what speaks the protocol.
+		// Loaded with the first server: an idle gateway does not keep the protocol's code in memory.
 		const connection = await import('./connection.ts')
 		return new connection.Connection(record, agent, await records.pins(agent, record.id), services)
 	}
@@ -136,7 +136,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				if (unknown !== undefined) {
 					throw new Fault(
 						'digest_mismatch',
-						`no tool is held with the digest ${unknown}; it may have changed again: read the server, and accept what you find`,
+						`no held tool has the digest ${unknown}; it may have changed again: read the server, and accept the current digest`,
 					)
 				}
 				const next = acceptHeld(before ?? { tools: [] }, digests)

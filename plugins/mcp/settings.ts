@@ -14,7 +14,7 @@ export default defineSettings<McpSettings>({
 			.items(argument)
 			.min(1)
 			.max(64)
-			.description('A whole command line; items such as NAME= before it are variables that callers may set.')
+			.description('A complete command line. Leading items such as NAME= are variables that callers may set.')
 		return joi.object<McpSettings>({
 			allowed_commands: list(
 				command,
@@ -22,9 +22,9 @@ export default defineSettings<McpSettings>({
 				'Command lines, such as [npx, -y, some-server], that callers without the scope * may start; NAME= items in front name variables they may set.',
 			),
 			allowed_hosts: hostsAndPorts('Hosts at private addresses that callers without the scope * may name.'),
-			max_per_agent: count(1, 256, 16, 'Servers of one agent.'),
-			call_timeout_s: count(1, 3600, 60, 'Seconds that one call may take without a sign of progress.'),
-			max_call_s: count(1, 86_400, MAX_CALL_S, 'Seconds that one call may take in all.'),
+			max_per_agent: count(1, 256, 16, 'Maximum number of servers per agent.'),
+			call_timeout_s: count(1, 3600, 60, 'Longest time of a call without progress, in seconds.'),
+			max_call_s: count(1, 86_400, MAX_CALL_S, 'Longest time of a call in total, in seconds.'),
 		})
 	},
 	check({ call_timeout_s, max_call_s }) {

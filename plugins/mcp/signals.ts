@@ -1,6 +1,6 @@
 /** Signals to processes and groups of processes. */
 
-/** To every member of a group; 0 only looks. False where there is none; one that has ended and was not waited for counts. */
+/** Signals every member of a group; 0 only checks. False if the group has no members; a zombie counts as one. */
 export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
 	return signal(process.platform === 'win32' ? group : -group, name)
 }

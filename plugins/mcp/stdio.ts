@@ -6,16 +6,16 @@ import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
 import { openThrottle } from './throttle.ts'
 
-/** The longest message that is taken, or sent to a server that does not read. */
+/** The longest message that is accepted, or buffered for a server that does not read. */
 export const FRAME_LIMIT_BYTES = 4 * 1024 * 1024
-/** Messages of one list: a message may be of two bytes, and each takes time on the gateway's main thread. */
+/** Limit of messages in a list: a message may have two bytes, and each takes time on the gateway's main thread. */
 const LIST_LIMIT = 100
 const UNREAD_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
 const LINE_LIMIT = 2_000
 const LAST_WORDS_MS = 250
 const NEWLINE = 0x0a
 
-/** `said`: gets what the process writes to standard error, and what it writes to its output that is no message. */
+/** `said`: receives the standard error of the process, and output that is not a message. */
 export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 	const { stdin, stdout, stderr } = process.child
 	let closed = false
@@ -58,7 +58,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		})
 	}
 
-	/** In a row, so that a slow reader is noticed: a message that is due waits, and behind it the process. */
+	/** Handles messages one after another: while one waits, the process is not read, and so slows down. */
 	async function readAll(): Promise<void> {
 		const throttle = openThrottle()
 		let pieces: Buffer[] = []
@@ -99,7 +99,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 			said.push(`[on standard output, where only messages belong] ${text}\n`)
 			return 1
 		}
-		// Revision 2025-03-26 knows lists of messages.
+		// Revision 2025-03-26 allows lists of messages.
 		const messages: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
 		if (messages.length > LIST_LIMIT) {
 			fail(new Error(`it sent a list of more than ${LIST_LIMIT} messages`))

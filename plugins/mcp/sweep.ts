@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { findMarked } from './process-table.ts'
 import { signal } from './signals.ts'
 
-/** In the environment of every server's process, with a value of its own, and so of all that it starts. */
+/** In the environment of each server's process, with a unique value, and so in that of every process that it starts. */
 export const VARIABLE = 'SVC_MCP_PROCESS'
-/** Strays may start others while they are looked for. */
+/** Stray processes may start others during the search. */
 export const SWEEPS = 3
 export const PAUSE_MS = 20
 

@@ -1,8 +1,8 @@
-/** The end of a text that comes in pieces. */
+/** The end of a text that arrives in chunks. */
 export interface Tail {
 	push(piece: string): void
 	/**
-	 * At most the limit, in characters, and then from the beginning of a line. `scrub` gets the text before it is cut, and at
+	 * At most `limit` characters, from the beginning of a line. `scrub` gets the text before it is cut, and at
 	 * least a limit's length before the cut.
 	 */
 	text(scrub: (text: string) => string): string

@@ -1,4 +1,4 @@
-/** What a connection is made to: a process that is started for it, or an address with its headers. */
+/** The target of a connection: a process that is started for it, or an address with its headers. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { checkCommand, policyOf } from './access.ts'
@@ -21,11 +21,11 @@ export interface Opened {
 	process: ServerProcess | null
 	/** The values of `env` or `headers`, by name, as the server gets them; and `url`, where a secret is in it. */
 	values: Record<string, string>
-	/** Gives back what is left when the session is closed. */
+	/** Releases what remains when the session is closed. */
 	release(): Promise<void>
 }
 
-/** Throws `forbidden` where the operator took back the leave, `vault_denied`, `mcp_failed` (the program does not start). */
+/** Throws `forbidden` if the operator revoked the permission, `vault_denied`, `mcp_failed` (the program does not start). */
 export async function openTarget(
 	record: McpRecord,
 	agent: AgentRef,
@@ -45,10 +45,10 @@ export async function openTarget(
 		return { target: { kind: 'stdio', process, said }, process, values, release: () => process.stop() }
 	}
 	if (!url) throw new Fault('invalid_request', 'the address of the server is not a URL')
-	const { fetcherFor } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and not needed by who has no server
+	const { fetcherFor } = await import('../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
 	const fetcher = fetcherFor(url, {
 		policy: policyOf(trusted, services.config),
-		// Streams of events have no end; each message and each call has a limit of its own.
+		// Event streams have no end; each message and each call has its own limit.
 		max_bytes: Infinity,
 		timeout_ms: Infinity,
 	})

@@ -1,14 +1,14 @@
 /**
- * How much of what a server sends is taken at once. Everything that a server says is parsed on the gateway's main thread: one
- * that talks without end gets the time that is left over, and slows down by itself, since nobody reads its output meanwhile.
+ * How much of a server's output is read at once. Output is parsed on the gateway's main thread: a server that sends without
+ * end gets only spare time, and slows down, since its output is not read in the meantime.
  */
-/** Short, so that what is taken in one go does not hold everything else up. */
+/** Short, so that one batch does not delay everything else. */
 const WINDOW_MS = 20
 const FRAMES = 100
 const BYTES = 1024 * 1024
 
 export interface Throttle {
-	/** Counts one frame, or as many as came in one. Answers how many milliseconds to wait before the next one; 0 nearly always. */
+	/** Counts one frame, or the messages in it. Returns how many milliseconds to wait before the next one, nearly always 0. */
 	take(bytes: number, frames?: number): number
 }
 

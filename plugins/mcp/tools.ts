@@ -27,7 +27,7 @@ function toolOf(
 		name,
 		description,
 		parameters: input_schema,
-		// Only what the server itself says may simply be done again; all else may have happened already.
+		// Only a call that the server declares as repeatable may be repeated; any other may already have taken effect.
 		repeatable: annotations.idempotentHint === true || annotations.readOnlyHint === true,
 		events: { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed', payload: { server, tool } },
 		async run(args, call) {

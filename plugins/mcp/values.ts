@@ -1,4 +1,4 @@
-/** Secrets that go to a server: in `env`, `headers` and `url`, filled in for a connection only, and in the arguments of calls. */
+/** Secrets that are sent to a server: in `env`, `headers` and `url`, inserted only for a connection, and in the arguments of calls. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import type { Reading } from '../vault/contract.ts'
@@ -17,7 +17,7 @@ export interface OpenedValues {
 	url?: URL
 }
 
-/** For a new record. `url`: see `OpenedValues`; it is kept as it is, with its handles. */
+/** For a new record. `url`: see `OpenedValues`; it is stored with its handles. */
 export async function sealValues(
 	{ wanted, url }: { wanted: Record<string, McpValue>; url: string | undefined },
 	id: string,
@@ -45,7 +45,7 @@ export async function openValues(record: McpRecord, agent: AgentRef, ctx: Servic
 		)
 	}
 	const reading = readingOf(record, agent, (event) => {
-		void ctx.emit(event, agent.name).catch(() => {}) // a store that refuses writes is reported by the read itself
+		void ctx.emit(event, agent.name).catch(() => {}) // the read itself reports a store that refuses writes
 	})
 	const { url } = record
 	return {
@@ -89,7 +89,7 @@ async function openSealed(
 	return vault.fill(JSON.parse(await vault.unseal(values, aboutOf(id))) as Record<string, string>, reading)
 }
 
-/** A value cannot change where the address leads: it is encoded, and an address with a handle in its host is no URL. */
+/** A value cannot change where the address leads: it is encoded, and an address with a handle in its host is not a URL. */
 async function filledUrl(
 	url: string,
 	secrets: readonly string[],

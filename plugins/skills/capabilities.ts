@@ -26,7 +26,7 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		const excerpt = lines[line] ?? ''
 		if (name === undefined) {
 			unclear.add(kind)
-			told.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} this uses shows only when it runs.`])
+			told.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`])
 			continue
 		}
 		used[kind].add(name)

@@ -24,7 +24,7 @@ export interface SkillDocument {
 	warnings: string[]
 }
 
-/** Bytes of a whole document. */
+/** Bytes of a document. */
 export const DOCUMENT_LIMIT = 272 * 1024
 const BODY_LIMIT = 256 * 1024
 /** Characters of a tool's result that reach a model; the toolbox cuts off the rest. */
@@ -41,7 +41,7 @@ export async function readDocument(text: string): Promise<SkillDocument> {
 	const { name, description, parameters, runtime, permissions, ...metadata } = check(data, lineOf)
 	const program = runtime === undefined ? null : await readProgram(body, bodyLine)
 	if (!program && body.trim() === '') {
-		throw invalid(bodyLine, 'the body is empty; write instructions behind the front matter, or a program')
+		throw invalid(bodyLine, 'the body is empty; write instructions after the front matter, or a program')
 	}
 	const document = { name, description, parameters, program, permissions, metadata, body, lineOf }
 	return { ...document, warnings: await warningsOf(document) }
@@ -115,7 +115,7 @@ const plainly = {
 	'boolean.base': '{#label} must be true or false',
 	'array.base': '{#label} must be a list',
 	'object.base': '{#label} must be a map',
-	'array.unique': '{#label} stands there twice; keep one',
+	'array.unique': '{#label} is listed twice; keep one',
 }
 
 function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): Head {
@@ -169,7 +169,7 @@ function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorR
 	const last = match?.[1]?.split('.').at(-1) ?? '0'
 	if (match && !/^(?:[0-9]+|0x[0-9a-f]*)$/.test(last)) return lower
 	return helpers.message({
-		custom: '{#label} must be the whole name of one host, such as api.example.com; no address, no * and no path',
+		custom: '{#label} must be the complete name of one host, such as api.example.com, without an address, * or path',
 	})
 }
 

@@ -8,7 +8,7 @@ export default {
 			skill_id: 'The id of the revision.',
 			digest: 'SHA-256 of the document.',
 			source: '`url` or `inline`.',
-			'url?': 'Where it came from, without the query.',
+			'url?': 'Its address, without the query.',
 		},
 	},
 	'skill.approved': {
@@ -35,7 +35,7 @@ export default {
 			skill: 'The name of the skill.',
 			skill_id: 'The id of the revision.',
 			call_id: 'The call, unique in its run.',
-			arguments: 'What it is called with, as JSON text; cut where it is long.',
+			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
 	'skill.completed': {
@@ -44,7 +44,7 @@ export default {
 			skill: 'The name of the skill.',
 			skill_id: 'The id of the revision.',
 			call_id: 'The call, unique in its run.',
-			result: 'What the model is told, as text; cut where it is long.',
+			result: 'The result as the model gets it, as text; cut if long.',
 		},
 	},
 	'skill.failed': {

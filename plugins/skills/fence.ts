@@ -111,7 +111,7 @@ function refuseHiding({ type, raw, tokens = [] }: Tokens.Generic, line: number):
 		throw invalid(line, 'this part takes too much work to parse as Markdown; use less markup and fewer levels')
 	const isComment = type === 'html' && /^(?:\s*<!--[^<>]*-->)+\s*$/.test(raw)
 	if ((isComment || type === 'def') && /`{3}|~{3}/.test(raw))
-		throw invalid(line, 'a block of code must not stand in a comment or in the title of a link; take it out of there')
+		throw invalid(line, 'a block of code must not be in a comment or in the title of a link; move it out')
 	if (isComment || type === 'def') return
 	const tag =
 		tokens.length === 0 && (type === 'html' || type === 'text') ? /<[a-z/!?][^>\n]*>?/i.exec(raw)?.[0] : undefined

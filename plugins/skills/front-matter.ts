@@ -34,7 +34,7 @@ export function readFrontMatter(document: string): FrontMatter {
 	})
 	const lineAt = (offset: number): number => lines.linePos(offset).line + 1
 	const problem = parsed.errors[0] ?? parsed.warnings[0]
-	if (problem) throw invalid(lineAt(problem.pos[0]), `${problem.message}; quote a value that holds ": " or "#"`)
+	if (problem) throw invalid(lineAt(problem.pos[0]), `${problem.message}; quote a value that contains ": " or "#"`)
 
 	const found = new Map<string, number>()
 	const data = plain(parsed.contents, [])
@@ -61,10 +61,10 @@ export function readFrontMatter(document: string): FrontMatter {
 			for (const { key, value } of node.items) {
 				const name = isScalar(key) ? key.value : undefined
 				const line = lineOfNode(key ?? value)
-				if (typeof name !== 'string') throw invalid(line, 'a key must be a word; quote it where it looks like a number')
+				if (typeof name !== 'string') throw invalid(line, 'a key must be a word; quote it if it looks like a number')
 				if (name === '<<' || name === '__proto__')
-					throw invalid(line, `the key ${name} is not taken; write its keys out`)
-				if (entries.has(name)) throw invalid(line, `the key ${name} stands here twice; keep one`)
+					throw invalid(line, `the key ${name} is not supported; write its keys out`)
+				if (entries.has(name)) throw invalid(line, `the key ${name} occurs twice; keep one`)
 				found.set(pathKey([...path, name]), line)
 				entries.set(name, plain(value, [...path, name]))
 			}
@@ -101,16 +101,16 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** A splitter of our own: those of libraries run `---js` heads as code. */
 function split(document: string): { head: string; body: string; bodyLine: number } {
 	const begin = /^\uFEFF?---[ \t]*\r?\n/.exec(document)
-	if (!begin) throw invalid(1, 'a skill begins with front matter: a line of --- before it and one behind it')
+	if (!begin) throw invalid(1, 'a skill begins with front matter: a line of --- before it and one after it')
 	const from = begin[0].length
 	const fence = /^---[ \t]*(?:\r?\n|$)/m
 	const end = fence.exec(document.slice(from, from + LIMIT_BYTES + 8))
 	if (!end) {
-		throw invalid(1, `the front matter does not end: write a line of --- behind it, within ${LIMIT_BYTES} bytes`)
+		throw invalid(1, `the front matter does not end: write a line of --- after it, within ${LIMIT_BYTES} bytes`)
 	}
 	const head = document.slice(from, from + end.index)
 	const bytes = Buffer.byteLength(head)
-	if (bytes > LIMIT_BYTES) throw invalid(1, `the front matter has ${bytes} bytes; at most ${LIMIT_BYTES} are taken`)
+	if (bytes > LIMIT_BYTES) throw invalid(1, `the front matter has ${bytes} bytes; the limit is ${LIMIT_BYTES}`)
 	return {
 		head,
 		body: document.slice(from + end.index + end[0].length),
@@ -129,9 +129,12 @@ function checkTokens(head: string): void {
 		switch (token[0]) {
 			case '&':
 			case '*':
-				throw invalid(line, `anchors and aliases (${excerpt(token)}) are not taken; write the value out, or quote it`)
+				throw invalid(
+					line,
+					`anchors and aliases (${excerpt(token)}) are not supported; write the value out, or quote it`,
+				)
 			case '!':
-				throw invalid(line, `tags (${excerpt(token)}) are not taken; leave it out, or quote the value`)
+				throw invalid(line, `tags (${excerpt(token)}) are not supported; remove the tag, or quote the value`)
 			case '%':
 				if (token.length > 1) throw invalid(line, `directives (${excerpt(token)}) are not taken; leave it out`)
 				break

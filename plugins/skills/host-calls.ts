@@ -39,7 +39,10 @@ export function answerCalls(
 				throw new Fault('invalid_arguments', `the arguments are nested deeper than ${programLimits.depth}`)
 			const text = JSON.stringify(await called(what, readJson(body), controller.signal)) ?? 'null'
 			if (text.length > programLimits.answer_length) {
-				throw new Fault('payload_too_large', `the answer has ${text.length} characters, more than a program is given`)
+				throw new Fault(
+					'payload_too_large',
+					`the answer has ${text.length} characters, more than a program may receive`,
+				)
 			}
 			if (!controller.signal.aborted) await reply({ kind: 'reply', id, call, ok: true, body: text })
 		} catch (error) {

@@ -63,7 +63,7 @@ async function withoutNetwork(): Promise<string> {
 	}
 }
 
-/** isolated-vm, and no other file: the host's own code comes by standard input. */
+/** isolated-vm, and no other file: the host's own code is read from standard input. */
 function readable(): string[] {
 	const isolatedVm = dirname(createRequire(import.meta.url).resolve('isolated-vm/package.json'))
 	const loader = dirname(createRequire(`${isolatedVm}/`).resolve('node-gyp-build/package.json'))

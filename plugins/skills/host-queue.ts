@@ -23,7 +23,7 @@ export interface HostQueue {
 	giveBack(host: Host): void
 	/** Starts a process if there is none. */
 	warm(): void
-	/** Ends all processes; when it settles, they are gone. */
+	/** Ends all processes; settles when they have ended. */
 	close(): Promise<void>
 }
 
@@ -58,7 +58,9 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 				log.error({ err: error }, 'a skill host does not start')
 				// No caller waits forever for a process that cannot be started.
 				const one = first(waiting)
-				one?.reject(new Fault('sandbox_crash', 'the process for the code of skills does not start; the log says why'))
+				one?.reject(
+					new Fault('sandbox_crash', 'the process for the code of skills does not start; see the log for the reason'),
+				)
 			})
 			.finally(() => {
 				starting--

@@ -16,11 +16,11 @@ export interface Host {
 	readonly alive: boolean
 	/** Settles with the outcome of the order; a host that dies or violates the protocol yields `sandbox_crash`. */
 	work(order: ProgramOrder | CheckOrder, asked: (message: CallMessage) => boolean): Promise<Outcome>
-	/** Settles when the process has read it, or is gone. */
+	/** Settles when the process has read it, or has ended. */
 	send(message: ToHost): Promise<void>
 	/** Ends the current order with this outcome, and the process with it. */
 	end(why?: Outcome): void
-	/** Settles when the process and everything in it is gone. */
+	/** Settles when the process and everything in it has ended. */
 	readonly gone: Promise<void>
 }
 
@@ -36,7 +36,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		env,
 		cwd,
 		windowsHide: true,
-		// A terminal sends Ctrl-C to the whole group, but a call may still complete while the gateway stops.
+		// A terminal sends Ctrl-C to the process group, but a call may still complete while the gateway stops.
 		detached: process.platform !== 'win32',
 	})
 	const pipe = child.stdio[3] as Duplex
@@ -72,7 +72,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 	pipe.on(
 		'data',
 		fromLines((message) => {
-			if (alive && !receive(message)) end(crashed('said what no skill host says'))
+			if (alive && !receive(message)) end(crashed('sent an invalid message'))
 		}),
 	)
 

@@ -30,7 +30,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 	const runWithin: WallTime = { s: settings.wall_time_s, setting: 'skills.wall_time_s' }
 	let orders = 0
 
-	/** Has one host execute one order, watched. After a failure, when this settles, the process is gone. */
+	/** Lets one host execute one order, under supervision. After a failure, when this settles, the process is gone. */
 	async function work(
 		host: Host,
 		order: ProgramOrder | CheckOrder,

@@ -1,6 +1,6 @@
 /** Characters that a reader does not see, or that make text look different. */
 
-/** Code points of tags, which can spell out a whole message that only a model reads. */
+/** Code points of tags, which can form a message that only a model reads. */
 const TAGS = /[\u{E0000}-\u{E0FFF}]/u
 /** Characters that change the display order of text. */
 const BIDI = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
@@ -10,7 +10,7 @@ const INVISIBLE =
 
 export type Invisible = 'tags' | 'bidi' | 'other'
 
-/** The distinct invisible characters of a text as `U+200B`, and the worst kind among them; undefined where there is none. */
+/** The distinct invisible characters of a text as `U+200B`, and the worst kind among them; undefined if there are none. */
 export function invisibleIn(text: string): { kind: Invisible; codes: string[] } | undefined {
 	if (!INVISIBLE.test(text)) return undefined
 	const codes = new Set<string>()

@@ -19,7 +19,7 @@ const CHANGED = {
 export interface Library {
 	/**
 	 * The approved document. If its text has changed, or breaks rules that the version of the gateway that accepted it
-	 * did not have, the skill goes back into quarantine (or is removed if its document is gone),
+	 * did not have, the skill goes back into quarantine (or is removed if its document is missing),
 	 * `security.violation` is emitted, and the result is undefined.
 	 */
 	approved(agent: AgentRef, entry: IndexEntry): Promise<SkillDocument | undefined>

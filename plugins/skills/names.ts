@@ -19,7 +19,7 @@ export function toolNameFor(name: string, isTaken: (tool: string) => boolean): s
 	const tool = `skill_${slug}`
 	if (slug !== '' && !isTaken(tool)) return tool
 	const hash = createHash('sha256').update(name).digest('hex')
-	// Names whose hashes begin alike can be found within a second: then the next piece of the hash distinguishes them.
+	// Names whose hashes begin alike can be found within a second: then the next part of the hash distinguishes them.
 	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${hash.slice(8 * n, 8 * n + 8)}`
 	let piece = 0
 	while (piece < 7 && isTaken(withPiece(piece))) piece++

@@ -19,7 +19,7 @@ const anyCommand = (...texts: string[]): RegExp =>
 
 const OVERRIDE = 'Tells the model to leave its other instructions.'
 const HIDE = 'Tells the model to hide something from the person.'
-const PLAY = 'Speaks to the model as somebody it would obey.'
+const PLAY = 'Addresses the model with false authority.'
 
 export const phrases: readonly Phrase[] = [
 	{
@@ -74,7 +74,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'approval',
 		severity: 'high',
-		message: 'Speaks of approvals, quarantine or permissions of this gateway: a skill needs no such words.',
+		message: 'Mentions approvals, quarantine or permissions of this gateway, which a skill need not do.',
 		pattern: anyOf(
 			'\\b(?:approve|approved_skills|unquarantine|auto-?approve|whitelist) (?:this |the |all |every |other )?(?:skills?|tools?)\\b',
 			'approved_skills',
@@ -94,7 +94,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'secret-place',
 		severity: 'high',
-		message: 'Names a place where people keep secrets.',
+		message: 'Names a place where secrets are usually stored.',
 		pattern:
 			/~\/\.(?:ssh|aws|gnupg|kube|netrc|npmrc|docker|config\/gcloud|svc)\b|\bid_(?:rsa|ed25519|ecdsa)\b|\/etc\/(?:passwd|shadow)\b|(?:^|[\s'"`/])\.env\b|\bLogin Data\b|\bkeychain(?:-db)?\b|\bwallet\.dat\b|\bMetaMask\b|169\.254\.169\.254|metadata\.google\.internal/gim,
 	},
@@ -108,7 +108,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'shell-command',
 		severity: 'high',
-		message: 'A command that fetches and runs code, destroys, or opens a way in.',
+		message: 'A command that downloads and runs code, destroys data, or opens access.',
 		pattern: anyCommand(
 			'\\b(?:curl|wget|iwr|invoke-webrequest)\\b[^|\\n]{0,120}\\|\\s{0,4}(?:sudo )?(?:(?:ba|z|da|k|c)?sh|python3?|perl|ruby|node|osascript)\\b',
 			'\\b(?:ba|z|da)?sh (?:-c )?["\'<($\\s]{0,6}(?:curl|wget)\\b',
@@ -129,7 +129,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'shell-command',
 		severity: 'medium',
-		message: 'A command for a shell: this gateway gives skills none, so somebody else would have to run it.',
+		message: 'A shell command: skills have no shell in this gateway, so someone else would have to run it.',
 		pattern: anyCommand(
 			'\\bsudo [a-z-]',
 			'\\bchmod [0-7+ugoa]',
@@ -145,14 +145,14 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'encoded-data',
 		severity: 'medium',
-		message: 'A long run of encoded data; nobody can tell by reading what it says.',
+		message: 'A long run of encoded data, whose meaning a reader cannot see.',
 		pattern:
 			/[A-Za-z0-9+/_=-]{64,}|(?:\\x[0-9a-f]{2}){16,}|(?:\\u[0-9a-f]{4}){12,}|(?:%[0-9a-f]{2}){20,}|(?:\b\d{2,3}, ?){32,}|\bdata:[a-z-]{1,20}\/[a-z0-9.+-]{1,40}[;,]/gi,
 	},
 	{
 		rule: 'raw-address',
 		severity: 'medium',
-		message: 'An address by number: nobody can tell whose it is.',
+		message: 'A numeric address, whose owner a reader cannot see.',
 		pattern:
 			/\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b|https?:\/\/\[[0-9a-f:.]{2,45}\]|https?:\/\/(?:0x[0-9a-f]{8}|\d{8,10})\b/gi,
 	},

@@ -75,7 +75,7 @@ export function powersOf(
 	const fetch = async (text: string, init: unknown, signal: AbortSignal): Promise<unknown> => {
 		const url = URL.parse(text)
 		if (!url || text.length > URL_LIMIT)
-			throw new Fault('invalid_request', `svc.fetch takes a whole address, at most ${URL_LIMIT} characters long`)
+			throw new Fault('invalid_request', `svc.fetch needs a complete address of at most ${URL_LIMIT} characters`)
 		demand('hosts', url.host, permissions.hosts.includes(url.host) || permissions.hosts.includes(url.hostname))
 		const { method, headers, body } = requestOf(init)
 
@@ -92,7 +92,7 @@ export function powersOf(
 		if (hasSecrets) url.search = new URLSearchParams(filledQuery).toString()
 		const filledBody = body ? next() : null
 		if (Buffer.byteLength(filledBody ?? '') > BODY_LIMIT)
-			throw new Fault('payload_too_large', `the body of a request may have ${BODY_LIMIT} bytes at most`)
+			throw new Fault('payload_too_large', `the body of a request may have at most ${BODY_LIMIT} bytes`)
 		try {
 			const response = await send(
 				url,

@@ -86,8 +86,8 @@ function unreadable(message: string): Omit<Read, 'diff' | 'markdown'> {
 function warningsAbout({ name, permissions }: SkillDocument, primitives: ReadonlySet<string>): string[] {
 	const warnings = permissions.primitives
 		.filter((primitive) => !primitives.has(primitive))
-		.map((primitive) => `It declares ${primitive}, and there is no such primitive now.`)
-	if (primitives.has(name)) warnings.push(`Its name is that of the primitive ${name}, which goes before it.`)
+		.map((primitive) => `It declares the primitive ${primitive}, which does not exist at the moment.`)
+	if (primitives.has(name)) warnings.push(`Its name is that of the primitive ${name}, which takes precedence.`)
 	return warnings
 }
 
@@ -95,7 +95,7 @@ function warningsAbout({ name, permissions }: SkillDocument, primitives: Readonl
 function diffOf(before: string, after: string): string {
 	const options = { context: 3, timeout: DIFF_MS, maxEditLength: DIFF_EDITS }
 	const patch = createTwoFilesPatch('active', 'quarantined', shown(before), shown(after), '', '', options)
-	if (patch === undefined) return 'The two differ in too much to show; compare the documents as a whole.'
+	if (patch === undefined) return 'The two revisions differ too much to show; compare the complete documents.'
 	return patch.length <= DIFF_LIMIT ? patch : `${patch.slice(0, DIFF_LIMIT)}\n… cut off`
 }
 

@@ -59,12 +59,9 @@ const review = Joi.object({
 		.required(),
 	permissions: Joi.object({ primitives: names, hosts: names, secrets: names })
 		.required()
-		.description('What its program may use; all else is denied.'),
-	metadata: Joi.object()
-		.unknown()
-		.required()
-		.description('What else its front matter says; means nothing to the gateway.'),
-	warnings: names.description('What is taken, and yet not as its author may expect.'),
+		.description('What its program may use; everything else is denied.'),
+	metadata: Joi.object().unknown().required().description('Other keys of its front matter, which the gateway ignores.'),
+	warnings: names.description('Problems that do not prevent the installation.'),
 	findings: Joi.array()
 		.items(
 			Joi.object({
@@ -77,7 +74,7 @@ const review = Joi.object({
 		)
 		.required()
 		.description('What to look at, worst first. A document without findings is not a safe one.'),
-	replaces: Joi.string().allow(null).required().description('The active revision that an approval takes out.'),
+	replaces: Joi.string().allow(null).required().description('The active revision that an approval replaces.'),
 	diff: text.allow(null).required().description('Unified, against that revision.'),
 	program: text
 		.allow(null)
@@ -122,7 +119,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'installSkill',
 			description: 'Install a skill into quarantine',
 			notes:
-				'A skill is Markdown behind a YAML front matter with `name`, `description` and `parameters`. It does nothing until it is approved. Where the agent has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
+				'A skill is Markdown after a YAML front matter with `name`, `description` and `parameters`. It does nothing until it is approved. If the agent already has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -132,7 +129,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 					url: Joi.string()
 						.max(2048)
 						.description(
-							'Where the file is: http or https, at most 256 KiB of text/markdown or text/plain, or of application/octet-stream where its path ends in .md.',
+							'The address of the file: http or https, at most 256 KiB of text/markdown or text/plain, or of application/octet-stream if its path ends in .md.',
 						)
 						.example('https://skills.example.com/weather/SKILL.md'),
 					content: Joi.string().max(DOCUMENT_LIMIT, 'utf8').description('The file itself.'),
@@ -178,7 +175,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'approveSkill',
 			description: 'Approve a skill as it was reviewed',
 			notes:
-				'From now on the agent has it during runs, in place of the active revision of its name. 409 where the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
+				'From now on the agent has it during runs, in place of the active revision of its name. 409 if the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },

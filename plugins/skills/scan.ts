@@ -24,7 +24,7 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 		const count = (counts.get(rule) ?? 0) + 1
 		counts.set(rule, count)
 		if (count > FINDINGS_LIMIT) return
-		const more = count === FINDINGS_LIMIT ? ' There may be more; these are the first.' : ''
+		const more = count === FINDINGS_LIMIT ? ' These are the first; there may be more.' : ''
 		findings.push({ rule, severity, line, excerpt: excerptOf(excerpt), message: message + more })
 	}
 
@@ -52,7 +52,7 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 		const more = found.codes.length > CODES_LIMIT ? ` and ${found.codes.length - CODES_LIMIT} more` : ''
 		const codes = found.codes.slice(0, CODES_LIMIT).join(' ') + more
 		const what = {
-			tags: 'Characters that no reader sees and a model may read as text',
+			tags: 'Characters that are invisible to readers but may be text to a model',
 			bidi: 'Characters that make text show in another order',
 			other: 'Characters that no reader sees',
 		}[found.kind]

@@ -42,7 +42,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 		async install(agent, markdown, source) {
 			const size = Buffer.byteLength(markdown)
 			if (size > DOCUMENT_LIMIT)
-				throw new Fault('skill_invalid', `the document has ${size} bytes; at most ${DOCUMENT_LIMIT} are taken`)
+				throw new Fault('skill_invalid', `the document has ${size} bytes; the limit is ${DOCUMENT_LIMIT}`)
 			const document = await readDocument(markdown)
 			await checkProgram(hosts, document)
 			const { name, description } = document
@@ -127,7 +127,7 @@ async function checkProgram(hosts: ProgramHosts, document: SkillDocument): Promi
 		await hosts.check(programOf(document))
 	} catch (error) {
 		if (!isFault(error, 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash')) throw error
-		throw new Fault('skill_invalid', `the program takes too much to be checked: ${messageOf(error)}`, { cause: error })
+		throw new Fault('skill_invalid', `the program is too complex to be checked: ${messageOf(error)}`, { cause: error })
 	}
 }
 

@@ -98,7 +98,7 @@ async function runWith(args: Use['args'], ctx: SkillDeps, hosts: ProgramHosts, u
 				if (logged > LOGGED_LIMIT) return
 				const text = shown(whole)
 				logged += text.length
-				lines.push(logged > LOGGED_LIMIT ? '… [more stands in the log of the gateway, at level debug]' : text)
+				lines.push(logged > LOGGED_LIMIT ? '… [more is in the log of the gateway, at level debug]' : text)
 			},
 		})
 	} catch (error) {

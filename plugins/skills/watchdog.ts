@@ -61,7 +61,7 @@ function openStat(pid: number): number | undefined {
 	try {
 		return openSync(`/proc/${pid}/stat`, 'r')
 	} catch {
-		return undefined // not Linux, or the process is gone
+		return undefined // not Linux, or the process has ended
 	}
 }
 

@@ -9,20 +9,20 @@ import { API_ROOT } from './config.ts'
 import type { TelegramConfig } from './config.ts'
 
 export const POLL_S = 30
-/** For everything, a long poll included: a connection that went silent is found out 15 s behind its time. */
+/** Limit of each request, long polls included: a silent connection is detected 15 s after its poll should have ended. */
 const TIMEOUT_MS = (POLL_S + 15) * 1000
-/** Of a hundred updates with all that they quote. */
+/** Maximum size of a hundred updates with everything that they quote. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** Longer pauses are the gateway's business: `limited` holds only the chat that asked too much. */
+/** Longer pauses are left to the gateway: `limited` delays only the chat that exceeded its limit. */
 const SHORT_PAUSE_S = 2
 
 export interface BotApi extends AsyncDisposable {
 	call: Api
-	/** Does this server know the method? Asked once, by a request without arguments, which can have no effect. */
+	/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
 	knows(method: OptionalMethod): Promise<boolean>
 }
 
-/** Methods of later years, which self-hosted and test servers may not have. */
+/** Newer methods, which self-hosted and test servers may not have. */
 export type OptionalMethod = 'sendRichMessage' | 'sendRichMessageDraft' | 'sendMessageDraft' | 'sendChatAction'
 
 /** Throws `refused` for a token that no bot can have: it becomes a part of the address. */
@@ -39,7 +39,7 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 		timeout_ms: TIMEOUT_MS,
 		redirects: 0,
 	})
-	// grammY is written against node-fetch, whose types differ from the standard's, not what it uses of them.
+	// grammY has the types of node-fetch, which differ from the standard's; the parts that it uses are the same.
 	const fetch = ((url: string, { method, headers, body, signal }: GuardedInit) =>
 		fetcher(url, {
 			...(method !== undefined && { method }),
@@ -48,7 +48,7 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 			...(signal && { signal }),
 		})) as unknown as NonNullable<ApiClientOptions['fetch']>
 	const call = new Api(token, { apiRoot: root, fetch })
-	// Only where the server says that it did nothing. After a 5xx or a lost connection a message may well have been sent.
+	// Only if the server says that it did nothing. After a 5xx or a lost connection the message may have been sent.
 	const again = {
 		maxRetryAttempts: 1,
 		maxDelaySeconds: SHORT_PAUSE_S,
@@ -77,8 +77,8 @@ async function answersTo(raw: RawApi, method: OptionalMethod): Promise<boolean> 
 		return true
 	} catch (error) {
 		if (!(error instanceof GrammyError)) throw error
-		// 400: it misses its arguments. 404: no such method. What is no answer of the Bot API comes from a server that is
-		// none of Telegram's. Everything else says nothing about the method.
+		// 400: arguments are missing. 404: no such method. An answer outside the Bot API comes from a server that is not
+		// Telegram's. Any other answer says nothing about the method.
 		if (error.error_code === 400) return true
 		if (error.error_code === 404 || error.error_code === undefined) return false
 		throw error

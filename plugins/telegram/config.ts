@@ -1,5 +1,5 @@
 export interface TelegramConfig {
-	/** Where the Bot API answers: Telegram's own server, or one that the operator runs. */
+	/** Address of the Bot API: Telegram's own server, or one that the operator runs. */
 	api_root: string
 }
 

@@ -16,7 +16,9 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	await using held = new AsyncDisposableStack()
 	const api = held.use(openApi(link))
 	const me = await api.call.getMe(link.signal as Parameters<typeof api.call.getMe>[0]).catch((error: unknown) => {
-		throw isCode(error, 404) ? link.error('refused', 'Telegram knows no bot of this token') : errorOf(error, link)
+		throw isCode(error, 404)
+			? link.error('refused', 'Telegram does not know a bot with this token')
+			: errorOf(error, link)
 	})
 	const marks = openMarks(await link.chats())
 	const find = openFind(api, marks)
@@ -35,12 +37,12 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 				link.log.warn(`group ${message.chat.id} became supergroup ${message.migrate_to_chat_id}: bind that one`)
 			return incomingOf(update, me)
 		} catch (error) {
-			link.log.warn(`update ${update.update_id} was left out, since it cannot be read: ${messageOf(error)}`)
+			link.log.warn(`update ${update.update_id} was skipped, since it cannot be read: ${messageOf(error)}`)
 			return undefined
 		}
 	}
 
-	/** Its error tells whether the message was sent. */
+	/** Throws an error that says whether the message was sent. */
 	async function doing<T>(markup: Markup, work: () => Promise<T>): Promise<T> {
 		try {
 			return await work()
@@ -55,8 +57,8 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	async function prepare(message: OutgoingMessage, method: OptionalMethod | undefined): Promise<void> {
 		outgoing.checkChat(message.chat, link)
 		if (method === undefined || (await knows(api, method, link))) return
-		if (message.markup === 'markdown') throw link.error('format', 'this Bot API server knows no rich messages')
-		throw link.error('refused', 'this Bot API server knows no drafts')
+		if (message.markup === 'markdown') throw link.error('format', 'this Bot API server does not support rich messages')
+		throw link.error('refused', 'this Bot API server does not support drafts')
 	}
 
 	const richMethod = ({ markup }: OutgoingMessage) => (markup === 'markdown' ? 'sendRichMessage' : undefined)
@@ -65,7 +67,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 
 	// Not awaited: the menu of commands is optional.
 	api.call.setMyCommands(commands).catch((error: unknown) => {
-		link.log.debug(`the menu of commands was not set: ${messageOf(errorOf(error, link))}`)
+		link.log.debug(`the command menu was not set: ${messageOf(errorOf(error, link))}`)
 	})
 	held.use(await openFeed(api, link, take))
 	const open = held.move()
@@ -103,7 +105,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	}
 }
 
-/** Nothing was sent yet where asking fails. */
+/** If this request fails, nothing was sent yet. */
 async function knows(api: BotApi, method: OptionalMethod, link: Link): Promise<boolean> {
 	try {
 		return await api.knows(method)

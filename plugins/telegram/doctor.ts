@@ -3,15 +3,14 @@ import type {} from '../channels/adapter.ts'
 import type { Expert } from '../../core/cli/doctor/contract.ts'
 import { API_ROOT } from './config.ts'
 
-const fromBotFather =
-	'take the token that @BotFather shows, and give it to the secret of the channel: svc vault set NAME'
+const fromBotFather = 'copy the token that @BotFather shows into the secret of the channel: svc vault set NAME'
 
 export default {
 	bots: {
 		async chat_a({ token, config: { api_root = API_ROOT } }, patient) {
-			// It becomes a part of the address.
+			// It becomes part of the address.
 			if (!/^[A-Za-z0-9:_-]{1,256}$/.test(token))
-				return { message: 'it is no bot token such as 123456:ABC-DEF', fix: fromBotFather }
+				return { message: 'it is not a bot token such as 123456:ABC-DEF', fix: fromBotFather }
 			const root = String(api_root).replace(/\/+$/, '')
 			const { status } = await patient.ask(`${root}/bot${token}/getMe`)
 			const isKnown = status !== 401 && status !== 404

@@ -6,38 +6,39 @@ import type { ChannelError, Link, Markup } from '../channels/adapter.ts'
 type ErrorContext = Pick<Link, 'error' | 'token'>
 
 /**
- * Makes of what grammY threw what an adapter throws. Without a code where nobody knows whether the message was sent. None
- * of its texts, and no `cause`, can show the token, which is a part of every address.
+ * Converts an error of grammY to one of an adapter, without a code if it is unknown whether the message was sent. Neither its
+ * texts nor a `cause` can show the token, which is part of every address.
  */
 export function errorOf(error: unknown, link: ErrorContext, markup: Markup = 'plain'): Error | ChannelError {
-	if (isNotThere(error)) return link.error('refused', "the message to edit is gone, or not the bot's own")
+	if (isNotThere(error)) return link.error('refused', "the message to edit was deleted, or is not the bot's own")
 	if (error instanceof GrammyError) return answered(error, link, markup)
 	if (!(error instanceof HttpError)) return error instanceof Error ? error : new Error(messageOf(error))
 	const why = shown(messageOf(error.error), link)
 	return neverArrived(error.error)
 		? link.error('failed', `Telegram cannot be reached: ${why}`)
-		: new Error(`Telegram gave no answer: ${why}`)
+		: new Error(`Telegram did not answer: ${why}`)
 }
 
-/** The server has answered with an error, such as `400 Bad Request: chat not found`. */
+/** The server answered with an error, such as `400 Bad Request: chat not found`. */
 function answered({ error_code, description, parameters }: GrammyError, link: ErrorContext, markup: Markup): Error {
 	const said = shown(`${error_code} ${description}`, link)
 	// A proxy may have answered instead of the server behind it.
-	if (error_code === undefined) return new Error('the server gave an answer that is not one of the Bot API')
+	if (error_code === undefined) return new Error('the server returned an answer that the Bot API does not have')
 	if (error_code >= 500) return new Error(`Telegram failed: ${said}`)
 	if (error_code === 429)
-		return link.error('limited', `too much for Telegram at once: ${said}`, {
+		return link.error('limited', `Telegram limits the rate: ${said}`, {
 			retry_after_ms: (Number(parameters.retry_after) || 1) * 1000,
 		})
 	if (error_code === 401)
-		return link.error('refused', `Telegram does not take the token: ${said}; ask @BotFather for one`)
+		return link.error('refused', `Telegram does not accept the token: ${said}; get one from @BotFather`)
 	if (error_code === 403) return link.error('refused', `the bot may not write there: ${said}`)
 	if (parameters.migrate_to_chat_id !== undefined)
 		return link.error('refused', `the group became a supergroup: bind chat ${parameters.migrate_to_chat_id} instead`)
 	if (error_code === 400 && !isOfChat.test(description) && markup !== 'plain')
-		return link.error('format', `Telegram does not take this ${markup}: ${said}`)
-	if (error_code === 404 && markup !== 'plain') return link.error('format', `the server knows no such method: ${said}`)
-	if (error_code === 400) return link.error('refused', `Telegram refuses the message: ${said}`)
+		return link.error('format', `Telegram does not accept this ${markup}: ${said}`)
+	if (error_code === 404 && markup !== 'plain')
+		return link.error('format', `the server does not have this method: ${said}`)
+	if (error_code === 400) return link.error('refused', `Telegram refused the message: ${said}`)
 	return link.error('failed', `Telegram refuses: ${said}`)
 }
 
@@ -45,12 +46,12 @@ function answered({ error_code, description, parameters }: GrammyError, link: Er
 const isOfChat =
 	/chat not found|deactivated|upgraded|kicked|blocked|not a member|no rights|not enough rights|FORBIDDEN|TOPIC_|thread not found|PEER_ID|CHAT_|USER_/i
 
-/** The bot has said it already, or the message stands as it is asked for. */
+/** The message already has the requested text. */
 export function isUnchanged(error: unknown): boolean {
 	return isCode(error, 400) && /message is not modified/i.test(error.description)
 }
 
-/** There is no message of that id that the bot may edit. */
+/** There is no message with that id that the bot may edit. */
 export function isNotThere(error: unknown): boolean {
 	const texts = /message to edit not found|can't be edited|no text in the message|MESSAGE_ID_INVALID|AUTHOR_REQUIRED/i
 	return isCode(error, 400) && texts.test(error.description)
@@ -74,7 +75,7 @@ function neverArrived(error: unknown): boolean {
 	if (isFault(error, 'address_refused', 'invalid_request')) return true
 	for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth++) {
 		if (early.has(String((one as { code?: unknown }).code))) return true
-		// Both kinds of addresses were tried, each with an error of its own.
+		// IPv4 and IPv6 addresses were tried, each with its own error.
 		if (one instanceof AggregateError && one.errors.length > 0 && one.errors.every(neverArrived)) return true
 	}
 	return false
@@ -82,7 +83,7 @@ function neverArrived(error: unknown): boolean {
 
 const SHOWN = 300
 
-/** A text from outside, for operators. A server that is not Telegram's might say the address of the request. */
+/** A text from outside, for operators. A server that is not Telegram's might repeat the address of the request. */
 function shown(text: string, { token }: ErrorContext): string {
 	return text
 		.replaceAll(token, '…')

@@ -9,19 +9,19 @@ import { errorOf, isCode } from './errors.ts'
 import { wantedUpdates } from './incoming.ts'
 
 const BATCH = 50
-/** Pauses between attempts: the first one, and what they grow to. */
+/** Pauses between attempts: the first and the longest one. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
 /** If the server itself sets the delay. */
 const LONGEST_WAIT_MS = 600_000
 /** A single lost poll, which happens on idle connections, is not reported. */
 const FAILURES_TOLD = 2
-/** What a server that does not wait for updates must be given between two empty answers. */
+/** Pause between two empty answers of a server that does not wait for updates. */
 const IDLE_PAUSE_MS = 500
-/** And what the pauses grow to where a server gives the same updates again and again. */
+/** The longest pause if a server repeats the same updates. */
 const LONGEST_STALE_PAUSE_MS = 5_000
 
-/** The parameter of grammY's that stands for the global's AbortSignal. */
+/** grammY's type of an AbortSignal. */
 type Signal = NonNullable<Parameters<BotApi['call']['getUpdates']>[1]>
 
 /**
@@ -36,12 +36,12 @@ export async function openFeed(
 	const cursor = Number((await link.cursor()) ?? Number.NaN)
 	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
 	let failures = 0
-	/** Answers in a row with updates that are none, or lie behind. */
+	/** Successive answers with invalid or old updates. */
 	let stale = 0
 	/** Reports that polling fails. */
 	let isTold = false
 
-	/** One batch; empty if nothing came during one poll. */
+	/** One batch; empty if no update arrived during one poll. */
 	async function supply(_size: number, signal: Signal): Promise<Update[]> {
 		if (stale > 0) await pause(growing(stale, LONGEST_STALE_PAUSE_MS), signal)
 		for (;;) {
@@ -52,7 +52,7 @@ export async function openFeed(
 					{ ...(offset !== undefined && { offset }), limit: BATCH, timeout: POLL_S, allowed_updates: wantedUpdates },
 					signal,
 				)
-				if (!Array.isArray(given)) throw new Error('the server gave an answer that is not one of the Bot API')
+				if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not have')
 				const updates = given.filter(isUpdate)
 				if (isTold) link.status('connected')
 				isTold = false
@@ -65,19 +65,19 @@ export async function openFeed(
 			} catch (error) {
 				if (signal.aborted || isCode(error, 401) || isCode(error, 404)) throw error
 				failures++
-				await mend(error, signal)
+				await recover(error, signal)
 			}
 		}
 	}
 
-	async function mend(error: unknown, signal: Signal): Promise<void> {
+	async function recover(error: unknown, signal: Signal): Promise<void> {
 		if (isCode(error, 409) && /webhook/i.test(error.description)) {
-			link.log.warn('the bot had a webhook, which keeps messages from here: it is removed')
+			link.log.warn('the bot had a webhook, which would receive its messages; the webhook is removed')
 			await api.call.deleteWebhook({ drop_pending_updates: false }).catch(() => {})
 		}
 		const told = errorOf(error, link)
 		const isConflict = isCode(error, 409) && !/webhook/i.test(error.description)
-		const why = isConflict ? 'another process polls this bot: each bot token works in one place only' : told.message
+		const why = isConflict ? 'another process polls this bot; a bot token can be used in only one place' : told.message
 		if (isConflict || failures >= FAILURES_TOLD) {
 			isTold = true
 			link.status('reconnecting', why)
@@ -103,7 +103,9 @@ export async function openFeed(
 	const stop = (): void => void runner.stop()
 	link.signal.addEventListener('abort', stop)
 	const ended = runner.task()?.catch((error: unknown) => {
-		link.lost(isCode(error, 404) ? link.error('refused', 'Telegram knows no bot of this token') : errorOf(error, link))
+		link.lost(
+			isCode(error, 404) ? link.error('refused', 'Telegram does not know a bot with this token') : errorOf(error, link),
+		)
 	})
 	return {
 		async [Symbol.asyncDispose]() {

@@ -5,7 +5,7 @@ import { isNotThere } from './errors.ts'
 import type { Marks } from './marks.ts'
 import * as outgoing from './outgoing.ts'
 
-/** Ids that are looked at. In a lively group where the bot sees little of what is said, a message may lie further on. */
+/** Number of ids that are checked. In a busy group where the bot sees few messages, the message may have a higher id. */
 const LOOKED_AT = 30
 
 /** Interrupted searches that are remembered. */
@@ -14,14 +14,14 @@ const SEARCHES = 100
 export type Find = (message: OutgoingMessage, mark: string | undefined) => Promise<{ id: string } | undefined>
 
 /**
- * The Bot API cannot read a message, but tells by an attempt to edit one whether the bot wrote it: it changes the bot's own
- * only. So the ids behind `mark`, and behind what the message answers or goes on from, are edited to the text that it
- * should have. One that can be edited, or has that text already, is the message: messages of one chat go out one after
- * another, and what this connection knows to be another one is left out. Should the message have been sent with a text that
- * changed since, such as an answer in the making, it is now the right one.
+ * The Bot API cannot read a message, but an attempt to edit one shows whether the bot wrote it, since a bot can edit only its
+ * own messages. So the messages with ids after `mark`, and after the message that this one answers or continues, are edited to
+ * the expected text. One that can be edited, or already has that text, is the message: messages of one chat are sent one after
+ * another, and ids that this connection knows as other messages are skipped. If the message was sent with a text that has
+ * changed since, such as an unfinished answer, the edit corrects it.
  */
 export function openFind(api: BotApi, marks: Marks): Find {
-	/** By nonce, how far a search came: where Telegram takes only so many edits in a minute, the next one goes on there. */
+	/** By nonce, how far a search got: Telegram limits edits per minute, and the next search continues there. */
 	const begun = new Map<string, { id: number; left: number }>()
 
 	return async (message, mark) => {

@@ -8,11 +8,11 @@ export type Me = Pick<UserFromGetMe, 'id' | 'username'>
 /** The kinds of updates that are requested. */
 export const wantedUpdates = ['message', 'stopped_message_generation'] as const satisfies (keyof Update)[]
 
-/** Commands that a group may give to the bot without its name, as Telegram's own menu of commands does in some clients. */
+/** Commands that a group may give to the bot without its name, as the command menu of some Telegram clients does. */
 export const commands = [
 	{ command: 'start', description: 'Connect this chat to an agent' },
 	{ command: 'new', description: 'Begin a new conversation' },
-	{ command: 'stop', description: 'Stop the answer in the making' },
+	{ command: 'stop', description: 'Stop the current answer' },
 	{ command: 'whoami', description: 'Show the ids of this chat' },
 ]
 
@@ -55,10 +55,10 @@ export function incomingOf(
 function isOfNobody(message: Message & { from: User }): boolean {
 	const { type, is_direct_messages } = message.chat as Chat & { type: string; is_direct_messages?: true }
 	if ((type !== 'private' && type !== 'group' && type !== 'supergroup') || is_direct_messages) return true
-	// What is shown to one person only, or for another account, could not be answered where it was said.
+	// A message shown to one person only, or to another account, could not be answered in the same place.
 	if (message.message_id === 0 || message.ephemeral_message_id !== undefined) return true
 	if (message.business_connection_id !== undefined || message.guest_query_id !== undefined) return true
-	// Who speaks as a group or a channel is a person, though Telegram puts a bot into `from`.
+	// A sender who writes as a group or channel is a person, though Telegram puts a bot into `from`.
 	return message.sender_chat ? message.is_automatic_forward === true : message.from.is_bot
 }
 
@@ -68,12 +68,12 @@ function senderOf(sender: User | Chat): IncomingMessage['sender'] {
 	return { id: String(sender.id), ...(name !== '' && { name }) }
 }
 
-/** Outside topics Telegram numbers threads of replies in the same field: those have no conversation of their own. */
+/** Outside topics, Telegram uses the same field for threads of replies, which have no separate conversation. */
 function threadOf({ is_topic_message, message_thread_id }: Message): { thread_id?: string } {
 	return is_topic_message && message_thread_id !== undefined ? { thread_id: String(message_thread_id) } : {}
 }
 
-/** The first message of a topic counts as what every other one there replies to. */
+/** In a topic, every other message counts as a reply to the first one. */
 function isReplyTo({ reply_to_message: to }: Message, me: Me): boolean {
 	return to?.from?.id === me.id && !to.forum_topic_created
 }
@@ -89,7 +89,7 @@ function saidBy(message: Message): Said {
 	return { text: message.rich_message ? textOf(message.rich_message) : '', entities: [] }
 }
 
-/** Is it said to the bot by name? Without that name where it only addresses. Undefined for a command to another bot. */
+/** Whether the bot is addressed by name, and the text without a name that only addresses. Undefined for a command to another bot. */
 function hear({ text, entities }: Said, me: Me): { text: string; named: boolean } | undefined {
 	const own = `@${me.username}`.toLowerCase()
 	const partOf = ({ offset, length }: MessageEntity): string => text.slice(offset, offset + length)
@@ -108,7 +108,7 @@ function hear({ text, entities }: Said, me: Me): { text: string; named: boolean 
 	return { text: withoutName(text, mentions), named: mentions.length > 0 }
 }
 
-/** In the middle of a sentence a name may be a part of what is said. */
+/** In the middle of a sentence a name may be part of the text. */
 function withoutName(text: string, mentions: readonly MessageEntity[]): string {
 	let [from, to] = [0, text.length]
 	for (const { offset, length } of mentions) {
@@ -121,7 +121,7 @@ function withoutName(text: string, mentions: readonly MessageEntity[]): string {
 	return from > 0 ? rest.replace(/^[,:]\s*/, '') : rest
 }
 
-/** In this order, since some come with the field of a simpler kind as well. */
+/** In this order, since some messages also have the field of a simpler kind. */
 const attachments = {
 	live_photo: 'a live photo',
 	photo: 'a photo',

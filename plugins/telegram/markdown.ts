@@ -1,15 +1,15 @@
-/** Markdown of a model's, made safe for Telegram's Rich Markdown, which can do more than show text. */
+/** Makes a model's Markdown safe for Telegram's Rich Markdown, which can do more than show text. */
 
 /**
- * What one parser or another takes for the end of a line. What comes out has `\n` only, so that nobody sees other lines in
- * it than were looked at here.
+ * What any parser may treat as the end of a line. The result has only `\n`, so that every parser sees the lines that were
+ * checked here.
  */
 const LINE_END = /\r\n|[\n\v\f\r\x85\u2028\u2029]/
 
 /**
- * Takes out images and HTML outside of code. Telegram's servers fetch each image, so that somebody who got words into a
- * model's context could have it send secrets away in an address; tags make buttons and maps. Images become links, `<`
- * becomes text. Where in doubt, code shows a sign too many.
+ * Removes images and HTML outside of code. Telegram's servers fetch each image, so an attacker with text in a model's context
+ * could make it leak secrets in an address; tags make buttons and maps. Images become links, `<` becomes text. In doubt, code
+ * shows an extra backslash.
  */
 export function safeMarkdown(text: string): string {
 	const safe: string[] = []
@@ -17,14 +17,14 @@ export function safeMarkdown(text: string): string {
 	let fence: string | undefined
 	let inner: Inner
 	let hasFormula = false
-	/** From a place on where parsers may differ on what is code, nothing is taken for code. */
+	/** After a place where parsers may disagree on what is code, nothing is treated as code. */
 	let inDoubt = false
 	const endParagraph = (): void => {
 		safe.push(...safeParagraph(paragraph))
 		paragraph = []
 	}
 	for (const line of text.split(LINE_END)) {
-		// A formula that began before may end here, and all behind it is none of the fence's.
+		// A formula that began earlier may end here; what follows is then not part of the fence.
 		const endsFormula = hasFormula && line.includes('$$')
 		const opened = fence === undefined ? FENCE.exec(line)?.[1] : undefined
 		if (inDoubt) safe.push(safeText(line))
@@ -51,14 +51,14 @@ export function safeMarkdown(text: string): string {
 	return safe.join('\n')
 }
 
-/** Only a fence at the very beginning of a line counts as one: of others it takes a whole parser to know where they end. */
+/** Only a fence at the very beginning of a line counts: finding the end of any other fence takes a complete parser. */
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/
-/** Other signs that do not show are no blanks to Markdown. */
+/** Markdown does not treat other invisible characters as white space. */
 const BLANK = /^[ \t]*$/
 /** A tag at the beginning of a line begins a block of HTML, in which there are no fences. */
 const LEADING_BREAK = /^([\s>*+\d.)-]*)<(?=br ?\/?>)/i
 
-/** Undefined where parsers may differ. */
+/** Undefined if parsers may disagree. */
 function closes(line: string, fence: string): boolean | undefined {
 	const shown = withoutBlanks(line)
 	if (!shown.startsWith(fence) || /[^`~]/.test(shown)) return false
@@ -66,10 +66,10 @@ function closes(line: string, fence: string): boolean | undefined {
 	return isPlain ? true : undefined
 }
 
-/** A fence that is indented, as in a list: open, or perhaps open, which it is for good then. */
+/** An indented fence, as in a list: open, or possibly open, in which case it stays open. */
 type Inner = { indent: string; fence: string } | 'perhaps' | undefined
 
-/** What is open behind this line, which is not in a fence that counts. */
+/** What is open after this line, which is outside of counted fences. */
 function innerBehind(line: string, inner: Inner): Inner {
 	if (inner === 'perhaps') return inner
 	if (inner !== undefined) {
@@ -84,12 +84,12 @@ function innerBehind(line: string, inner: Inner): Inner {
 	return /~{3}|^[^`]*`{3,}[^`]*$/.test(withoutBlanks(line)) ? 'perhaps' : undefined
 }
 
-/** Nor any other sign that does not show, which some take out before they look. */
+/** Other invisible characters, which some parsers remove first. */
 function withoutBlanks(line: string): string {
 	return line.replace(/[\s\p{C}]+/gu, '')
 }
 
-/** Between blank lines, where every piece of code ends in the line it begins in, each can be told from what is not code. */
+/** In a paragraph in which every code span ends in the line where it begins, code can be distinguished from text. */
 function safeParagraph(lines: string[]): string[] {
 	const parts = lines.map(codeAndOther)
 	// A formula that begins outside of code may end within what looks like code.
@@ -99,7 +99,7 @@ function safeParagraph(lines: string[]): string[] {
 	return parts.map((line) => (line ?? []).map((part, n) => (n % 2 === 1 ? part : safeText(part))).join(''))
 }
 
-/** Turns about, beginning with what is not code. Undefined where the line alone does not tell. */
+/** Alternately text and code, beginning with text. Undefined if the line alone does not decide. */
 function codeAndOther(line: string): string[] | undefined {
 	if (line.includes('\\`')) return undefined
 	const runs = [...line.matchAll(/`+/g)]
@@ -120,7 +120,7 @@ function codeAndOther(line: string): string[] | undefined {
 	return [...parts, line.slice(from)]
 }
 
-/** The looks behind let each pattern begin only where a run of its sign does, so that a long run is gone through once. */
+/** The lookbehinds let a pattern begin only where a run of its character begins, so that a long run is scanned once. */
 function safeText(text: string): string {
 	return text
 		.replace(/(?<!!)!+\[\]/g, '[image]')

@@ -1,24 +1,24 @@
 /**
  * Ids of messages that a connection has seen, used to find messages that were sent without a response.
  *
- * Telegram has no nonces. But ids grow, and each new one is the next of its counter: a supergroup has one of its own,
- * while private chats and basic groups share the one of the bot's account. So a message has an id a little behind the
- * highest one that was seen before it was sent, the `mark`.
+ * Telegram has no nonces. But ids increase, and each new id is the next one of its counter: a supergroup has its own counter,
+ * while private chats and basic groups share that of the bot's account. So the id of a message is a little higher than the
+ * `mark`, the highest id seen before it was sent.
  */
 import type { KnownChat } from '../channels/adapter.ts'
 
-/** Ids that are remembered of one counter, and counters. */
+/** Limits of remembered ids per counter, and of counters. */
 const IDS = 1000
 const COUNTERS = 1000
 /** The ids of supergroups are below it: -100 and the number of the supergroup, in digits. */
 const SUPERGROUPS_BELOW = -1_000_000_000_000
 
 export interface Marks {
-	/** A message of this id is there, and known. */
+	/** A message with this id exists, and is known. */
 	saw(chat_id: number | string, message_id: number): void
-	/** The highest id that counts for this chat; undefined where none was seen. */
+	/** The highest id of this chat's counter; undefined if none was seen. */
 	mark(chat_id: string): string | undefined
-	/** Is this the id of a message that is known? */
+	/** Is this the id of a known message? */
 	knows(chat_id: string, message_id: number): boolean
 }
 
@@ -29,7 +29,7 @@ export function openMarks(known: readonly KnownChat[]): Marks {
 		const key = counterOf(chat_id)
 		const counter = counters.get(key) ?? { top: 0, ids: new Set<number>() }
 		counters.delete(key)
-		counters.set(key, counter) // the newest stands last
+		counters.set(key, counter) // the newest is last
 		counter.top = Math.max(counter.top, message_id)
 		counter.ids.add(message_id)
 		const [oldest] = counter.ids

@@ -30,7 +30,7 @@ export async function edit(api: BotApi, message_id: number, message: OutgoingMes
 	}
 }
 
-/** Shows for 30 s, or until the message itself comes, with a button that stops it. */
+/** Is shown for 30 s, or until the message itself arrives, with a button to stop it. */
 export async function draft(api: BotApi, message: OutgoingMessage): Promise<void> {
 	const { chat_id, ...place } = placeOf(message.chat)
 	const content = contentOf(message)
@@ -46,11 +46,14 @@ export async function typing(api: BotApi, chat: ChatRef): Promise<void> {
 	await api.call.sendChatAction(chat_id, 'typing', place)
 }
 
-/** Throws `refused` for ids that are none of Telegram's, such as those that somebody bound by hand. */
+/** Throws `refused` for ids that Telegram cannot have, such as ids that were bound by hand. */
 export function checkChat(chat: ChatRef, { error }: Pick<Link, 'error'>): void {
 	const isId = (id: string): boolean => Number.isSafeInteger(Number(id)) && Number(id) !== 0
 	if (!isId(chat.id) || (chat.thread_id !== undefined && !isId(chat.thread_id)))
-		throw error('refused', `chat ${chat.id} has no number, as Telegram's chats do: bind the one that /whoami shows`)
+		throw error(
+			'refused',
+			`the chat id ${chat.id} is not a number, as ids on Telegram are; bind the id that /whoami shows`,
+		)
 }
 
 function placeOf(chat: ChatRef): { chat_id: number; message_thread_id?: number } {
@@ -60,7 +63,7 @@ function placeOf(chat: ChatRef): { chat_id: number; message_thread_id?: number }
 	}
 }
 
-/** The message that it answers may be deleted already. */
+/** The message that it answers may have been deleted. */
 function replyOf({ reply_to }: OutgoingMessage): {
 	reply_parameters?: { message_id: number; allow_sending_without_reply: true }
 } {

@@ -2,7 +2,7 @@ import type { RichMessage } from 'grammy/types'
 
 const DEPTH = 64
 
-/** The words of a rich message, such as one that somebody passes on; its blocks are lines. */
+/** The text of a rich message, such as a forwarded one; its blocks become lines. */
 export function textOf({ blocks }: RichMessage): string {
 	return blocks
 		.map((block) => words(block, DEPTH))
@@ -10,7 +10,7 @@ export function textOf({ blocks }: RichMessage): string {
 		.join('\n')
 }
 
-/** All kinds of rich text have their words under `text`, and lists, tables and quotations more of them inside. */
+/** All kinds of rich text have their text under `text`; lists, tables and quotations contain further ones. */
 function words(node: unknown, depth: number): string {
 	if (typeof node === 'string') return node
 	if (depth === 0 || typeof node !== 'object' || node === null) return ''

@@ -15,7 +15,7 @@ export const telegram: ChannelAdapter<TelegramConfig> = {
 		],
 		typing_ms: 5000,
 		preview: { private: 'draft', group: 'edit' },
-		// About 20 messages and edits a minute are taken in a group.
+		// A group accepts about 20 messages and edits a minute.
 		pace: { group_ms: 3000 },
 	},
 	// The gateway has checked the address.

@@ -10,8 +10,8 @@ const TAG_BYTES = 16
 const KEY_BYTES = 32
 
 /**
- * Returns nonce, ciphertext and tag. Bytes, since in text the redactor could mistake a piece for a short secret. Random
- * nonces: one key is good for 2^32 texts.
+ * Returns nonce, ciphertext and tag. Bytes, since in text the redactor could mistake a part for a short secret. Random
+ * nonces: one key is safe for 2^32 texts.
  */
 export function seal(key: KeyObject, plain: string | Uint8Array, about: About): Uint8Array {
 	const nonce = randomBytes(NONCE_BYTES)
@@ -58,7 +58,7 @@ export function unwrap(under: KeyObject, wrapped: Uint8Array, about: About): Key
 	return bytes?.length === KEY_BYTES ? keyOf(bytes) : undefined
 }
 
-/** HMAC-SHA256: reveals nothing of the words without the key. */
+/** HMAC-SHA256: reveals nothing about the words without the key. */
 export function mac(key: KeyObject, about: About): Buffer {
 	return createHmac('sha256', key).update(bytesOf(about)).digest()
 }

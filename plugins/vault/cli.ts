@@ -9,7 +9,7 @@ export default {
 			load: () => import('./cli/vault.ts'),
 		},
 		grants: {
-			summary: 'Say which agent may use which secret',
+			summary: 'Choose which agent may use which secret',
 			group: 'access',
 			order: 5,
 			load: () => import('./cli/grants.ts'),

@@ -27,7 +27,7 @@ export default {
 						return ok('the vault is open')
 					}
 					const vault = await unlocked(patient)
-					return ok(vault ? `${vault.name} opens the vault` : 'there is no vault yet; the first start makes its key')
+					return ok(vault ? `${vault.name} opens the vault` : 'there is no vault yet; the first start creates its key')
 				} catch (thrown) {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
 					return error(

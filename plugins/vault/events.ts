@@ -14,7 +14,7 @@ export default {
 		description: 'An agent was denied the value of a secret.',
 		payload: {
 			secret: 'The name that was asked for.',
-			via: 'What would have received it, such as `vault.read`, `skill:weather` or `mcp:files`.',
+			via: 'The recipient, such as `vault.read`, `skill:weather` or `mcp:files`.',
 			'reason?':
 				'Absent: no grant. `hosts`: the grant names other hosts; `undeclared`: the skill does not declare it; `server`: whoever added the server lacked `vault:write`.',
 		},
@@ -55,7 +55,7 @@ export default {
 		},
 	},
 	'vault.revoked': {
-		description: 'A grant was taken back.',
+		description: 'A grant was revoked.',
 		payload: {
 			grant_id: "The grant's id.",
 			secret_id: "The secret's id.",
@@ -68,11 +68,11 @@ export default {
 		},
 	},
 	'security.redacted': {
-		description: 'A secret was redacted from something that would have shown it.',
+		description: 'A secret was redacted where it would have been shown.',
 		payload: {
 			'secret?': "The secret's name; only for readers with `vault:read`.",
 			'secret_id?': "The secret's id; likewise.",
-			sink: 'What would have shown it: `event`, `record`, `log`, `model` or `stream`; up to 0.1.0 `response` or `message` too.',
+			sink: 'Where it would have been shown: `event`, `record`, `log`, `model` or `stream`; up to 0.1.0 `response` or `message` too.',
 			count: 'How often.',
 		},
 	},

@@ -7,7 +7,7 @@ const HANDLE = /\{\{secret:([A-Za-z0-9_.-]{1,128})\}\}/g
 
 const DEPTH_LIMIT = 200
 const NAME_LIMIT = 100
-/** Characters of values that may be put into one piece of data. */
+/** Limit of the characters of values that are inserted into one object. */
 const FILL_LIMIT = 1024 * 1024
 
 export function handleOf(name: string): string {

@@ -37,7 +37,7 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	if (!(await store.get(keys.state))) await store.create(keys.state, newState(wanted))
 	const state = async (): Promise<Entry<VaultState>> => {
 		const entry = await store.get<VaultState>(keys.state)
-		if (!entry) throw new Fault('vault_locked', 'the state of the vault is gone from the store; restore a backup')
+		if (!entry) throw new Fault('vault_locked', 'the state of the vault is missing from the store; restore a backup')
 		return entry
 	}
 	const { own_keys } = (await state()).value

@@ -79,7 +79,7 @@ function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | unde
 		renew() {
 			throw new Fault(
 				'conflict',
-				`the key of the vault comes from ${name}, so only you can change it: set ${VARIABLE} to a new key and ${VARIABLE}_OLD to the one of now (as credentials: ${CREDENTIAL} and ${CREDENTIAL}-old), and start the gateway again`,
+				`the key of the vault comes from ${name}, so change it there: set ${VARIABLE} to a new key and ${VARIABLE}_OLD to the current one (as credentials: ${CREDENTIAL} and ${CREDENTIAL}-old), and start the gateway again`,
 			)
 		},
 	}
@@ -94,7 +94,7 @@ function fromFile(file: string, isNew: boolean): KeySource {
 		if (!isNew) {
 			throw new Fault(
 				'vault_locked',
-				`the key of the vault is missing: there is no ${file}, and ${VARIABLE} is not set; bring the key back and start the gateway again`,
+				`the key of the vault is missing: there is no ${file}, and ${VARIABLE} is not set; restore the key and start the gateway again`,
 			)
 		}
 		writeKey(file)
@@ -111,7 +111,7 @@ function fromFile(file: string, isNew: boolean): KeySource {
 			if (existsSync(next)) replace(next, file)
 			isSettled = true
 		} catch (error) {
-			const message = `the new key of the vault, ${next}, cannot take the place of the old one: ${messageOf(error)}`
+			const message = `the new key of the vault, ${next}, cannot replace the old one: ${messageOf(error)}`
 			throw new Fault('unavailable', message, { cause: error })
 		}
 	}

@@ -7,7 +7,7 @@ export function vaultRead(vault: RunningVault): ToolDefinition {
 	return {
 		name: 'vault.read',
 		description:
-			'Gives you a secret, such as a key or password, by its name. Usually you get a handle to put where the value belongs.',
+			'Gives you a secret, such as a key or password, by its name. Usually you get a handle, to be written in place of the value.',
 		parameters: Joi.object({ name: Joi.string().min(1).max(128).required().description('Name of the secret.') }),
 		async run(args, { agent, emit }) {
 			const name = args.name as string
@@ -17,7 +17,7 @@ export function vaultRead(vault: RunningVault): ToolDefinition {
 			return {
 				name,
 				...given,
-				use: `Write the handle as it is where the value belongs in the arguments of a skill or of an MCP tool; the gateway replaces it by the value${where}.`,
+				use: `Write the handle unchanged in place of the value in the arguments of a skill or of an MCP tool; the gateway replaces it by the value${where}.`,
 			}
 		},
 	}

@@ -64,7 +64,7 @@ const secret = Joi.object({
 }).id('Secret')
 const storedSecret = Joi.object({
 	...shownSecret,
-	warning: Joi.string().description('What to know of this value, such as that it is too short to be redacted.'),
+	warning: Joi.string().description('A warning about this value, such as that it is too short to be redacted.'),
 }).id('StoredSecret')
 const grant = Joi.object({
 	grant_id: grantId,
@@ -82,7 +82,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'createSecret',
 			description: 'Store a secret',
-			notes: 'Its name is given as name or as key_name. Agents read it only under a grant: POST /v1/vault/grants.',
+			notes: 'Its name is given as name or as key_name. Agents can read it only with a grant: POST /v1/vault/grants.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -119,7 +119,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'replaceSecret',
 			description: 'Give a secret another value',
-			notes: 'Its grants stay. The earlier value is gone, and is still redacted until the gateway ends.',
+			notes: 'Its grants stay. The earlier value is deleted, but is redacted until the gateway ends.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -172,7 +172,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			description: 'Grant an agent a secret',
 			notes: [
 				"The agent's model gets a handle, {{secret:NAME}}, which the gateway replaces by the value in the arguments of skills that declare the secret, and of MCP tools. With `reveal` it gets the value itself.",
-				'With `hosts` the value leaves in HTTP requests to these hosts only, redirects included: those of an MCP server over HTTP, and those that a skill makes with svc.fetch. No program gets it: neither an MCP server over stdio nor the code of a skill, which keeps the handle and can write it into a request.',
+				'With `hosts` the value is sent only in HTTP requests to these hosts, redirects included: requests to an MCP server over HTTP, and those of a skill with svc.fetch. No program gets it: neither an MCP server over stdio nor the code of a skill, which keeps the handle and can write it into a request.',
 			],
 			tags: TAGS,
 			auth: scoped('vault:write'),
@@ -188,7 +188,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 						.max(HOSTS_LIMIT)
 						.unique()
 						.description(
-							'The only hosts that the value may be sent to, each a whole name or address, with or without a port (then any port). Not together with reveal. Default: no limit.',
+							'The only hosts to which the value may be sent, each a complete name or address, with or without a port (then any port). Not together with reveal. Default: no limit.',
 						),
 				})
 					.required()
@@ -241,7 +241,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			id: 'rotateVaultKey',
 			description: 'Change the master key',
 			notes:
-				'Makes a new keys/vault.key and wraps the key of every secret anew; values stay as they are. Backups made before need the earlier key file: keep it with them. Where the key comes from SVC_VAULT_KEY or a credential, this is 409, and the message says how it is done there.',
+				'Creates a new keys/vault.key and wraps the key of every secret again; values do not change. Earlier backups need the earlier key file: keep it with them. If the key comes from SVC_VAULT_KEY or a credential, the answer is 409, and its message says what to do instead.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -249,7 +249,11 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 				status: {
 					200: Joi.object({
 						status: Joi.valid('rotated').required(),
-						secrets: Joi.number().integer().required().description('How many were wrapped anew.').example(12),
+						secrets: Joi.number()
+							.integer()
+							.required()
+							.description('Number of secrets that were wrapped again.')
+							.example(12),
 					}).id('KeyRotation'),
 				},
 			},

@@ -1,5 +1,5 @@
 /**
- * A secret as stored. Each version of its value has a data key of its own, wrapped under the master key;
+ * A secret as stored. Each version of its value has its own data key, wrapped under the master key;
  * sealed data is bound to the secret's id and version, so records and parts of them cannot be exchanged.
  */
 import type { KeyObject } from 'node:crypto'
@@ -41,7 +41,7 @@ export function nameHash(ring: Keyring, name: string): Buffer {
 	return mac(ring.index, ['name', name])
 }
 
-/** The record of a value, with a data key of its own, and the value as it is stored. */
+/** The record of a value, with its own data key, and the value as it is stored. */
 export function sealSecret(
 	{ id, version, about, value }: Omit<OpenSecret, 'data_key'> & { value: string },
 	ring: Keyring,
@@ -66,7 +66,7 @@ export function sealAbout({ id, version, about, data_key }: OpenSecret): Uint8Ar
 	return seal(data_key, JSON.stringify(about), ['secret', id, version])
 }
 
-/** Throws `store_damaged` if anything in the record was changed, or its key is gone. */
+/** Throws `store_damaged` if anything in the record was changed, or its key is missing. */
 export function openSecret(id: string, record: SecretRecord, ring: Keyring): OpenSecret {
 	const { version } = record
 	const data_key = dataKey(id, record, ring)

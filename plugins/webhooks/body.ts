@@ -42,7 +42,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	const gone = (): void => fail(new Fault('invalid_request', 'the connection ended before the body did'))
 	const giveWay = (): void => fail(limits.signal?.reason)
 	const timer = setTimeout(
-		() => fail(Boom.clientTimeout(`the body did not come within ${limits.ms / 1000} seconds`)),
+		() => fail(Boom.clientTimeout(`the body did not arrive within ${limits.ms / 1000} seconds`)),
 		limits.ms,
 	)
 	limits.signal?.addEventListener('abort', giveWay)
@@ -53,5 +53,5 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 }
 
 export function bodyTooLarge(bytes: number): Fault {
-	return new Fault('payload_too_large', `the body has more than the ${bytes} bytes that a delivery may have`)
+	return new Fault('payload_too_large', `the body has more than ${bytes} bytes, the limit of a delivery`)
 }

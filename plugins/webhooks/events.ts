@@ -32,7 +32,7 @@ export default {
 		payload: {
 			slug: 'The webhook.',
 			delivery_id: 'The delivery in its log; null: not kept there.',
-			source_ip: 'The address that it came from.',
+			source_ip: 'The address of its sender.',
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'What is wrong, for people.',
 			'untold?': 'How many more there were since the last such event.',

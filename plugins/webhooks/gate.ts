@@ -34,7 +34,7 @@ interface DeliveryQueue {
 }
 
 const MINUTE_MS = 60_000
-/** Number of requests a webhook reads for each delivery that it may accept: per minute, and at once. */
+/** Number of requests that a webhook reads for each delivery that it may accept: per minute, and in a burst. */
 const REQUESTS = 20
 const REQUESTS_AT_ONCE = 5
 /** Memory limit of all queued deliveries. Each counts its body and an overhead. */

@@ -6,7 +6,7 @@ import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { keys } from './records.ts'
 import type { Ledger, WebhookRecord } from './records.ts'
 
-/** Throws `conflict` if the slug is taken, or if the agent has as many webhooks as it may. */
+/** Throws `conflict` if the slug is taken, or if the agent has reached its limit of webhooks. */
 export async function addRecord(
 	store: Store,
 	{ name, uid }: AgentRef,
@@ -19,7 +19,7 @@ export async function addRecord(
 		if (count >= limit) {
 			throw new Fault(
 				'conflict',
-				`agent "${name}" has ${count} webhooks, as many as it may (webhooks.max_per_agent); delete one first`,
+				`agent "${name}" has ${count} webhooks, which is the limit (webhooks.max_per_agent); delete one first`,
 			)
 		}
 		return { op: { key, value: record, expect: null }, count: count + 1, result: undefined }

@@ -17,14 +17,14 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 	ctx.primitive({
 		name: 'webhook.register',
 		description:
-			'Makes an address to which another service can send you JSON; each delivery starts a new run of yours with that JSON. Returns the url and the secret by which the service signs its deliveries: you see them this once, so pass them on now.',
+			'Creates an address to which another service can send you JSON; each delivery starts a new run of yours with that JSON. Returns the url and the secret by which the service signs its deliveries: they are shown only this once, so pass them on now.',
 		parameters,
 		run: ({ slug }, call) => give(call, () => webhooks.register(call.agent, String(slug), call)),
 	})
 	ctx.primitive({
 		name: 'webhook.rotate',
 		description:
-			'Gives one of your webhooks a new address and secret; the old ones are no longer good. You see the new ones this once, so pass them on now.',
+			'Gives one of your webhooks a new address and secret; the old ones stop working. The new ones are shown only this once, so pass them on now.',
 		parameters,
 		run: ({ slug }, call) => give(call, () => webhooks.rotate(call.agent, String(slug), call)),
 	})

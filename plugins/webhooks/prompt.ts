@@ -1,6 +1,6 @@
 import { randomText } from '../../core/util/ids.ts'
 
-/** The prompt for a delivery: the name of the webhook, and the whole payload, marked as data. */
+/** The prompt for a delivery: the name of the webhook, and the complete payload, marked as data. */
 export function promptFor(slug: string, payload: string, event?: string): string {
 	const ticks = longestRun(payload) + 1
 	const fence = ticks <= TICKS ? '`'.repeat(ticks) : `=== ${randomText(16)} ===`

@@ -154,7 +154,7 @@ function leastOf(among: Iterable<Request>, brought: number): Request | undefined
 }
 
 function tooSlow(): Error {
-	return Boom.clientTimeout('the body came too slowly while others waited for their turn')
+	return Boom.clientTimeout('the body arrived too slowly while others were waiting')
 }
 
 /** Requests in order of arrival, of all webhooks and of each. */

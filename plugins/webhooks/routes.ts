@@ -38,7 +38,7 @@ const delivery = Joi.object({
 	webhook_slug: aSlug,
 	source_ip: Joi.string().required().example('192.0.2.7'),
 	signature_valid: Joi.boolean().required().example(true),
-	run_id: aRun.allow(null).required().description('Null where it was refused.'),
+	run_id: aRun.allow(null).required().description('Null if it was refused.'),
 	status_code: Joi.number().integer().required().description('What the sender was answered.').example(200),
 	error: Joi.string().allow(null).required().description('Why it was refused.'),
 	received_at: iso.required(),
@@ -75,8 +75,8 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			id: 'deliver',
 			description: 'Deliver to a webhook, which starts a run of its agent',
 			notes: [
-				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets it whole, as data. It must not be compressed.',
-				'Checked in this order: the token, how many deliveries there are, the length, the signature, the body.',
+				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets all of it, as data. It must not be compressed.',
+				'Checked in this order: the token, the rate of deliveries, the length, the signature, the body.',
 				'Delivery and run are durable before it answers. A delivery that is sent again under the same id answers with the first one.',
 			],
 			tags: ['api', 'webhooks'],
@@ -177,7 +177,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			id: 'testWebhook',
 			description: 'Send a webhook a delivery of your own, which starts a run of its agent',
 			notes: [
-				"The gateway signs the payload with the webhook's secret and takes it as any delivery: under the same limits, durably, and under a new id, so that each test starts a run.",
+				"The gateway signs the payload with the webhook's secret and handles it like any delivery: with the same limits, durably, and with a new id, so that each test starts a run.",
 				'The log of deliveries has it, with the address of the caller.',
 			],
 			tags: ['api', 'webhooks'],
@@ -188,7 +188,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 				payload: Joi.object({
 					payload: Joi.any()
 						.description(
-							'What the agent gets: any JSON, at most `webhooks.max_body_kib`. Default: an object with `test`, `webhook` and `sent_at`.',
+							'The payload for the agent: any JSON, at most `webhooks.max_body_kib`. Default: an object with `test`, `webhook` and `sent_at`.',
 						)
 						.example({ event: 'deployed' }),
 				})

@@ -75,7 +75,7 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 		},
 		mustHaveRoom() {
 			if (known.size < WEBHOOKS) return
-			throw new Fault('conflict', `this gateway has ${known.size} webhooks, as many as there may be; delete one first`)
+			throw new Fault('conflict', `this gateway has ${known.size} webhooks, which is the limit; delete one first`)
 		},
 		async announce() {
 			let closed = 0
@@ -89,7 +89,7 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 					if (closed++ === 0) log.error({ agent_id: agent, slug }, messageOf(error))
 				}
 			}
-			if (closed > 0) log.error({ webhooks: closed }, 'webhooks whose secret cannot be opened take no deliveries')
+			if (closed > 0) log.error({ webhooks: closed }, 'webhooks whose secret cannot be decrypted accept no deliveries')
 		},
 	}
 }

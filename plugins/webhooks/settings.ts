@@ -14,7 +14,7 @@ export default defineSettings<WebhookSettings>({
 			),
 			max_per_agent: count(1, 1000, 32, 'Webhooks of one agent.'),
 			max_body_kib: count(1, 4096, 1024, 'Kibibytes of one delivery.'),
-			per_minute: count(1, 1_000_000, 600, 'Signed deliveries that one webhook takes in a minute.'),
+			per_minute: count(1, 1_000_000, 600, 'Signed deliveries that one webhook accepts per minute.'),
 			max_concurrent: count(
 				1,
 				1024,

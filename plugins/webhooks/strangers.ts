@@ -44,7 +44,7 @@ export function unknownToken(): Fault {
 	return new Fault('not_found', 'there is no webhook with this token; it may have been rotated or deleted')
 }
 
-/** An IPv4 address, also one written as IPv6, or the /64 of an IPv6 address, which one client usually controls as a whole. */
+/** An IPv4 address, also one written as IPv6, or the /64 of an IPv6 address, which one client usually controls completely. */
 function networkOf(address: string): string {
 	if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1)
 	const [before = [], after = []] = address.split('::').map((half) => half.split(':').filter(Boolean))

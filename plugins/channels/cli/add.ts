@@ -14,9 +14,9 @@ export interface ChannelOptions {
 	apiRoot?: string
 	/** The platform's own settings, as `key=value`. */
 	set?: string[]
-	/** Name of a secret that is in the vault. */
+	/** Name of a secret in the vault. */
 	secret?: string
-	/** Name for the secret that is made. */
+	/** Name for the new secret. */
 	name?: string
 }
 
@@ -29,7 +29,7 @@ export async function addChannel(cli: Cli, type: string, options: ChannelOptions
 	const { secret, name = `${type.toUpperCase().replaceAll(/\W/g, '_')}_TOKEN` } = options
 	for (const given of [secret, options.name]) if (given !== undefined) mustBeName(given)
 	if (secret !== undefined && options.name !== undefined)
-		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one that is in the vault')
+		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one in the vault')
 	const config = withoutNull(configOf(options))
 	const made = secret === undefined ? await storeToken(cli, name) : undefined
 	using progress = cli.out.progress(`Connecting ${type}`)
@@ -59,7 +59,7 @@ function withoutNull(config: Record<string, unknown>): Record<string, unknown> {
 	return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null))
 }
 
-/** A token given instead of its name is exposed already (shell history); it must not reach the gateway's log, too. */
+/** A token given instead of its name is already exposed in the shell history; it must not reach the gateway's log too. */
 export function mustBeName(text: string): void {
 	if (/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return
 	throw new CliError(
@@ -76,7 +76,7 @@ async function storeToken(cli: Cli, name: string): Promise<string> {
 	} catch (error) {
 		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
 		const advice = `use it with --secret ${name}, or give the new one another name with --name`
-		throw new CliError('conflict', `the vault has a secret ${name} already; ${advice}`, { cause: error })
+		throw new CliError('conflict', `the vault already has a secret ${name}; ${advice}`, { cause: error })
 	}
 }
 

@@ -13,12 +13,12 @@ import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
 
 const settingOptions = {
-	'--agent <agent>': 'the agent of chats that are paired by a code',
+	'--agent <agent>': 'the agent for chats that are paired by a code',
 	'--answer <what>': {
-		about: 'in groups: what is said to the bot, the default, or all',
+		about: 'in groups: answer messages to the bot (default) or all',
 		choices: ['mentions', 'all'],
 	},
-	'--allow <sender...>': 'ids of those who may talk to the bot; default everybody in a bound chat',
+	'--allow <sender...>': 'ids of the users who may talk to the bot; default: everyone in a bound chat',
 	'--api-root <address>': "another server than the platform's own",
 	'--set <key=value...>':
 		'a setting of the platform, such as port=7007 or nick.name=helper, as JSON or text; an empty value removes it',
@@ -64,12 +64,12 @@ Examples:
 			},
 		},
 		add: {
-			description: 'Connect a bot: asks for its token, or reads it from standard input, and keeps it in the vault',
+			description: 'Connect a bot: asks for its token, or reads it from standard input, and stores it in the vault',
 			arguments: '<platform>',
 			options: {
 				...settingOptions,
-				'--name <name>': 'what the vault calls the token; default TELEGRAM_TOKEN, DISCORD_TOKEN',
-				'--secret <name>': 'a token that is in the vault already',
+				'--name <name>': 'name of the token in the vault; default TELEGRAM_TOKEN, DISCORD_TOKEN',
+				'--secret <name>': 'name of a token that is already in the vault',
 			},
 			takesSecret: true,
 			async run(cli, { platform: type, ...options }: { platform: string } & ChannelOptions) {
@@ -99,21 +99,21 @@ Examples:
 			},
 		},
 		pair: {
-			description: 'Bind a chat to an agent: by the code that the bot gave to it, or by its id',
+			description: "Bind a chat to an agent, by the code from the bot or by the chat's id",
 			arguments: '<words...>',
 			usage: '[channel] <code> | <channel> --chat <id> --agent <agent>',
 			options: {
-				'--agent <agent>': 'the agent; with a code: default the one of the channel, or the only one',
+				'--agent <agent>': 'the agent; default with a code: that of the channel, or the only one',
 				'--chat <id>': 'id of the chat, as /whoami shows it',
 			},
 			async run(cli, { words, ...options }: { words: string[]; agent?: string; chat?: string }) {
 				const body = await pairing(cli, words, options)
 				const bound = await cli.api.request<Binding>('POST', '/v1/channels/pair', body)
-				cli.out.answer(bound, (one) => `The chat ${one.external_chat_id} talks to ${one.agent_id} now.`)
+				cli.out.answer(bound, (one) => `The chat ${one.external_chat_id} now talks to ${one.agent_id}.`)
 			},
 		},
 		bindings: {
-			description: 'List the chats that are bound, of one channel or of all',
+			description: 'List the bound chats of one channel or of all',
 			arguments: '[channel]',
 			async run(cli, { channel: wanted }: { channel?: string }) {
 				const list = wanted === undefined ? await allChannels(cli.api) : [await findChannel(cli.api, wanted)]
@@ -128,13 +128,13 @@ Examples:
 							one.agent_id,
 							when(one.created_at),
 						]),
-						'No chat is bound yet. Send /start to the bot: it says how.',
+						'No chat is bound yet. Send /start to the bot; it answers with a code.',
 					),
 				)
 			},
 		},
 		unbind: {
-			description: 'Take a chat from its agent, by the id of the chat or of the binding',
+			description: 'Unbind a chat from its agent, by the id of the chat or of the binding',
 			arguments: '<channel> <chat>',
 			options: {
 				...yesOption,
@@ -146,13 +146,13 @@ Examples:
 					id: (one) => one.binding_id,
 					names: (one) => [one.external_chat_id],
 				})
-				await consent(cli, options, `Take the chat ${external_chat_id} from ${agent_id}?`)
+				await consent(cli, options, `Unbind the chat ${external_chat_id} from ${agent_id}?`)
 				const removed = await cli.api.request('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
 				cli.out.answer(removed, () => `The chat ${external_chat_id} is unbound.`)
 			},
 		},
 		remove: {
-			description: 'Close a channel and delete it with its chats; its token stays in the vault',
+			description: 'Delete a channel and its bindings; its token stays in the vault',
 			arguments: '<channel>',
 			options: {
 				...yesOption,
@@ -174,7 +174,7 @@ Examples:
 
 async function pairing(cli: Cli, words: string[], { agent, chat }: { agent?: string; chat?: string }): Promise<object> {
 	const [first = '', second] = words
-	if (words.length > 2) throw new CliError('usage', 'give a channel and a code at most')
+	if (words.length > 2) throw new CliError('usage', 'give at most a channel and a code')
 	if (chat === undefined) {
 		// A code identifies its channel: naming one is optional, and must not name another.
 		if (second !== undefined) await findChannel(cli.api, first)

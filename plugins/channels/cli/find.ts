@@ -1,4 +1,4 @@
-/** Channels as people name them. */
+/** Finds channels by the names that people use. */
 import { path } from '../../../core/cli/contract.ts'
 import type { Api } from '../../../core/cli/contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
@@ -27,14 +27,14 @@ export interface ChannelDetails extends Channel {
 	bindings: Binding[]
 }
 
-/** What the platforms are called, by the type of the channel. */
+/** Names of the platforms, by the type of the channel. */
 const platforms: Record<string, string> = { chat_a: 'telegram', chat_b: 'discord' }
 
 export function platformOf(type: string): string {
 	return platforms[type] ?? type
 }
 
-/** Oldest first, each as it is now. */
+/** Oldest first, each in its current state. */
 export async function allChannels(api: Api): Promise<ChannelDetails[]> {
 	const { channels } = await api.request<{ channels: Channel[] }>('GET', '/v1/channels')
 	return Promise.all(channels.map(({ id }) => readChannel(api, id)))
@@ -44,7 +44,7 @@ export function readChannel(api: Api, id: string): Promise<ChannelDetails> {
 	return api.request<ChannelDetails>('GET', path`/v1/channels/${id}`)
 }
 
-/** By id, by the name of the secret with its token, by the name of its bot, or by its type where there is one of it. */
+/** By id, by the name of the secret with its token, by the name of its bot, or by its type if only one channel has it. */
 export async function findChannel(api: Api, wanted: string): Promise<ChannelDetails> {
 	const names = (one: ChannelDetails) => [one.bot_token_ref, one.bot, platformOf(one.type), one.type]
 	return pick(await allChannels(api), wanted, { kind: 'channel', id: (one) => one.id, names })

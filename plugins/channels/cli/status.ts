@@ -1,4 +1,4 @@
-/** How the channels are connected, for `svc status`. */
+/** The connections of channels, for `svc status`. */
 import type { StatusPart } from '../../../core/cli/command.ts'
 import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'

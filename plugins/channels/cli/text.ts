@@ -27,6 +27,6 @@ export function mustWork({ connection, last_error, id }: ChannelDetails): void {
 	const why = last_error ?? `it is ${connection}`
 	throw new CliError(
 		'failed',
-		`the channel is there, and not connected: ${why}\nsvc channels show ${id} says how it is.`,
+		`the channel was created, but is not connected: ${why}\nsvc channels show ${id} shows its state.`,
 	)
 }

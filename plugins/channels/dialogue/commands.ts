@@ -1,4 +1,4 @@
-/** The commands of a chat to the gateway itself. Everything else goes to the agent, also with a leading `/`. */
+/** The commands of a chat to the gateway itself. Everything else goes to the agent, even with a leading `/`. */
 export type Command = 'start' | 'new' | 'stop' | 'whoami'
 
 /** A command alone; only `/start` may have an argument, since links to a bot add one. */

@@ -1,4 +1,4 @@
-/** Sends the questions and the outcome of a run to its chat. Each part once, even if the gateway crashes at any point. */
+/** Sends the questions and the outcome of a run to its chat. Sends each part once, even if the gateway crashes at any point. */
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
@@ -13,7 +13,7 @@ import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
-/** Characters of an answer that are sent; a chat is not the place for more. */
+/** Characters of an answer that are sent to a chat. */
 const TEXT_LIMIT = 64 * 1024
 /** Characters of a platform's reason for refusing. */
 const ERROR_LIMIT = 500
@@ -28,7 +28,7 @@ interface Due {
 	isLast: boolean
 }
 
-/** Sends all that is due now. Settles once nothing is left to send, or can be sent any more. True if the run needs no further messages. */
+/** Sends all that is due now. Settles once there is nothing more to send, or nothing more can be sent. True if the run needs no further messages. */
 export async function deliver(way: Way & { ctx: Context }, run: Followed): Promise<boolean> {
 	const { ctx } = way
 	for (;;) {
@@ -69,7 +69,7 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 		case 'failed':
 			return { ...last, text: run.error ? texts.failed(run.error, run.run_id) : null }
 		case 'stopped':
-			// What users have seen already stays.
+			// What users have already seen stays.
 			if (shown !== undefined && draft.trim() !== '')
 				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
 			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
@@ -166,7 +166,7 @@ async function report(ctx: Context, { run_id, agent, agent_uid }: Reply, event: 
 	}
 }
 
-/** Did the gateway crash only after it had reported these messages? */
+/** Were these messages reported before the gateway crashed? */
 async function wasReported(ctx: Context, run_id: string, ids: readonly string[]): Promise<boolean> {
 	const { entries } = await ctx.events.read({ run_id, types: ['channel.message_sent'] }, null, 100, true)
 	return entries.some(({ event }) => JSON.stringify(event.payload.message_ids) === JSON.stringify(ids))

@@ -8,7 +8,7 @@ import type { Reply } from './records.ts'
 
 /** A run from its beginning until its answer was sent. */
 export interface Followed {
-	/** As it was at the beginning; the stored record has what was sent since. */
+	/** As it was when the run began; the stored record says what was sent since. */
 	readonly reply: Readonly<Reply>
 	/** The open question: its own, or one of a sub-agent that it waits for. */
 	question: OpenQuestion | null
@@ -32,7 +32,7 @@ export interface Followed {
 	hushed: boolean
 	/** A delivery to its chat is queued. */
 	queued: boolean
-	/** Marks it as working, if it was so already when it was first followed. */
+	/** Marks it as working, if it was working when it was first followed. */
 	resume(): void
 }
 
@@ -50,19 +50,19 @@ export interface FollowedRuns {
 	working(): Iterable<Followed>
 	/** The runs of an agent in a chat, or in a thread of it, oldest first. */
 	inChat(agent_uid: string, channel_id: string, chat: ChatRef): Followed[]
-	/** How many of a channel. */
+	/** Number of runs of a channel. */
 	count(channel_id: string): number
 }
 
 export interface Hears {
 	/** There may be something to send. */
 	due(run: Followed): void
-	/** Its first event has come. */
+	/** Its first event has arrived. */
 	started(run: Followed): void
 	working(run: Followed): void
 }
 
-/** Characters kept of an answer that is not finished. */
+/** Characters kept of an unfinished answer. */
 const DRAFT_LIMIT = 16 * 1024
 
 export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): FollowedRuns {

@@ -28,7 +28,7 @@ export interface Rooms {
 /** Pending answers of one channel, with the runs that work on them. */
 const OWED_LIMIT = 5_000
 const TELLING_MS = 2_000
-/** How often a chat is looked up again whose agent was deleted in the meantime. */
+/** How often the agent of a chat is looked up again, if it was deleted in the meantime. */
 const ATTEMPTS = 3
 
 /** Settles once the message is durable. Throws if it could not be accepted. */
@@ -207,7 +207,7 @@ async function obey(
 	}
 }
 
-/** Returns how many runs there were to stop. */
+/** Returns how many runs were stopped. */
 async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
 	let count = 0
 	// The newest first, so that no run becomes active only to be stopped.

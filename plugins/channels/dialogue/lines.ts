@@ -1,4 +1,4 @@
-/** The connection of each channel for sending; callers wait while it is not connected. */
+/** The connection of each channel, for sending; callers wait while it is not connected. */
 import { within } from '../../../core/util/deadline.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Connection } from '../adapter.ts'
@@ -21,7 +21,7 @@ export interface Lines {
 	 * Undefined if too many such calls are running.
 	 */
 	aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined
-	/** The channel was deleted: ends all waits for it. */
+	/** The channel was deleted: ends every wait for it. */
 	forget(channel_id: string): void
 }
 

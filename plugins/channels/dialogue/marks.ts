@@ -64,14 +64,14 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		if (chats.size >= CACHE_LIMIT) chats.clear()
 		chats.set(`${channel_id} ${chat.chat_id}`, chat)
 	}
-	/** Every mark that a chat has, of each agent and of its own. */
+	/** Every mark of a chat: one of each agent, and its own. */
 	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
 		const found = await Promise.all(
 			chat.agents.map((uid) => store.get<ChatMark>(keys.mark(uid, channel_id, chat.chat_id))),
 		)
 		return [...found.flatMap((entry) => entry?.value ?? []), ...(chat.mark ? [chat.mark] : [])]
 	}
-	/** The newest, of any agent that it had. */
+	/** The newest message of any agent that the chat had. */
 	const sentOf = async (channel_id: string, { agents, chat_id }: KnownChatRecord): Promise<string | null> => {
 		const found = await Promise.all(agents.map((uid) => store.get<Sent>(keys.sent(uid, channel_id, chat_id))))
 		return found.reduce<string | null>((last, entry) => newer(last, entry?.value.id), null)
@@ -214,7 +214,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 	}
 
-	/** Nothing more once the plugin stops. */
+	/** Deletes nothing more once the plugin stops. */
 	function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
 		return deleteAll(store, prefix, ({ value }) => !ctx.signal.aborted && wanted(value))
 	}

@@ -86,7 +86,7 @@ function blockOf(token: MarkedToken, style: Style, open: Open): string {
 		case 'hr':
 			return '———'
 		default:
-			// Tags of the model's own, definitions of links: shown as they are written.
+			// HTML tags and link definitions of the model: shown as written.
 			return style.text(token.raw.trimEnd())
 	}
 }
@@ -172,7 +172,7 @@ function tableOf({ header, rows, align }: Tokens.Table): string {
 	return [lines[0] ?? '', rule, ...lines.slice(1)].join('\n')
 }
 
-/** One long cell must not make every other one as long. */
+/** One long cell must not widen all others. */
 const COLUMN_LIMIT = 40
 
 function widthOf(text: string): number {

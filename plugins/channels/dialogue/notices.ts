@@ -1,4 +1,4 @@
-/** Short messages of the gateway itself: hints, and replies to commands. They matter only for a while, and are not stored. */
+/** Short messages of the gateway itself: hints, and replies to commands. They matter only for a short time, and are not stored. */
 import type { Context } from '../../../core/plugin.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
@@ -13,9 +13,9 @@ import type { Way } from './transmit.ts'
 export interface Notices {
 	/** Sends it once the chat is free. Dropped if too many wait there, or it could not be sent in time. */
 	say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
-	/** Sends it to a chat without an agent, once nothing else is to be sent in the whole channel. */
+	/** Sends it to a chat without an agent, once nothing else waits to be sent in the channel. */
 	hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
-	/** May a hint be said to this chat? Takes one of those that it may be told in a minute. Never where too many wait already. */
+	/** Whether this chat may get a hint; counts it toward the limit per minute. False if too many hints wait in the channel. */
 	mayHint(channel_id: string, chat_id: string): boolean
 }
 
@@ -30,11 +30,11 @@ interface Notice {
 }
 
 const AGE_MS = 10 * 60_000
-/** Notices, and whatever else, that wait in one chat. */
+/** Jobs, such as notices, that wait in one chat. */
 const WAITING_LIMIT = 16
 const HINTS = 5
 const HINT_MS = 60_000
-/** Hints that wait in a channel: strangers may be many. */
+/** Hints that wait in a channel: there may be many strangers. */
 const HINTS_WAITING_LIMIT = 100
 /** Chats whose hints are counted. */
 const CHAT_LIMIT = 10_000
@@ -70,7 +70,7 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): No
 			place = outcome.next
 		}
 	}
-	/** False where it is dropped. */
+	/** False if it was dropped. */
 	const queue = (notice: Omit<Notice, 'until'>, done: () => void = () => {}): boolean => {
 		const key = chatKey(notice.channel_id, notice.chat.id)
 		if (queues.length(key) >= WAITING_LIMIT) return false

@@ -22,11 +22,11 @@ export interface Pace {
 const CHAT_MS = 1_000
 const CHANNEL_MS = 35
 export const HOLD_LIMIT_MS = 10_000
-/** Chats that are remembered before those whose time has come are forgotten. */
+/** Above this number of chats, those that are free are forgotten. */
 const SWEEP_AT = 1_000
 
 export function openPace(): Pace {
-	/** When the next message may go, by chat and by channel; on the clock of `performance`. */
+	/** When the next message may be sent, by chat and by channel, by the clock of `performance`. */
 	const next = new Map<string, number>()
 
 	const nameOf = (channel: LiveChannel, { id }: Chat): string => `${channel.id} ${id}`
@@ -53,7 +53,7 @@ export function openPace(): Pace {
 		async take(channel, chat, signal) {
 			signal.throwIfAborted()
 			const name = nameOf(channel, chat)
-			// A chat that must wait takes no turn of the channel from the others meanwhile.
+			// While a chat waits, it does not use up a turn of the channel.
 			for (let wait; (wait = waitFor(performance.now(), name)) > 0;) await pause(wait, signal)
 			const at = reserve(channel, chat, performance.now())
 			for (let wait; (wait = at - performance.now()) > 0;) await pause(wait, signal)
@@ -70,7 +70,7 @@ export function openPace(): Pace {
 	}
 }
 
-/** What a timer takes; whoever waits for longer asks again. */
+/** The longest delay of a timer; a longer wait takes several. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

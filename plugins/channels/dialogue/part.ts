@@ -10,14 +10,14 @@ export interface Part {
 	next: SplitPosition
 }
 
-/** Below it nothing is gained by cutting smaller: then the text is shown as it is written. */
+/** Smaller parts would not help: the text is then shown unconverted. */
 const LEAST_ROOM = 64
 
-/** The most bytes that one code unit takes: as it is, and escaped as in `&quot;`. */
+/** Maximum bytes of one code unit: unescaped, and escaped as in `&quot;`. */
 const UNIT_BYTES = 3
 const ESCAPED_BYTES = 6
 
-/** The part of `source`, Markdown, that begins at `from`; '' where nothing but blanks is left. The same arguments make the same part. */
+/** The part of `source`, Markdown, that begins at `from`; '' if only white space remains. The same arguments make the same part. */
 export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<Part> {
 	const { markup, max_length } = format
 	for (let room = max_length; ;) {
@@ -25,7 +25,7 @@ export async function nextPart(source: string, from: SplitPosition, format: Form
 		const text = markup === 'markdown' ? piece.text : await convert(piece.text, markup)
 		const excess = excessOf(text, format)
 		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: piece.next }
-		// Nothing that shows, such as an empty list, or columns that need more room than there is.
+		// Nothing visible, such as an empty list, or columns that need more room than there is.
 		if (text.trim() === '' || room < LEAST_ROOM)
 			return asWritten(source, from, { ...format, max_length: Math.min(room, max_length) })
 		room = Math.min(room - 1, Math.floor((room * 0.95) / excess))

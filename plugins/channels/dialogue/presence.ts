@@ -21,15 +21,15 @@ import { limitsOf } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 const TICK_MS = 250
-/** Who has an answer by then needs no sign of typing, and no preview. */
+/** A run that answers earlier shows no typing indicator and no preview. */
 const TYPING_AFTER_MS = 250
 const PREVIEW_AFTER_MS = 1_000
 /** Least time between two previews in a chat. */
 const PREVIEW_MS = 1_000
-/** A sign of typing is renewed a bit before it fades. */
+/** A typing indicator is renewed a bit before it disappears. */
 const TYPING_PART = 0.8
 
-/** Chats of which it is remembered what they were shown. */
+/** Number of chats for which it is known what they were shown. */
 const CHAT_LIMIT = 10_000
 
 /** How long a due message waits for a running preview. */
@@ -37,14 +37,14 @@ const GIVE_WAY_MS = 1_000
 
 interface Shown {
 	typing: number
-	/** That call has not come back yet. */
+	/** The call that shows the typing indicator is still running. */
 	isTyping: boolean
 	preview: number
 }
 
 export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
 	const { ctx, lines } = way
-	/** When each chat was shown something last. */
+	/** When each chat was last shown something. */
 	const shown = new Map<string, Shown>()
 	let stopTicking: (() => void) | undefined
 
@@ -72,7 +72,7 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 		const key = chatKey(channel_id, chat.id)
 		const now = performance.now()
 		const last = shown.get(key) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
-		if (shown.size > CHAT_LIMIT) shown.clear() // some are shown typing a bit early
+		if (shown.size > CHAT_LIMIT) shown.clear() // some indicators are renewed a bit early
 		shown.set(key, last)
 		const mode = line.channel.can.preview?.[chat.kind]
 		const isNew = run.draft.trim() !== '' && now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
@@ -155,7 +155,7 @@ async function preview(
 	run.shown = text
 }
 
-/** Waits for no longer than a moment once something is due in the chat. False where too many others are under way. */
+/** Waits only a moment longer once something is due in the chat. False if too many optional calls are running. */
 async function briefly(way: Way, channel_id: string, make: () => Promise<void>, wanted: AbortSignal): Promise<boolean> {
 	const call = way.lines.aside(channel_id, make)
 	if (!call) return false
@@ -175,7 +175,7 @@ async function briefly(way: Way, channel_id: string, make: () => Promise<void>, 
 	}
 }
 
-/** Sends the message that is edited from then on, and becomes the answer. */
+/** Sends the message that is then edited until it becomes the answer. */
 async function begin(
 	way: Way & { ctx: Context },
 	{ channel, connection }: Line,

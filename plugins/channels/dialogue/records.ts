@@ -1,4 +1,4 @@
-/** What is kept of a dialogue. Whatever belongs to a run lies in the scope of its agent, so that it is one commit with it. */
+/** The records of a dialogue. Those of a run are in the scope of its agent, so that one commit can write both. */
 import { createHash } from 'node:crypto'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
@@ -16,11 +16,11 @@ export interface Reply {
 	chat: ChatRef & { kind: ChatKind }
 	/** Id of the message that it answers. */
 	reply_to: string
-	/** Ids of the run's questions that were said, or given up. */
+	/** Ids of the run's questions that were sent or dropped. */
 	asked: string[]
-	/** The last of them that was said. */
+	/** The last of them that was sent. */
 	said: string | null
-	/** What is being said. */
+	/** What is being sent. */
 	saying: Saying | null
 	/** A message that shows a preview of the answer; it becomes the first part of what is sent next. */
 	preview: Preview | null
@@ -29,21 +29,21 @@ export interface Reply {
 export interface Saying {
 	/** `answer`, or a question's id. */
 	what: string
-	/** Up to here it was said. */
+	/** Up to here it was sent. */
 	place: SplitPosition
 	/** Ids of the messages that were sent. */
 	ids: string[]
 	/** The next part is about to be sent, or was sent with an unknown outcome. */
 	attempt: Attempt | null
-	/** Its text is kept apart, as it was when its first part was sent: offsets are those of this text. */
+	/** Its text is stored separately, as it was when its first part was sent; offsets refer to that text. */
 	kept: boolean
 }
 
-/** How a part is sent: with it the same part can be made again. */
+/** The format of a part, from which the same part can be made again. */
 export interface Attempt {
 	markup: Markup
 	max_length: number
-	/** As the format has it, where it does. */
+	/** The format's limit in bytes, if it has one. */
 	max_bytes?: number
 	/** `Connection.mark`. */
 	mark?: string
@@ -57,7 +57,7 @@ export interface Preview extends Attempt {
 	text: string
 }
 
-/** A message that was taken. */
+/** A message that was accepted. */
 export interface Seen {
 	at: string
 }
@@ -67,7 +67,7 @@ export interface Talk extends Pick<Reply, 'channel_id' | 'chat' | 'reply_to'> {
 	at: string
 }
 
-/** Since `/new` a chat is in another conversation than the first. */
+/** The conversation of a chat since its last `/new`. */
 export interface Session {
 	session: string
 	/** Name of the first conversation. */
@@ -75,17 +75,17 @@ export interface Session {
 	at: string
 }
 
-/** The newest message of an agent's in a chat. */
+/** The newest message that an agent sent to a chat. */
 export interface Sent {
 	id: string
 }
 
-/** The newest message that was taken of a chat, and where the channel's feed stood by then. */
+/** The newest accepted message of a chat, and the position of the channel's feed at that time. */
 export interface ChatMark {
 	chat_id: string
 	last_id: string
 	cursor: string | null
-	/** Rises with every message that the channel takes. */
+	/** Increases with every message that the channel accepts. */
 	taken: number
 	at: string
 }
@@ -94,11 +94,11 @@ export interface ChatMark {
 export interface KnownChatRecord {
 	chat_id: string
 	kind: ChatKind
-	/** Of the adapter's message: a binding of these counts too. */
+	/** As in the adapter's message: a binding of one of these applies too. */
 	within: string[]
-	/** Uids of agents that have taken messages of it, the latest last. */
+	/** Uids of agents that have accepted messages of it, the latest last. */
 	agents: string[]
-	/** Of messages that led to no run. */
+	/** The mark of messages that led to no run. */
 	mark: ChatMark | null
 	at: string
 }
@@ -107,10 +107,10 @@ export const channelScope = (channel: string): string => `channel:${channel}`
 
 export const keys = {
 	reply: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-reply', channel, run],
-	/** All of an agent; ids of runs sort by time. */
+	/** Pending replies of an agent; ids of runs sort by time. */
 	replies: (uid: string): Key => [agentScope(uid), 'channel-reply'],
 	repliesOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-reply', channel],
-	/** The text of a reply that takes several messages. */
+	/** The text of a reply that needs several messages. */
 	text: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-text', channel, run],
 	texts: (uid: string, channel: string): Key => [agentScope(uid), 'channel-text', channel],
 	seen: (uid: string, channel: string, chat: string, message: string): Key => [
@@ -124,7 +124,7 @@ export const keys = {
 	allSeen: (uid: string): Key => [agentScope(uid), 'channel-seen'],
 	mark: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-chat', channel, part(chat)],
 	marks: (uid: string, channel: string): Key => [agentScope(uid), 'channel-chat', channel],
-	/** The newest message that the agent is known to have said there, a `Sent`. */
+	/** The newest message that the agent is known to have sent there, a `Sent`. */
 	sent: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-sent', channel, part(chat)],
 	allSent: (uid: string, channel: string): Key => [agentScope(uid), 'channel-sent', channel],
 	session: (uid: string, channel: string, first: string): Key => [
@@ -137,7 +137,7 @@ export const keys = {
 	sessionsOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-session', channel],
 	talk: (uid: string, conversation: string): Key => [agentScope(uid), 'channel-talk', part(conversation)],
 	talks: (uid: string): Key => [agentScope(uid), 'channel-talk'],
-	/** Of a message that led to no run. */
+	/** A message that led to no run. */
 	noted: (channel: string, chat: string, message: string): Key => [
 		channelScope(channel),
 		'dialogue-seen',
@@ -145,13 +145,13 @@ export const keys = {
 		part(message),
 	],
 	allNoted: (channel: string): Key => [channelScope(channel), 'dialogue-seen'],
-	/** Where the feed stood when an agent's records went. */
+	/** The position of the feed when an agent's records were deleted. */
 	feed: (channel: string): Key => [channelScope(channel), 'dialogue-feed'],
 	chat: (channel: string, chat: string): Key => [channelScope(channel), 'dialogue-chat', part(chat)],
 	chats: (channel: string): Key => [channelScope(channel), 'dialogue-chat'],
 }
 
-/** A binding of something wider has a conversation for each chat in it. The first one there, where no session is named. */
+/** A binding of a larger place has a conversation for each chat in it. Without a session: the first conversation there. */
 export function conversationOf(
 	bound: { binding_id: string; external_chat_id: string },
 	chat: ChatRef,
@@ -164,7 +164,7 @@ export function conversationOf(
 	return parts.join(':')
 }
 
-/** 25 characters that every attempt to send this message comes to. `of`: what the message is part of; `n` counts its parts. */
+/** 25 characters, the same for every attempt to send this message. `of`: what the message is part of; `n` counts its parts. */
 export function nonceOf(of: string, n: number): string {
 	const hash = createHash('sha256').update(`${of}\n${n}`).digest('hex')
 	return BigInt(`0x${hash}`).toString(36).padStart(25, '0').slice(0, 25)
@@ -172,7 +172,7 @@ export function nonceOf(of: string, n: number): string {
 
 const PART_LIMIT = 128
 
-/** An id of the platform's as a part of a key. */
+/** An id of the platform as a part of a key. */
 function part(id: string): string {
 	const isPlain = id !== '' && id.length <= PART_LIMIT && /^[\x20-\x7e]+$/.test(id)
 	return isPlain ? id : `sha256-${createHash('sha256').update(id).digest('hex')}`

@@ -14,21 +14,21 @@ export interface OpenReply {
 	remove(beside?: Pick<Beside, 'sent_id'>): Promise<void>
 }
 
-/** What is kept beside it, in the same write. */
+/** What is stored with it, in the same write. */
 interface Beside {
-	/** The text that is being said. */
+	/** The text that is being sent. */
 	text?: string | undefined
 	/** Id of the newest message that was sent for it. */
 	sent_id?: string | undefined
 }
 
-/** Before a write is tried again that the full disk refused. */
+/** Delay before a write that failed because the disk was full is tried again. */
 const FULL_MS = 500
 
 /** The record is gone: no message is pending any more. */
 export class Gone extends Error {}
 
-/** Undefined where there is none. */
+/** Undefined if no reply is pending. */
 export async function openReply(
 	ctx: Pick<Context, 'store' | 'signal'>,
 	{ agent_uid, channel_id, run_id }: Pick<Reply, 'agent_uid' | 'channel_id' | 'run_id'>,
@@ -47,7 +47,7 @@ export async function openReply(
 				return
 			} catch (error) {
 				if (isFault(error, 'conflict', 'not_found')) throw new Gone('the record is gone', { cause: error })
-				// What was sent must not be forgotten because the disk is full just now.
+				// What was sent must not be forgotten because the disk is full at the moment.
 				if (!isFault(error, 'storage_full') || ctx.signal.aborted) throw error
 				await sleep(FULL_MS, undefined, { ref: false })
 			}

@@ -9,11 +9,11 @@ import { conversationOf, keys } from './records.ts'
 import type { Session } from './records.ts'
 
 export interface Sessions {
-	/** Runs of one conversation go one after another. */
+	/** Runs of one conversation execute one after another. */
 	current(channel_id: string, bound: BoundChat, chat: ChatRef): Promise<string>
 	/** Begins another one. Durable when it settles, together with `also`, which are in the agent's scope. */
 	begin(channel_id: string, bound: BoundChat, chat: ChatRef, also: Op[]): Promise<void>
-	/** Forgets those that began before `before`, ISO 8601, once nothing is left of any conversation there. */
+	/** Forgets those that began before `before`, ISO 8601, once no conversation of the chat has runs any more. */
 	prune(before: string): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 				for await (const { key, value, rev } of store.list<Session>(keys.sessions(uid))) {
 					if (signal.aborted) return
 					const { first, session, at } = value
-					// As long as the first one is remembered, nobody may get back into it.
+					// As long as the first conversation exists, the chat must not return to it.
 					if (at >= before || !(await isEmpty(first)) || !(await isEmpty(`${first}:${session}`))) continue
 					await store.commit(agentScope(uid), [{ key, value: undefined, expect: rev }])
 					known.delete(nameOf({ name, uid }, first))

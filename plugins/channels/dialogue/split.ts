@@ -1,42 +1,42 @@
-/** Cuts Markdown into parts that a platform takes, each of which can be read by itself. */
+/** Splits Markdown into parts that a platform accepts, each of which can be read on its own. */
 
 /** A code block that is open. */
 export interface Fence {
-	/** Such as three backticks; what closes it is no shorter. */
+	/** Such as three backticks; the closing marker is at least as long. */
 	marker: string
-	/** What stands behind the marker, such as the language. */
+	/** The text after the marker, such as the language. */
 	info: string
-	/** Blanks before it, which its lines have too. */
+	/** Its indentation, which its lines share. */
 	indent: number
 }
 
 /** Somewhere in a text. */
 export interface SplitPosition {
 	offset: number
-	/** Open there. */
+	/** The code block that is open there. */
 	fence: Fence | null
 }
 
 export interface Piece {
-	/** Empty where nothing but blanks is left. */
+	/** Empty if only white space remains. */
 	text: string
-	/** Where the next piece begins. */
+	/** Where the next part begins. */
 	next: SplitPosition
 }
 
-/** A break that leaves less than this part of the room used is taken only where there is no other. */
+/** A break that uses less than this share of the limit is the last resort. */
 const LEAST_FILL = 1 / 3
-/** Of the words behind an opening marker that are said again in the next piece. */
+/** Characters after an opening marker that the next part repeats. */
 const INFO_LIMIT = 32
-/** Longer ones are a line that somebody drew. */
+/** A longer marker is a drawn line. */
 const MARKER_LIMIT = 32
-/** Code units around a cut in which we look for the borders of what people see as one character. */
+/** Code units around a cut that are searched for boundaries of graphemes. */
 const CLUSTER_WINDOW = 64
 
 /**
- * The next piece of `text`, of at most `limit` UTF-16 code units (32 or more). It ends at a paragraph, else a line, else a
- * sentence, else a blank, else between two characters. Of the text only blanks at the cuts are lost; a code block that a cut
- * goes through is closed before it and opened again behind it. Looks at no more than `limit` code units, wherever it starts.
+ * The next part of `text`, of at most `limit` UTF-16 code units (32 or more). It ends at a paragraph, else a line, else a
+ * sentence, else a space, else between two graphemes. Only white space at the cuts is lost. A code block that is cut is closed
+ * before the cut and opened again after it. Reads at most about `limit` code units, wherever it starts.
  */
 export function nextPiece(text: string, from: SplitPosition, limit: number): Piece {
 	for (let place = from; ;) {
@@ -47,7 +47,7 @@ export function nextPiece(text: string, from: SplitPosition, limit: number): Pie
 	}
 }
 
-/** All pieces. */
+/** All parts. */
 export function split(text: string, limit: number): string[] {
 	const pieces: string[] = []
 	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
@@ -58,7 +58,7 @@ export function split(text: string, limit: number): string[] {
 	return pieces
 }
 
-/** What is open behind this line. */
+/** The code block that is open after this line. */
 export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 	const found = /^([ \t]*)(`{3,}|~{3,})([^\n]*)$/.exec(line)
 	if (!found) return fence
@@ -73,7 +73,7 @@ export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 }
 
 function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit: number): Piece {
-	// A marker that leaves no room for what it marks is not said again.
+	// A marker that leaves no room for content is not repeated.
 	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
 	const opening = fence ? `${fence.marker}${fence.info.slice(0, INFO_LIMIT).toWellFormed()}\n` : ''
 	const room = limit - opening.length
@@ -88,18 +88,18 @@ function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit:
 
 interface Break {
 	end: number
-	/** Code units behind the end that are left out. */
+	/** Code units after the end that are skipped. */
 	skip: number
 	fence: Fence | null
 }
 
-/** Where to end a piece that begins as `view` does: as much as there is room for, and some more where there is more. */
+/** Where to end a part. `view`: as much of the text as fits, and a bit more if there is more. */
 function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	const isRest = view.length <= room + 1
 	let paragraph: Break | undefined
 	let line: Break | undefined
 	let poor: Break | undefined
-	/** The first line behind those that fit. */
+	/** The first line that does not fit. */
 	let long: { start: number; fence: Fence | null } | undefined
 	let open = fence
 	for (let start = 0; start < view.length;) {
@@ -113,7 +113,7 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 		if (end + closing(after) <= room) {
 			const found = { end, skip: 1, fence: after }
 			if (isRest && end + 1 >= view.length) return found
-			const hasContent = end > 0 && !(after && !open) // of a block that begins here there would be the marker only
+			const hasContent = end > 0 && !(after && !open) // the part would have only the marker of a block that begins here
 			if (hasContent) line = found
 			else poor = found
 			if (hasContent && !after && isBlankLine(view, end + 1)) paragraph = found
@@ -132,7 +132,7 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	const { start, fence: before } = long
 	const newline = view.indexOf('\n', start)
 	const lineEnd = newline < 0 ? view.length : newline
-	// A line that is cut may open a block which the whole of it would not.
+	// A line that is cut may open a block that the complete line would not.
 	const marker = /^[ \t]*(`{3,32}|~{3,32})/.exec(view.slice(start, lineEnd))?.[1]
 	const most = Math.min(room - Math.max(closing(before), marker ? marker.length + 1 : 0), lineEnd)
 	const cutAt = (end: number): Break => ({
@@ -148,7 +148,7 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	return most > start || !poor ? cutAt(characterBefore(view, start, Math.max(most, start + 1))) : poor
 }
 
-/** Code units that closing takes. */
+/** Code units needed to close it. */
 function closing(fence: Fence | null): number {
 	return fence ? fence.marker.length + 1 : 0
 }
@@ -187,13 +187,13 @@ function blankBefore(view: string, from: number, most: number): number {
 	return 0
 }
 
-/** The last border between two characters behind `start`, at or before `most`. */
+/** The last grapheme boundary after `start`, at or before `most`. */
 function characterBefore(view: string, start: number, most: number): number {
 	const from = Math.max(start, most - CLUSTER_WINDOW)
 	let end = 0
 	for (const { index } of graphemes().segment(view.slice(from, most + CLUSTER_WINDOW))) {
 		if (from + index > most) break
-		if (index > 0) end = from + index // the first border is only that of the window
+		if (index > 0) end = from + index // the first boundary is only that of the window
 	}
 	if (end === 0) end = most
 	const isInPair = /[\uD800-\uDBFF]/.test(view[end - 1] ?? '') && /[\uDC00-\uDFFF]/.test(view[end] ?? '')
@@ -206,7 +206,7 @@ function graphemes(): Intl.Segmenter {
 	return (segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' }))
 }
 
-/** Takes the block's own indent from its lines, since the piece begins with the marker at the margin. */
+/** Removes the block's indentation from its lines, since the part begins with an unindented marker. */
 function dedent(body: string, fence: Fence | null): string {
 	if (!fence || fence.indent === 0) return body
 	const lines = body.split('\n')

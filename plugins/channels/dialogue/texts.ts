@@ -27,27 +27,27 @@ export const texts = {
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
 	empty: '(The answer is empty.)',
-	/** What is wrong with a model, or inside, is for whoever runs the gateway. */
+	/** Problems of a model or of the gateway are for the operator. */
 	failed: ({ code: word, message }: WireError, run_id: string): string =>
 		/^(model_|internal)/.test(word)
 			? `Sorry, that did not work (${literal(word)}). Whoever runs the gateway sees why: ${code(`GET /v1/runs/${run_id}`)}`
 			: `Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
-	/** Behind what was shown of an answer by then. */
+	/** Follows the part of the answer that was shown by then. */
 	brokenOff: '\n\n… (stopped)',
 	question,
 	/** Of a sub-agent. */
 	questionBelow: (asked: QuestionText): string => questionBelow(question(asked)),
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
-	/** Behind a message's text, for the model. */
+	/** Follows a message's text, for the model. */
 	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
-	/** In groups, before a message's text. */
 	/** For the model. */
 	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {
 		const where = chat.kind === 'group' ? 'a group chat' : 'a direct chat'
 		const name = short(oneLine(sender.name ?? ''), NAME_LIMIT)
 		return `${where} on ${label}, with ${name === '' ? 'a person without a name' : JSON.stringify(name)} (id ${sender.id})`
 	},
+	/** Precedes a message's text in groups. */
 	sender: ({ id, name }: { id: string; name?: string }): string =>
 		`Message from ${JSON.stringify(short(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
 }
@@ -67,12 +67,12 @@ function code(text: string): string {
 	return `\`${text.replaceAll('`', "'")}\``
 }
 
-/** Shown as it is, whatever a platform makes of Markdown. */
+/** Shown literally, however a platform treats Markdown. */
 function literal(text: string): string {
 	return oneLine(text).replaceAll(/[\\`*_~[\]<>#|]/g, '\\$&')
 }
 
-/** With `\n` wherever a line ends, and well formed: what cuts and lexes text knows no other. */
+/** With `\n` at the end of each line, and well formed, as splitting and lexing require. */
 export function withNewlines(text: string): string {
 	return text.replaceAll(/\r\n?/g, '\n').toWellFormed()
 }

@@ -3,16 +3,16 @@ import type { ChannelErrorCode } from '../adapter.ts'
 
 /** What an adapter threw, as far as it can be read. */
 export interface Thrown {
-	/** Without one, nobody knows what became of the call. */
+	/** Without one, the outcome of the call is unknown. */
 	code?: ChannelErrorCode
 	message: string
-	/** 0 where nothing was said. */
+	/** 0 if the platform named none. */
 	retry_after_ms: number
 }
 
 const codes: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
 
-/** Whatever was thrown, also what throws when it is looked at. */
+/** Accepts anything that was thrown, even an object whose getters throw. */
 export function readThrown(thrown: unknown): Thrown {
 	try {
 		const { code, retry_after_ms } = Object(thrown) as Record<string, unknown>

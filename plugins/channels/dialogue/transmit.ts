@@ -24,10 +24,10 @@ export interface Order {
 	after?: string
 	/** Unless it replaces a preview, which has its own. */
 	nonce: string
-	/** Markdown; of it the part that begins at `place`. */
+	/** Markdown; the part that begins at `place` is sent. */
 	source: string
 	place: SplitPosition
-	/** How it was sent, perhaps. */
+	/** The format in which it may have been sent. */
 	attempt: Attempt | null
 	/** The message that this one replaces. */
 	preview: Preview | null
@@ -35,9 +35,9 @@ export interface Order {
 	until: number
 	/** Low priority: it is sent only if nothing else waits. */
 	isHint?: boolean
-	/** Hears that a call which says it begins, and that it has failed. */
+	/** Called when a call that sends it begins, and when that call has failed. */
 	calling?(isUnderWay: boolean): void
-	/** Hears that the preview became it, and how to make sure of that again. */
+	/** Called when the preview became the message, with a function that ensures this again. */
 	edited?(again: () => Promise<void>): void
 	/** Makes durable what is about to be sent. What it throws ends the work. */
 	remember(attempt: Attempt | null, preview: Preview | null): Promise<void>
@@ -45,11 +45,11 @@ export interface Order {
 
 export type Outcome =
 	| { status: 'sent'; id: string; next: SplitPosition }
-	/** The platform will never take it. */
+	/** The platform will never accept it. */
 	| { status: 'refused'; message: string }
 	/** The channel is gone, or was not connected in time. */
 	| { status: 'late' }
-	/** Nothing but blanks was left. */
+	/** Only white space remained. */
 	| { status: 'nothing' }
 
 export interface Way {
@@ -61,10 +61,10 @@ export interface Way {
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000
 const LEAST_WAIT_MS = 50
-/** Of an id that the platform gave. */
+/** Characters of an id of the platform. */
 const ID_LIMIT = 256
 
-/** Throws where `remember` does, and with the signal of the instance. */
+/** Throws what `remember` throws, and the reason of the instance's signal. */
 export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	const { ctx, lines, pace } = way
 	const { channel_id, chat, until } = order
@@ -72,7 +72,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	let isUnknown = attempt !== null
 	let delay = FIRST_DELAY_MS
 	let format = 0
-	/** What was made of the source, so that another attempt makes it no second time. */
+	/** The part made of the source, so that another attempt need not make it again. */
 	let made: { format: Format; part: Part } | undefined
 	const waiting = { signal: ctx.signal, ref: false }
 
@@ -104,7 +104,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 					continue
 				case 'refused':
 					if (!preview) return { status: 'refused', message }
-					preview = null // somebody has deleted it
+					preview = null // it was deleted
 					continue
 				case 'limited':
 					await sleep(waitOf(retry_after_ms, until), undefined, waiting)
@@ -120,7 +120,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		}
 	}
 
-	/** One attempt, or the finding of an earlier one. */
+	/** One attempt, or the result of an earlier one. */
 	async function sendOnce({ channel, connection }: Line, format: Format, part: Part): Promise<string> {
 		const message = outgoing(part.text, format.markup)
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
@@ -140,7 +140,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 			isUnknown = false
 		}
 		await (order.isHint ? pace.takeLast(channel, chat, ctx.signal) : pace.take(channel, chat, ctx.signal))
-		// A mark of its own for every attempt: `find` does not look far behind it.
+		// Each attempt has its own mark, since `find` does not search far beyond it.
 		const mark = markOf(connection, chat, ctx.log)
 		if (!attempt || attempt.mark !== mark) {
 			attempt = { ...limitsOf(format), ...(mark !== undefined && { mark }) }
@@ -150,7 +150,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 		return (await lines.call(channel_id, () => connection.send(message))).id
 	}
 
-	/** Was the preview sent? Where the platform cannot say, its nonce tells: sent once more, it answers with the same message. */
+	/** Was the preview sent? If the platform cannot say, it is sent again: the nonce makes the platform return the same message. */
 	async function findPreview({ channel, connection }: Line, message: OutgoingMessage): Promise<void> {
 		if (!preview) return
 		const { text, markup, mark } = preview
@@ -186,13 +186,13 @@ function isSame(a: Format, b: Format): boolean {
 	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
-/** Not for longer than it makes sense. */
+/** Waits no longer than is useful. */
 function waitOf(retry_after_ms: number, until: number): number {
 	const wanted = retry_after_ms > 0 ? retry_after_ms : FIRST_DELAY_MS
 	return Math.max(LEAST_WAIT_MS, Math.min(wanted, until - Date.now()))
 }
 
-/** The format of an earlier attempt, as long as the platform takes it: only so the part is the same. */
+/** The format of an earlier attempt, as long as the platform accepts it: only then the part is the same. */
 function offered(formats: readonly Format[], attempt: Attempt | null): Format | undefined {
 	if (!attempt) return undefined
 	const { markup, max_length, max_bytes = Infinity } = attempt

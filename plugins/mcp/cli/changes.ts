@@ -11,11 +11,11 @@ export interface McpTool extends Definition {
 	tool: string
 	digest: string
 	held: boolean
-	/** The definition that was accepted before, of a tool that is held. */
+	/** The accepted definition of a tool that is held back. */
 	accepted?: Definition
 }
 
-/** What changed in the definitions of tools, one after another; the whole definition of one that is new. */
+/** What changed in the definitions of tools, one after another; for a new tool its complete definition. */
 export async function changesText(tools: readonly McpTool[], style: Style): Promise<string> {
 	const { diffLines } = await import('diff')
 	return tools.map(changes).join('\n\n')

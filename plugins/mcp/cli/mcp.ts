@@ -32,7 +32,7 @@ Examples:
 			},
 		},
 		show: {
-			description: 'Show how a server is, and what it last said on standard error',
+			description: 'Show the state of a server, and its latest standard error output',
 			arguments: '<agent> <server>',
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
 				cli.out.answer(await detailsOf(cli, agent, wanted), details)
@@ -54,7 +54,7 @@ Examples:
 				)
 				if (status !== 'connected') cli.out.note(`${name} is not connected (${status}): ${status_detail}`)
 				for (const why of not_offered) cli.out.note(`Left out: ${why}`)
-				if (tools.some((one) => one.held)) cli.out.note(`To look at what changed: svc mcp accept ${agent} ${name}`)
+				if (tools.some((one) => one.held)) cli.out.note(`To see what changed: svc mcp accept ${agent} ${name}`)
 			},
 		},
 		add: {
@@ -63,8 +63,8 @@ Examples:
 			options: {
 				'--url <address>': 'of a server over Streamable HTTP or the older SSE',
 				'--transport <name>': { about: 'with --url: sse tries both, the default', choices: ['sse', 'http'] },
-				'--env <name=value...>': 'an environment variable of the program; {{secret:NAME}} stands for a secret',
-				'--header <name: value...>': 'a header for the address; {{secret:NAME}} stands for a secret',
+				'--env <name=value...>': 'an environment variable of the program; {{secret:NAME}} is replaced by a secret',
+				'--header <name: value...>': 'a header for the address; {{secret:NAME}} is replaced by a secret',
 			},
 			async run(
 				cli,
@@ -76,7 +76,7 @@ Examples:
 				progress.done()
 				cli.out.answer(added, (one, style) => state(one, style))
 				if (added.status !== 'connected' && added.status !== 'connecting')
-					throw new CliError('failed', `${name} was added, and does not work so far: svc mcp show ${agent} ${name}`)
+					throw new CliError('failed', `${name} was added, but is not connected: svc mcp show ${agent} ${name}`)
 			},
 		},
 		accept: {
@@ -92,7 +92,8 @@ Examples:
 			) {
 				const before = await detailsOf(cli, agent, wanted)
 				const digests = options.digest ?? (await consented(cli, before, agent, options))
-				if (digests.length === 0) return cli.out.answer(before, ({ name }) => `Nothing of ${name} is held back.`)
+				if (digests.length === 0)
+					return cli.out.answer(before, ({ name }) => `${name} has no tools that are held back.`)
 				const where = path`/v1/agents/${agent}/mcp/${before.id}/accept`
 				const after = await cli.api.request<Details>('POST', where, { digests })
 				cli.out.answer(after, ({ name }) => `Accepted ${count(digests.length, 'definition')} of ${name}.`)
@@ -120,7 +121,7 @@ Examples:
 			},
 		},
 		remove: {
-			description: 'Take a server away from an agent; its process or session ends',
+			description: 'Remove a server from an agent; its process or session ends',
 			arguments: '<agent> <server>',
 			options: {
 				...yesOption,
@@ -154,7 +155,7 @@ async function detailsOf(cli: Cli, agent: string, wanted: string): Promise<Detai
 	return cli.api.request<Details>('GET', path`/v1/agents/${agent}/mcp/${(await find(cli, agent, wanted)).id}`)
 }
 
-/** The digests of what was shown and agreed to. */
+/** The digests of the definitions that were shown and accepted. */
 async function consented(
 	cli: Cli,
 	{ tools, name }: Details,
@@ -164,7 +165,7 @@ async function consented(
 	const held = tools.filter((one) => one.held)
 	if (held.length === 0) return []
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
-		throw new CliError('usage', 'nobody can be asked here: give the --digest of what to accept, or --yes')
+		throw new CliError('usage', 'this is not a terminal: give the --digest of what to accept, or --yes')
 	cli.out.write(`${await changesText(held, cli.out.style)}\n\n`)
 	await consent(cli, { yes }, `Let ${agent} use ${count(held.length, 'tool')} of ${name}, as shown above?`)
 	return held.map((one) => one.digest)

@@ -8,7 +8,7 @@ export interface AddOptions {
 	header?: string[]
 }
 
-/** The body that adds a server: a program behind `--`, or an address. Throws a `CliError` where it is both, neither, or holds a secret. */
+/** The body that adds a server: a program behind `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
 	const { url, transport, env = [], header = [] } = options
 	const [program, ...args] = command
@@ -29,7 +29,7 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 	return { name, transport: transport ?? 'sse', url, ...headers }
 }
 
-/** A value that is a handle and nothing else goes as a reference: the server's details then show which secret it is. */
+/** A value that is only a handle is sent as a reference, so that the server's details show which secret it is. */
 function pairs(option: string, texts: string[], separator: string): Record<string, string | { secret: string }> {
 	return Object.fromEntries(
 		texts.map((text) => {

@@ -37,7 +37,7 @@ export function state({ name, status, status_detail, id }: Server, style: Style)
 	return [status_detail === undefined ? text : `${text}; ${style.plain(status_detail)}`, `  id: ${id}`].join('\n')
 }
 
-/** All of a server but its tools, with the end of its standard error. */
+/** A server without its tools, with the end of its standard error. */
 export function details(one: Details, style: Style): string {
 	const { server, last_error, stderr, tools } = one
 	const tail = stderr.trimEnd().split('\n').slice(-STDERR_LINES)

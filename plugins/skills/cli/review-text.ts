@@ -29,7 +29,7 @@ export interface Review extends Skill {
 	markdown: string
 }
 
-/** With the whole program, if there is one. `full`: with the whole document, even if a diff would do. */
+/** With the complete program, if there is one. `full`: with the complete document, even if there is a diff. */
 export function reviewText(review: Review, style: Style, full = false): string {
 	const { diff, replaces } = review
 	const parts = [

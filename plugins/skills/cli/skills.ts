@@ -57,7 +57,7 @@ Examples:
 			description: 'Show what a skill may do, what a scan found in it, and what it changes',
 			arguments: '<agent> <skill>',
 			options: {
-				'--full': 'the whole document, also where there is an active revision to compare it with',
+				'--full': 'the complete document, even if there is an active revision to compare it with',
 			},
 			async run(cli, { agent, skill: wanted, full = false }: { agent: string; skill: string; full?: boolean }) {
 				const review = await reviewOf(cli, agent, wanted)
@@ -73,7 +73,7 @@ Examples:
 			arguments: '<agent> <skill>',
 			options: {
 				'--digest <sha256>': 'approve without asking if this is still its digest',
-				'--full': 'show the whole document, not its changes alone',
+				'--full': 'show the complete document, not only the changes',
 				...yesOption,
 			},
 			async run(cli, { agent, skill: wanted, ...options }: { agent: string; skill: string } & Approval) {
@@ -89,7 +89,7 @@ Examples:
 			},
 		},
 		remove: {
-			description: 'Remove a skill, by name or id; calls of it that are under way end',
+			description: 'Remove a skill, by name or id; its running calls end',
 			arguments: '<agent> <skill>',
 			options: {
 				...yesOption,
@@ -138,12 +138,12 @@ async function consented(
 	if (shown !== review.digest)
 		throw new CliError(
 			'conflict',
-			'the gateway does not show all of this document, since it holds a secret of the vault; take the secret out of it and install it again',
+			'the gateway does not show all of this document, since it contains a secret of the vault; remove the secret from it and install it again',
 		)
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
 		throw new CliError(
 			'usage',
-			`nobody can be asked here: review it, and give its --digest (svc skills review ${agent} ${review.id}), or --yes`,
+			`this is not a terminal: review it, and give its --digest (svc skills review ${agent} ${review.id}), or --yes`,
 		)
 	cli.out.write(`${reviewText(review, cli.out.style, full)}\n\n`)
 	await consent(cli, { yes }, `Approve ${review.name} for ${agent}, as shown above?`)

@@ -13,7 +13,9 @@ export async function documentFrom(cli: Cli, source: string): Promise<{ url: str
 	const content = await textInput(cli, join(source, DOCUMENT))
 	const others = (await readdir(resolve(cli.cwd, source))).filter((name) => name !== DOCUMENT && !name.startsWith('.'))
 	if (others.length > 0)
-		cli.out.note(`Only ${DOCUMENT} is installed; what lies beside it stays: ${others.slice(0, 5).join(', ')}`)
+		cli.out.note(
+			`Only ${DOCUMENT} is installed; other files of the folder are ignored: ${others.slice(0, 5).join(', ')}`,
+		)
 	return { content }
 }
 

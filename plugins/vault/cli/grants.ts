@@ -14,7 +14,7 @@ interface Grant {
 	created_at: string
 }
 
-/** With the secret's name, where the caller may see it. */
+/** With the secret's name, if the caller may see it. */
 type NamedGrant = Grant & { secret?: string }
 
 export default {

@@ -48,7 +48,7 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	const hint = await telegram.waitFor((message) => /[0-9A-Z]{8}/.test(message.text))
 	const [code = ''] = /\b[0-9A-Z]{8}\b/.exec(hint.text) ?? []
 	t.equal((await svc(['channels', 'pair', 'discord', code])).code, 4, 'no such channel, and the code is still good')
-	t.match(await svc(['channels', 'pair', 'telegram', code]), { code: 0, out: /The chat 42 talks to ada now/ })
+	t.match(await svc(['channels', 'pair', 'telegram', code]), { code: 0, out: /The chat 42 now talks to ada/ })
 	t.match(await svc(['channels', 'pair', code]), { code: 2, err: /wrong, used or expired/ })
 	const group = await svc(['channels', 'pair', id, '--chat', '-1001234567890', '--agent', 'ada', '--json'])
 	t.match(group.json, { agent_id: 'ada', external_chat_id: '-1001234567890' })
@@ -82,7 +82,7 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 	t.match(await svc(['channels', 'add', 'telegram', '--secret', 'A', '--name', 'B']), { code: 2, err: /either/ })
 
 	const wrong = await svc(['channels', 'add', 'telegram', '--name', 'WRONG', ...root], { stdin: '1:wrong-token' })
-	t.match(wrong, { code: 1, out: /connection: error/, err: /the channel is there, and not connected/ })
+	t.match(wrong, { code: 1, out: /connection: error/, err: /the channel was created, but is not connected/ })
 	t.match(await svc(['channels', 'show', 'telegram']), { code: 2, err: /2 go by the name/ })
 	t.equal((await svc(['channels', 'remove', 'WRONG', '-y'])).code, 0)
 

@@ -296,7 +296,7 @@ void t.test('plugins come and go while others stay connected', async (t) => {
 	await stands(own, mine, 'connected')
 
 	await reload(`plugins: {loop: false, other: true}\n${settings}`)
-	t.match(await stands(own, mine, 'disabled'), { last_error: /no plugin that runs.*type loop/, bot: null })
+	t.match(await stands(own, mine, 'disabled'), { last_error: /no running plugin.*type loop/, bot: null })
 	await until(
 		() => goes.closed,
 		(closed) => closed,

@@ -148,7 +148,7 @@ void t.test('a gateway that no longer answers heartbeats is left, and resumed el
 void t.test('a gateway that stays away is given up, so that it is tried again after growing delays', async (t) => {
 	const server = await discord(t)
 	const link = linkTo(server)
-	const connection = await connect(link, { mend_ms: 900 })
+	const connection = await connect(link, { recover_ms: 900 })
 	t.teardown(() => connection.close())
 	server.cut()
 	server.refusal = 1001

@@ -246,7 +246,7 @@ void t.test('errors say whether it was sent, and what to do', async (t) => {
 		],
 		[
 			{ status: 404, body: { code: 10003, message: 'Unknown Channel' } },
-			{ code: 'refused', message: /no such channel/ },
+			{ code: 'refused', message: /channel no longer exists/ },
 		],
 		[
 			{ status: 400, body: { code: 50083, message: 'Thread is archived' } },

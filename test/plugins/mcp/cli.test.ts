@@ -131,7 +131,7 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	t.match((await svc(['mcp', 'list', 'bob'])).out, 'No MCP servers yet')
 
 	const handle = await add('--env', 'API_KEY={{secret:KEY}}', 'GIT_AUTHOR_NAME=Ada', '--', process.execPath, '-e', '1')
-	t.match(handle, { code: 1, out: /x: /, err: /does not work so far/ })
+	t.match(handle, { code: 1, out: /x: /, err: /is not connected/ })
 	const [server] = (await svc(['mcp', 'list', 'bob', '--json'])).json
 	t.match((await svc(['mcp', 'show', 'bob', server.id, '--json'])).json.env, { API_KEY: { secret: 'KEY' } })
 })

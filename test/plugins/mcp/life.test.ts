@@ -41,7 +41,7 @@ void t.test('one that fails again and again rests in error, until it is restarte
 	const { payload } = await bea.stream.waitFor('mcp.disconnected')
 	t.match(payload, { status: 'error', reason: /exit code 3/ })
 	const rests = await until(gateway, 'bea', id, ({ status }) => status === 'error')
-	t.match(rests, { failures: 5, pid: null, status_detail: /not tried again until it is restarted or a run wants it/ })
+	t.match(rests, { failures: 5, pid: null, status_detail: /not retried until it is restarted or a run needs it/ })
 	t.equal(bea.stream.events.filter((event) => event.event_type === 'mcp.disconnected').length, 1)
 	const restarted = await gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
 	t.equal(restarted.body.status, 'reconnecting')

@@ -50,7 +50,7 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 	t.equal(refused.length, 11)
 	t.match(
 		refused.join('\n'),
-		/no-schema takes no object[^]*deep has[^]*long has[^]*task works as a task[^]*a is listed twice/,
+		/no-schema does not take an object[^]*deep has[^]*long has[^]*task requires execution as a task[^]*a is listed twice/,
 	)
 	const many = Array.from({ length: 300 }, (_, n) => ({ name: `t${n}`, inputSchema: {} }))
 	t.equal(readDefinitions(many).definitions.length, 256)
@@ -155,7 +155,7 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 		],
 		[
 			{ content: [null, 1, {}, { type: 'text' }, { type: 'hologram' }] },
-			/^(\[a piece of the kind unnamed: not shown\]\n){3}\[a piece of the kind hologram/,
+			/^(\[content of the type unnamed: not shown\]\n){3}\[content of the type hologram/,
 		],
 		[{ content: [{ type: 'audio', mimeType: 'audio/wav', data: 'AAAA' }] }, '[audio, audio/wav, 3 bytes: not shown]'],
 		[
@@ -299,11 +299,11 @@ void t.test('patience: progress and a person stop the clock, the total goes on',
 	goOn()
 	again()
 	await promise
-	t.match(expired, /0\.04 s without a sign of progress/)
+	t.match(expired, /0\.04 s without progress/)
 
 	const total = Promise.withResolvers<string>()
 	openPatience({ idle_ms: 40, total_ms: 40 }, total.resolve)
-	t.match(await total.promise, /0\.04 s in all/)
+	t.match(await total.promise, /0\.04 s in total/)
 })
 
 void t.test('a refresher works one at a time, and once more for whoever asked meanwhile', async (t) => {

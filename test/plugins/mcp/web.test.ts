@@ -67,7 +67,7 @@ void t.test('a session that the server has forgotten is made anew, and the call 
 	forgotten = 'session-1'
 	t.equal((await callTool(ada, 'mcp__web__do')).result, 'done')
 	t.strictSame([sessions, calls], [2, 3])
-	t.match((await ada.stream.waitFor('mcp.disconnected')).payload, { reason: 'it has forgotten the session' })
+	t.match((await ada.stream.waitFor('mcp.disconnected')).payload, { reason: 'it no longer knows the session' })
 })
 
 void t.test('an answer that is too large ends the attempt', async (t) => {

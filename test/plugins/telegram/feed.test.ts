@@ -122,7 +122,7 @@ void t.test('answers that bring nothing new are followed by growing pauses; a re
 	const pauses = asked.map((time, n) => time - (asked[n - 1] ?? time))
 	for (const [n, least] of [99, 199, 399].entries())
 		t.ok((pauses[n + 2] ?? 0) >= least, `pause ${n + 1} is ${pauses[n + 2]} ms`)
-	t.match(statuses, [/^reconnecting .*not one of the Bot API/, /^connected/], 'what is no answer is a failure')
+	t.match(statuses, [/^reconnecting .*the Bot API does not have/, /^connected/], 'what is no answer is a failure')
 	t.strictSame(lost, [])
 })
 
@@ -142,7 +142,7 @@ void t.test('lost polls are mended, and told when one was not enough', async (t)
 	await bot.heard(2)
 	await bot.told(/^connected/)
 	t.match(bot.statuses.at(-1), /^connected/)
-	t.match(bot.statuses[0], /^reconnecting Telegram (failed|gave no answer)/)
+	t.match(bot.statuses[0], /^reconnecting Telegram (failed|did not answer)/)
 	t.strictSame(bot.lost, [])
 })
 
@@ -177,7 +177,7 @@ void t.test('a token that is revoked while it polls ends the connection for good
 	await telegram.called(({ method }) => method === 'getUpdates')
 	telegram.fault('getUpdates', { error_code: 401, description: 'Unauthorized' })
 	telegram.cut()
-	await bot.told(/does not take the token/)
+	await bot.told(/does not accept the token/)
 	t.match(bot.lost, [{ code: 'refused' }])
 })
 

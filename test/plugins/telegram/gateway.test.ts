@@ -264,7 +264,7 @@ void t.test('a wrong token shows as an error, and another token mends it', async
 	const id = await addChannel(gateway, '100200:wrong-token', { type: 'chat_a', config: { api_root: telegram.url } })
 	t.teardown(() => gateway.request('DELETE', `/v1/channels/${id}`))
 	const { last_error } = await stands(gateway, id, 'error')
-	t.match(last_error, /does not take the token/)
+	t.match(last_error, /does not accept the token/)
 	t.notOk(last_error.includes('wrong-token'))
 	await gateway.request('POST', '/v1/vault/secrets', {
 		body: { name: 'RIGHT_TOKEN', value: telegram.token, policy_label: 'channel' },

@@ -135,9 +135,9 @@ void t.test('each error says whether the message was sent', async (t) => {
 			/blocked/,
 		],
 		[{ error_code: 500, description: 'Internal Server Error' }, 'html', { code: undefined }, /failed: 500/],
-		['bad gateway', 'html', { code: undefined }, /no answer/],
-		['cut before', 'html', { code: undefined }, /no answer/],
-		['cut after', 'html', { code: undefined }, /no answer/],
+		['bad gateway', 'html', { code: undefined }, /did not answer/],
+		['cut before', 'html', { code: undefined }, /did not answer/],
+		['cut after', 'html', { code: undefined }, /did not answer/],
 		[
 			{ error_code: 429, description: 'Too Many Requests: retry after 17', parameters: { retry_after: 17 } },
 			'html',
@@ -196,7 +196,7 @@ void t.test('what cannot be reached was not sent, and the token shows nowhere', 
 
 void t.test('tokens that are none', async (t) => {
 	for (const [token, text] of [
-		['1:wrong', /does not take the token/],
+		['1:wrong', /does not accept the token/],
 		['1/../2', /not a bot token/],
 		['x y', /not a bot token/],
 		['', /not a bot token/],

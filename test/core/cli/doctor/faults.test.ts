@@ -588,7 +588,7 @@ void t.test('MCP servers and channels', async (t) => {
 	}
 	await finds(t, 'channel.token', asDiscord, {
 		level: 'error',
-		message: /direct messages and mentions only/,
+		message: /receives only the text of direct messages and mentions/,
 		fix: /Message Content Intent/,
 	})
 	status = 401
