@@ -189,11 +189,11 @@ function schemaProblems(
 	overlay: Overlay,
 ): Problem[] {
 	// A wrong choice is also of a wrong type: the first problem of a setting says enough.
-	const told = new Set(tree.broken)
+	const reported = new Set(tree.broken)
 	return (error?.details ?? []).flatMap((detail) => {
 		const path = detail.path.join('.')
-		if (told.has(path)) return []
-		told.add(path)
+		if (reported.has(path)) return []
+		reported.add(path)
 		const where = place(path, detail.type === 'object.unknown' ? 'key' : 'value', tree, overlay)
 		return [{ path: tree.written(path), message: hint(composition, detail), where }]
 	})

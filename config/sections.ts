@@ -32,7 +32,7 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 	const moved = new Map<string, string>()
 	const problems = [...tree.problems]
 	const warnings: Problem[] = []
-	const tell = (path: string, message: string, part: 'key' | 'value' = 'key'): void => {
+	const report = (path: string, message: string, part: 'key' | 'value' = 'key'): void => {
 		problems.push({ path, message, where: tree.locate(path, part) })
 	}
 
@@ -66,7 +66,7 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 			const where = tree.locate(path, 'key')
 			if (Object.hasOwn(plugins, name)) {
 				const { line } = tree.locate(`plugins.${name}`, 'key')
-				tell(path, `is the former name of ${name}, which is in line ${line} too; remove one of the two`)
+				report(path, `is the former name of ${name}, which is in line ${line} too; remove one of the two`)
 			} else {
 				plugins[name] = plugins[former]
 				moved.set(`plugins.${name}`, path)
@@ -82,7 +82,7 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 		const path = moved.get(`plugins.${name}`) ?? `plugins.${name}`
 		const isOff = entry === false || (isSection(entry) && entry.enabled === false)
 		if (required && isOff)
-			tell(
+			report(
 				entry === false ? path : `${path}.enabled`,
 				`the gateway cannot run without ${name}; remove this line`,
 				'value',
@@ -90,10 +90,10 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 		if (!isSection(entry)) return entry
 		const { enabled, path: folder, ...settings } = entry
 		const keys = Object.keys(settings)
-		if (folder !== undefined) tell(`${path}.path`, 'is for third-party plugins, and this one is built in; remove it')
+		if (folder !== undefined) report(`${path}.path`, 'is for third-party plugins, and this one is built in; remove it')
 		if (!hasSection(plugin)) {
 			const advice = at ? `; at the top of the file there are ${Object.values(at).join(', ')}` : ''
-			for (const key of keys) tell(`${path}.${key}`, `is not a known setting: ${name} has none here${advice}`)
+			for (const key of keys) report(`${path}.${key}`, `is not a known setting: ${name} has none here${advice}`)
 		} else if (keys.length > 0 && isThere(value[name])) inBoth(name, path)
 		else if (keys.length > 0) {
 			value[name] = settings
@@ -121,7 +121,7 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 
 	function inBoth(name: string, below: string): void {
 		const { line } = tree.locate(name, 'key')
-		tell(
+		report(
 			below,
 			`has settings here (line ${tree.locate(below, 'key').line}) and at the top of the file (${name}, line ${line}); keep one of the two places`,
 		)

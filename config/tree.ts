@@ -61,12 +61,12 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		uniqueKeys: false,
 	})
 	const faults = [...document.errors, ...document.warnings]
-	const told = new Set<number>()
+	const reported = new Set<number>()
 	for (const { code, message, pos } of faults) {
 		const where = at(pos[0])
 		// One mistake causes several errors on its line; the first is the one to fix.
-		if (!told.has(where.line)) problems.push({ path: '', message: inPlainWords(code, message), where })
-		told.add(where.line)
+		if (!reported.has(where.line)) problems.push({ path: '', message: inPlainWords(code, message), where })
+		reported.add(where.line)
 	}
 	if (faults.length > 0) return tree
 
@@ -120,7 +120,7 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 			const dotted = inner.join('.')
 			if (name === '<<') fail(dotted, offset, 'merge keys are not taken; write the settings themselves')
 			else if (name === '__proto__') fail(dotted, offset, 'is not a name that can be used')
-			else if (Object.hasOwn(result, name)) tell(dotted, offset, 'stands here a second time; keep one of the two')
+			else if (Object.hasOwn(result, name)) report(dotted, offset, 'stands here a second time; keep one of the two')
 			else {
 				spots.set(dotted, { key: offset, value: value?.range ? value.range[0] : offset })
 				result[name] = read(value, inner, depth + 1)
@@ -131,10 +131,10 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 
 	function fail(path: string, offset: number, message: string): undefined {
 		broken.add(path)
-		tell(path, offset, message)
+		report(path, offset, message)
 	}
 
-	function tell(path: string, offset: number, message: string): void {
+	function report(path: string, offset: number, message: string): void {
 		problems.push({ path, message, where: at(offset) })
 	}
 }

@@ -107,7 +107,7 @@ export class Gateway {
 		this.#uncaught = openUncaught({
 			log,
 			failing: (plugin, message) => this.#generations.failing(plugin, message),
-			tell: (event_type, payload) => void this.#say(event_type, payload),
+			emit: (event_type, payload) => void this.#say(event_type, payload),
 		})
 		this.events.subscribe({}, ({ event }) => this.#generations.current?.handle(event))
 	}
@@ -216,7 +216,7 @@ export class Gateway {
 		this.#options.pool.resize(desired.workers)
 		this.#log.level = desired.log_level
 		this.#rest = rest
-		this.#tell(todo, booting)
+		this.#report(todo, booting)
 		return true
 	}
 
@@ -268,18 +268,18 @@ export class Gateway {
 		void this.#say('plugin.failed', { plugin, message })
 	}
 
-	#tell(todo: Plan, booting: boolean): void {
+	#report(todo: Plan, booting: boolean): void {
 		const generation = this.#generations.number
-		const tell = (type: string, names: Iterable<string>): void => {
+		const report = (type: string, names: Iterable<string>): void => {
 			for (const plugin of names) {
 				if (this.#generations.failures.has(plugin)) continue
 				if (!booting) this.#log.info({ plugin, generation }, type.replace('.', ' '))
 				void this.#say(type, { plugin, generation })
 			}
 		}
-		tell('plugin.stopped', todo.stop)
-		tell('plugin.started', todo.start)
-		tell('plugin.reloaded', todo.replace)
+		report('plugin.stopped', todo.stop)
+		report('plugin.started', todo.start)
+		report('plugin.reloaded', todo.replace)
 	}
 
 	/** For events that must not fail what they report, even on a full disk: only the first failure is logged. */

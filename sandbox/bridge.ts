@@ -175,7 +175,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 	const shown = (thing: unknown): string => {
 		try {
 			if (typeof thing === 'string') return thing
-			if (thing instanceof OwnError) return told(thing)
+			if (thing instanceof OwnError) return describe(thing)
 			const text: unknown = typeof thing === 'object' ? stringify(thing) : undefined
 			return typeof text === 'string' ? text : toText(thing)
 		} catch {
@@ -184,7 +184,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 	}
 
 	/** What an error says of itself, and the line of the program that it comes from. Runs getters of the program's. */
-	const told = (error: unknown): string => {
+	const describe = (error: unknown): string => {
 		let text: unknown
 		let line = ''
 		try {
@@ -237,7 +237,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 				else
 					end('failed', `what it returned has ${text.length} characters of JSON, at most ${limits.text_length} may be`)
 			} catch (error) {
-				end('failed', told(error))
+				end('failed', describe(error))
 			}
 		},
 		deliver(number, ok, text) {
@@ -248,7 +248,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 				try {
 					run()
 				} catch (error) {
-					log(['uncaught in a timer:', told(error)])
+					log(['uncaught in a timer:', describe(error)])
 				}
 				return
 			}

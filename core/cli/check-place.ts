@@ -8,7 +8,7 @@ import type { Config } from '../../config/types.ts'
 import { refuse } from '../host/config.ts'
 import { tryListening } from '../http/listening.ts'
 import { readRuntimeFile } from '../process/runtime-file.ts'
-import { NotLooked } from './doctor/contract.ts'
+import { NotChecked } from './doctor/contract.ts'
 import type { Expert, PlaceCheck } from './doctor/contract.ts'
 import { expertsFor } from './doctor/experts.ts'
 import { openPatient } from './doctor/patient.ts'
@@ -35,7 +35,7 @@ export async function checkPlace(
 			for (const { isRefused = false, ...problem } of await run(config, patient))
 				(isRefused ? problems : warnings).push(problem)
 		} catch (error) {
-			if (!(error instanceof NotLooked)) throw error
+			if (!(error instanceof NotChecked)) throw error
 			notes.push(`not checked: ${about} (${error.message}; ${error.fix})`)
 		}
 	}

@@ -145,13 +145,13 @@ export function openRunLog({ run, journal: stored, log, redactor, deliver }: Run
 		}
 		const rest = redaction.rest(events)
 		if (rest) showLive(rest)
-		const told = redaction.told(events, step)
-		const entries: LogEntry[] = told.events.map((event) => ({
+		const safe = redaction.redacted(events, step)
+		const entries: LogEntry[] = safe.events.map((event) => ({
 			event: inEnvelope(event, run.agent_id, run.run_id, ++sequence),
 		}))
 		const last = entries.at(-1)
 		if (!last) return step || change ? Promise.reject(new TypeError('a step needs an event')) : Promise.resolve()
-		if (told.step) last.step = told.step
+		if (safe.step) last.step = safe.step
 		const done = Promise.withResolvers<void>()
 		enqueue({ kind: 'entries', entries, step, change: change && redacted(change), done })
 		return done.promise

@@ -24,10 +24,10 @@ export function boundedBody(
 					if (bytes > maxBytes) throw tooLarge(maxBytes)
 					controller.enqueue(value)
 				} catch (error) {
-					const told = failed(error)
-					reader.cancel(told).catch(() => {}) // it may have failed already
+					const failure = failed(error)
+					reader.cancel(failure).catch(() => {}) // it may have failed already
 					ended()
-					throw told
+					throw failure
 				}
 			},
 			async cancel(reason) {

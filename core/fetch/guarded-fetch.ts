@@ -118,9 +118,9 @@ async function request(
 			hop = nextHop(hop, response.status, target, options.policy)
 		}
 	} catch (error) {
-		const told = failed(error)
-		deadline.abort(told) // also what has come of an answer
-		throw told
+		const failure = failed(error)
+		deadline.abort(failure) // also what has come of an answer
+		throw failure
 	}
 }
 

@@ -15,7 +15,7 @@ export interface UncaughtOptions {
 	/** Records it in the plugin's status; false if no such plugin runs. */
 	failing(plugin: string, message: string): boolean
 	/** Emits an event about it. */
-	tell(event_type: string, payload: Record<string, unknown>): void
+	emit(event_type: string, payload: Record<string, unknown>): void
 }
 
 export interface Uncaught {
@@ -30,7 +30,7 @@ export interface Uncaught {
 
 const MESSAGE_LIMIT = 500
 
-export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught {
+export function openUncaught({ log, failing, emit }: UncaughtOptions): Uncaught {
 	const { notice } = openNotices(1)
 	let count = 0
 
@@ -40,7 +40,7 @@ export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught 
 			count++
 			return notice('', (untold) => {
 				log.fatal({ err: error, ...untold }, 'an error of the gateway was thrown, and nothing caught it')
-				tell('gateway.error', { message: reason, ...untold })
+				emit('gateway.error', { message: reason, ...untold })
 			})
 		}
 		const runs = failing(owner, `an error of this plugin was thrown, and nothing caught it: ${reason}`)
@@ -50,7 +50,7 @@ export function openUncaught({ log, failing, tell }: UncaughtOptions): Uncaught 
 				: `plugin "${owner}" does not run, but something that it started does; its error was not caught: ${reason}`
 			// Possibly a bug of the gateway, met on behalf of a plugin, so it must be visible as one.
 			log[isOurs ? 'fatal' : 'error']({ err: error, plugin: owner, ...untold }, message)
-			tell('plugin.failed', { plugin: owner, message, ...untold })
+			emit('plugin.failed', { plugin: owner, message, ...untold })
 		})
 	}
 

@@ -10,13 +10,13 @@ export function toBoom(fault: Fault): Boom.Boom {
 }
 
 /** Status 500, although written for the caller: it says what to check. */
-const told: ReadonlySet<FaultCode> = new Set(['backup_failed'])
+const shownWith500: ReadonlySet<FaultCode> = new Set(['backup_failed'])
 
 /** Adds `code` (and `errors`) to a Boom's body. For status 500 most messages stay hidden: they may hold internals. */
 export function describe(boom: Boom.Boom, code: FaultCode, errors?: FieldError[]): Boom.Boom {
 	const payload = boom.output.payload as Boom.Payload & { code?: string; errors?: FieldError[] }
 	payload.code = code
 	if (errors) payload.errors = errors
-	if (told.has(code) || (boom.output.statusCode !== 500 && code !== 'internal')) payload.message = boom.message
+	if (shownWith500.has(code) || (boom.output.statusCode !== 500 && code !== 'internal')) payload.message = boom.message
 	return boom
 }

@@ -7,17 +7,17 @@ export interface RunRedaction {
 	/** For text of this run that goes elsewhere, such as to its model. */
 	readonly view: View
 	/** The redacted events, and among them those that report what was redacted in them or in `step`. */
-	told<S>(events: readonly NewEvent[], step: S): { events: readonly NewEvent[]; step: S }
+	redacted<S>(events: readonly NewEvent[], step: S): { events: readonly NewEvent[]; step: S }
 	/** What can be shown of a live event so far, with the events that report its redactions; empty if all of it is held back. */
 	live(event: NewEvent): { event: NewEvent | null; notices: NewEvent[] }
 	/** The rest of the unfinished answer, which is complete with `next`. Null if nothing remains. */
 	rest(next: readonly NewEvent[]): NewEvent | null
 }
 
-/** `tell` receives what happens while none of the methods is running. */
-export function redactionOf(plain: View, tell: (notice: NewEvent) => void): RunRedaction {
+/** `report` receives what happens while none of the methods is running. */
+export function redactionOf(plain: View, report: (notice: NewEvent) => void): RunRedaction {
 	let notices: NewEvent[] | null = null
-	const notice = noticesOf((event) => (notices ? notices.push(event) : tell(event)), Infinity)
+	const notice = noticesOf((event) => (notices ? notices.push(event) : report(event)), Infinity)
 	const view = plain.reportingTo(notice)
 	let answer: TextStream | null = null
 	/** The next model call continues the same answer. */
@@ -38,18 +38,18 @@ export function redactionOf(plain: View, tell: (notice: NewEvent) => void): RunR
 
 	return {
 		view,
-		told(events, step) {
+		redacted(events, step) {
 			if (!view.active) return { events, step }
 			const kept = noticing(() => view.data(step, 'record'))
-			let untold = kept.notices
-			const told = events.flatMap((event) => {
+			let pending = kept.notices
+			const redacted = events.flatMap((event) => {
 				const found = noticing(() => clean(event))
-				const about = [...untold, ...found.notices]
-				untold = []
+				const about = [...pending, ...found.notices]
+				pending = []
 				// The event that ends or pauses a run is its last.
 				return event.event_type.startsWith('run.') ? [...about, found.result] : [found.result, ...about]
 			})
-			return { events: told, step: kept.result }
+			return { events: redacted, step: kept.result }
 		},
 		live(event) {
 			const { content } = event.payload

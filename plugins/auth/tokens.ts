@@ -85,7 +85,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 	}
 
 	/** The operation has succeeded: if the log cannot be written, the caller must still get the text of the new token. */
-	const tell = (event_type: string, payload: Record<string, unknown>): Promise<void> =>
+	const report = (event_type: string, payload: Record<string, unknown>): Promise<void> =>
 		emit({ event_type, payload }).catch((error: unknown) => log.error({ err: error }, `${event_type} was not recorded`))
 
 	return {
@@ -95,7 +95,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 			const token = `svc_${randomText(TOKEN_BYTES)}`
 			const shown = { id: newId(), scopes, expires_at, created_at: now() }
 			await write({ ...shown, hash: hashOf(token).toString('hex'), revoked_at: null }, mustBeFirst)
-			await tell('token.created', { token_id: shown.id, scopes, expires_at })
+			await report('token.created', { token_id: shown.id, scopes, expires_at })
 			return { ...shown, token }
 		},
 		async list() {
@@ -121,7 +121,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 				// Deletions are accepted on a full disk: a leaked token must be revocable at any time.
 				return revoke(removal)
 			})
-			if (revoked) await tell('token.revoked', { token_id: id })
+			if (revoked) await report('token.revoked', { token_id: id })
 		},
 		async find(text) {
 			if (!TOKEN_FORM.test(text)) return undefined

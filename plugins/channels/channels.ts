@@ -52,7 +52,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 		const { error } = commonConfig.unknown().validate(wanted, { convert: false })
 		if (error) throw wrong([{ path: 'config', message: error.message }])
 	}
-	const told = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
+	const announced = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
 		const { binding_id, channel_id, external_chat_id, agent_id } = binding
 		await emit({ event_type: 'channel.paired', payload: { channel_id, binding_id, external_chat_id, via } }, agent_id)
 		const live = connections.live(channel_id)
@@ -125,11 +125,11 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 				if (!hasToken) await checkSecret(next.bot_token_ref)
 				const adapter = connections.adapters().all.get(next.type)
 				// These keys do not change where anything is sent, so the approval remains valid.
-				const heard = keys.some((key) => WHO_IS_ANSWERED.has(key)) ? { heard_since: now() } : {}
-				if (hasToken && keys.every((key) => isUnguarded(key, adapter))) return { ...next, ...heard }
+				const since = keys.some((key) => WHO_IS_ANSWERED.has(key)) ? { heard_since: now() } : {}
+				if (hasToken && keys.every((key) => isUnguarded(key, adapter))) return { ...next, ...since }
 				const trusted = isTrusted(caller)
 				if (!trusted) await checkPowers(next, adapter, await use('vault').secrets.list(), config)
-				return { ...next, ...heard, trusted }
+				return { ...next, ...since, trusted }
 			})
 			if (fields.length > 0) await emit({ event_type: 'channel.updated', payload: { channel_id: id, fields } })
 			await connections.reconcile((one) => one.id === id)
@@ -145,9 +145,9 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 		bindings: async (channel_id) => bindings.list((await directory.get(channel_id)).id),
 		async bind({ agent, channel_id, external_chat_id }) {
 			await directory.get(channel_id)
-			return told(await bindings.bind(channel_id, agent, () => external_chat_id), 'request')
+			return announced(await bindings.bind(channel_id, agent, () => external_chat_id), 'request')
 		},
-		pair: async (code, agent_id, caller) => told(await pairing.pair(code, agent_id, caller), 'code'),
+		pair: async (code, agent_id, caller) => announced(await pairing.pair(code, agent_id, caller), 'code'),
 		async unbind(channel_id, binding_id) {
 			await directory.get(channel_id)
 			const { agent_id, external_chat_id } = await bindings.unbind(channel_id, binding_id)

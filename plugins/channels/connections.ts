@@ -27,7 +27,7 @@ export interface Connections extends AsyncDisposable {
 	standing(channel: ChannelRecord): Standing
 	/** Ends the connection of a deleted channel. Settles once it is closed. */
 	drop(id: string): Promise<void>
-	onConnected(heard: (channel: LiveChannel) => void): void
+	onConnected(listener: (channel: LiveChannel) => void): void
 }
 
 type ConnectionContext = Pick<
@@ -60,7 +60,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	const closing = new Map<string, Promise<void>>()
 	/** Deleted while a comparison was running. */
 	const dropped = new Set<string>()
-	const hearers: ((channel: LiveChannel) => void)[] = []
+	const listeners: ((channel: LiveChannel) => void)[] = []
 
 	const entryFor = (record: ChannelRecord): Entry => {
 		const known = table.get(record.id)
@@ -109,9 +109,9 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.news(standing)
 	}
 	const connected = (channel: LiveChannel): void => {
-		for (const heard of hearers) {
+		for (const listener of listeners) {
 			try {
-				heard(channel)
+				listener(channel)
 			} catch (error) {
 				log.error({ err: error, channel_id: channel.id }, 'pending messages of a channel could not be sent')
 			}
@@ -255,7 +255,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			return isKnown ? { connection: 'connecting', bot: null, last_error: null } : disabled(record.type)
 		},
 		drop,
-		onConnected: (heard) => void hearers.push(heard),
+		onConnected: (listener) => void listeners.push(listener),
 		async [Symbol.asyncDispose]() {
 			clearTimeout(later)
 			await Promise.all([...table.values()].map(stop))

@@ -38,7 +38,7 @@ export function openNews(
 		if (left === 0) await pause(REFILL_MS, undefined, { signal, ref: false })
 		else left--
 	}
-	const tell = async (next: Standing): Promise<void> => {
+	const report = async (next: Standing): Promise<void> => {
 		const isUp = next.connection === 'connected'
 		if (isUp && !up) {
 			await turn()
@@ -59,7 +59,7 @@ export function openNews(
 	const tellAll = async (): Promise<void> => {
 		busy = true
 		try {
-			for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) await tell(next)
+			for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) await report(next)
 		} catch {
 			// aborted while it waited
 		} finally {

@@ -34,7 +34,7 @@ export interface Registry {
 	/** A new code for this chat. If there are more than three open codes, the oldest is dropped. */
 	pairingCode(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
 	/** Called when a channel is connected or reconnected: pending messages can be sent. */
-	onConnected(heard: (channel: LiveChannel) => void): void
+	onConnected(listener: (channel: LiveChannel) => void): void
 }
 
 /** What the registry needs of the dialogue. */

@@ -25,8 +25,8 @@ export function dialectOf(text: string, max_length: number): string {
 			out.push(lineOf(line))
 		}
 	}
-	const told = out.join('\n')
-	return told.length <= max_length ? told : text
+	const converted = out.join('\n')
+	return converted.length <= max_length ? converted : text
 }
 
 /** Maximum width of a column: wider cells do not widen the others. */
@@ -82,6 +82,6 @@ function signsOf(text: string): string {
 
 /** Text that is shown literally. If that would be too long, Discord may interpret parts of it as markup. */
 export function literalOf(text: string, max_length: number): string {
-	const told = text.replaceAll(/[\\`*_~|]|^[ \t]*[#>-]/gm, (sign) => sign.replace(/\S/, '\\$&'))
-	return told.length <= max_length ? told : text
+	const converted = text.replaceAll(/[\\`*_~|]|^[ \t]*[#>-]/gm, (sign) => sign.replace(/\S/, '\\$&'))
+	return converted.length <= max_length ? converted : text
 }

@@ -12,11 +12,11 @@ const LIMIT = 100
 export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
 	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())
 	const floor = overlapped(since)
-	const heard = new Set(known.map(({ id }) => id))
+	const active = new Set(known.map(({ id }) => id))
 	const found: { id: string; newest: string }[] = []
 	for (const channel of client.channels.cache.values()) {
 		const newest = 'lastMessageId' in channel ? channel.lastMessageId : null
-		if (heard.has(channel.id) || !isSnowflake(newest) || byAge(newest, floor) <= 0) continue
+		if (active.has(channel.id) || !isSnowflake(newest) || byAge(newest, floor) <= 0) continue
 		found.push({ id: channel.id, newest })
 	}
 	return found

@@ -8,7 +8,7 @@ const BACKLOG_LIMIT = 256 * 1024
 /** What one turn of the event loop brings goes out as one block, of about this many characters at most. */
 const BLOCK_LIMIT = 256 * 1024
 /** Events kept for a client during the read that may turn it live. Where there are more, it reads again. */
-const HEARD_LIMIT = 1000
+const BUFFER_LIMIT = 1000
 
 /** A client, as far as its channel and the replay need to know it. */
 export interface Reader {
@@ -18,7 +18,7 @@ export interface Reader {
 }
 
 /** Events that arrived while a reader's page was being read. */
-export interface Heard {
+export interface Buffered {
 	frames: { event_id: string; text: string }[]
 	/** There was more than fits. */
 	overflowed: boolean
@@ -50,7 +50,7 @@ export class Channel {
 	readonly readers = new Set<Reader>()
 	readonly #options: ChannelOptions
 	readonly #live = new Set<Reader>()
-	readonly #joining = new Map<Reader, Heard>()
+	readonly #joining = new Map<Reader, Buffered>()
 	readonly #unsubscribe: () => void
 	#waiting: string[] = []
 	#length = 0
@@ -61,7 +61,7 @@ export class Channel {
 		this.key = options.key
 		this.filter = options.filter
 		this.jsonOf = options.jsonOf
-		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#hear(delivery))
+		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#receive(delivery))
 	}
 
 	close(): void {
@@ -83,10 +83,10 @@ export class Channel {
 		this.#joining.set(reader, { frames: [], overflowed: false })
 	}
 
-	heard(reader: Reader): Heard {
-		const heard = this.#joining.get(reader) ?? { frames: [], overflowed: true }
+	buffered(reader: Reader): Buffered {
+		const buffered = this.#joining.get(reader) ?? { frames: [], overflowed: true }
 		this.#joining.delete(reader)
-		return heard
+		return buffered
 	}
 
 	/** From here on it hears. `text`: what is still missing between its cursor and this very moment. */
@@ -115,12 +115,12 @@ export class Channel {
 		}
 	}
 
-	#hear(delivery: Delivery): void {
+	#receive(delivery: Delivery): void {
 		if (this.#live.size === 0 && this.#joining.size === 0) return
 		const text = this.#options.textOf(delivery)
-		for (const heard of this.#joining.values()) {
-			if (heard.frames.length < HEARD_LIMIT) heard.frames.push({ event_id: delivery.event.event_id, text })
-			else heard.overflowed = true
+		for (const buffered of this.#joining.values()) {
+			if (buffered.frames.length < BUFFER_LIMIT) buffered.frames.push({ event_id: delivery.event.event_id, text })
+			else buffered.overflowed = true
 		}
 		if (this.#live.size === 0) return
 		if (this.#length === 0) this.#options.dirty(this)

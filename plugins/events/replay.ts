@@ -1,7 +1,7 @@
 import type { EventBus } from '../../core/events/event-bus.ts'
 import { chunk } from '../../core/http/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
-import type { Channel, Heard, Reader } from './channel.ts'
+import type { Channel, Buffered, Reader } from './channel.ts'
 import { frame } from './frames.ts'
 
 /** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
@@ -75,20 +75,20 @@ export class Replay {
 		try {
 			page = await this.#options.events.read(channel.filter, reader.cursor, limit)
 		} catch (error) {
-			channel.heard(reader)
+			channel.buffered(reader)
 			this.#options.failed(reader, error)
 			return
 		}
-		const heard = channel.heard(reader)
+		const buffered = channel.buffered(reader)
 		if (!this.#catching.has(reader)) return
 
 		const atEnd = this.#write(reader, page, catching)
-		if (!atEnd || heard.overflowed || reader.connection.full) {
+		if (!atEnd || buffered.overflowed || reader.connection.full) {
 			reader.connection.whenReady(() => this.#enqueue(reader))
 			return
 		}
 		this.#catching.delete(reader)
-		channel.goLive(reader, missing(heard, page))
+		channel.goLive(reader, missing(buffered, page))
 	}
 
 	/** True if the whole page was written and it was the last one. */
@@ -115,8 +115,8 @@ export class Replay {
  * What was heard during the read and is not in the page. The log shows nothing before it is heard, in the order in
  * which it is heard, so the page holds a beginning of `heard`.
  */
-function missing(heard: Heard, page: LogPage): string {
+function missing(buffered: Buffered, page: LogPage): string {
 	const read = new Set(page.entries.map(({ event }) => event.event_id))
-	const rest = heard.frames.slice(heard.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)
+	const rest = buffered.frames.slice(buffered.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)
 	return rest.map(({ text }) => text).join('')
 }

@@ -75,7 +75,7 @@ export async function begin(
 	const { run_id, result } = await ctx.use('runs').converse(agent, message, {
 		signal,
 		text: (piece) => listener.token(piece),
-		event: (event) => calls.hear(event),
+		event: (event) => calls.handle(event),
 	})
 	const reply = async (): Promise<Reply> => {
 		const { error, text, isWhole, model, usage, question } = await result

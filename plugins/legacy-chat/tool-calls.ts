@@ -20,7 +20,7 @@ export class ToolCalls {
 	}
 
 	/** Takes the next event of the run, whatever it is: calls of tools look alike, however their events are named. */
-	hear({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): void {
+	handle({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): void {
 		const { call_id } = payload
 		if (typeof call_id !== 'string') return
 		if (typeof payload.arguments === 'string') {

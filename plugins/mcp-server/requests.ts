@@ -57,9 +57,9 @@ async function answer(
 		return clearance.data(await work())
 	} catch (error) {
 		if (!isFault(error)) log.error({ err: error }, 'a request of an MCP client failed')
-		const told = toRpcError(error)
-		told.message = clearance.text(told.message)
-		throw told
+		const rpcError = toRpcError(error)
+		rpcError.message = clearance.text(rpcError.message)
+		throw rpcError
 	} finally {
 		if (extra.signal.aborted && !isOver()) forget(extra.requestId)
 	}

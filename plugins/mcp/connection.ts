@@ -75,7 +75,7 @@ export class Connection {
 	#status: McpStatus
 	#opened: Opened | null = null
 	#link: Link | null = null
-	#told: Session | null = null
+	#lastSession: Session | null = null
 	#connectedAt: string | null = null
 	#lastError: McpServerDetails['last_error'] = null
 	#failures = 0
@@ -124,9 +124,11 @@ export class Connection {
 			status_detail: this.#detail(),
 			last_error: this.#lastError,
 			failures: this.#failures,
-			server: this.#told ? this.#shownServer(this.#told) : null,
-			protocol_version: this.#told?.protocol_version ?? null,
-			instructions: this.#told?.instructions ? this.#scrub(this.#told.instructions).slice(0, INSTRUCTIONS_LIMIT) : null,
+			server: this.#lastSession ? this.#shownServer(this.#lastSession) : null,
+			protocol_version: this.#lastSession?.protocol_version ?? null,
+			instructions: this.#lastSession?.instructions
+				? this.#scrub(this.#lastSession.instructions).slice(0, INSTRUCTIONS_LIMIT)
+				: null,
 			connected_at: this.#connectedAt,
 			pid: this.#opened?.process?.pid ?? null,
 			stderr: this.#said.text((text) => this.#scrub(text)),
@@ -206,7 +208,7 @@ export class Connection {
 			if (performance.now() - began >= STABLE_MS && wasConnected) this.#failures = 0
 			if (!signal.aborted) this.#failed(failure, wasConnected)
 			else if (wasConnected && signal.reason !== AT_ONCE)
-				this.#tell('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
+				this.#emit('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
 			await link?.close()
 			this.#opened = null
 			if (this.#status === 'error') return
@@ -240,12 +242,12 @@ export class Connection {
 			}
 			this.#link = link
 			this.#isDoubtful = false
-			this.#told = link.session
+			this.#lastSession = link.session
 			this.#connectedAt = now()
 			this.#turn('connected')
 			const { protocol_version } = link.session
 			const tools = offered(this.#pins).length
-			this.#tell('mcp.connected', { protocol_version, tools })
+			this.#emit('mcp.connected', { protocol_version, tools })
 			this.#logged = ''
 			this.#services.log.info({ agent: this.agent.name, server: this.record.name, tools }, 'an MCP server is connected')
 			return link
@@ -266,7 +268,7 @@ export class Connection {
 		this.#refused = refused.slice(0, REFUSED)
 		if (held.length === 0) return
 		const message = `the MCP server "${this.record.name}" has changed tools; they are held until they are accepted`
-		this.#tell('security.violation', { reason: 'mcp_tool_changed', message, tools: held })
+		this.#emit('security.violation', { reason: 'mcp_tool_changed', message, tools: held })
 	}
 
 	#failed({ why, lasting }: { why: string; lasting: boolean }, wasConnected: boolean): void {
@@ -276,7 +278,7 @@ export class Connection {
 		const status = lasting || this.#failures >= FAILURES ? 'error' : 'reconnecting'
 		this.#turn(status)
 		this.#logFailure(status, message)
-		if (wasConnected || status === 'error') this.#tell('mcp.disconnected', { status, reason: message })
+		if (wasConnected || status === 'error') this.#emit('mcp.disconnected', { status, reason: message })
 	}
 
 	#logFailure(status: McpStatus, message: string): void {
@@ -308,7 +310,7 @@ export class Connection {
 			case 'connecting':
 				return 'the gateway is still connecting to it; its tools are not known yet'
 			case 'connected':
-				return `connected by ${this.#told?.via}`
+				return `connected by ${this.#lastSession?.via}`
 			case 'reconnecting':
 				return `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
 			case 'error':
@@ -318,7 +320,7 @@ export class Connection {
 		}
 	}
 
-	#tell(event_type: string, payload: Record<string, unknown>): void {
+	#emit(event_type: string, payload: Record<string, unknown>): void {
 		const event = { event_type, payload: { server: this.record.name, mcp_id: this.record.id, ...payload } }
 		this.#services
 			.emit(event, this.agent.name)

@@ -4,7 +4,7 @@ import type { Metric } from './metric.ts'
 import { counter, histogram } from './series.ts'
 
 export interface EventCounts {
-	heard(event: EventEnvelope): void
+	handle(event: EventEnvelope): void
 	metrics: readonly Metric[]
 }
 
@@ -95,7 +95,7 @@ export function countEvents(
 	}
 	const countTool = (kind: string, tool: string, outcome: 'ok' | 'failed'): void => tools.add([kind, tool, outcome])
 
-	const heardOfRun = (run_id: string, { event_type, payload, timestamp }: EventEnvelope): void => {
+	const handleOfRun = (run_id: string, { event_type, payload, timestamp }: EventEnvelope): void => {
 		const at = Date.parse(timestamp)
 		switch (event_type) {
 			case 'run.started':
@@ -136,7 +136,7 @@ export function countEvents(
 	}
 
 	return {
-		heard(event) {
+		handle(event) {
 			const { event_type, payload, run_id } = event
 			switch (event_type) {
 				case 'primitive.result':
@@ -162,7 +162,7 @@ export function countEvents(
 				}
 			}
 			// Pieces of answers are frequent, and there is nothing to count in them.
-			if (run_id !== null && event_type !== 'model.stream') heardOfRun(run_id, event)
+			if (run_id !== null && event_type !== 'model.stream') handleOfRun(run_id, event)
 		},
 		metrics: [runs, runTimes, calls, callTimes, tokens, tools, kills, deliveries],
 	}

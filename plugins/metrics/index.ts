@@ -18,7 +18,7 @@ export default definePlugin<unknown, Metrics>({
 		const requests = countRequests()
 		const events = countEvents(async (run_id) => ctx.use('runs').get(run_id))
 		ctx.defer(
-			ctx.events.subscribe({}, ({ event }) => events.heard(event)),
+			ctx.events.subscribe({}, ({ event }) => events.handle(event)),
 			'listener of events',
 		)
 		const ofPlugins = contributed(ctx)

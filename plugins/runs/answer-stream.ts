@@ -48,7 +48,7 @@ export class AnswerStream {
 	}
 
 	/** Takes the next event of the run, of any type. Returns how the run ended, once it has. */
-	hear({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): AnswerEnd | undefined {
+	handle({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): AnswerEnd | undefined {
 		switch (event_type) {
 			case 'model.request':
 				this.#settle()

@@ -24,11 +24,11 @@ export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestio
 export function watchAsked(
 	{ store, events, log }: Pick<Context, 'store' | 'events' | 'log'>,
 	run_id: string,
-	heard: (asked: OpenQuestion | null) => void,
+	listener: (asked: OpenQuestion | null) => void,
 ): () => void {
 	/** The runs below, each with the function that ends its subscription. */
 	const below = new Map<string, () => void>()
-	let told: string | null = null
+	let reported: string | null = null
 	let isLooking = false
 	let isStale = false
 	let isOver = false
@@ -47,7 +47,7 @@ export function watchAsked(
 				if (isOver) return
 				// Events before the subscription, or since, are covered by another check.
 				if (listen(tree.slice(1)) || isStale) isStale = true
-				else tell(questionAt(tree))
+				else report(questionAt(tree))
 			}
 		} catch (error) {
 			log.error({ err: error, run_id }, 'the questions of sub-agents could not be looked at')
@@ -68,11 +68,11 @@ export function watchAsked(
 		below.get(id)?.()
 		below.delete(id)
 	}
-	const tell = (asked: OpenQuestion | null): void => {
+	const report = (asked: OpenQuestion | null): void => {
 		const next = asked && asked.run_id !== run_id ? asked : null
-		if ((next?.question_id ?? null) === told) return
-		told = next?.question_id ?? null
-		heard(next)
+		if ((next?.question_id ?? null) === reported) return
+		reported = next?.question_id ?? null
+		listener(next)
 	}
 	const unsubscribe = events.subscribe({ run_id, types: CHANGES }, ({ event: { payload } }) => {
 		if (payload.waits_for !== undefined || below.size > 0) changed()

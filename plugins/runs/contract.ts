@@ -276,7 +276,7 @@ export interface Runs {
 	 */
 	answer(agent: AgentRef, question_id: string, answer: string, also?: Op[]): Promise<void>
 	/** Appends events to a run, in order with its own. False if it has ended: then nothing is written. */
-	tell(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
+	appendEvents(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/**
 	 * The same for events about a run's answer, also after its end, such as `channel.message_sent`. False if the run no
 	 * longer exists.

@@ -175,9 +175,12 @@ async function think(work: Active): Promise<Final | Paused> {
 			const tokens_elsewhere = await appendWith(log, run.agent_uid, { events: eventsOfAnswer(answer), step }, () =>
 				chargeOps(ctx.store, run, usage),
 			)
-			const told = await forModel(ctx, agent, log, answer)
-			asWritten = new Map(told.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
-			return { ...(tokens_elsewhere !== null && { tokens_elsewhere }), ...(told !== answer && { answer: told }) }
+			const redacted = await forModel(ctx, agent, log, answer)
+			asWritten = new Map(redacted.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
+			return {
+				...(tokens_elsewhere !== null && { tokens_elsewhere }),
+				...(redacted !== answer && { answer: redacted }),
+			}
 		},
 		async remark(remark) {
 			const { content, about } = remark
@@ -254,7 +257,7 @@ async function compose(work: Active): Promise<RunOrder> {
 	])
 	// Of a run that has just begun, the journal is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
-	const told = await forModel(ctx, agent, log, {
+	const redacted = await forModel(ctx, agent, log, {
 		system: await systemFor(ctx, run, agent, tools),
 		...(about !== undefined && { about }),
 		history,
@@ -267,7 +270,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		run_id: run.run_id,
 		agent_id: run.agent,
 		models: given?.model ? orders.map((order) => adjusted(order, given.model)) : orders,
-		...told,
+		...redacted,
 		...(clients.length > 0 && { client_tools: clients.map(({ name }) => name), one_call: one_call ?? false }),
 		concurrent_tools: tools.filter(isConcurrent).map(({ name }) => name),
 		limits,

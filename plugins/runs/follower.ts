@@ -50,7 +50,7 @@ export class Follower implements Exchange {
 		this.#releases = [
 			ctx.events.subscribe({ run_id }, ({ event }) => {
 				if (this.#held) this.#held.push(event)
-				else this.#hear(event)
+				else this.#handle(event)
 			}),
 			() => signal?.removeEventListener('abort', this.#leave),
 		]
@@ -68,7 +68,7 @@ export class Follower implements Exchange {
 		this.#held = null
 		if (this.#isOver) return
 		if (record) this.#catchUp(record)
-		for (const event of held) this.#hear(event)
+		for (const event of held) this.#handle(event)
 		if (!this.#isOver) this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
 	}
 
@@ -115,10 +115,10 @@ export class Follower implements Exchange {
 		else this.#apply(record)
 	}
 
-	#hear(event: EventEnvelope): void {
+	#handle(event: EventEnvelope): void {
 		if (this.#isOver) return
 		this.#listener.event?.(event)
-		const end = this.#answer.hear(event)
+		const end = this.#answer.handle(event)
 		if (this.#isBroken()) return
 		if (end) return this.finish(end)
 		this.#apply(standingAfter(this.#standing, event))

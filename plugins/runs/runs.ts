@@ -186,7 +186,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			})
 			if (job) enqueue(ctx, job)
 		},
-		async tell({ run_id, agent_uid }, events) {
+		async appendEvents({ run_id, agent_uid }, events) {
 			if (await tellHolder(run_id, events)) return true
 			return withRun(run_id, async () => {
 				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value

@@ -148,7 +148,7 @@ async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promi
 /** May also be repeated: a run that already waits is not added again. */
 async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Promise<ToolReply> {
 	let result: unknown
-	let told: NewEvent[] = []
+	let reports: NewEvent[] = []
 	try {
 		const ended = await joinWaiting(work, run_id)
 		if (!ended) {
@@ -159,13 +159,13 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 			)
 			return { status: 'paused', waits_for: run_id }
 		}
-		told = eventOfChild(ended)
+		reports = eventOfChild(ended)
 		result = resultOfRun(ended)
 	} catch (error) {
 		if (work.log.closed || !isFault(error, 'not_found', 'conflict')) throw error
 		result = error
 	}
-	const { ok, content } = await giveResult(work, call.id, told, result)
+	const { ok, content } = await giveResult(work, call.id, reports, result)
 	return { status: 'done', ok, content }
 }
 
@@ -190,14 +190,14 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 async function giveResult(
 	{ ctx, run: { run_id }, agent, limits: { result_characters }, log }: Work,
 	call_id: string,
-	told: NewEvent[],
+	reports: NewEvent[],
 	result: unknown,
 ): Promise<{ ok: boolean; content: string }> {
 	const call = pendingCall(log.journal, call_id)
 	if (!call) throw new Error(`the journal has no call ${call_id}`)
 	const site = { log, agent, run_id, result_characters }
 	const { event, step, change: results } = answeredCall(await ctx.toolbox.list(agent), call, result, site)
-	await log.append([...told, event], step, results)
+	await log.append([...reports, event], step, results)
 	return step
 }
 

@@ -16,7 +16,7 @@ const nouns = { primitives: 'the primitive', hosts: 'the host', secrets: 'the se
 
 export function capabilityFindings({ program, permissions, lineOf }: SkillDocument): CapabilityFinding[] {
 	if (!program) return []
-	const told: CapabilityFinding[] = []
+	const findings: CapabilityFinding[] = []
 	const lines = program.code.split('\n')
 	const used: Record<Kind, Set<string>> = { primitives: new Set(), hosts: new Set(), secrets: new Set() }
 	const unclear = new Set<Kind>()
@@ -26,13 +26,13 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		const excerpt = lines[line] ?? ''
 		if (name === undefined) {
 			unclear.add(kind)
-			told.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`])
+			findings.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`])
 			continue
 		}
 		used[kind].add(name)
 		if (permissions[kind].some((declared) => declared === name || (kind === 'hosts' && sameHost(declared, name))))
 			continue
-		told.push([
+		findings.push([
 			'undeclared-use',
 			'high',
 			at,
@@ -42,7 +42,7 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 	}
 	for (const line of first(PASSED_LIMIT, passedOn(program.code))) {
 		for (const kind of Object.values(methods)) unclear.add(kind)
-		told.push([
+		findings.push([
 			'dynamic-name',
 			'medium',
 			program.line + line,
@@ -54,7 +54,7 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		if (unclear.has(kind)) continue
 		for (const [at, name] of permissions[kind].entries()) {
 			if ([...used[kind]].some((one) => one === name || (kind === 'hosts' && sameHost(name, one)))) continue
-			told.push([
+			findings.push([
 				'unused-permission',
 				'low',
 				lineOf(['permissions', kind, at]),
@@ -70,9 +70,15 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 	]
 	if (hosts.length > 0 && kept.length > 0) {
 		const line = lineOf(['permissions', 'hosts'])
-		told.push(['may-send-out', 'medium', line, hosts.join(' '), `May send ${kept.join(', ')} to ${hosts.join(', ')}.`])
+		findings.push([
+			'may-send-out',
+			'medium',
+			line,
+			hosts.join(' '),
+			`May send ${kept.join(', ')} to ${hosts.join(', ')}.`,
+		])
 	}
-	return told
+	return findings
 }
 
 function first<T>(count: number, items: Iterable<T>): T[] {

@@ -37,11 +37,11 @@ export function powersOf(
 ): ProgramCall['called'] {
 	const reading: Reading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
 
-	const told = new Set<string>()
+	const reported = new Set<string>()
 	const violation = (reason: string, what: string, message: string): void => {
 		const key = `${reason} ${what}`
-		if (told.has(key) || told.size >= VIOLATIONS_LIMIT) return
-		told.add(key)
+		if (reported.has(key) || reported.size >= VIOLATIONS_LIMIT) return
+		reported.add(key)
 		call.emit({ event_type: 'security.violation', payload: { reason, skill, skill_id, what, message } })
 	}
 

@@ -27,7 +27,7 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 		const goesOn = parent !== undefined && !isOver(parent)
 		// A parent that waits reports the end itself, in one write with the result of its call.
 		if (entry.value.wait && goesOn) return
-		if (child && entry.value.end !== 'told') await tell(ctx, entry, child, parent)
+		if (child && entry.value.end !== 'told') await report(ctx, entry, child, parent)
 		if (child && parent && isDue(entry.value, child, parent)) await deliver(ctx, agent, place, child, parent)
 		// Until its parent is over, the call that started it may be repeated, and counts.
 		if (!goesOn) await ctx.store.delete(place)
@@ -42,7 +42,7 @@ export async function settleAll(ctx: SubagentContext, agent: AgentRef, prefix: K
 	}
 }
 
-async function tell(
+async function report(
 	ctx: SubagentContext,
 	entry: Entry<Spawned>,
 	child: RunRecord,
@@ -55,7 +55,7 @@ async function tell(
 	if (!(mayBeTold && (await isTold(ctx, child, value)))) {
 		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
 		const event = eventOf(child)
-		if (!parent || !(await ctx.use('runs').tell(parent, [event]))) await ctx.emit(event, child.agent)
+		if (!parent || !(await ctx.use('runs').appendEvents(parent, [event]))) await ctx.emit(event, child.agent)
 	}
 	await ctx.store.update(key, { ...value, end: 'told' } satisfies Spawned, rev)
 }

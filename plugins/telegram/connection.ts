@@ -47,9 +47,9 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 		try {
 			return await work()
 		} catch (error) {
-			const told = errorOf(error, link, markup)
-			if (isCode(error, 401)) link.lost(told)
-			throw told
+			const failure = errorOf(error, link, markup)
+			if (isCode(error, 401)) link.lost(failure)
+			throw failure
 		}
 	}
 
@@ -110,7 +110,7 @@ async function knows(api: BotApi, method: OptionalMethod, link: Link): Promise<b
 	try {
 		return await api.knows(method)
 	} catch (error) {
-		const told = errorOf(error, link)
-		throw isCode(error, 401) || 'code' in told ? error : link.error('failed', told.message)
+		const failure = errorOf(error, link)
+		throw isCode(error, 401) || 'code' in failure ? error : link.error('failed', failure.message)
 	}
 }

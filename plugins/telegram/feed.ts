@@ -75,14 +75,16 @@ export async function openFeed(
 			link.log.warn('the bot had a webhook, which would receive its messages; the webhook is removed')
 			await api.call.deleteWebhook({ drop_pending_updates: false }).catch(() => {})
 		}
-		const told = errorOf(error, link)
+		const failure = errorOf(error, link)
 		const isConflict = isCode(error, 409) && !/webhook/i.test(error.description)
-		const why = isConflict ? 'another process polls this bot; a bot token can be used in only one place' : told.message
+		const why = isConflict
+			? 'another process polls this bot; a bot token can be used in only one place'
+			: failure.message
 		if (isConflict || failures >= FAILURES_TOLD) {
 			isTold = true
 			link.status('reconnecting', why)
 		}
-		const { retry_after_ms = 0 } = told as { retry_after_ms?: number }
+		const { retry_after_ms = 0 } = failure as { retry_after_ms?: number }
 		await pause(Math.max(growing(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
 	}
 

@@ -38,15 +38,15 @@ export function incomingOf(
 	const said = saidBy(message)
 	const attachment = attachmentOf(message)
 	if (said.text === '' && attachment === undefined) return undefined
-	const heard = hear(said, me)
-	if (!heard) return undefined
+	const read = readText(said, me)
+	if (!read) return undefined
 	const isPrivate = message.chat.type === 'private'
 	return {
 		id: String(message.message_id),
 		chat: { id: String(message.chat.id), kind: isPrivate ? 'private' : 'group', ...threadOf(message) },
 		sender: senderOf(message.sender_chat ?? message.from),
-		text: heard.text,
-		addressed: isPrivate || heard.named || isReplyTo(message, me),
+		text: read.text,
+		addressed: isPrivate || read.named || isReplyTo(message, me),
 		...(attachment !== undefined && { attachment }),
 		cursor,
 	}
@@ -90,7 +90,7 @@ function saidBy(message: Message): Said {
 }
 
 /** Whether the bot is addressed by name, and the text without a name that only addresses. Undefined for a command to another bot. */
-function hear({ text, entities }: Said, me: Me): { text: string; named: boolean } | undefined {
+function readText({ text, entities }: Said, me: Me): { text: string; named: boolean } | undefined {
 	const own = `@${me.username}`.toLowerCase()
 	const partOf = ({ offset, length }: MessageEntity): string => text.slice(offset, offset + length)
 	const command = entities.find(({ type, offset }) => type === 'bot_command' && offset === 0)

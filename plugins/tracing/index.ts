@@ -33,7 +33,7 @@ export default definePlugin<TracingSettings>({
 		})
 		ctx.defer(() => runs.end(), 'open spans')
 		ctx.defer(
-			ctx.events.subscribe({}, ({ event }) => runs.heard(event)),
+			ctx.events.subscribe({}, ({ event }) => runs.handle(event)),
 			'listener of events',
 		)
 		ctx.extend('metrics', {

@@ -18,7 +18,7 @@ import { isCall } from './tools.ts'
 import type { Tracer } from './tracer.ts'
 
 export interface RunTraces {
-	heard(event: EventEnvelope): void
+	handle(event: EventEnvelope): void
 	/** Ends the open spans; the runs may continue. */
 	end(): void
 }
@@ -153,7 +153,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 	}
 
 	return {
-		heard(event) {
+		handle(event) {
 			const { run_id, event_type, payload } = event
 			if (run_id === null || event_type === 'model.stream') return
 			const events = waiting.get(run_id)

@@ -68,7 +68,7 @@ export interface Vault {
 	 * Calls back when a secret is created, changed or deleted, until the returned function is called. Continues when this
 	 * plugin is replaced.
 	 */
-	onChanged(heard: (secret: { id: string; name: string }) => void): () => void
+	onChanged(listener: (secret: { id: string; name: string }) => void): () => void
 	/** Encrypts text that another plugin stores in its own record. `about` binds it to that record. */
 	seal(text: string, about: string): Promise<Uint8Array>
 	/** Throws `vault_locked` if it was sealed in another vault or with another `about`, or was changed since. */

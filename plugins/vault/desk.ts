@@ -14,7 +14,7 @@ export interface Desk {
 	/** A serial queue for changes of secrets and grants. */
 	queue: SerialQueue
 	/** Does not throw: the change is already done, and a failing log must not make it look undone. */
-	tell(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
+	emit(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
 }
 
 export function openDesk(ctx: Context, ring: () => Keyring): Desk {
@@ -22,7 +22,7 @@ export function openDesk(ctx: Context, ring: () => Keyring): Desk {
 		ctx,
 		ring,
 		queue: openSerialQueue(WAITING_LIMIT, tooMany),
-		tell: (event_type, payload, agent) =>
+		emit: (event_type, payload, agent) =>
 			ctx
 				.emit({ event_type, payload }, agent)
 				.catch((error: unknown) => ctx.log.error({ err: error }, `${event_type} was not recorded`)),

@@ -1,5 +1,5 @@
 /** The checks of `svc doctor`: the key, and whether every secret opens with it. */
-import { NotLooked, error, ok } from '../../core/cli/doctor/contract.ts'
+import { NotChecked, error, ok } from '../../core/cli/doctor/contract.ts'
 import type { Expert, Patient, Secrets } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
@@ -86,7 +86,7 @@ async function orSay<T>(vault: Promise<T>): Promise<T> {
 	try {
 		return await vault
 	} catch (thrown) {
-		if (isFault(thrown, 'vault_locked')) throw new NotLooked('the vault is locked', 'fix what vault.key reports first')
+		if (isFault(thrown, 'vault_locked')) throw new NotChecked('the vault is locked', 'fix what vault.key reports first')
 		throw thrown
 	}
 }

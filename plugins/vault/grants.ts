@@ -42,7 +42,7 @@ const SWEEP_LIMIT = 50
 const CACHE_LIMIT = 10_000
 
 export function grantsOf(
-	{ ctx, ring, queue, tell }: Desk,
+	{ ctx, ring, queue, emit }: Desk,
 	findSecret: (ref: string) => Promise<OpenSecret | undefined>,
 ): GrantStore {
 	const { store, log } = ctx
@@ -150,7 +150,7 @@ export function grantsOf(
 				return { grant, secret: secret.about.name }
 			})
 			const { grant_id, secret_id } = grant
-			await tell('vault.granted', { grant_id, secret_id, secret, reveal, ...(hosts && { hosts }) }, agent_id)
+			await emit('vault.granted', { grant_id, secret_id, secret, reveal, ...(hosts && { hosts }) }, agent_id)
 			return grant
 		},
 		async remove(grant_id) {
@@ -165,7 +165,7 @@ export function grantsOf(
 				await remove([entry])
 				return { secret_id: key?.[3], agent_id: entry.value.agent_id }
 			})
-			await tell('vault.revoked', { grant_id, secret_id }, agent_id)
+			await emit('vault.revoked', { grant_id, secret_id }, agent_id)
 		},
 		async list(agent_id) {
 			const agent = agent_id === undefined ? undefined : await agents().find(agent_id)

@@ -14,7 +14,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 const SECRET_LIMIT = 10_000
 
 export function secretsOf(
-	{ ctx: { store }, ring, queue, tell }: Desk,
+	{ ctx: { store }, ring, queue, emit }: Desk,
 	removeGrants: (secret_id: string) => Promise<number>,
 ): Secrets {
 	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))
@@ -77,7 +77,7 @@ export function secretsOf(
 					return { ops, result: view(id, about) }
 				})
 			})
-			await tell('vault.secret_created', { secret_id: id, ...labels(about) })
+			await emit('vault.secret_created', { secret_id: id, ...labels(about) })
 			return created
 		},
 		async replace(ref, value, policy_label) {
@@ -97,7 +97,7 @@ export function secretsOf(
 					return { ops, result: { about, version } }
 				}),
 			)
-			await tell('vault.secret_updated', { secret_id: id, ...labels(about), version })
+			await emit('vault.secret_updated', { secret_id: id, ...labels(about), version })
 			return view(id, about)
 		},
 		async remove(ref) {
@@ -115,7 +115,7 @@ export function secretsOf(
 				// From here on its grants are void; after a crash the next start deletes them.
 				return { secret_id: id, name, grants: await removeGrants(id) }
 			})
-			await tell('vault.secret_deleted', gone)
+			await emit('vault.secret_deleted', gone)
 		},
 		async list() {
 			const secrets: Secret[] = []

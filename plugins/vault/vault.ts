@@ -119,9 +119,9 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 			throw new Fault('not_found', `there is no secret "${ref.slice(0, 128)}" in the vault`, { hint })
 		},
 		has: async (ref) => (await find(ref)) !== undefined,
-		onChanged: (heard) =>
+		onChanged: (listener) =>
 			ctx.events.subscribe({ types: CHANGES }, ({ event: { payload } }) =>
-				heard({ id: String(payload.secret_id), name: String(payload.name) }),
+				listener({ id: String(payload.secret_id), name: String(payload.name) }),
 			),
 		seal: async (text, about) => seal(unlocked().ring.sealing, text, ['sealed', about]),
 		async unseal(sealed, about) {
@@ -138,7 +138,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 				if (!isPending) vault.source = vault.source.renew()
 				return bringUnder(vault.source, ctx.store, vault.ring)
 			})
-			await desk.tell('vault.key_rotated', { secrets: count })
+			await desk.emit('vault.key_rotated', { secrets: count })
 			return count
 		},
 	}

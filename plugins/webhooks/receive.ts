@@ -106,7 +106,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 		} catch (error) {
 			// A recorded refusal has already been reported.
 			if (isFault(error, 'rate_limited', 'payload_too_large', 'vault_locked'))
-				refusals.tell(hook, error, source_ip, null)
+				refusals.report(hook, error, source_ip, null)
 			throw error
 		}
 	}

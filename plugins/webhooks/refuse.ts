@@ -19,7 +19,7 @@ export interface Refusals {
 	 */
 	record(arrival: Arrival, code: 'signature_invalid' | 'invalid_request', message: string): Promise<Fault>
 	/** `delivery_id`: null if it is not in the log. */
-	tell(hook: Hook, fault: Fault, source_ip: string, delivery_id: string | null): void
+	report(hook: Hook, fault: Fault, source_ip: string, delivery_id: string | null): void
 }
 
 /** Limit of events of one webhook per minute. */
@@ -32,25 +32,25 @@ export function refusalsOf({ store, log, emit }: Context<WebhookSettings>): Refu
 	const { notice } = openNotices(NOTICES)
 	const unsigned = openBuckets(WRITTEN)
 
-	const tell: Refusals['tell'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) =>
+	const report: Refusals['report'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) =>
 		// A flood of unsigned requests must not hide problems of signed deliveries.
 		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, (untold) => {
 			const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
-			const told = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
+			const emitted = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
 			if (code === 'signature_invalid') {
 				const payload = { reason: 'webhook_signature', ...about }
-				told.push(emit({ event_type: 'security.violation', payload }, agent.name))
+				emitted.push(emit({ event_type: 'security.violation', payload }, agent.name))
 			}
-			Promise.all(told).catch((error: unknown) => log.error({ err: error }, 'an event was not written'))
+			Promise.all(emitted).catch((error: unknown) => log.error({ err: error }, 'an event was not written'))
 		})
 
 	return {
-		tell,
+		report,
 		async record({ hook, source_ip, received_at }, code, message) {
 			const { agent, webhook } = hook
 			const fault = new Fault(code, message)
 			if (code === 'signature_invalid' && unsigned.take(webhook.id) > 0) {
-				tell(hook, fault, source_ip, null)
+				report(hook, fault, source_ip, null)
 				return fault
 			}
 			const delivery: WebhookDelivery = {
@@ -69,7 +69,7 @@ export function refusalsOf({ store, log, emit }: Context<WebhookSettings>): Refu
 				if (!isFault(error, 'not_found'))
 					log.error({ err: error, slug: webhook.slug }, 'a refused delivery could not be recorded')
 			}
-			tell(hook, fault, source_ip, delivery.delivery_id)
+			report(hook, fault, source_ip, delivery.delivery_id)
 			return fault
 		},
 	}

@@ -41,7 +41,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		await store.put(keys.pointer(token_hash), pointer)
 	}
 
-	const told = async (agent: AgentRef, type: string, slug: string, call?: Repeatable): Promise<void> => {
+	const announce = async (agent: AgentRef, type: string, slug: string, call?: Repeatable): Promise<void> => {
 		const event = { event_type: type, payload: { slug } }
 		if (call) unguarded(call.emit)(event)
 		else await emit(event, agent.name)
@@ -55,7 +55,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))
 			if (earlier && !isMine(earlier.value)) throw taken(agent, slug)
 			if (earlier) {
-				await told(agent, 'webhook.registered', slug, call)
+				await announce(agent, 'webhook.registered', slug, call)
 				return again(agent, earlier.value)
 			}
 			secrets.mustHaveRoom()
@@ -72,7 +72,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 					? taken(agent, slug)
 					: error
 			}
-			await told(agent, 'webhook.registered', slug, call)
+			await announce(agent, 'webhook.registered', slug, call)
 			return given(record, made.secret)
 		},
 		async rotate(agent, slug, call) {
@@ -85,7 +85,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 				const record: WebhookRecord = { ...before, ...made.sealed, made_by }
 				return { ops: [{ key, value: record, expect: rev }], result: given(record, made.secret) }
 			})
-			await told(agent, 'webhook.rotated', slug, call)
+			await announce(agent, 'webhook.rotated', slug, call)
 			return rotated
 		},
 		async list(agent) {
@@ -102,7 +102,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			secrets.retire(id)
 			// Written again, so that deliveries in flight have ended when maintenance runs.
 			await point(agent, id, slug, token_hash)
-			return told(agent, 'webhook.deleted', slug)
+			return announce(agent, 'webhook.deleted', slug)
 		},
 		async deliveries(agent, slug, options) {
 			const { value } = await entryOf(agent, slug)

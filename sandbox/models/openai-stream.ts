@@ -8,7 +8,7 @@ const ANSWER_LIMIT = 1024 * 1024
 /** Calls of one answer. */
 const CALLS_LIMIT = 128
 
-export class AnswerInTheMaking {
+export class AnswerBuilder {
 	content = ''
 	/** Empty until the server has said how the answer ends. */
 	finish_reason = ''

@@ -4,7 +4,7 @@ import { clientFor } from './openai-client.ts'
 import { failureOf } from './openai-errors.ts'
 import { finishReason } from './finish-reason.ts'
 import { bodyOf } from './openai-request.ts'
-import { AnswerInTheMaking } from './openai-stream.ts'
+import { AnswerBuilder } from './openai-stream.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { estimateUsage } from './usage.ts'
@@ -37,7 +37,7 @@ async function exchange(
 	onText: AskIo['onText'],
 	signal: AbortSignal,
 ): Promise<ModelReply> {
-	const answer = new AnswerInTheMaking(request.tools)
+	const answer = new AnswerBuilder(request.tools)
 	try {
 		const client = clientFor(order)
 		const options = { signal, timeout: order.timeout_ms, maxRetries: 0 }

@@ -60,7 +60,7 @@ export interface Expert {
 export interface PlaceCheck {
 	/** What it checks: a few words, for where it cannot. */
 	about: string
-	/** `config`: the one to check, which need not be that of `patient`. Throws `NotLooked` if it cannot check. */
+	/** `config`: the one to check, which need not be that of `patient`. Throws `NotChecked` if it cannot check. */
 	run(config: Config, patient: Patient): Promise<PlaceProblem[]>
 }
 
@@ -84,17 +84,17 @@ export interface Patient {
 	readonly limits: Readonly<Limits>
 	/** Aborts when the examination is over. */
 	readonly signal: AbortSignal
-	/** Throws `NotLooked` if gateway.yaml is refused. */
+	/** Throws `NotChecked` if gateway.yaml is refused. */
 	config(): Promise<Config>
 	/** The gateway that runs with this home; null if none does. */
 	gateway(): Promise<RunningGateway | null>
 	/** What is found in the data file, page by page; also while a gateway runs. Undefined if there is none yet. */
 	storeVerdict(): Promise<StoreVerdict | undefined>
-	/** For reading, while no gateway runs. Undefined if there is none yet. Throws `NotLooked` if it cannot be read. */
+	/** For reading, while no gateway runs. Undefined if there is none yet. Throws `NotChecked` if it cannot be read. */
 	store(): Promise<Store | undefined>
 	/** What plugins know, those that are switched off left out. */
 	experts(): Promise<Expert[]>
-	/** Throws `NotLooked` if they cannot be opened. */
+	/** Throws `NotChecked` if they cannot be opened. */
 	secrets(): Promise<Secrets>
 	/** A short request to a server that the operator named, which may be private: at most 10 s and 4 MiB, no redirects. Throws a Fault that never holds a secret. */
 	ask(url: string, request?: Request): Promise<Reply>
@@ -124,14 +124,14 @@ export interface RunningGateway {
 	/** Null if it does not say where it listens: it is starting or ending. */
 	url: string | null
 	/**
-	 * Asks the API, with the token of SVC_TOKEN or svc login. Throws `NotLooked` if it does not answer, or requires a token or scope,
+	 * Asks the API, with the token of SVC_TOKEN or svc login. Throws `NotChecked` if it does not answer, or requires a token or scope,
 	 * and otherwise the Fault that it answers with.
 	 */
 	get<T>(path: string): Promise<T>
 }
 
 /** A check could not be made: that is a note, with what to do about it. */
-export class NotLooked extends Error {
+export class NotChecked extends Error {
 	readonly fix: string
 	constructor(why: string, fix: string) {
 		super(why)

@@ -2,7 +2,7 @@
 import { Late, within } from '../../util/deadline.ts'
 import { messageOf } from '../../errors.ts'
 import { checksOf } from './catalogue.ts'
-import { NotLooked, note, warning } from './contract.ts'
+import { NotChecked, note, warning } from './contract.ts'
 import type { Check, Finding, Level } from './contract.ts'
 import { openPatient } from './patient.ts'
 import type { OpenPatient, PatientOptions } from './patient.ts'
@@ -76,7 +76,7 @@ async function runCheck(check: Check, patient: OpenPatient): Promise<Finding[]> 
 	try {
 		return [await within(limit, check.id, check.run(patient))].flat()
 	} catch (thrown) {
-		if (thrown instanceof NotLooked) return [note(`not looked at: ${thrown.message}`, thrown.fix)]
+		if (thrown instanceof NotChecked) return [note(`not checked: ${thrown.message}`, thrown.fix)]
 		if (thrown instanceof Late) {
 			const todo = `see whether a disk or a server hangs, then check again: svc doctor --only ${check.id}`
 			return [warning(`${check.about}: it took longer than ${limit / 1000} s`, todo)]

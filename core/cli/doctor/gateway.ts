@@ -5,7 +5,7 @@ import type { FaultCode } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
-import { NotLooked } from './contract.ts'
+import { NotChecked } from './contract.ts'
 import type { Patient, RunningGateway } from './contract.ts'
 
 export interface FindOptions extends Pick<Patient, 'home' | 'env' | 'ask'> {}
@@ -21,18 +21,18 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 		async get<T>(path: string): Promise<T> {
 			const token = url === null ? undefined : tokenFor(env, home, url)
 			const reply = await (url === null ? undefined : askAt(url))
-			if (!reply) throw new NotLooked(`the gateway (process ${pid}) does not answer`, 'see what home.lock says first')
+			if (!reply) throw new NotChecked(`the gateway (process ${pid}) does not answer`, 'see what home.lock says first')
 			const { status, body } = reply
 			if (status === 200) return body as T
 			const said = saidIn(body)
 			const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
 			if (status === 401)
-				throw new NotLooked(
+				throw new NotChecked(
 					token ? `the gateway refuses the token ${source}` : 'the gateway requires a token',
 					'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor',
 				)
 			if (status === 403)
-				throw new NotLooked(
+				throw new NotChecked(
 					`the token ${source} may not read this (${said})`,
 					'give one with that scope: svc login, or SVC_TOKEN',
 				)

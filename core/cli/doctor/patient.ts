@@ -7,7 +7,7 @@ import { isFault } from '../../errors.ts'
 import { openRedactor } from '../../redactor/redactor.ts'
 import { askingUntil } from './asking.ts'
 import { allExperts, expertsFor } from './experts.ts'
-import { NotLooked } from './contract.ts'
+import { NotChecked } from './contract.ts'
 import type { Expert, Patient, Secrets } from './contract.ts'
 import { findGateway } from './gateway.ts'
 import { usualLimits } from './limits.ts'
@@ -65,7 +65,7 @@ export async function openPatient({
 				return read
 			} catch (error) {
 				if (!isFault(error)) throw error
-				throw new NotLooked('gateway.yaml is refused', 'fix what config.valid reports first')
+				throw new NotChecked('gateway.yaml is refused', 'fix what config.valid reports first')
 			}
 		})
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
@@ -93,7 +93,7 @@ export async function openPatient({
 				if (!process) return undefined
 				const { damage, refused } = await process.verdict
 				if (damage === null && refused === null) return process.store
-				throw new NotLooked('the store cannot be read', 'fix what store.intact reports first')
+				throw new NotChecked('the store cannot be read', 'fix what store.intact reports first')
 			}),
 		experts: async () => expertsFor(await config()),
 		secrets: () =>

@@ -78,7 +78,7 @@ async function inChild(
 	what: 'list' | 'run',
 	{ name, file }: PluginFile,
 	{ home, env, limits, signal }: HomeAndEnv & { signal?: AbortSignal },
-	heard: (report: CheckReport) => void,
+	listener: (report: CheckReport) => void,
 ): Promise<string> {
 	const ended = Promise.withResolvers<string>()
 	const limit = AbortSignal.timeout(limits?.thirdParty ?? usualLimits.thirdParty)
@@ -89,7 +89,7 @@ async function inChild(
 		signal: signal ? AbortSignal.any([limit, signal]) : limit,
 		killSignal: 'SIGKILL',
 	})
-		.on('message', heard)
+		.on('message', listener)
 		.on('exit', (code, killed) => ended.resolve(killed ?? String(code)))
 		// After an abort, `exit` follows and settles this.
 		.on('error', (thrown) => process.pid ?? ended.resolve(thrown.message))

@@ -138,7 +138,7 @@ async function say(
 		if (outcome.status !== 'sent') {
 			const message =
 				outcome.status === 'refused' ? outcome.message.slice(0, ERROR_LIMIT) : 'the channel was not connected in time'
-			await tell(ctx, 'channel.error', agent, { channel_id, run_id, chat_id: chat.id, code: outcome.status, message })
+			await emit(ctx, 'channel.error', agent, { channel_id, run_id, chat_id: chat.id, code: outcome.status, message })
 			await record.change({ saying: null, preview: null })
 			return saying.ids.at(-1)
 		}
@@ -172,7 +172,7 @@ async function wasReported(ctx: Context, run_id: string, ids: readonly string[])
 	return entries.some(({ event }) => JSON.stringify(event.payload.message_ids) === JSON.stringify(ids))
 }
 
-async function tell(ctx: Context, event_type: string, agent: string, payload: Record<string, unknown>): Promise<void> {
+async function emit(ctx: Context, event_type: string, agent: string, payload: Record<string, unknown>): Promise<void> {
 	try {
 		await ctx.emit({ event_type, payload }, agent)
 	} catch (error) {

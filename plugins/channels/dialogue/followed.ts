@@ -54,7 +54,7 @@ export interface FollowedRuns {
 	count(channel_id: string): number
 }
 
-export interface Hears {
+export interface FollowHooks {
 	/** There may be something to send. */
 	due(run: Followed): void
 	/** Its first event has arrived. */
@@ -65,7 +65,7 @@ export interface Hears {
 /** Characters kept of an unfinished answer. */
 const DRAFT_LIMIT = 16 * 1024
 
-export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): FollowedRuns {
+export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHooks): FollowedRuns {
 	const runs = new Map<string, Followed & { stop(): void }>()
 	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
@@ -80,13 +80,13 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): F
 		working.add(run)
 		run.since = performance.now()
 		run.draft = ''
-		hears.working(run)
+		hooks.working(run)
 	}
-	const hear = (run: Followed, { event_type, payload }: EventEnvelope): void => {
+	const handle = (run: Followed, { event_type, payload }: EventEnvelope): void => {
 		switch (event_type) {
 			case 'run.started':
 				work(run, true)
-				return hears.started(run)
+				return hooks.started(run)
 			case 'run.resumed':
 				return work(run, true)
 			case 'model.request':
@@ -102,14 +102,14 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): F
 			case 'run.stopped':
 				run.question = null
 				work(run, false)
-				return hears.due(run)
+				return hooks.due(run)
 		}
 	}
 	/** Open until it is answered, here or elsewhere. */
 	const ask = (run: Followed, asked: OpenQuestion, withdrawn: AbortSignal): Promise<null> =>
 		new Promise((resolve) => {
 			run.question = asked
-			hears.due(run)
+			hooks.due(run)
 			const close = (): void => {
 				if (run.question === asked) run.question = null
 				resolve(null)
@@ -121,7 +121,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hears: Hears): F
 		signal: stop.signal,
 		event(event) {
 			const one = run()
-			if (one) hear(one, event)
+			if (one) handle(one, event)
 		},
 		ask: async (asked, withdrawn) => {
 			const one = run()

@@ -242,11 +242,11 @@ export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
 	const payload = { channel_id, chat_id: chat.id, ...thread, message_id }
 	const event = { event_type: 'channel.message_received', payload }
-	const tell = async (): Promise<void> => {
-		if (await ctx.use('runs').tell(reply, [event])) return
+	const emit = async (): Promise<void> => {
+		if (await ctx.use('runs').appendEvents(reply, [event])) return
 		await ctx.emit({ ...event, payload: { ...payload, run_id } }, agent)
 	}
-	tell().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be stored'))
+	emit().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be stored'))
 }
 
 /** Another call accepted the message. */

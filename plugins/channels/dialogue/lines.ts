@@ -42,12 +42,12 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 
 	const asides = new Map<string, number>()
 
-	const tell = (channel_id: string, isThere: boolean): void => {
+	const notify = (channel_id: string, isThere: boolean): void => {
 		const all = waiting.get(channel_id)
 		waiting.delete(channel_id)
 		for (const wake of all ?? []) wake(isThere)
 	}
-	registry.onConnected(({ id }) => tell(id, true))
+	registry.onConnected(({ id }) => notify(id, true))
 
 	const now = (channel_id: string): Line | undefined => {
 		const channel = registry.channel(channel_id)
@@ -90,7 +90,7 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 		},
 		forget(channel_id) {
 			gone.set(channel_id, true)
-			tell(channel_id, false)
+			notify(channel_id, false)
 		},
 	}
 

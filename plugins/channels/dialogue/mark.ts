@@ -2,7 +2,7 @@ import type { Logger } from '../../../core/log/log.ts'
 import type { ChatRef, Connection } from '../adapter.ts'
 
 const LENGTH_LIMIT = 256
-const told = new WeakSet<Connection>()
+const warned = new WeakSet<Connection>()
 
 /** `Connection.mark`; undefined also if it is invalid, which is logged once. */
 export function markOf(connection: Connection, chat: ChatRef, log: Pick<Logger, 'warn'>): string | undefined {
@@ -11,8 +11,8 @@ export function markOf(connection: Connection, chat: ChatRef, log: Pick<Logger, 
 		mark = connection.mark?.(chat)
 		if (mark === undefined || (typeof mark === 'string' && mark.length <= LENGTH_LIMIT)) return mark
 	} catch {}
-	if (!told.has(connection))
+	if (!warned.has(connection))
 		log.warn(`an adapter's mark is ignored: it must be a string of ${LENGTH_LIMIT} characters at most`)
-	told.add(connection)
+	warned.add(connection)
 	return undefined
 }

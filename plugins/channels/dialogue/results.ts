@@ -36,16 +36,17 @@ export function followResults(ctx: Context, runs: FollowedRuns, followed: (run: 
 		}
 		await followed(await runs.follow(reply))
 	}
-	const hear = async (run_id: string | null): Promise<void> => {
+	const follow = async (run_id: string | null): Promise<void> => {
 		if (run_id === null || runs.get(run_id)) return
 		const run = await ctx.use('runs').find(run_id)
 		if (run?.parent && run.conversation.startsWith('channel:')) await owe(run)
 	}
 	ctx.on('run.started', ({ run_id, payload }) => {
-		if (payload.parent_run_id !== undefined && String(payload.conversation).startsWith('channel:')) return hear(run_id)
+		if (payload.parent_run_id !== undefined && String(payload.conversation).startsWith('channel:'))
+			return follow(run_id)
 	})
 	// The gateway may have crashed before the pending answer was stored.
 	ctx.on('run.resumed', ({ run_id, payload }) => {
-		if (payload.reason === 'restart') return hear(run_id)
+		if (payload.reason === 'restart') return follow(run_id)
 	})
 }

@@ -31,12 +31,12 @@ Examples:
 				const isTime = since !== undefined && /^\d{1,9}[smhd]$|^\d{4}-\d\d-\d\d/.test(since)
 				const showsPieces = options.stream === true || /(^|,)model\.(\*|stream)/.test(options.type ?? '')
 				/** Ids of events from before the stream opened, which it may repeat. */
-				const told = new Set<string>()
+				const shown = new Set<string>()
 				let seen = 0
 				let lost = false
 				const opened = Promise.withResolvers<void>()
 				const over = new AbortController()
-				const tell = (event: EventEnvelope, cursor?: string): void => {
+				const show = (event: EventEnvelope, cursor?: string): void => {
 					if (seen >= count || (event.event_type === 'model.stream' && !showsPieces)) return
 					cli.out.line(options.cursors ? { cursor: cursor ?? null, event } : event)
 					cli.out.write(`${lineOf(event, cli.out.style, options)}\n`)
@@ -62,14 +62,14 @@ Examples:
 					await Promise.race([opened.promise, first])
 					const before = await past(cli, queryOf(options), lines ?? PAST_LIMIT, isTime ? pointInTime(since) : undefined)
 					for (const event of before) {
-						told.add(event.event_id)
-						tell(event)
+						shown.add(event.event_id)
+						show(event)
 					}
 				}
 				if (seen >= count) over.abort()
 				for (let next = await first; next.done !== true; next = await events.next()) {
 					const { cursor, event } = next.value
-					if (!told.delete(event.event_id)) tell(event, cursor)
+					if (!shown.delete(event.event_id)) show(event, cursor)
 					if (seen >= count) over.abort()
 				}
 				if (cli.signal.aborted) throw new CliError('interrupted', '')

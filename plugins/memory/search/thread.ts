@@ -11,7 +11,7 @@ export interface IndexThread extends AsyncDisposable {
 	/** Throws `unavailable` if the thread ended meanwhile; the next request starts another one. */
 	ask<C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>>
 	/** Called for indexes that the thread evicted; `all` if it ended. Called before any other request is sent. */
-	onLost(heard: (uid: string) => void): void
+	onLost(listener: (uid: string) => void): void
 }
 
 interface Waiting {
@@ -67,7 +67,7 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 
 	return {
 		ask: async (call, params) => ask(call, params),
-		onLost: (heard) => void (lost = heard),
+		onLost: (listener) => void (lost = listener),
 		async [Symbol.asyncDispose]() {
 			if (!worker) return
 			const ending = worker

@@ -122,13 +122,13 @@ export async function converse(
 			over.abort()
 			listening.resolve()
 		})
-		const heard = listening.promise
+		const listened = listening.promise
 			.then(() => listen(over.signal))
 			.catch((error: unknown) => {
 				leave.abort()
 				throw error
 			})
-		const [answer, commands] = await Promise.allSettled([followed, heard])
+		const [answer, commands] = await Promise.allSettled([followed, listened])
 		await obeying
 		for (const one of [answer, commands]) if (one.status === 'rejected' && !goesOn(cli, one.reason)) throw one.reason
 		return answer.status === 'fulfilled' && !leave.signal.aborted

@@ -151,12 +151,12 @@ class Follower {
 				this.#hearBelow(event, run_id)
 				continue
 			}
-			this.#hear(event, run_id)
+			this.#handle(event, run_id)
 			if (hasEnded(this.#standing)) return
 		}
 	}
 
-	#hear(event: EventEnvelope, run_id: string): void {
+	#handle(event: EventEnvelope, run_id: string): void {
 		this.#cli.out.line(event)
 		this.#view.show(event)
 		this.#heedAnswer(event)

@@ -7,7 +7,7 @@ void t.test('calls of tools show by the names of the tools, whatever their event
 		invokeStart: (skill, args) => shown.push([skill, args]),
 		invokeEnd: (result) => shown.push(result),
 	})
-	const hear = (event_type: string, payload: Record<string, unknown>): void => calls.hear({ event_type, payload })
+	const hear = (event_type: string, payload: Record<string, unknown>): void => calls.handle({ event_type, payload })
 	hear('skill.invoked', { skill: 'weather', skill_id: 's', call_id: '1', arguments: '{"city":"Bonn"}' })
 	hear('primitive.called', { primitive: 'memory.recall', call_id: '1.a', arguments: '' })
 	hear('primitive.result', { primitive: 'memory.recall', call_id: '1.a', result: '[]' })

@@ -50,11 +50,11 @@ void t.test('labels are written so that nobody can forge a line', async (t) => {
 
 void t.test('time that a run waits is not its own; what a third party says is no label', async (t) => {
 	const records = new Map([['late', { trigger: 'webhook', active_ms: 4_000 }]])
-	const { heard, metrics } = countEvents(async (run_id) => records.get(run_id) ?? Promise.reject(new Error('gone')))
+	const { handle, metrics } = countEvents(async (run_id) => records.get(run_id) ?? Promise.reject(new Error('gone')))
 	let second = 0
 	const hear = (run_id: string, event_type: string, payload = {}): void => {
 		const timestamp = new Date(++second * 1000).toISOString()
-		heard({ event_id: '', timestamp, agent_id: 'ada', run_id, sequence: 1, event_type, payload })
+		handle({ event_id: '', timestamp, agent_id: 'ada', run_id, sequence: 1, event_type, payload })
 	}
 	hear('one', 'run.started', { trigger: 'api' })
 	hear('one', 'run.paused')

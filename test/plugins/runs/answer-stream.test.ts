@@ -17,7 +17,7 @@ function listen(): Told {
 	const ends: (AnswerEnd | undefined)[] = []
 	const answer = new AnswerStream((text) => pieces.push(text))
 	const hear = (event_type: string, payload: Record<string, unknown> = {}): void =>
-		void ends.push(answer.hear({ event_type, payload }))
+		void ends.push(answer.handle({ event_type, payload }))
 	return { answer, pieces, ends, hear }
 }
 

@@ -44,7 +44,7 @@ function record(options: Partial<Parameters<typeof traceRuns>[0]> = {}) {
 	const hear = (run_id: string, event_type: string, payload: Record<string, unknown> = {}): void => {
 		const timestamp = new Date(++clock).toISOString()
 		const event: EventEnvelope = { event_id: '', timestamp, agent_id: 'ada', run_id, sequence: 1, event_type, payload }
-		runs.heard(event)
+		runs.handle(event)
 	}
 	return { spans, runs, hear }
 }

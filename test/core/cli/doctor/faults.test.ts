@@ -294,7 +294,7 @@ void t.test('what needs a setting that is refused says so', async (t) => {
 	t.match(report.checks, [
 		{ id: 'home.mode', level: 'ok' },
 		{ id: 'config.valid', level: 'error' },
-		{ id: 'store.intact', level: 'note', message: /^not looked at: gateway\.yaml is refused/, fix: /config\.valid/ },
+		{ id: 'store.intact', level: 'note', message: /^not checked: gateway\.yaml is refused/, fix: /config\.valid/ },
 		{ id: 'provider.model', level: 'note' },
 		{ id: 'vault.key', level: 'note' },
 	])

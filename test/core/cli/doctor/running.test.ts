@@ -40,7 +40,7 @@ void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it ke
 	t.match((await examined(home, ids)).checks, [
 		{ id: 'home.lock', level: 'ok' },
 		{ id: 'store.intact', level: 'ok' },
-		{ id: 'token.expiry', level: 'note', message: /not looked at: the gateway requires a token/, fix: /SVC_TOKEN=/ },
+		{ id: 'token.expiry', level: 'note', message: /not checked: the gateway requires a token/, fix: /SVC_TOKEN=/ },
 		{ id: 'vault.secrets', level: 'note' },
 		{ id: 'plugin.failed', level: 'note' },
 	])

@@ -44,7 +44,7 @@ for (const [name, damage] of Object.entries(damages)) {
 		const { checks } = await examined(home, ['store.intact', 'token.expiry'])
 		t.match(checks, [
 			{ id: 'store.intact', level: 'error', message: /data file in .* is damaged: /, fix: /svc restore/ },
-			{ id: 'token.expiry', level: 'note', message: /^not looked at: the store cannot be read/, fix: /store\.intact/ },
+			{ id: 'token.expiry', level: 'note', message: /^not checked: the store cannot be read/, fix: /store\.intact/ },
 		])
 		t.ok(readFileSync(file).equals(bytes), 'the file is as it was')
 		// With a gateway running, LMDB itself is asked to keep the pages in place, which may end the process.
