@@ -538,7 +538,7 @@ void t.test('MCP servers and channels', async (t) => {
 		changed((value) => ({ ...value, command: 'no-such-program' })),
 		{
 			level: 'error',
-			message: /house of agent ada is started by no-such-program/,
+			message: /house of agent ada needs the program no-such-program/,
 			fix: /svc mcp remove ada house/,
 		},
 	)
