@@ -19,7 +19,7 @@ export function signatureProblem(headers: IncomingHttpHeaders, key: KeyObject, b
 		const [, digits] = form.exec(String(headers[name.toLowerCase()])) ?? []
 		if (digits === undefined) return `${name} must be one header that reads sha256= and 64 hexadecimal digits`
 		if (!timingSafeEqual(Buffer.from(digits, 'hex'), expected))
-			return `${name} does not match the body; sign exactly its bytes with the secret of this webhook`
+			return `${name} does not fit the body; sign exactly its bytes with the secret of this webhook`
 	}
 	return null
 }

@@ -232,10 +232,10 @@ void t.test('a document that is no skill is refused, with the line and what to c
 		[head(`name: ${'n'.repeat(65)}\ndescription: b`), /line 2: name/],
 		[head('name: "a\\u200bb"\ndescription: b'), /line 2: name must be .*printable/],
 		[head('name: " a"\ndescription: b'), /line 2: name/],
-		[head('name: a\ndescription: b\nname: c'), /line 4: the key name stands here twice/],
+		[head('name: a\ndescription: b\nname: c'), /line 4: the key name occurs twice/],
 		[head('name: &x a\ndescription: *x'), /line 2: anchors/],
 		[head('name: a\ndescription: !!str b'), /line 3: tags/],
-		[head('name: a\ndescription: b\n<<: {c: d}'), /line 4: the key << is not taken/],
+		[head('name: a\ndescription: b\n<<: {c: d}'), /line 4: the key << is not supported/],
 		[head('name: a\ndescription: b\n__proto__: {c: d}'), /line 4: the key __proto__/],
 		[head('name: a\ndescription: b: c'), /line 3: /],
 		[head('- name'), /must be a map/],
@@ -320,7 +320,7 @@ void t.test('what a skill says beyond the spec is kept and shown', async (t) => 
 	})
 	t.match(review.warnings.join('\n'), /outside the Agent Skills standard/)
 	t.match(review.warnings.join('\n'), /allowed-tools is a request/)
-	t.match(review.warnings.join('\n'), /declares gone\.away, and there is no such primitive/)
+	t.match(review.warnings.join('\n'), /declares the primitive gone\.away, which does not exist/)
 	t.notMatch(review.warnings.join('\n'), /memory\.stm_read/)
 	const rules = review.findings.map((one: Answer) => one.rule)
 	t.ok(rules.includes('unused-permission') && rules.includes('may-send-out'))
