@@ -3,6 +3,7 @@ import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import { stepsRoute } from './steps-route.ts'
 import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
@@ -218,6 +219,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
+	stepsRoute(server, ctx, runs)
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',
 		path: '/v1/runs/{run_id}/cancel',

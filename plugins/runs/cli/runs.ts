@@ -3,6 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
+import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -18,6 +19,7 @@ Examples:
   svc runs
   svc runs list ada --status failed
   svc runs show 32d6e42c
+  svc runs steps 32d6e42c
   svc runs follow 01a2000b-1d30-7000-a99c-5be232d6e42c
   svc runs list ada --json | jq -r '.[].run_id'`,
 	commands: {
@@ -55,6 +57,17 @@ Examples:
 			arguments: '<run>',
 			async run(cli, { run: run_id }: { run: string }) {
 				cli.out.answer(await readRun(cli, await runIdOf(cli, run_id)), shown)
+			},
+		},
+		steps: {
+			description: 'Show what a run did: each model call and each call of a tool, with times and tokens',
+			arguments: '<run>',
+			async run(cli, { run: typed }: { run: string }) {
+				const run_id = await runIdOf(cli, typed)
+				const { steps } = await cli.api.request<{ steps: RunStep[] }>('GET', path`/v1/runs/${run_id}/steps`)
+				cli.out.answer(steps, (all, style) =>
+					style.table(['began', 'step', 'ms', 'tokens', 'ended'], all.map(rowOf), 'The run has not begun.'),
+				)
 			},
 		},
 		follow: {
@@ -110,6 +123,18 @@ async function list(cli: Cli, agent: string, { status, limit }: { status?: strin
 		found.push(...page)
 	}
 	return found
+}
+
+function rowOf(step: RunStep): string[] {
+	const { started_at, duration_ms } = step
+	const time = [when(started_at), duration_ms === null ? '' : String(duration_ms)] as const
+	if (step.kind === 'tool') {
+		const ended = duration_ms === null ? '' : (step.error ?? 'ok')
+		return [time[0], step.parent_call_id === null ? step.name : `  ${step.name}`, time[1], '', ended]
+	}
+	const { usage } = step
+	const tokens = usage ? `${usage.input_tokens} in, ${usage.output_tokens} out` : ''
+	return [time[0], `${step.provider} (${step.model})`, time[1], tokens, step.error ?? step.finish_reason ?? '']
 }
 
 function coloured({ status }: Run, style: Style): string {

@@ -1,0 +1,122 @@
+/** What a run did, by its events: each model call and each call of a tool, with its times. */
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import type { Usage } from '../../core/protocol.ts'
+
+interface Timed {
+	started_at: string
+	/** Null while it is in progress, and for one that the end of its run cut off. */
+	ended_at: string | null
+	duration_ms: number | null
+}
+
+export interface ModelStep extends Timed {
+	kind: 'model'
+	/** Of the model that was asked last. */
+	provider: string
+	model: string
+	/** Requests to a model: retries, continuations and fallbacks count. */
+	attempts: number
+	finish_reason: string | null
+	usage: Usage | null
+	/** The code of the error that its attempts ended with. */
+	error: string | null
+}
+
+export interface ToolStep extends Timed {
+	kind: 'tool'
+	/** As in `config.tools`, such as `memory.store`, `mcp__files__read` or `skill:business-days`. */
+	name: string
+	call_id: string
+	/** The call of a program in whose course it was made. */
+	parent_call_id: string | null
+	/** The code of the error that it failed with. */
+	error: string | null
+}
+
+export type RunStep = ModelStep | ToolStep
+
+/** Steps that are shown of one run: far more than a run with the usual limits has. */
+const LIMIT = 5_000
+
+/** `events`: all of the run, in order. Returns its first 5,000 steps, in the order in which they began. */
+export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<RunStep[]> {
+	const steps: RunStep[] = []
+	const tools = new Map<string, ToolStep>()
+	let model: ModelStep | undefined
+	for await (const { event_type, timestamp, payload } of events) {
+		if (typeof payload.call_id === 'string') hearTool(payload.call_id)
+		else if (event_type === 'model.request') ask()
+		else if (!model) continue
+		else if (event_type === 'model.retry') {
+			// After an empty answer the model is asked by a request of its own.
+			if (payload.code !== 'model_empty') model.attempts++
+			model.error = String(payload.code)
+		} else if (event_type === 'model.fallback') model.error = String(payload.code)
+		else if (event_type === 'model.response') {
+			const {
+				provider,
+				model: name,
+				finish_reason,
+				usage,
+			} = payload as Pick<ModelStep, 'provider' | 'model' | 'finish_reason' | 'usage'>
+			Object.assign(model, { provider, model: name, finish_reason, usage, error: null })
+			end(model)
+			model = undefined
+		} else if (event_type === 'run.failed') {
+			model.error = String(payload.code)
+			end(model)
+		}
+
+		function ask(): void {
+			const { provider, model: name } = payload as { provider: string; model: string }
+			if (model) return void Object.assign(model, { provider, model: name, attempts: model.attempts + 1 })
+			model = {
+				kind: 'model',
+				provider,
+				model: name,
+				started_at: timestamp,
+				ended_at: null,
+				duration_ms: null,
+				attempts: 1,
+				finish_reason: null,
+				usage: null,
+				error: null,
+			}
+			add(model)
+		}
+		function hearTool(call_id: string): void {
+			let step = tools.get(call_id)
+			if (!step) {
+				step = {
+					kind: 'tool',
+					name: nameIn(payload),
+					call_id,
+					parent_call_id: /^(.+)\.[0-9a-f]{16}\.\d+$/.exec(call_id)?.[1] ?? null,
+					started_at: timestamp,
+					ended_at: null,
+					duration_ms: null,
+					error: null,
+				}
+				tools.set(call_id, step)
+				add(step)
+			}
+			if (!/\.(?:result|completed|failed)$/.test(event_type)) return
+			step.error = event_type.endsWith('.failed') ? String(payload.code ?? 'tool_failed') : null
+			end(step)
+		}
+		function end(step: RunStep): void {
+			step.ended_at = timestamp
+			step.duration_ms = Math.max(0, Date.parse(timestamp) - Date.parse(step.started_at))
+		}
+		function add(step: RunStep): void {
+			if (steps.length < LIMIT) steps.push(step)
+		}
+	}
+	return steps
+}
+
+function nameIn({ primitive, skill, server, tool }: Record<string, unknown>): string {
+	if (typeof primitive === 'string') return primitive
+	if (typeof skill === 'string') return `skill:${skill}`
+	return typeof server === 'string' ? `mcp__${server}__${String(tool)}` : String(tool)
+}
