@@ -74,7 +74,8 @@ export function splitCalls(
 	const own = { ...answer, tool_calls: answer.tool_calls.filter((call) => !isClients(call)) }
 	if (own.tool_calls.length === 0) return { own, last: { ...answer, tool_calls: clients } }
 	const usage = { input_tokens: 0, output_tokens: 0 } // counted with the first part
-	return { own, last: { ...answer, content: '', tool_calls: clients, usage } }
+	const { provider, model, finish_reason } = answer
+	return { own, last: { content: '', tool_calls: clients, usage, provider, model, finish_reason } }
 }
 
 /** Some servers restart the numbering of calls in every answer; a result must say to which call of the run it belongs. */

@@ -16,7 +16,7 @@ export default {
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that answered.',
-			finish_reason: 'Why it stopped, in its own word, such as `stop` or `tool_calls`.',
+			finish_reason: 'Why it stopped: `stop`, `tool_calls`, `length`, `content_filter` or `other`.',
 			usage: 'Tokens of this call: `input_tokens` and `output_tokens`.',
 			tool_calls: 'The names of the tools that it wants called.',
 		},

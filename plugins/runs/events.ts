@@ -66,6 +66,13 @@ export default {
 			content: 'The text.',
 		},
 	},
+	'message.reasoning': {
+		description:
+			'What the model thought before it answered, as far as its provider tells. It is no part of the answer.',
+		payload: {
+			content: 'The text, at most 65,536 characters.',
+		},
+	},
 	'message.system': {
 		description: 'The persona with which a run begins.',
 		payload: {

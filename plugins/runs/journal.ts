@@ -9,12 +9,15 @@ import type { Ended } from './records.ts'
 
 /** The events of a model's answer. */
 export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
-	const { content, provider, model, finish_reason, usage, tool_calls } = answer
+	const { content, reasoning, provider, model, finish_reason, usage, tool_calls } = answer
 	const response: NewEvent = {
 		event_type: 'model.response',
 		payload: { provider, model, finish_reason, usage, tool_calls: tool_calls.map((call) => call.name) },
 	}
-	return content === '' ? [response] : [response, { event_type: 'message.assistant', payload: { content } }]
+	const thought: NewEvent[] =
+		reasoning === undefined ? [] : [{ event_type: 'message.reasoning', payload: { content: reasoning } }]
+	const said: NewEvent[] = content === '' ? [] : [{ event_type: 'message.assistant', payload: { content } }]
+	return [response, ...thought, ...said]
 }
 
 /** The first event of a run's log. */

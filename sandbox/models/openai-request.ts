@@ -1,28 +1,55 @@
 import type OpenAI from 'openai'
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../core/protocol.ts'
+import { pairCalls } from './pair-calls.ts'
 import type { ModelRequest, Turn } from './provider.ts'
+import { openState } from './provider-state.ts'
+import { simpleSchema } from './simple-schema.ts'
+import { toolsInText } from './tools-in-text.ts'
+import type { Traits } from './traits.ts'
+import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
 
-type Body = OpenAI.ChatCompletionCreateParamsStreaming
+type Body = OpenAI.ChatCompletionCreateParams
 type Message = OpenAI.ChatCompletionMessageParam
 
-export function bodyOf(order: ModelOrder, request: ModelRequest): Body {
-	const { max_tokens, ...params } = order.params ?? {}
-	const messages: Message[] = request.turns.map(messageOf)
-	if (request.system !== null) messages.unshift({ role: 'system', content: request.system })
-	return {
+export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = {}): Body {
+	const { max_tokens, parallel_tool_calls, ...params } = order.params ?? {}
+	const request = traits.tools === false ? toolsInText(asked) : asked
+	const { tools } = request
+	const streams = traits.streaming !== false
+	const body = {
 		model: order.model,
-		messages,
-		stream: true,
-		stream_options: { include_usage: true },
-		...(request.tools.length > 0 && { tools: request.tools.map(toolOf) }),
-		...(params as Partial<Body>),
-		...(max_tokens !== undefined && { [maxTokensField(order)]: max_tokens }),
+		messages: messagesOf(order, request, traits),
+		...(streams && { stream: true }),
+		...(streams && traits.stream_options !== false && { stream_options: { include_usage: true } }),
+		...(tools.length > 0 && {
+			tools: tools.map(({ name, description, parameters }) => ({
+				type: 'function',
+				function: {
+					name: wireName(name),
+					description,
+					parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+				},
+			})),
+		}),
+		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
+		...params,
+		...(max_tokens !== undefined &&
+			!traits.drop?.includes('max_tokens') && { [traits.max_tokens_field ?? maxTokensField(order)]: max_tokens }),
 		...order.sampling,
+		...order.extra_body,
 	}
+	for (const field of traits.drop ?? []) delete (body as Record<string, unknown>)[field]
+	return body as Body
 }
 
-function messageOf(turn: Turn): Message {
+function messagesOf(order: ModelOrder, { system, turns }: ModelRequest, traits: Traits): Message[] {
+	const messages = turns.map((turn) => messageOf(order, turn, traits))
+	if (system !== null) messages.unshift({ role: traits.system_role ?? 'system', content: system })
+	return traits.alternate || traits.system_role === 'user' ? joined(messages) : messages
+}
+
+function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
 	switch (turn.role) {
 		case 'user':
 			return { role: 'user', content: turn.content }
@@ -30,32 +57,49 @@ function messageOf(turn: Turn): Message {
 			return { role: 'tool', tool_call_id: turn.call_id, content: turn.content }
 		case 'assistant': {
 			const { content, tool_calls } = turn
-			if (tool_calls.length === 0) return { role: 'assistant', content }
+			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const { calls, ...back } = state
+			if (tool_calls.length === 0) return { role: 'assistant', content, ...back }
+			const made = listIn(calls).map(objectIn)
+			const pairs = pairCalls(
+				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
+				tool_calls,
+			)
+			const extraOf = (call: unknown): unknown => made[pairs.findIndex((pair) => pair === call)]?.extra_content
 			return {
 				role: 'assistant',
-				content: content === '' ? null : content,
-				tool_calls: tool_calls.map((call) => ({
-					id: call.id,
-					type: 'function',
-					function: { name: wireName(call.name), arguments: parseable(call.arguments) },
-				})),
+				content: content === '' && !traits.text_always ? null : content,
+				...back,
+				tool_calls: tool_calls.map((call) => {
+					const extra_content = extraOf(call)
+					return {
+						id: call.id,
+						type: 'function',
+						function: { name: wireName(call.name), arguments: parseable(call.arguments) },
+						...(extra_content !== undefined && { extra_content }),
+					}
+				}),
 			}
 		}
 	}
 }
 
-function toolOf({ name, description, parameters }: ToolSpec): OpenAI.ChatCompletionTool {
-	return { type: 'function', function: { name: wireName(name), description, parameters } }
+/** Messages of one role in a row become one. */
+function joined(messages: Message[]): Message[] {
+	const result: Message[] = []
+	for (const message of messages) {
+		const last = result.at(-1)
+		const isSame = last?.role === message.role && (message.role === 'user' || message.role === 'assistant')
+		const hasCalls = (last && 'tool_calls' in last) || 'tool_calls' in message
+		if (last && isSame && !hasCalls) last.content = `${stringIn(last.content)}\n\n${stringIn(message.content)}`
+		else result.push({ ...message })
+	}
+	return result
 }
 
-/** Some servers parse the calls that they get back and refuse the whole conversation for one that is broken. */
+/** Some servers parse the calls that they get back and refuse the whole conversation for one that is no JSON object. */
 function parseable(args: string): string {
-	try {
-		JSON.parse(args)
-		return args
-	} catch {
-		return '{}'
-	}
+	return isObject(parsed(args)) ? args : '{}'
 }
 
 /** OpenAI's newer models refuse `max_tokens`; most other servers know no other name. */

@@ -43,7 +43,7 @@ export interface AskIo {
 
 export type ModelReply = { status: 'answered'; answer: ModelAnswer } | { status: 'failed'; failure: ModelFailure }
 
-export type ModelCode = Extract<FaultCode, `model_${string}`>
+export type ModelCode = Extract<FaultCode, `model_${string}` | 'context_too_long'>
 
 export interface ModelFailure {
 	code: ModelCode
@@ -53,6 +53,10 @@ export interface ModelFailure {
 	retryable: boolean
 	/** How long the server asks to wait, in milliseconds. */
 	retryAfterMs?: number
+	/** The HTTP status, where the server answered. */
+	status?: number
+	/** The field that the server names as the cause. */
+	param?: string
 }
 
 /** For a provider's own use, where a failure is found deep down. */
@@ -74,11 +78,11 @@ const MESSAGE_LIMIT = 500
 export function failed(
 	code: ModelCode,
 	message: string,
-	{ retryable, retryAfterMs }: { retryable: boolean; retryAfterMs?: number | undefined },
+	{ retryable, ...more }: { retryable: boolean } & Unsure<Pick<ModelFailure, 'retryAfterMs' | 'status' | 'param'>>,
 ): ModelReply {
 	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
-	return {
-		status: 'failed',
-		failure: { code, message: text, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) },
-	}
+	const known = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined))
+	return { status: 'failed', failure: { code, message: text, retryable, ...known } }
 }
+
+type Unsure<T> = { [K in keyof T]?: T[K] | undefined }

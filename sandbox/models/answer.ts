@@ -1,0 +1,153 @@
+/** Puts an answer together from what a server sends, whatever its dialect, and bounds it. */
+import { wireName } from '../../core/protocol.ts'
+import type { ModelAnswer, ModelOrder, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import { finishReason } from './finish-reason.ts'
+import { ModelError } from './provider.ts'
+import type { ModelRequest } from './provider.ts'
+import { sealState } from './provider-state.ts'
+import { estimateUsage } from './usage.ts'
+import { isObject, stringIn } from './values.ts'
+
+/** Characters of one answer, its calls' arguments and its reasoning included. A model that continues for longer is stuck. */
+const ANSWER_LIMIT = 1024 * 1024
+/** Calls of one answer. */
+const CALLS_LIMIT = 128
+/** Characters of reasoning that are kept to be shown. */
+const REASONING_LIMIT = 64 * 1024
+
+export class AnswerBuilder {
+	content = ''
+	reasoning = ''
+	/** The server's own word, empty until it has said how the answer ends. */
+	finishWord = ''
+	usage: Usage | undefined
+	/** What the provider must see again with this answer; JSON. */
+	state: unknown
+	/** Nothing was recognised in what the server sent so far. */
+	isUntouched = true
+	readonly #tools: readonly ToolSpec[]
+	readonly #onText: (text: string) => void
+	readonly #calls = new Map<string | number, ToolCallRequest>()
+	#characters = 0
+
+	/** `onText` gets each piece of the answer's text as it comes. */
+	constructor(tools: readonly ToolSpec[], onText: (text: string) => void = () => {}) {
+		this.#tools = tools
+		this.#onText = onText
+	}
+
+	addText(text: string): void {
+		this.#count(text)
+		this.content += text
+		if (text !== '') this.#onText(text)
+	}
+
+	addReasoning(text: string): void {
+		this.#count(text)
+		this.reasoning += text
+	}
+
+	/** `at` tells the calls of an answer apart. The first id and name count; arguments add up. */
+	addToCall(at: string | number, piece: { id?: unknown; name?: unknown; arguments?: unknown }): void {
+		let call = this.#calls.get(at)
+		if (!call) {
+			if (this.#calls.size >= CALLS_LIMIT) throw tooLong(`more than ${CALLS_LIMIT} tool calls`)
+			this.#calls.set(at, (call = { id: '', name: '', arguments: '' }))
+		}
+		const { id, name } = piece
+		const args = isObject(piece.arguments) ? JSON.stringify(piece.arguments) : textOrNothing(piece.arguments)
+		call.id ||= stringIn(id)
+		call.name ||= stringIn(name)
+		call.arguments += args
+		this.#count(stringIn(id) + stringIn(name) + args)
+	}
+
+	/** The latest call, and under what it goes. */
+	get lastCall(): [at: string | number, call: ToolCallRequest] | undefined {
+		return [...this.#calls].at(-1)
+	}
+
+	get hasCalls(): boolean {
+		return this.#calls.size > 0
+	}
+
+	/** The calls by the tools' canonical names, in the model's order. */
+	get tool_calls(): ToolCallRequest[] {
+		return [...this.#calls.values()].map((call) => {
+			const tool = this.#tools.find((one) => wireName(one.name) === call.name || one.name === call.name)
+			return { ...call, name: tool?.name ?? call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments }
+		})
+	}
+
+	/** The calls as the server made them. */
+	callsAs<T>(view: (call: { id: string; name: string }, at: string | number) => T): T[] {
+		return [...this.#calls].map(([at, { id, name }]) => view({ id, name }, at))
+	}
+
+	/** The server said that this is the end, and nothing is cut off. */
+	get isWhole(): boolean {
+		return this.finishWord !== '' && this.finishWord !== 'error' && !this.#isCut
+	}
+
+	/** Throws ModelError if it ended before the answer did. */
+	check(): void {
+		if (this.#isCut) {
+			throw new ModelError(
+				'model_interrupted',
+				`the answer was cut off (${this.finishWord}) in the middle of a tool call; raise config.max_tokens of the agent`,
+				{ retryable: false },
+			)
+		}
+		if (!this.isWhole) {
+			throw new ModelError('model_interrupted', 'the stream ended before the answer did', { retryable: true })
+		}
+		for (const { name } of this.#calls.values()) if (name === '') throw malformed('a tool call has no name')
+	}
+
+	/** Call after `check`. */
+	answer(order: ModelOrder, request: ModelRequest): ModelAnswer {
+		const { content, tool_calls, state } = this
+		const reasoning = this.reasoning.trim()
+		const said = content + reasoning + tool_calls.map((call) => call.name + call.arguments).join('')
+		const provider_state = state === undefined ? undefined : sealState(order, state)
+		return {
+			content,
+			tool_calls,
+			usage: this.usage ?? estimateUsage(request, said),
+			provider: order.provider,
+			model: order.model,
+			finish_reason: finishReason(this.finishWord, tool_calls.length > 0),
+			...(reasoning !== '' && { reasoning: cut(reasoning) }),
+			...(provider_state && { provider_state }),
+		}
+	}
+
+	get #isCut(): boolean {
+		const reason = finishReason(this.finishWord, false)
+		return this.hasCalls && (reason === 'length' || reason === 'content_filter')
+	}
+
+	#count(text: string): void {
+		this.#characters += text.length
+		if (this.#characters > ANSWER_LIMIT) throw tooLong(`more than ${ANSWER_LIMIT} characters`)
+	}
+}
+
+/** Throws ModelError where it is neither text nor nothing. */
+export function textOrNothing(value: unknown): string {
+	if (value === undefined || value === null) return ''
+	if (typeof value !== 'string') throw malformed('text of the answer is not a string')
+	return value
+}
+
+export function malformed(what: string): ModelError {
+	return new ModelError('model_malformed', what, { retryable: true })
+}
+
+function cut(text: string): string {
+	return text.length <= REASONING_LIMIT ? text : `${text.slice(0, REASONING_LIMIT)}…`
+}
+
+function tooLong(what: string): ModelError {
+	return new ModelError('model_malformed', `the answer has ${what}`, { retryable: false })
+}

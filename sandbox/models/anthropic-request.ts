@@ -1,0 +1,172 @@
+import { wireName } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../core/protocol.ts'
+import { pairCalls } from './pair-calls.ts'
+import type { ModelRequest, Turn } from './provider.ts'
+import { openState } from './provider-state.ts'
+import { simpleSchema } from './simple-schema.ts'
+import { toolsInText } from './tools-in-text.ts'
+import type { Traits } from './traits.ts'
+import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+
+/** The API insists on a limit; of models that refuse this one, the old ones allow the smaller. */
+const MAX_TOKENS = 8_192
+const OLD_MAX_TOKENS = 4_096
+/** The least that the API takes as a budget of thinking, and what an answer needs beside it. */
+const LEAST_BUDGET = 1_024
+
+const BUDGETS: Readonly<Record<string, number>> = {
+	minimal: 1_024,
+	low: 2_048,
+	medium: 8_192,
+	high: 16_384,
+	xhigh: 24_576,
+	max: 32_768,
+}
+
+type Block = Record<string, unknown>
+interface Message {
+	role: 'user' | 'assistant'
+	content: Block[]
+}
+
+export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
+	const request = traits.tools === false ? toolsInText(asked) : asked
+	const { system, tools, turns } = request
+	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
+	const { temperature, top_p, stop, parallel_tool_calls } = params
+	const drop = new Set(traits.drop)
+	const thinking = drop.has('thinking') || !isContinuable(order, turns) ? {} : thinkingOf(params, traits)
+	const thinks = 'thinking' in thinking
+	const body: Record<string, unknown> = {
+		model: order.model,
+		max_tokens: drop.has('max_tokens') ? OLD_MAX_TOKENS : (params.max_tokens ?? MAX_TOKENS + budgetIn(thinking)),
+		...(system !== null && { system: [{ type: 'text', text: system }] }),
+		messages: messagesOf(order, turns, traits),
+		...(tools.length > 0 && {
+			tools: tools.map(({ name, description, parameters }) => ({
+				name: wireName(name),
+				description,
+				input_schema: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+			})),
+		}),
+		...(tools.length > 0 &&
+			parallel_tool_calls === false && { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }),
+		...(traits.streaming !== false && { stream: true }),
+		// Beside thinking, only the standard temperature is taken.
+		...(typeof temperature === 'number' && !thinks && { temperature: Math.min(temperature, 1) }),
+		...(top_p !== undefined && !thinks && temperature === undefined && { top_p }),
+		...(stop !== undefined && { stop_sequences: [stop].flat() }),
+		...thinking,
+		...order.extra_body,
+	}
+	if (!drop.has('cache_control')) markForCache(body)
+	for (const field of drop) if (field !== 'max_tokens') delete body[field]
+	return body
+}
+
+/** None unless an effort is set. Newer models choose the budget themselves. */
+function thinkingOf({ reasoning_effort: effort, max_tokens }: Record<string, unknown>, traits: Traits): object {
+	if (typeof effort !== 'string' || effort === 'none') return {}
+	if (traits.adaptive_thinking) {
+		const level = effort === 'minimal' ? 'low' : effort
+		return { thinking: { type: 'adaptive', display: 'summarized' }, output_config: { effort: level } }
+	}
+	const wanted = BUDGETS[effort] ?? MAX_TOKENS
+	const budget = typeof max_tokens === 'number' ? Math.min(wanted, max_tokens - LEAST_BUDGET) : wanted
+	return budget < LEAST_BUDGET ? {} : { thinking: { type: 'enabled', budget_tokens: budget } }
+}
+
+function budgetIn(thinking: object): number {
+	const { budget_tokens } = objectIn(objectIn(thinking).thinking)
+	return typeof budget_tokens === 'number' ? budget_tokens : 0
+}
+
+/**
+ * Thinking goes on only where the answers since the last prompt come back as they were. They do not where another model gave
+ * them, or a secret was taken out; then this model answers without.
+ */
+function isContinuable(order: ModelOrder, turns: readonly Turn[]): boolean {
+	const since = turns.slice(turns.findLastIndex(({ role }) => role === 'user') + 1)
+	return since.every(
+		(turn) => turn.role !== 'assistant' || turn.tool_calls.length === 0 || openState(order, turn) !== undefined,
+	)
+}
+
+function messagesOf(order: ModelOrder, turns: readonly Turn[], traits: Traits): Message[] {
+	const messages: Message[] = []
+	for (const turn of turns) {
+		const role = turn.role === 'assistant' ? 'assistant' : 'user'
+		const content = blocksOf(order, turn, traits)
+		const last = messages.at(-1)
+		if (content.length === 0) continue
+		if (last?.role === role) last.content.push(...content)
+		else messages.push({ role, content })
+	}
+	const isBegun = messages[0]?.role === 'user'
+	return isBegun ? messages : [{ role: 'user', content: [{ type: 'text', text: '…' }] }, ...messages]
+}
+
+function blocksOf(order: ModelOrder, turn: Turn, traits: Traits): Block[] {
+	switch (turn.role) {
+		case 'user':
+			return textBlock(turn.content)
+		case 'tool': {
+			const { call_id, ok, content } = turn
+			return [
+				{
+					type: 'tool_result',
+					tool_use_id: safeId(call_id),
+					content: textBlock(content),
+					...(!ok && { is_error: true }),
+				},
+			]
+		}
+		case 'assistant': {
+			const { tool_calls } = turn
+			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const said = listIn(state.content).map(objectIn)
+			if (said.length === 0) {
+				const calls = tool_calls.map(({ id, name, arguments: args }) => {
+					const input = parsed(args)
+					return { type: 'tool_use', id: safeId(id), name: wireName(name), input: isObject(input) ? input : {} }
+				})
+				return [...textBlock(turn.content), ...calls]
+			}
+			const made = said.filter(({ type }) => type === 'tool_use')
+			const pairs = pairCalls(
+				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
+				tool_calls,
+			)
+			return said.flatMap((block) => {
+				if (block.type !== 'tool_use') return [block]
+				const call = pairs[made.indexOf(block)]
+				return call ? [{ ...block, id: safeId(call.id) }] : []
+			})
+		}
+	}
+}
+
+/** Blank text is refused. */
+function textBlock(text: string): Block[] {
+	return text.trim() === '' ? [] : [{ type: 'text', text }]
+}
+
+/** Other providers' ids hold characters that are refused. */
+function safeId(id: string): string {
+	return id.replace(/[^a-zA-Z0-9_-]/g, '_')
+}
+
+/** What stays the same in the next request: tools and system prompt, the earlier turns, and all that was said so far. */
+function markForCache(body: Record<string, unknown>): void {
+	const messages = listIn(body.messages) as Message[]
+	const prompt = messages.findLastIndex(
+		({ role, content }) => role === 'user' && content.every(({ type }) => type !== 'tool_result'),
+	)
+	mark(listIn(body.system).at(-1) ?? listIn(body.tools).at(-1))
+	for (const message of new Set([messages[prompt - 1], messages.at(-1)])) mark(message?.content.at(-1))
+}
+
+function mark(block: unknown): void {
+	if (!isObject(block) || block.type === 'thinking' || block.type === 'redacted_thinking') return
+	block.cache_control = { type: 'ephemeral' }
+}

@@ -1,0 +1,164 @@
+/** What became of a call that threw, in the words of this gateway. */
+import { messageOf } from '../../core/errors.ts'
+import type { ModelOrder } from '../../core/protocol.ts'
+import { failed, ModelError } from './provider.ts'
+import type { ModelCode, ModelReply } from './provider.ts'
+import { retryAfter } from './retry-after.ts'
+import { objectIn, stringIn } from './values.ts'
+
+/** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
+const SECRET_LENGTH = 8
+
+/** What a server said of its refusal, as far as its SDK tells. */
+export interface ServerError {
+	kind: 'server'
+	/** Undefined for an error in the middle of a stream. */
+	status?: number | undefined
+	/** The provider's own code or type. */
+	code?: string | undefined
+	/** The field that it names. */
+	param?: string | undefined
+	message: string
+	headers?: Headers | undefined
+}
+
+export type Thrown = ServerError | { kind: 'timeout' } | { kind: 'connection' } | { kind: 'other' }
+
+/** `read` knows the error classes of an SDK. Keys and headers' values are taken out of what the server said. */
+export function failureOf(error: unknown, order: ModelOrder, read: (error: unknown) => Thrown): ModelReply {
+	const thrown: Thrown = error instanceof ModelError ? { kind: 'other' } : read(error)
+	const { code, message, retryable } = classify(error, thrown, order.timeout_ms)
+	const server = thrown.kind === 'server' ? thrown : undefined
+	return failed(code, withoutSecrets(message, order), {
+		retryable,
+		retryAfterMs: retryAfter(server?.headers, Date.now()),
+		status: server && statusOf(server),
+		param: server?.param,
+	})
+}
+
+/** An error in the body of a response, in the middle of a stream or in place of an answer. */
+export function errorIn(value: unknown): ServerError | undefined {
+	const { error } = objectIn(value)
+	if (error === undefined || error === null) return undefined
+	if (typeof error === 'string') return { kind: 'server', message: error }
+	const { message, code, type, param, status } = objectIn(error)
+	const number = Number(code ?? status)
+	return {
+		kind: 'server',
+		message: stringIn(message) || JSON.stringify(error),
+		code: stringIn(code) || stringIn(type) || undefined,
+		param: stringIn(param) || undefined,
+		status: Number.isInteger(number) && number >= 400 && number < 600 ? number : undefined,
+	}
+}
+
+/** What is thrown for `errorIn`. */
+export class StreamError extends Error {
+	readonly said: ServerError
+
+	constructor(said: ServerError) {
+		super(said.message)
+		this.said = said
+	}
+}
+
+interface Kind {
+	code: ModelCode
+	message: string
+	retryable: boolean
+}
+
+function classify(error: unknown, thrown: Thrown, timeout_ms: number): Kind {
+	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
+	switch (thrown.kind) {
+		case 'timeout':
+			return { code: 'model_timeout', message: `no answer within ${timeout_ms / 1000} s`, retryable: true }
+		case 'connection': {
+			const message = `the connection to the server failed: ${causeOf(error)}`
+			return { code: 'model_unavailable', message, retryable: true }
+		}
+		case 'server':
+			return byStatus(thrown, statusOf(thrown))
+		case 'other':
+			if (error instanceof SyntaxError) {
+				return { code: 'model_malformed', message: 'the stream holds an event that is not JSON', retryable: true }
+			}
+			// Anything else that is thrown here comes from reading the response's body.
+			return { code: 'model_interrupted', message: `the stream broke off: ${causeOf(error)}`, retryable: true }
+	}
+}
+
+/** By the provider's code where there is no status. */
+function statusOf({ status, code = '' }: ServerError): number {
+	if (status !== undefined) return status
+	const [, known] = STATUSES.find(([pattern]) => pattern.test(code)) ?? []
+	return known ?? 500
+}
+
+const STATUSES: readonly (readonly [code: RegExp, status: number])[] = [
+	[/rate_limit|resource_exhausted|insufficient_quota/i, 429],
+	[/overloaded|unavailable/i, 529],
+	[/^invalid|context_length|content_filter|policy/i, 400],
+	[/authentication|permission/i, 401],
+]
+
+function byStatus(server: ServerError, status: number): Kind {
+	const { message, code = '' } = server
+	if (status < 400) {
+		const to = server.headers?.get('location') ?? null
+		const where = `the server answers with a redirect (${status})${to === null ? '' : ` to ${to}`}`
+		return { code: 'model_rejected', message: `${where}; set base_url to the address itself`, retryable: false }
+	}
+	if (isTooLong(server, status)) return { code: 'context_too_long', message, retryable: false }
+	if (status === 429) {
+		// No waiting fills an account.
+		return { code: 'model_rate_limited', message, retryable: !/insufficient_quota|billing/.test(code) }
+	}
+	if (status >= 500 || status === 408 || status === 409 || status === 425) {
+		return { code: 'model_unavailable', message, retryable: true }
+	}
+	return { code: 'model_rejected', message, retryable: false }
+}
+
+const TOO_LONG = new RegExp(
+	[
+		'maximum context length',
+		'context[_ ](length|size|window)[_ ]?(is )?(exceed|limit|overflow)',
+		'(exceed|larger|longer|greater)\\w* (than )?(the )?(\\w+ )?(available |maximum |model.?s )?context',
+		'context (length|window|size) of (only )?\\d',
+		'exceed_context_size',
+		'prompt is too long',
+		'(prompt|input|request)( is|:)? too (long|large).{0,60}token',
+		'input (is )?too long for',
+		'input token count.{0,40}exceeds',
+		'too many (input )?tokens',
+		'tokens? (count )?exceeds? the (maximum|limit)',
+		'reduce the length of the (messages|prompt|input)',
+		'exceeds the limit of \\d+ tokens',
+		'prompt contains \\d+ tokens',
+	].join('|'),
+	'i',
+)
+
+function isTooLong({ code = '', message }: ServerError, status: number): boolean {
+	if (/context_length|context_window|string_above_max_length|model_max_prompt_tokens/.test(code)) return true
+	if (status === 413) return true
+	// Local servers answer with 500 as well.
+	return (status === 400 || status === 422 || status === 500 || status === 429) && TOO_LONG.test(message)
+}
+
+function withoutSecrets(message: string, { api_key, headers = {} }: ModelOrder): string {
+	const secrets = [api_key, ...Object.values(headers)].filter((value) => value !== undefined)
+	return secrets
+		.filter((value) => value.length >= SECRET_LENGTH)
+		.reduce((text, value) => text.replaceAll(value, '[redacted]'), message)
+}
+
+/** The innermost cause says what happened; what wraps it says "fetch failed". */
+function causeOf(error: unknown): string {
+	let inner = error
+	for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
+	if (inner instanceof AggregateError && inner.errors.length > 0) return inner.errors.map(messageOf).join(', ')
+	return messageOf(inner)
+}

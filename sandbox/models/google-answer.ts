@@ -1,0 +1,75 @@
+/** Reads the chunks of streamed contents, or whole ones, into an answer. */
+import type { Usage } from '../../core/protocol.ts'
+import { malformed, textOrNothing } from './answer.ts'
+import type { AnswerBuilder } from './answer.ts'
+import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+
+type Part = Record<string, unknown>
+
+/** Parts of one answer that are kept. */
+const PARTS_LIMIT = 1_024
+
+/** The model wrote a call that nobody can read; it may do better. */
+const BROKEN_CALL = /^(MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|MALFORMED_RESPONSE)$/
+
+export class ContentReader {
+	readonly #answer: AnswerBuilder
+	readonly #parts: Part[] = []
+
+	constructor(answer: AnswerBuilder) {
+		this.#answer = answer
+	}
+
+	/** Throws ModelError. */
+	take(chunk: unknown): void {
+		if (!isObject(chunk)) throw malformed('a chunk is not an object')
+		const answer = this.#answer
+		const [candidate] = listIn(chunk.candidates).map(objectIn)
+		const { blockReason } = objectIn(chunk.promptFeedback)
+		if (candidate || chunk.usageMetadata !== undefined || blockReason !== undefined) answer.isUntouched = false
+		answer.usage = usageIn(chunk.usageMetadata) ?? answer.usage
+		for (const part of listIn(objectIn(candidate?.content).parts).map(objectIn)) this.#takePart(part)
+		if (this.#parts.some(({ thoughtSignature }) => thoughtSignature !== undefined))
+			answer.state = { parts: this.#parts }
+		const reason = stringIn(candidate?.finishReason)
+		if (BROKEN_CALL.test(reason)) throw malformed(`the answer ended with ${reason}`)
+		if (reason !== '' && reason !== 'FINISH_REASON_UNSPECIFIED') answer.finishWord = reason
+		if (typeof blockReason === 'string' && answer.finishWord === '') answer.finishWord = 'SAFETY'
+	}
+
+	#takePart(part: Part): void {
+		const answer = this.#answer
+		if (isObject(part.functionCall)) {
+			const { id, name, args } = part.functionCall
+			answer.addToCall(this.#parts.length, { id, name, arguments: isObject(args) ? args : {} })
+		}
+		const text = textOrNothing(part.text)
+		if (part.thought === true) answer.addReasoning(text)
+		else answer.addText(text)
+		const last = this.#parts.at(-1)
+		// A signature belongs to the part that it comes with.
+		const goesOn = last && isText(last) && isText(part) && last.thought === part.thought
+		if (goesOn) last.text = stringIn(last.text) + text
+		else this.#parts.push({ ...part })
+		if (this.#parts.length > PARTS_LIMIT) throw malformed(`the answer has more than ${PARTS_LIMIT} parts`)
+	}
+}
+
+function isText({ text, thoughtSignature }: Part): boolean {
+	return typeof text === 'string' && thoughtSignature === undefined
+}
+
+/** Thoughts are not in the candidates' tokens. */
+function usageIn(value: unknown): Usage | undefined {
+	const usage = objectIn(value)
+	const input = countIn(usage.promptTokenCount)
+	if (input === undefined) return undefined
+	const thoughts = countIn(usage.thoughtsTokenCount) ?? 0
+	const cached_tokens = countIn(usage.cachedContentTokenCount) ?? 0
+	return {
+		input_tokens: input + (countIn(usage.toolUsePromptTokenCount) ?? 0),
+		output_tokens: (countIn(usage.candidatesTokenCount) ?? 0) + thoughts,
+		...(cached_tokens > 0 && { cached_tokens }),
+		...(thoughts > 0 && { reasoning_tokens: thoughts }),
+	}
+}

@@ -1,0 +1,143 @@
+import { wireName } from '../../core/protocol.ts'
+import type { ModelOrder, ToolCallRequest } from '../../core/protocol.ts'
+import { pairCalls } from './pair-calls.ts'
+import type { ModelRequest, Turn } from './provider.ts'
+import { openState } from './provider-state.ts'
+import { simpleSchema } from './simple-schema.ts'
+import { toolsInText } from './tools-in-text.ts'
+import type { Traits } from './traits.ts'
+import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+
+/** Models that think, and those whose thinking has levels in place of a budget. */
+const THINKS = /gemini-(2\.5|[3-9])/
+const HAS_LEVELS = /gemini-[3-9]/
+
+const BUDGETS: Readonly<Record<string, number>> = { none: 0, minimal: 512, low: 1_024, medium: 8_192, high: 24_576 }
+
+/** In place of a signature that was lost; documented for conversations that another model began. */
+const NO_SIGNATURE = 'skip_thought_signature_validator'
+
+type Part = Record<string, unknown>
+interface Content {
+	role: 'user' | 'model'
+	parts: Part[]
+}
+
+export interface ContentRequest {
+	model: string
+	contents: Content[]
+	config: Record<string, unknown>
+}
+
+export function contentRequest(order: ModelOrder, asked: ModelRequest, traits: Traits): ContentRequest {
+	const request = traits.tools === false ? toolsInText(asked) : asked
+	const { tools } = request
+	const system = traits.system_role === 'user' ? null : request.system
+	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
+	const { temperature, top_p, max_tokens, stop, seed, presence_penalty, frequency_penalty } = params
+	const thinkingConfig = thinkingOf(order, params.reasoning_effort)
+	const config: Record<string, unknown> = {
+		...(system !== null && { systemInstruction: system }),
+		...(tools.length > 0 && {
+			tools: [
+				{
+					functionDeclarations: tools.map(({ name, description, parameters }) => ({
+						name: wireName(name),
+						description,
+						...(traits.simple_schemas ? plain(parameters) : { parametersJsonSchema: parameters }),
+					})),
+				},
+			],
+		}),
+		...(temperature !== undefined && { temperature }),
+		...(top_p !== undefined && { topP: top_p }),
+		...(max_tokens !== undefined && { maxOutputTokens: max_tokens }),
+		...(stop !== undefined && { stopSequences: [stop].flat() }),
+		...(seed !== undefined && { seed }),
+		...(presence_penalty !== undefined && { presencePenalty: presence_penalty }),
+		...(frequency_penalty !== undefined && { frequencyPenalty: frequency_penalty }),
+		...(thinkingConfig && { thinkingConfig }),
+	}
+	for (const field of traits.drop ?? []) delete config[field]
+	const contents = contentsOf(order, request.turns, traits)
+	if (traits.system_role === 'user' && request.system !== null) contents[0]?.parts.unshift({ text: request.system })
+	return { model: order.model, contents, config }
+}
+
+/** This form of a schema has no empty objects. */
+function plain(parameters: Record<string, unknown>): object {
+	const schema = simpleSchema(parameters)
+	return Object.keys(objectIn(schema.properties)).length > 0 ? { parameters: schema } : {}
+}
+
+function thinkingOf({ model }: ModelOrder, effort: unknown): object | undefined {
+	if (!THINKS.test(model)) return undefined
+	if (typeof effort !== 'string') return { includeThoughts: true }
+	if (HAS_LEVELS.test(model)) {
+		return { includeThoughts: true, thinkingLevel: { none: 'minimal', xhigh: 'high', max: 'high' }[effort] ?? effort }
+	}
+	return { includeThoughts: effort !== 'none', thinkingBudget: BUDGETS[effort] ?? BUDGETS.high }
+}
+
+function contentsOf(order: ModelOrder, turns: readonly Turn[], traits: Traits): Content[] {
+	const contents: Content[] = []
+	/** The provider's own ids, where it gave one. */
+	const ids = new Map<string, string>()
+	for (const turn of turns) {
+		const role = turn.role === 'assistant' ? 'model' : 'user'
+		const parts = partsOf(order, turn, traits, ids)
+		const last = contents.at(-1)
+		if (parts.length === 0) continue
+		if (last?.role === role) last.parts.push(...parts)
+		else contents.push({ role, parts })
+	}
+	return contents
+}
+
+function partsOf(order: ModelOrder, turn: Turn, traits: Traits, ids: Map<string, string>): Part[] {
+	switch (turn.role) {
+		case 'user':
+			return textPart(turn.content)
+		case 'tool': {
+			const { call_id, name, ok, content } = turn
+			const id = ids.get(call_id)
+			const response = ok ? { result: content } : { error: content }
+			return [{ functionResponse: { ...(id !== undefined && { id }), name: wireName(name), response } }]
+		}
+		case 'assistant': {
+			const { tool_calls } = turn
+			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const said = listIn(state.parts).map(objectIn)
+			if (said.length > 0) return replayed(said, tool_calls, ids)
+			const calls = tool_calls.map(({ name, arguments: args }, at) => {
+				const value = parsed(args)
+				const functionCall = { name: wireName(name), args: isObject(value) ? value : {} }
+				const isFirst = at === 0 && HAS_LEVELS.test(order.model)
+				return { functionCall, ...(isFirst && { thoughtSignature: NO_SIGNATURE }) }
+			})
+			return [...textPart(turn.content), ...calls]
+		}
+	}
+}
+
+function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] {
+	const made = parts.filter((part) => isObject(part.functionCall))
+	const pairs = pairCalls(
+		made.map(({ functionCall }) => {
+			const { id, name } = objectIn(functionCall)
+			return { id: stringIn(id), name: stringIn(name) }
+		}),
+		calls,
+	)
+	return parts.filter((part) => {
+		if (!isObject(part.functionCall)) return true
+		const call = pairs[made.indexOf(part)]
+		const { id } = part.functionCall
+		if (call && typeof id === 'string') ids.set(call.id, id)
+		return call !== undefined
+	})
+}
+
+function textPart(text: string): Part[] {
+	return text === '' ? [] : [{ text }]
+}

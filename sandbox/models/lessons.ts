@@ -1,0 +1,134 @@
+/** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
+import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelFailure, ModelRequest } from './provider.ts'
+import type { Traits } from './traits.ts'
+
+export interface Lesson {
+	traits: Traits
+	/** It holds for later calls too. */
+	lasts: boolean
+}
+
+interface Asked {
+	order: ModelOrder
+	request: ModelRequest
+	traits: Traits
+	/** Names of fields that can be left out. */
+	fields: readonly string[]
+}
+
+/** Statuses of a refusal; OpenRouter says 404 where no server can what is asked, and local servers say 500. */
+const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 422, 500, 501])
+
+const REFUSES =
+	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints/i
+
+/** Undefined where the refusal names nothing that can be done without, or that was left out already. */
+export function lessonOf(failure: ModelFailure, asked: Asked): Lesson | undefined {
+	const { code, status, message } = failure
+	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
+	const found = RULES.map((rule) => rule(failure, asked)).find((traits) => traits !== undefined)
+	if (found) return isNew(found, asked.traits) ? { traits: found, lasts: true } : undefined
+	if (status !== 500 && asked.traits.state !== false && isAboutState(failure, asked)) {
+		return { traits: { state: false }, lasts: asked.order.kind === 'openai' }
+	}
+	return undefined
+}
+
+type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
+
+/** The first that applies counts. None applies to what was changed already, or the operator set. */
+const RULES: readonly Rule[] = [
+	streamOptions,
+	streaming,
+	schemas,
+	tools,
+	systemRole,
+	alternation,
+	emptyContent,
+	adaptiveThinking,
+	maxTokens,
+	anyField,
+]
+
+function streamOptions({ message, param }: ModelFailure, { traits }: Asked): Traits | undefined {
+	return traits.stream_options === undefined && /stream_options|include_usage/.test(`${param} ${message}`)
+		? { stream_options: false }
+		: undefined
+}
+
+function streaming({ message, param }: ModelFailure, { traits }: Asked): Traits | undefined {
+	const isNamed = param === 'stream' || /\bstream(ing|ed)?\b/i.test(message)
+	return traits.streaming === undefined && isNamed ? { streaming: false } : undefined
+}
+
+/** A schema that a server cannot read; grammars of local servers know few keywords. */
+function schemas({ message, param = '' }: ModelFailure, { traits, request }: Asked): Traits | undefined {
+	if (traits.simple_schemas || request.tools.length === 0) return undefined
+	const isNamed = /json.?schema|schema|grammar|function_declarations/i.test(message)
+	return isNamed || /^tools[.[]/.test(param) ? { simple_schemas: true } : undefined
+}
+
+function tools({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
+	if (traits.tools !== undefined || request.tools.length === 0) return undefined
+	const isNamed = /\btools?\b|\btool[_ -](use|calls?|calling|choice)\b|\bfunction[_ -]call(s|ing)?\b/i.test(message)
+	const isPairing = /tool_use_id|tool_call_id|tool_result|must be followed|preceding/i.test(message)
+	return (param === 'tools' || isNamed) && !isPairing ? { tools: false } : undefined
+}
+
+function systemRole({ message }: ModelFailure, { order, request, traits }: Asked): Traits | undefined {
+	if (request.system === null || traits.system_role === 'user') return undefined
+	if (!/\b(system|developer)\b/i.test(message) || !/role|instruction|message|prompt/i.test(message)) return undefined
+	if (traits.system_role === 'developer' && order.compat?.developer_role === undefined) return { system_role: 'user' }
+	return /use ['"`]?developer/i.test(message) ? { system_role: 'developer' } : { system_role: 'user' }
+}
+
+function alternation({ message }: ModelFailure, { traits }: Asked): Traits | undefined {
+	return !traits.alternate && /\balternat/i.test(message) ? { alternate: true } : undefined
+}
+
+function emptyContent({ message, param = '' }: ModelFailure, { traits }: Asked): Traits | undefined {
+	const isNamed = /\bcontent\b/.test(`${param} ${message}`) && /null|none|required|string|missing/i.test(message)
+	return !traits.text_always && isNamed && !/reasoning/.test(message) ? { text_always: true } : undefined
+}
+
+function maxTokens({ message, param }: ModelFailure, { order, traits }: Asked): Traits | undefined {
+	const said = `${param} ${message}`
+	if (!/\bmax_(completion_|output_)?tokens\b/.test(said) || order.kind !== 'openai') return undefined
+	const isUnknown = /unsupport|not support|unknown|unrecogni|unexpected|extra|not permitted|instead/i.test(message)
+	if (!isUnknown || traits.max_tokens_field !== undefined) return without('max_tokens', traits)
+	const isOld = /max_completion_tokens['"`]? instead/.test(message) || !/max_completion_tokens/.test(said)
+	return { max_tokens_field: isOld ? 'max_completion_tokens' : 'max_tokens' }
+}
+
+/** Newer models of Anthropic refuse a budget, older ones refuse to go without. */
+function adaptiveThinking({ message }: ModelFailure, { order, traits }: Asked): Traits | undefined {
+	const isNamed = /adaptive/i.test(message) && /thinking/i.test(message)
+	return order.kind === 'anthropic' && isNamed && !traits.adaptive_thinking ? { adaptive_thinking: true } : undefined
+}
+
+function anyField({ message, param = '' }: ModelFailure, { fields, traits }: Asked): Traits | undefined {
+	const sent = fields.filter((field) => !traits.drop?.includes(field))
+	const [head = ''] = param.split(/[.[]/)
+	const field =
+		sent.find((name) => name === param) ??
+		sent.find((name) => name === head) ??
+		// The longest first: one name may be part of another.
+		sent
+			.toSorted((a, b) => b.length - a.length)
+			.find((name) => new RegExp(`(^|[^\\w-])${RegExp.escape(name)}($|[^\\w-])`, 'i').test(message))
+	return field === undefined ? undefined : without(field, traits)
+}
+
+function isAboutState({ message, param = '' }: ModelFailure, { request }: Asked): boolean {
+	const hasState = request.turns.some((turn) => turn.role === 'assistant' && turn.provider_state)
+	return hasState && /reasoning|thinking|thought|signature|encrypted|extra_content/i.test(`${param} ${message}`)
+}
+
+function without(field: string, { drop = [] }: Traits): Traits | undefined {
+	return drop.includes(field) ? undefined : { drop: [...drop, field] }
+}
+
+function isNew(lesson: Traits, known: Traits): boolean {
+	return Object.entries(lesson).some(([key, value]) => known[key as keyof Traits] !== value)
+}

@@ -1,0 +1,101 @@
+/** Reads the events of a streamed response, or a whole one, into an answer. */
+import type { Usage } from '../../core/protocol.ts'
+import { malformed, textOrNothing } from './answer.ts'
+import type { AnswerBuilder } from './answer.ts'
+import { errorIn, StreamError } from './failures.ts'
+import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+
+export class ResponseReader {
+	readonly #answer: AnswerBuilder
+	readonly #output: Record<string, unknown>[] = []
+	/** Whether text came as deltas, by what it belongs to: then the whole item only repeats it. */
+	readonly #streamed = new Set<unknown>()
+
+	constructor(answer: AnswerBuilder) {
+		this.#answer = answer
+	}
+
+	/** Throws ModelError and StreamError. */
+	take(event: unknown): void {
+		if (!isObject(event)) throw malformed('an event is not an object')
+		const answer = this.#answer
+		const type = stringIn(event.type)
+		if (type.startsWith('response.')) answer.isUntouched = false
+		switch (type) {
+			case 'response.output_text.delta':
+			case 'response.refusal.delta':
+				this.#streamed.add(event.item_id)
+				return answer.addText(textOrNothing(event.delta))
+			case 'response.reasoning_summary_part.added':
+				return answer.addReasoning(answer.reasoning === '' ? '' : '\n\n')
+			case 'response.reasoning_summary_text.delta':
+			case 'response.reasoning_text.delta':
+				this.#streamed.add(event.item_id)
+				return answer.addReasoning(textOrNothing(event.delta))
+			case 'response.output_item.done':
+				return this.#takeItem(event.item)
+			case 'response.completed':
+			case 'response.incomplete':
+			case 'response.failed':
+				return this.takeWhole(event.response)
+			case 'error':
+				throw new StreamError(errorIn({ error: isObject(event.error) ? event.error : event }) ?? unsaid)
+		}
+		const error = type === '' ? errorIn(event) : undefined
+		if (error) throw new StreamError(error)
+	}
+
+	/** The response as it ends a stream, or in place of one. */
+	takeWhole(response: unknown): void {
+		if (!isObject(response)) throw malformed('the response is not an object')
+		const error = errorIn(response)
+		if (error) throw new StreamError(error)
+		const answer = this.#answer
+		const { status, output, usage } = response
+		if (Array.isArray(output) || status !== undefined) answer.isUntouched = false
+		if (this.#output.length === 0) for (const item of listIn(output)) this.#takeItem(item)
+		answer.usage = usageIn(usage)
+		if (this.#output.some(({ type }) => type === 'reasoning')) answer.state = { output: this.#output }
+		if (status === 'failed') throw new StreamError(unsaid)
+		if (status === 'incomplete') answer.finishWord = stringIn(objectIn(response.incomplete_details).reason) || 'length'
+		else answer.finishWord = 'completed'
+	}
+
+	#takeItem(item: unknown): void {
+		if (!isObject(item)) throw malformed('an item of the output is not an object')
+		const answer = this.#answer
+		this.#keep(item)
+		const isNew = !this.#streamed.has(item.id)
+		if (item.type === 'function_call') {
+			const { call_id, name, arguments: args } = item
+			answer.addToCall(stringIn(item.id) || stringIn(call_id), { id: call_id, name, arguments: args })
+		} else if (item.type === 'message' && isNew) {
+			for (const part of listIn(item.content).map(objectIn)) answer.addText(textOrNothing(part.text ?? part.refusal))
+		} else if (item.type === 'reasoning' && isNew) {
+			const parts = [...listIn(item.summary), ...listIn(item.content)].map((part) => stringIn(objectIn(part).text))
+			answer.addReasoning(parts.join('\n\n'))
+		}
+	}
+
+	/** Reasoning that is not encrypted would have to be stored there to be known again. */
+	#keep(item: Record<string, unknown>): void {
+		if (item.type !== 'reasoning' || typeof item.encrypted_content === 'string') this.#output.push(item)
+	}
+}
+
+const unsaid = { kind: 'server', message: 'the response failed, and the server does not say why' } as const
+
+function usageIn(value: unknown): Usage | undefined {
+	const usage = objectIn(value)
+	const input_tokens = countIn(usage.input_tokens)
+	const output_tokens = countIn(usage.output_tokens)
+	if (input_tokens === undefined || output_tokens === undefined) return undefined
+	const cached_tokens = countIn(objectIn(usage.input_tokens_details).cached_tokens)
+	const reasoning_tokens = countIn(objectIn(usage.output_tokens_details).reasoning_tokens)
+	return {
+		input_tokens,
+		output_tokens,
+		...(cached_tokens && { cached_tokens }),
+		...(reasoning_tokens && { reasoning_tokens }),
+	}
+}

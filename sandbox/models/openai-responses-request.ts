@@ -1,0 +1,102 @@
+import { wireName } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../core/protocol.ts'
+import { pairCalls } from './pair-calls.ts'
+import type { ModelRequest, Turn } from './provider.ts'
+import { openState } from './provider-state.ts'
+import { simpleSchema } from './simple-schema.ts'
+import { toolsInText } from './tools-in-text.ts'
+import type { Traits } from './traits.ts'
+import { listIn, objectIn, stringIn } from './values.ts'
+
+/** Models that do not reason refuse to be asked for it. */
+const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
+
+/** The body of a request, as plain data: the SDK's types lag behind the models. */
+export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
+	const request = traits.tools === false ? toolsInText(asked) : asked
+	const { system, turns, tools } = request
+	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
+	const { temperature, top_p, max_tokens, parallel_tool_calls, reasoning_effort, verbosity } = params
+	const reasons = !REASONS_NOT.test(order.model)
+	const reasoning = {
+		...(reasoning_effort !== undefined && { effort: reasoning_effort }),
+		...(reasons && { summary: 'auto' }),
+	}
+	const body: Record<string, unknown> = {
+		model: order.model,
+		...(system !== null && { instructions: system }),
+		input: turns.flatMap((turn) => itemsOf(order, turn, traits)),
+		...(tools.length > 0 && {
+			tools: tools.map(({ name, description, parameters }) => ({
+				type: 'function',
+				name: wireName(name),
+				description,
+				parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+				strict: false,
+			})),
+		}),
+		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
+		store: false,
+		...(reasons && { include: ['reasoning.encrypted_content'] }),
+		...(traits.streaming !== false && { stream: true }),
+		...(temperature !== undefined && { temperature }),
+		...(top_p !== undefined && { top_p }),
+		...(max_tokens !== undefined && { max_output_tokens: max_tokens }),
+		...(Object.keys(reasoning).length > 0 && { reasoning }),
+		...(verbosity !== undefined && { text: { verbosity } }),
+		...order.extra_body,
+	}
+	return without(body, traits.drop ?? [])
+}
+
+function itemsOf(order: ModelOrder, turn: Turn, traits: Traits): unknown[] {
+	switch (turn.role) {
+		case 'user':
+			return [{ role: 'user', content: turn.content }]
+		case 'tool':
+			return [{ type: 'function_call_output', call_id: turn.call_id, output: turn.content }]
+		case 'assistant': {
+			const { content, tool_calls } = turn
+			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const output = listIn(state.output).map(objectIn)
+			if (output.length === 0) {
+				const calls = tool_calls.map(({ id, name, arguments: args }) => functionCall(id, wireName(name), args))
+				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
+			}
+			const made = output.filter((item) => item.type === 'function_call')
+			const pairs = pairCalls(
+				made.map((item) => ({ id: stringIn(item.call_id), name: stringIn(item.name) })),
+				tool_calls,
+			)
+			const items = output.flatMap((item) => {
+				if (item.type === 'reasoning') return [item]
+				// Nothing is stored there, so no id but that of reasoning means anything.
+				const { id: _, ...said } = item
+				if (item.type !== 'function_call') return [said]
+				const call = pairs[made.indexOf(item)]
+				return call ? [{ ...said, call_id: call.id }] : []
+			})
+			// Reasoning without what it led to is refused.
+			while (objectIn(items.at(-1)).type === 'reasoning') items.pop()
+			return items
+		}
+	}
+}
+
+function functionCall(call_id: string, name: string, args: string): object {
+	return { type: 'function_call', call_id, name, arguments: args }
+}
+
+/** `reasoning.summary` is a field of a field. */
+function without(body: Record<string, unknown>, drop: readonly string[]): Record<string, unknown> {
+	for (const path of drop) {
+		const [field = '', inner] = path.split('.')
+		if (inner === undefined) delete body[field]
+		else {
+			const { [inner]: _, ...rest } = objectIn(body[field])
+			if (Object.keys(rest).length > 0) body[field] = rest
+			else delete body[field]
+		}
+	}
+	return body
+}

@@ -1,0 +1,28 @@
+import { isObject } from './values.ts'
+
+const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'items', 'enum', 'anyOf', 'nullable'])
+
+/** A JSON Schema with the keywords that every server knows: what it takes may be wider than what the schema says. */
+export function simpleSchema(schema: unknown): Record<string, unknown> {
+	if (!isObject(schema)) return { type: 'object' }
+	const { oneOf, type, const: only } = schema
+	const known = Object.entries({
+		...(Array.isArray(oneOf) && { anyOf: oneOf }),
+		...(only !== undefined && { enum: [only] }),
+		...schema,
+	}).filter(([key]) => KEYWORDS.has(key))
+	return Object.fromEntries(
+		known.map(([key, value]) => {
+			if (key === 'properties' && isObject(value)) return [key, each(value)]
+			if (key === 'items') return [key, simpleSchema(value)]
+			if (key === 'anyOf' && Array.isArray(value)) return [key, value.map(simpleSchema)]
+			// `type: [string, "null"]`
+			if (key === 'type' && Array.isArray(type)) return [key, type.find((one) => one !== 'null') ?? 'string']
+			return [key, value]
+		}),
+	)
+}
+
+function each(properties: Record<string, unknown>): Record<string, unknown> {
+	return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, simpleSchema(schema)]))
+}

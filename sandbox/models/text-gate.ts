@@ -1,0 +1,39 @@
+import { CALL_OPENERS } from './text-calls.ts'
+import { heldBack } from './think-tags.ts'
+
+/** How a text that is one call in JSON begins; of a shorter beginning it cannot be told. */
+const BARE = /^(```\w*\s*)?\[?\s*\{\s*"(name|function|type|id|parameters|arguments)"/
+const BARE_LENGTH = 40
+
+/** Holds back text from where a tool call in text form may begin, so that none is shown as it is streamed. */
+export class TextGate {
+	#seen = ''
+	#held = ''
+	#isClosed = false
+
+	/** Returns what may be shown. */
+	take(piece: string): string {
+		this.#held += piece
+		if (this.#isClosed) return ''
+		if (this.#seen === '' && this.#mayBeBare()) return ''
+		const opener = CALL_OPENERS.map((one) => this.#held.indexOf(one))
+			.filter((at) => at >= 0)
+			.sort((a, b) => a - b)[0]
+		if (opener !== undefined) this.#isClosed = true
+		const shown = this.#held.slice(0, opener ?? this.#held.length - heldBack(this.#held, CALL_OPENERS))
+		this.#held = this.#held.slice(shown.length)
+		this.#seen += shown.trim().slice(0, 1)
+		return shown
+	}
+
+	/** What was held back. */
+	get held(): string {
+		return this.#held
+	}
+
+	#mayBeBare(): boolean {
+		const text = this.#held.trimStart()
+		if (!/^[[{`]/.test(text)) return text === ''
+		return text.length < BARE_LENGTH || BARE.test(text)
+	}
+}

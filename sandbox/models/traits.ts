@@ -1,0 +1,19 @@
+import type { Compat } from '../../core/protocol.ts'
+
+/** What a server can do beyond its dialect: what the operator set, and what its refusals taught. */
+export interface Traits extends Compat {
+	/** Where the system prompt goes; `user`: before the first message. Default `system`. */
+	system_role?: 'developer' | 'user'
+	/** Schemas of tools use nothing but the common keywords. */
+	simple_schemas?: boolean
+	/** The model sets the budget of its thinking itself. */
+	adaptive_thinking?: boolean
+	/** Messages of one role in a row become one. */
+	alternate?: boolean
+	/** A message without text has empty text instead of null. */
+	text_always?: boolean
+	/** What came with earlier answers is not sent back. */
+	state?: boolean
+	/** Fields that are left out, by the dialect's names. */
+	drop?: readonly string[]
+}

@@ -1,0 +1,32 @@
+/** Looks into what a server sent, trusting nothing of it. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+	return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** An empty object where it is none. */
+export function objectIn(value: unknown): Record<string, unknown> {
+	return isObject(value) ? value : {}
+}
+
+export function listIn(value: unknown): unknown[] {
+	return Array.isArray(value) ? value : []
+}
+
+/** Empty where it is none. */
+export function stringIn(value: unknown): string {
+	return typeof value === 'string' ? value : ''
+}
+
+/** Undefined where it is no count. */
+export function countIn(value: unknown): number | undefined {
+	return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+}
+
+/** Undefined where it is no JSON. */
+export function parsed(text: string): unknown {
+	try {
+		return JSON.parse(text)
+	} catch {
+		return undefined
+	}
+}

@@ -1,0 +1,671 @@
+/** What servers do that their API's description does not say: each is handled, and none completes empty. */
+import t from 'tap'
+import type { ModelAnswer, ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import { openProvider } from '../../sandbox/models/open.ts'
+import type { ModelFailure, ModelRequest, Turn } from '../../sandbox/models/provider.ts'
+import { sealState } from '../../sandbox/models/provider-state.ts'
+import { startScriptedModels } from '../support/scripted-model.ts'
+import type { ScriptedReply, ScriptedRequest } from '../support/scripted-model.ts'
+
+interface Quirk {
+	/** Default: openai. */
+	kind?: ModelOrder['kind']
+	order?: Partial<ModelOrder>
+	/** Behind the prompt. */
+	turns?: (order: ModelOrder) => Turn[]
+	system?: string
+	reply: ScriptedReply | ((request: ScriptedRequest, n: number) => ScriptedReply)
+	says?: string
+	calls?: [name: string, args: object][]
+	thinks?: string
+	ends?: ModelAnswer['finish_reason']
+	usage?: Partial<ModelAnswer['usage']>
+	fails?: Partial<ModelFailure> & { code: string }
+	/** It says nothing, and the answer shows why. */
+	isBlank?: true
+	/** What the last request must hold, and how many there were. */
+	asks?: object
+	requests?: number
+}
+
+const tools: ToolSpec[] = [
+	{
+		name: 'memory.stm_read',
+		description: 'Reads.',
+		parameters: { type: 'object', properties: { key: { type: 'string', minLength: 1 } } },
+	},
+]
+const NAME = 'memory_stm_read'
+const CALL: [string, object][] = [['memory.stm_read', { key: 'a' }]]
+
+const delta = (piece: object, finish_reason: string | null = null): object => ({
+	choices: [{ index: 0, delta: piece, finish_reason }],
+})
+const says = (...pieces: string[]): ScriptedReply => ({
+	sse: [...pieces.map((content) => delta({ content })), delta({}, 'stop')],
+})
+const whole = (message: object, finish_reason: string | null = 'stop'): ScriptedReply => ({
+	json: { choices: [{ index: 0, message, finish_reason }] },
+})
+const refusal = (message: string, more: object = {}, status = 400): ScriptedReply => ({
+	status,
+	json: { error: { message, type: 'invalid_request_error', ...more } },
+})
+/** Refuses as long as the body has what the server does not take. */
+const refuses =
+	(has: (body: ScriptedRequest['body']) => unknown, refused: ScriptedReply, answer: ScriptedReply = says('Yes.')) =>
+	({ body }: ScriptedRequest): ScriptedReply =>
+		has(body) ? refused : answer
+const call = (id: string, args: string, more: object = {}): object => ({
+	index: 0,
+	id,
+	type: 'function',
+	function: { name: NAME, arguments: args },
+	...more,
+})
+const asked =
+	(state?: (order: ModelOrder) => unknown) =>
+	(order: ModelOrder): Turn[] => {
+		const provider_state = state && sealState(order, state(order))
+		return [
+			{
+				role: 'assistant',
+				content: '',
+				tool_calls: [{ id: 'c1', name: 'memory.stm_read', arguments: '{"key":"a"}' }],
+				...(provider_state && { provider_state }),
+			},
+			{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: '1' },
+		]
+	}
+const message = (...content: object[]): ScriptedReply => ({
+	json: { type: 'message', content, stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 1 } },
+})
+const contents = (parts: object[], finishReason = 'STOP', more: object = {}): ScriptedReply => ({
+	sse: [{ candidates: [{ content: { role: 'model', parts }, finishReason }], ...more }],
+})
+const output = (...items: object[]): ScriptedReply => ({
+	sse: [
+		...items.map((item) => ({ type: 'response.output_item.done', item })),
+		{ type: 'response.completed', response: { status: 'completed', output: items } },
+	],
+})
+const responseText = { type: 'message', id: 'm', role: 'assistant', content: [{ type: 'output_text', text: 'Yes.' }] }
+
+const quirks: Record<string, Quirk> = {
+	'<think> in the text': {
+		reply: says('<th', 'ink>It ', 'is.</thi', 'nk>\n\nYes', '.'),
+		says: 'Yes.',
+		thinks: 'It is.',
+	},
+	'<think> that the template opened': { reply: says('It is.\n</think>\n\nYes.'), says: 'Yes.', thinks: 'It is.' },
+	'<think> that never ends': { reply: says('<think>It is, ', 'or is it'), isBlank: true, thinks: 'It is, or is it' },
+	'[THINK] of Mistral': { reply: says('[THINK]It is.[/THINK]Yes.'), says: 'Yes.', thinks: 'It is.' },
+	'an answer that speaks of <think>': {
+		reply: says('Write <think>…</think> first.'),
+		says: 'Write <think>…</think> first.',
+	},
+	'reasoning_content beside nothing': {
+		reply: { sse: [delta({ reasoning_content: 'Hm.' }), delta({}, 'stop')] },
+		isBlank: true,
+		thinks: 'Hm.',
+	},
+	'reasoning by another name': {
+		reply: { sse: [delta({ reasoning: 'Hm.' }), delta({ content: 'Yes.' }, 'stop')] },
+		says: 'Yes.',
+		thinks: 'Hm.',
+	},
+	'text as a list of parts': {
+		reply: whole({
+			content: [
+				{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
+				{ type: 'text', text: 'Yes.' },
+			],
+		}),
+		says: 'Yes.',
+		thinks: 'Hm.',
+	},
+	'a call as Hermes writes it': {
+		reply: says('I look.\n<tool_', `call>\n{"name": "${NAME}", "arguments": {"key": "a"}}\n</tool_call>`),
+		says: 'I look.\n',
+		calls: CALL,
+		ends: 'tool_calls',
+	},
+	'a call without its end': { reply: says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}`), calls: CALL },
+	'a call in tags, as Qwen3-Coder writes it': {
+		reply: says(`<tool_call>\n<function=${NAME}>\n<parameter=key>\na\n</parameter>\n</function>\n</tool_call>`),
+		calls: CALL,
+	},
+	'a call as GLM writes it': {
+		reply: says(`<tool_call>${NAME}\n<arg_key>key</arg_key>\n<arg_value>a</arg_value>\n</tool_call>`),
+		calls: CALL,
+	},
+	'a list of calls, as Mistral writes it': {
+		reply: says(`[TOOL_CALLS][{"name": "${NAME}", "arguments": {"key": "a"}}]`),
+		calls: CALL,
+	},
+	'a call with [ARGS]': { reply: says(`[TOOL_CALLS]${NAME}[ARGS]{"key": "a"}`), calls: CALL },
+	'a call as Llama writes it': { reply: says(`<function=${NAME}>{"key": "a"}</function>`), calls: CALL },
+	'a call behind <|python_tag|>': {
+		reply: says(`<|python_tag|>{"name": "${NAME}", "parameters": {"key": "a"}}`),
+		calls: CALL,
+	},
+	'a call as DeepSeek writes it': {
+		reply: says(
+			`<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>${NAME}\n\`\`\`json\n{"key": "a"}\n\`\`\`<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+		),
+		calls: CALL,
+	},
+	'a call as Kimi writes it': {
+		reply: says(
+			`<|tool_calls_section_begin|><|tool_call_begin|>functions.${NAME}:0<|tool_call_argument_begin|>{"key": "a"}<|tool_call_end|><|tool_calls_section_end|>`,
+		),
+		calls: CALL,
+	},
+	'a call in the way of Claude': {
+		reply: says(`<function_calls><invoke name="${NAME}"><parameter name="key">a</parameter></invoke></function_calls>`),
+		calls: CALL,
+	},
+	'a call that is all of the text': { reply: says(`{"name": "${NAME}", "parameters": {"key": "a"}}`), calls: CALL },
+	'a call in a fence': {
+		reply: says('```json\n', `{"name": "${NAME}", "arguments": {"key": "a"}}`, '\n```'),
+		calls: CALL,
+	},
+	'a call that is quoted': {
+		reply: says(`Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``),
+		says: `Write:\n\`\`\`\n<tool_call>{"name": "${NAME}", "arguments": {}}</tool_call>\n\`\`\``,
+		ends: 'stop',
+	},
+	'a call of a tool that was not offered': {
+		reply: says('<tool_call>{"name": "rm", "arguments": {}}</tool_call>'),
+		says: '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
+	},
+	'an answer in JSON': { reply: says('{"city": ', '"Rome"}'), says: '{"city": "Rome"}' },
+	'the old function_call': {
+		reply: {
+			sse: [
+				delta({ function_call: { name: NAME, arguments: '{"key"' } }),
+				delta({ function_call: { arguments: ':"a"}' } }),
+				delta({}, 'function_call'),
+			],
+		},
+		calls: CALL,
+		ends: 'tool_calls',
+	},
+	'calls that end with stop': {
+		reply: { sse: [delta({ tool_calls: [call('c', '{"key":"a"}')] }), delta({}, 'stop')] },
+		calls: CALL,
+		ends: 'tool_calls',
+	},
+	'two calls with one index': {
+		reply: {
+			sse: [
+				delta({ tool_calls: [call('c1', '{"key":"a"}')] }),
+				delta({ tool_calls: [call('c2', '{"key":"b"}')] }),
+				delta({}, 'tool_calls'),
+			],
+		},
+		calls: [...CALL, ['memory.stm_read', { key: 'b' }]],
+	},
+	'a call without arguments': {
+		reply: { sse: [delta({ tool_calls: [call('c', '')] }), delta({}, 'tool_calls')] },
+		calls: [['memory.stm_read', {}]],
+	},
+	'calls promised and not made': {
+		reply: { sse: [delta({ content: 'Yes.' }, 'tool_calls')] },
+		says: 'Yes.',
+		ends: 'stop',
+	},
+	'an end in another word': { reply: { sse: [delta({ content: 'Yes' }, 'max_tokens')] }, says: 'Yes', ends: 'length' },
+	'a filter': { reply: { sse: [delta({}, 'content_filter')] }, isBlank: true, ends: 'content_filter' },
+	'nothing at all': { reply: { sse: [delta({ role: 'assistant' }), delta({}, 'stop')] }, isBlank: true, ends: 'stop' },
+	'a whole body in place of a stream': { reply: whole({ content: 'Yes.' }), says: 'Yes.' },
+	'a whole body that does not say why it ended': { reply: whole({ content: 'Yes.' }, null), says: 'Yes.' },
+	'a stream under another type': {
+		reply: { text: `data: ${JSON.stringify(delta({ content: 'Yes.' }, 'stop'))}\n\n`, type: 'text/plain' },
+		says: 'Yes.',
+	},
+	'a last event without its blank line': {
+		reply: { text: `data: ${JSON.stringify(delta({ content: 'Yes.' }, 'stop'))}`, type: 'text/event-stream' },
+		says: 'Yes.',
+	},
+	'an error with status 200': {
+		reply: { json: { error: { message: 'slow down', code: 'rate_limit_exceeded' } } },
+		fails: { code: 'model_rate_limited', retryable: true },
+	},
+	'an error in the stream': {
+		reply: { sse: [delta({ content: 'a' }), { error: { message: 'overloaded', type: 'overloaded_error' } }] },
+		fails: { code: 'model_unavailable', retryable: true },
+	},
+	'an address that is a web page': {
+		reply: { text: '<html>', type: 'text/html' },
+		fails: { code: 'model_malformed', message: /base_url/ as never },
+	},
+	'a cache that is counted': {
+		reply: {
+			sse: [
+				delta({ content: 'Yes.' }, 'stop'),
+				{
+					choices: [],
+					usage: {
+						prompt_tokens: 9,
+						completion_tokens: 8,
+						prompt_tokens_details: { cached_tokens: 7 },
+						completion_tokens_details: { reasoning_tokens: 6 },
+					},
+				},
+			],
+		},
+		says: 'Yes.',
+		usage: { input_tokens: 9, output_tokens: 8, cached_tokens: 7, reasoning_tokens: 6 },
+	},
+	'max_tokens refused for max_completion_tokens': {
+		order: { params: { max_tokens: 9 } },
+		reply: refuses(
+			(body) => 'max_tokens' in body,
+			refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", { param: 'max_tokens' }),
+		),
+		says: 'Yes.',
+		asks: { max_completion_tokens: 9 },
+		requests: 2,
+	},
+	'max_tokens beyond what the model has': {
+		order: { params: { max_tokens: 999 } },
+		reply: refuses((body) => 'max_tokens' in body, refusal('max_tokens is too large: 999. At most 100.')),
+		says: 'Yes.',
+		requests: 2,
+	},
+	'temperature refused, then top_p': {
+		order: { params: { temperature: 0.1, top_p: 0.5, seed: 7 } },
+		reply: ({ body }) => {
+			if ('temperature' in body)
+				return refusal("'temperature' does not support 0.1 with this model", { param: 'temperature' })
+			return 'top_p' in body ? refusal('`top_p`: Extra inputs are not permitted', {}, 422) : says('Yes.')
+		},
+		says: 'Yes.',
+		asks: { seed: 7 },
+		requests: 3,
+	},
+	'a field of extra_body refused': {
+		order: { extra_body: { enable_thinking: false, keep: 1 } },
+		reply: refuses(
+			(body) => 'enable_thinking' in body,
+			refusal('Unrecognized request argument supplied: enable_thinking'),
+		),
+		says: 'Yes.',
+		asks: { keep: 1 },
+		requests: 2,
+	},
+	'stream_options refused': {
+		reply: refuses((body) => 'stream_options' in body, refusal('stream_options: extra fields not permitted')),
+		says: 'Yes.',
+		asks: { stream: true },
+		requests: 2,
+	},
+	'no streaming': {
+		reply: refuses(
+			(body) => body.stream,
+			refusal('Streaming is not supported for this model'),
+			whole({ content: 'Yes.' }),
+		),
+		says: 'Yes.',
+		requests: 2,
+	},
+	'no tools': {
+		reply: refuses(
+			(body) => body.tools,
+			refusal('registry.ollama.ai/library/m does not support tools'),
+			says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
+		),
+		calls: CALL,
+		asks: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
+		requests: 2,
+	},
+	'no tools, said with 404': {
+		reply: refuses((body) => body.tools, refusal('No endpoints found that support tool use.', {}, 404)),
+		turns: asked(),
+		says: 'Yes.',
+		asks: {
+			messages: [{}, {}, { role: 'assistant', content: /<tool_call>/ }, { role: 'user', content: /<tool_response/ }],
+		},
+		requests: 2,
+	},
+	'a schema that is too much': {
+		reply: refuses(
+			(body) => JSON.stringify(body).includes('minLength'),
+			refusal('Unable to parse the JSON schema of tools[0]', { param: 'tools[0].function.parameters' }),
+		),
+		says: 'Yes.',
+		asks: { tools: [{ function: { name: NAME } }] },
+		requests: 2,
+	},
+	'no system role': {
+		system: 'Be brief.',
+		reply: refuses((body) => body.messages[0].role === 'system', refusal('System role not supported')),
+		says: 'Yes.',
+		asks: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?' }] },
+		requests: 2,
+	},
+	'roles that must alternate': {
+		turns: () => [{ role: 'user', content: 'Well?' }],
+		reply: refuses(
+			(body) => body.messages.length > 1,
+			refusal('Conversation roles must alternate user/assistant/user/assistant/...'),
+		),
+		says: 'Yes.',
+		asks: { messages: [{ role: 'user', content: 'Is it?\n\nWell?' }] },
+		requests: 2,
+	},
+	'content that must not be null': {
+		turns: asked(),
+		reply: refuses(
+			(body) => body.messages[1].content === null,
+			refusal('messages.1.content: Input should be a valid string'),
+		),
+		says: 'Yes.',
+		asks: { messages: [{}, { content: '', tool_calls: [{ id: 'c1' }] }, {}] },
+		requests: 2,
+	},
+	'reasoning_content that must come back': {
+		turns: asked(() => ({ reasoning_content: 'Hm.' })),
+		reply: refuses(
+			(body) => body.messages[1].reasoning_content !== 'Hm.',
+			refusal('The reasoning_content in the thinking mode must be passed back'),
+		),
+		says: 'Yes.',
+		requests: 1,
+	},
+	'reasoning_content that must not come back': {
+		turns: asked(() => ({ reasoning_content: 'Hm.' })),
+		reply: refuses(
+			(body) => 'reasoning_content' in body.messages[1],
+			refusal("property 'reasoning_content' is unsupported"),
+		),
+		says: 'Yes.',
+		requests: 2,
+	},
+	'a signature as extra content of a call': {
+		turns: asked(() => ({ calls: [{ id: 'c1', name: NAME, extra_content: { google: { thought_signature: 's' } } }] })),
+		reply: refuses(
+			(body) => body.messages[1].tool_calls[0].extra_content?.google.thought_signature !== 's',
+			refusal('Function call is missing a thought_signature'),
+		),
+		says: 'Yes.',
+		requests: 1,
+	},
+	'a conversation that is too long': {
+		reply: refusal("This model's maximum context length is 8192 tokens.", { code: 'context_length_exceeded' }),
+		fails: { code: 'context_too_long', retryable: false },
+		requests: 1,
+	},
+	'too long, as llama.cpp says it': {
+		reply: refusal('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
+		fails: { code: 'context_too_long' },
+	},
+	'a request that the proxy finds too large': {
+		reply: { status: 413, text: '<html>413</html>', type: 'text/html' },
+		fails: { code: 'context_too_long' },
+	},
+	'a refusal that names nothing': { reply: refusal('bad request'), fails: { code: 'model_rejected' }, requests: 1 },
+	'Azure: a key in a header, a version in the query': {
+		order: { api_key: 'k', headers: { 'api-key': 'azure-key' }, query: { 'api-version': '2026-01-01' } },
+		reply: ({ headers, query }) =>
+			headers['api-key'] === 'azure-key' && query.get('api-version') === '2026-01-01' ? says('Yes.') : refusal('no'),
+		says: 'Yes.',
+	},
+	'Anthropic: a signature is kept': {
+		kind: 'anthropic',
+		order: { params: { reasoning_effort: 'low' } },
+		turns: asked(() => ({
+			content: [
+				{ type: 'thinking', thinking: 'Hm.', signature: 's' },
+				{ type: 'tool_use', id: 'c1', name: NAME, input: { key: 'a' } },
+			],
+		})),
+		reply: refuses(
+			(body) => body.messages[1].content[0].signature !== 's',
+			refusal('no'),
+			message({ type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
+		asks: { thinking: { type: 'enabled' } },
+		requests: 1,
+	},
+	'Anthropic: no thinking where the last answer has no signature': {
+		kind: 'anthropic',
+		order: { params: { reasoning_effort: 'low' } },
+		turns: asked(),
+		reply: refuses(
+			(body) => body.thinking,
+			refusal('Expected `thinking`, found `tool_use`'),
+			message({ type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
+		requests: 1,
+	},
+	'Anthropic: thinking without a budget': {
+		kind: 'anthropic',
+		order: { params: { reasoning_effort: 'low' } },
+		reply: refuses(
+			(body) => body.thinking.type === 'enabled',
+			refusal('thinking.type.enabled is not supported; use adaptive thinking'),
+			message({ type: 'thinking', thinking: 'Hm.', signature: 's' }, { type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
+		thinks: 'Hm.',
+		asks: { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } },
+		requests: 2,
+	},
+	'Anthropic: what the cache gave counts as input': {
+		kind: 'anthropic',
+		reply: {
+			json: {
+				content: [{ type: 'text', text: 'Yes.' }],
+				stop_reason: 'end_turn',
+				usage: { input_tokens: 1, cache_read_input_tokens: 20, cache_creation_input_tokens: 300, output_tokens: 4 },
+			},
+		},
+		says: 'Yes.',
+		usage: { input_tokens: 321, output_tokens: 4, cached_tokens: 20 },
+	},
+	'Anthropic: a prompt that is too long': {
+		kind: 'anthropic',
+		reply: refusal('prompt is too long: 210000 tokens > 200000 maximum'),
+		fails: { code: 'context_too_long' },
+	},
+	'Anthropic: overloaded in the stream': {
+		kind: 'anthropic',
+		reply: {
+			sse: [
+				{ type: 'message_start', message: {} },
+				{ type: 'error', error: { type: 'overloaded_error', message: 'later' } },
+			],
+		},
+		fails: { code: 'model_unavailable', retryable: true },
+	},
+	'Anthropic: ids and blank text of another provider': {
+		kind: 'anthropic',
+		turns: () => [
+			{
+				role: 'assistant',
+				content: ' ',
+				tool_calls: [{ id: 'functions.x:0', name: 'memory.stm_read', arguments: '{' }],
+			},
+			{ role: 'tool', call_id: 'functions.x:0', name: 'memory.stm_read', ok: false, content: '' },
+		],
+		reply: message({ type: 'text', text: 'Yes.' }),
+		says: 'Yes.',
+		asks: {
+			messages: [
+				{},
+				{ content: [{ type: 'tool_use', id: 'functions_x_0', input: {} }] },
+				{ content: [{ type: 'tool_result', tool_use_id: 'functions_x_0', is_error: true }] },
+			],
+		},
+	},
+	'Responses: encrypted reasoning comes back': {
+		kind: 'openai-responses',
+		turns: asked(() => ({
+			output: [
+				{ type: 'reasoning', id: 'rs', summary: [], encrypted_content: 'e' },
+				{ type: 'function_call', id: 'fc', call_id: 'c1', name: NAME, arguments: '{"key":"a"}' },
+			],
+		})),
+		reply: refuses(
+			(body) => body.input[1].encrypted_content !== 'e' || body.input[2].id,
+			refusal('no'),
+			output(responseText),
+		),
+		says: 'Yes.',
+		asks: { store: false, include: ['reasoning.encrypted_content'] },
+		requests: 1,
+	},
+	'Responses: no encrypted content, then no summaries': {
+		kind: 'openai-responses',
+		reply: ({ body }) => {
+			if (body.include) return refusal('Encrypted content is not supported with this model.')
+			if (body.reasoning) return refusal('Your organization must be verified', { param: 'reasoning.summary' })
+			return output(responseText)
+		},
+		says: 'Yes.',
+		requests: 3,
+	},
+	'Responses: cut off': {
+		kind: 'openai-responses',
+		reply: {
+			sse: [
+				{ type: 'response.output_text.delta', item_id: 'm', delta: 'Ye' },
+				{
+					type: 'response.incomplete',
+					response: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output: [] },
+				},
+			],
+		},
+		says: 'Ye',
+		ends: 'length',
+	},
+	'Responses: a failure in the stream': {
+		kind: 'openai-responses',
+		reply: {
+			sse: [{ type: 'response.failed', response: { error: { code: 'rate_limit_exceeded', message: 'later' } } }],
+		},
+		fails: { code: 'model_rate_limited', retryable: true },
+	},
+	'Gemini: signatures stay where they were': {
+		kind: 'google',
+		order: { model: 'gemini-3-pro' },
+		turns: asked(() => ({
+			parts: [
+				{ functionCall: { name: NAME, args: { key: 'a' } }, thoughtSignature: 's' },
+				{ text: '', thoughtSignature: 't' },
+			],
+		})),
+		reply: refuses(
+			(body) =>
+				body.contents[1].parts[0].thoughtSignature !== 's' || body.contents[1].parts[1].thoughtSignature !== 't',
+			refusal('missing a thought_signature'),
+			contents([{ text: 'Hm.', thought: true }, { text: 'Yes.' }]),
+		),
+		says: 'Yes.',
+		thinks: 'Hm.',
+		requests: 1,
+	},
+	'Gemini: a call of another model has no signature': {
+		kind: 'google',
+		order: { model: 'gemini-3-pro' },
+		turns: asked(),
+		reply: refuses(
+			(body) => !body.contents[1].parts[0].thoughtSignature,
+			refusal('missing a thought_signature'),
+			contents([{ text: 'Yes.' }]),
+		),
+		says: 'Yes.',
+		requests: 1,
+	},
+	'Gemini: no thinking': {
+		kind: 'google',
+		order: { model: 'gemini-2.5-flash' },
+		reply: refuses(
+			(body) => body.generationConfig?.thinkingConfig,
+			refusal('Thinking is not supported for this model'),
+			contents([{ text: 'Yes.' }]),
+		),
+		says: 'Yes.',
+		requests: 2,
+	},
+	'Gemini: the prompt is blocked': {
+		kind: 'google',
+		reply: { sse: [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }] },
+		isBlank: true,
+		ends: 'content_filter',
+	},
+	'Gemini: a call that it could not write': {
+		kind: 'google',
+		reply: contents([], 'MALFORMED_FUNCTION_CALL'),
+		fails: { code: 'model_malformed', retryable: true },
+	},
+	'Gemini: how long to wait stands in the body': {
+		kind: 'google',
+		reply: {
+			status: 429,
+			json: { error: { code: 429, message: 'quota', status: 'RESOURCE_EXHAUSTED', details: [{ retryDelay: '7s' }] } },
+		},
+		fails: { code: 'model_rate_limited', retryable: true, retryAfterMs: 7_000 },
+	},
+	'Gemini: a prompt that is too long': {
+		kind: 'google',
+		reply: refusal('The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).'),
+		fails: { code: 'context_too_long' },
+	},
+	'Gemini: thoughts count as output': {
+		kind: 'google',
+		reply: contents([{ text: 'Yes.' }], 'STOP', {
+			usageMetadata: {
+				promptTokenCount: 5,
+				candidatesTokenCount: 2,
+				thoughtsTokenCount: 3,
+				cachedContentTokenCount: 4,
+			},
+		}),
+		says: 'Yes.',
+		usage: { input_tokens: 5, output_tokens: 5, cached_tokens: 4, reasoning_tokens: 3 },
+	},
+}
+
+void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
+	t.ok(Object.keys(quirks).length >= 40)
+	const server = await startScriptedModels()
+	t.teardown(() => server.stop())
+	for (const [name, quirk] of Object.entries(quirks)) {
+		await t.test(name, async (t) => {
+			const { reply: script } = quirk
+			const { url, requests } = server.add((request, n) => (typeof script === 'function' ? script(request, n) : script))
+			const kind = quirk.kind ?? 'openai'
+			const order: ModelOrder = { provider: 'p', kind, model: 'm', base_url: url, timeout_ms: 60_000, ...quirk.order }
+			const turns: Turn[] = [{ role: 'user', content: 'Is it?' }, ...(quirk.turns?.(order) ?? [])]
+			const request: ModelRequest = { system: quirk.system ?? null, turns, tools }
+			let shown = ''
+			const io = { signal: new AbortController().signal, onText: (text: string) => (shown += text) }
+			const reply = await (await openProvider(kind)).ask(order, request, io)
+			if (quirk.requests !== undefined) t.equal(requests.length, quirk.requests, 'requests')
+			if (quirk.asks) t.match(requests.at(-1)?.body, quirk.asks)
+			if (quirk.fails) return t.match(reply, { status: 'failed', failure: quirk.fails })
+			if (reply.status === 'failed') return t.fail(`${reply.failure.code}: ${reply.failure.message}`)
+			const { content, tool_calls, reasoning, finish_reason, usage } = reply.answer
+			t.equal(content.trimEnd(), (quirk.says ?? '').trimEnd())
+			t.strictSame(
+				tool_calls.map((call) => [call.name, JSON.parse(call.arguments)]),
+				quirk.calls ?? [],
+			)
+			t.equal(reasoning, quirk.thinks)
+			if (quirk.ends) t.equal(finish_reason, quirk.ends)
+			if (quirk.usage) t.strictSame(usage, quirk.usage)
+			t.equal(content === '' && tool_calls.length === 0, quirk.isBlank === true, 'blank')
+			if (quirk.calls || quirk.thinks !== undefined)
+				t.notMatch(shown, /tool_call>\{"name": "memory|<think>It/, 'neither calls nor reasoning are shown')
+			if (quirk.requests !== undefined && quirk.requests > 1) {
+				await (await openProvider(kind)).ask(order, request, io)
+				t.equal(requests.length, quirk.requests + 1, 'what was learned is remembered')
+			}
+		})
+	}
+})

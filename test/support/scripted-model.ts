@@ -1,0 +1,64 @@
+/**
+ * One HTTP server for many scripted model servers, for what no mock package can show. Each script has an address of its own and
+ * answers each of its requests.
+ */
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface ScriptedRequest {
+	/** Behind the address. */
+	path: string
+	query: URLSearchParams
+	headers: IncomingHttpHeaders
+	// oxlint-disable-next-line typescript/no-explicit-any -- each test knows its dialect
+	body: any
+}
+
+export type ScriptedReply = {
+	status?: number
+	headers?: Record<string, string>
+} & ({ sse: readonly unknown[] } | { json: unknown } | { text: string; type?: string })
+
+export interface ScriptedModels {
+	/** `reply` gets the number of the request, from 0. Returns the address and what was requested. */
+	add(reply: (request: ScriptedRequest, n: number) => ScriptedReply): { url: string; requests: ScriptedRequest[] }
+	stop(): Promise<void>
+}
+
+export async function startScriptedModels(): Promise<ScriptedModels> {
+	const scripts: { reply: Parameters<ScriptedModels['add']>[0]; requests: ScriptedRequest[] }[] = []
+	const server = createServer((request, response) => {
+		let text = ''
+		request.on('data', (part) => (text += part))
+		request.on('end', () => {
+			const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+			const [, number, path = ''] = /^\/(\d+)\/v1(.*)$/.exec(pathname) ?? []
+			const script = scripts[Number(number)]
+			if (!script) return response.writeHead(599).end()
+			const asked = { path, query: searchParams, headers: request.headers, body: JSON.parse(text || 'null') }
+			const reply = script.reply(asked, script.requests.push(asked) - 1)
+			const [type, body] = bodyOf(reply)
+			response.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers }).end(body)
+		})
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { port } = server.address() as AddressInfo
+	return {
+		add(reply) {
+			const requests: ScriptedRequest[] = []
+			return { url: `http://127.0.0.1:${port}/${scripts.push({ reply, requests }) - 1}/v1`, requests }
+		},
+		stop: () =>
+			new Promise((resolve) => {
+				server.close(() => resolve())
+				server.closeAllConnections()
+			}),
+	}
+}
+
+function bodyOf(reply: ScriptedReply): [type: string, body: string] {
+	if ('json' in reply) return ['application/json', JSON.stringify(reply.json)]
+	if ('text' in reply) return [reply.type ?? 'text/plain', reply.text]
+	return ['text/event-stream', reply.sse.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')]
+}
