@@ -1,5 +1,5 @@
 import type { AgentRef } from '../../core/plugin.ts'
-import type { AgentLimits } from '../../core/protocol.ts'
+import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -17,6 +17,10 @@ export interface AgentConfig {
 	timezone?: string
 	/** False: its model is told the persona alone. */
 	preamble?: boolean
+	/** Over those of its provider. */
+	params?: ModelParams
+	/** Tokens; in place of its provider's. */
+	context_window?: number
 	[key: string]: unknown
 }
 

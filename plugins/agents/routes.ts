@@ -1,8 +1,10 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
+import { modelParams } from '../../core/runs/model-params.ts'
 import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
@@ -43,6 +45,12 @@ const configKeys = {
 	preamble: Joi.boolean().description(
 		'Whether the model is told its name, time and place, and how secrets, skills and memory work, beside the persona; default true.',
 	),
+	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
+	context_window: Joi.number()
+		.integer()
+		.min(1024)
+		.max(100_000_000)
+		.description("Tokens that the model takes, its answer included; in place of the provider's."),
 	limits: Joi.object({
 		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
 		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
@@ -84,6 +92,13 @@ const shown = Joi.object({
 		config: { temperature: 0.2 },
 		created_at: '2026-11-02T09:30:00.000Z',
 	})
+const changed = shown
+	.keys({
+		warnings: Joi.array()
+			.items(Joi.object({ path: Joi.string().required(), message: Joi.string().required() }))
+			.description('Keys of `config` that are kept and mean nothing to the gateway; absent without any.'),
+	})
+	.id('ChangedAgent')
 const listed = Joi.array().items(
 	Joi.object({ name: agentName.required(), created_at: Joi.string().isoDate().required() }),
 )
@@ -125,7 +140,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 					.prefs(strict)
 					.example({ name: 'ada', persona: 'You are a careful librarian.', config: { temperature: 0.2 } }),
 			},
-			response: { status: { 201: shown } },
+			response: { status: { 201: changed } },
 		},
 		handler: async (request, h) => {
 			const { approved, fields } = withoutApprovals(request.payload)
@@ -133,7 +148,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
 				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
 			}
-			return h.response(view(await agents.create(fields))).code(201)
+			return h.response({ ...view(await agents.create(fields)), ...warningsAbout(fields) }).code(201)
 		},
 	})
 	server.route({
@@ -187,7 +202,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 					.prefs(strict)
 					.example({ config: { temperature: 0.7, limits: { steps: 20 } } }),
 			},
-			response: { status: { 200: shown } },
+			response: { status: { 200: changed } },
 		},
 		handler: async (request) => {
 			const { approved, fields } = withoutApprovals(request.payload)
@@ -197,7 +212,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				if (!skills) throw new Fault('unavailable', 'no plugin that approves skills is running')
 				await skills.approve(agent, approved, request.auth.credentials)
 			}
-			return view(await agents.update(request.params.name, fields, approve))
+			return { ...view(await agents.update(request.params.name, fields, approve)), ...warningsAbout(fields) }
 		},
 	})
 	server.route<{ Params: { name: string } }>({
@@ -228,6 +243,15 @@ function withoutApprovals<T extends Fields>(payload: T): { approved: string[]; f
 	if (!payload.config) return { approved: [], fields: payload }
 	const { approved_skills, ...rest } = payload.config
 	return { approved: (approved_skills as string[] | null | undefined) ?? [], fields: { ...payload, config: rest } }
+}
+
+/** About keys that are set now and that nothing reads. */
+function warningsAbout({ config = {} }: Fields): { warnings?: FieldError[] } {
+	const known = Object.keys(configKeys)
+	const unknown = Object.keys(config).filter((key) => config[key] !== null && !known.includes(key))
+	const message = `is kept, and means nothing to the gateway; there are: ${known.join(', ')}`
+	const warnings = unknown.map((key) => ({ path: `config.${key}`, message }))
+	return warnings.length > 0 ? { warnings } : {}
 }
 
 function view({ name, persona, config, created_at }: AgentRecord): Omit<AgentRecord, 'uid'> {

@@ -36,11 +36,18 @@ export async function embed(
 	texts: readonly string[],
 	signal: AbortSignal,
 ): Promise<Float32Array[]> {
-	const { base_url, api_key, model, timeout_ms } = order
+	const { base_url, api_key, headers = {}, query = {}, model, timeout_ms } = order
 	const timeout = Math.min(timeout_ms, MOST_TIMEOUT_MS)
 	const { OpenAI } = await import('openai') // heavy, and not needed without such a provider
 	// The client requires a key; servers that need none ignore it.
-	const client = new OpenAI({ baseURL: base_url, apiKey: api_key ?? 'none', timeout, maxRetries: 0 })
+	const client = new OpenAI({
+		baseURL: base_url,
+		apiKey: api_key ?? 'none',
+		defaultHeaders: headers,
+		defaultQuery: query,
+		timeout,
+		maxRetries: 0,
+	})
 	try {
 		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS))
 		const { data } = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })

@@ -1,17 +1,25 @@
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { Compat, ModelOrder, ModelParams, ProviderKind } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 
 /** A provider as in gateway.yaml. */
 export interface Provider {
-	kind: 'openai' | 'offline'
+	kind: ProviderKind
 	base_url?: string
-	/** The key itself, or its name in the vault. */
-	api_key?: string | { secret: string }
+	api_key?: SecretText
 	model?: string
 	/** For long-term memory. */
 	embedding_model?: string
 	timeout_s?: number
+	headers?: Record<string, SecretText>
+	query?: Record<string, string>
+	extra_body?: Record<string, unknown>
+	params?: ModelParams
+	context_window?: number
+	compat?: Compat
 }
+
+/** The text itself, or the name or id of the vault's secret that holds it. */
+export type SecretText = string | { secret: string }
 
 export interface ModelSettings {
 	/** By name. Contains the built-in `offline` if the operator configured none. */
@@ -27,6 +35,9 @@ export interface EmbeddingOrder {
 	base_url: string
 	/** Kept in memory only. */
 	api_key?: string
+	/** Kept in memory only. */
+	headers?: Record<string, string>
+	query?: Record<string, string>
 	model: string
 	timeout_ms: number
 }

@@ -32,9 +32,7 @@ export default {
 	secretsIn: ({ providers }) =>
 		Object.fromEntries(
 			Object.entries(providers).flatMap(([name, provider]) =>
-				provider.kind === 'openai' && typeof provider.api_key === 'string'
-					? [[`providers.${name}`, provider.api_key]]
-					: [],
+				typeof provider.api_key === 'string' ? [[`providers.${name}`, provider.api_key]] : [],
 			),
 		),
 	checks: [
@@ -128,13 +126,30 @@ async function ask(
 	const { key, value } = await keyOf(patient, provider)
 	const about = { name, provider, isDefault, key }
 	try {
-		const headers = value === undefined ? {} : { authorization: `Bearer ${value}` }
-		const reply = await patient.ask(`${provider.base_url}/models`, { headers })
+		const url = new URL(`${provider.base_url}/models`)
+		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
+		const reply = await patient.ask(url.href, { headers: headersOf(provider, value) })
 		return { ...about, reply, at: Date.now() }
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return { ...about, problem: messageOf(thrown), at: Date.now() }
 	}
+}
+
+/** As each API takes its key; headers from the vault are left out. */
+function headersOf({ kind, headers = {} }: Provider, key: string | undefined): Record<string, string> {
+	const set = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+	const own: Record<string, string> = kind === 'anthropic' ? { 'anthropic-version': '2023-06-01' } : {}
+	if (key !== undefined) {
+		const [name, value] = KEY_HEADERS[kind] ?? ['authorization', `Bearer ${key}`]
+		own[name] = value ?? key
+	}
+	return { ...own, ...Object.fromEntries(set) }
+}
+
+const KEY_HEADERS: Partial<Record<Provider['kind'], [name: string, value?: string]>> = {
+	anthropic: ['x-api-key'],
+	google: ['x-goog-api-key'],
 }
 
 async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: ProbedProvider['key']; value?: string }> {
@@ -153,9 +168,12 @@ function levelFor(isDefault: boolean): typeof error {
 
 /** Undefined if the response does not contain it. */
 function modelsIn(reply: Reply | undefined): string[] | undefined {
-	const { data } = (reply?.body ?? {}) as { data?: unknown }
-	if (reply?.status !== 200 || !Array.isArray(data)) return undefined
-	const names = data.flatMap((one: { id?: unknown } | null) => (typeof one?.id === 'string' ? one.id : []))
+	const { data, models = data } = (reply?.body ?? {}) as { data?: unknown; models?: unknown }
+	if (reply?.status !== 200 || !Array.isArray(models)) return undefined
+	const names = models.flatMap((one: { id?: unknown; name?: unknown } | null) => {
+		const name = one?.id ?? one?.name
+		return typeof name === 'string' ? name : []
+	})
 	return names.length > 0 ? names : undefined
 }
 

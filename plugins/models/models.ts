@@ -3,10 +3,12 @@ import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
-import type { Models, ModelSettings, Provider } from './contract.ts'
+import type { Models, ModelSettings, Provider, SecretText } from './contract.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
+/** Headers whose values are secrets even where they stand in the file. */
+const SECRET_HEADER = /key|token|auth|secret|cookie|credential/i
 
 export function modelsOf({
 	config: settings,
@@ -27,17 +29,17 @@ export function modelsOf({
 			const first = provider ?? default_provider
 			const chain = [...new Set([first, ...(config.fallback ?? fallback)])]
 			const orders = chain.map((name) => orderOf(name, providerOf(name), config, name === first))
-			const keyed = await Promise.all(orders.map((order, at) => withKey(order, at > 0)))
+			const keyed = await Promise.all(orders.map((order, at) => withSecrets(order, at > 0)))
 			return { orders: keyed.filter((order) => order !== undefined) }
 		},
 		async embedder(config) {
 			const name = config.provider ?? default_provider
 			if (nothingSetUp) return undefined
-			const { base_url, embedding_model, timeout_s = TIMEOUT_S, api_key } = providerOf(name)
+			const provider = providerOf(name)
+			const { base_url, embedding_model, timeout_s = TIMEOUT_S, query } = provider
 			if (base_url === undefined || embedding_model === undefined) return undefined
-			const key = await keyOf(name, api_key)
 			const order = { provider: name, base_url, model: embedding_model, timeout_ms: timeout_s * 1000 }
-			return { ...order, ...(key !== undefined && { api_key: key }) }
+			return { ...order, ...(query && { query }), ...(await secretsOf(name, provider)) }
 		},
 	}
 
@@ -51,10 +53,10 @@ export function modelsOf({
 	}
 
 	/** A fallback without its key is left out: the first provider may well answer. */
-	async function withKey(order: ModelOrder, mayMiss: boolean): Promise<ModelOrder | undefined> {
+	async function withSecrets(order: ModelOrder, mayMiss: boolean): Promise<ModelOrder | undefined> {
+		const provider = known.get(order.provider)
 		try {
-			const api_key = await keyOf(order.provider, known.get(order.provider)?.api_key)
-			return api_key === undefined ? order : { ...order, api_key }
+			return provider ? { ...order, ...(await secretsOf(order.provider, provider)) } : order
 		} catch (error) {
 			if (!mayMiss) throw error
 			log.warn({ provider: order.provider }, `a fallback is left out: ${messageOf(error)}`)
@@ -62,20 +64,31 @@ export function modelsOf({
 		}
 	}
 
-	/** Redacts the key from now on, in runs that use the provider and in the log. */
-	async function keyOf(name: string, setting: Provider['api_key']): Promise<string | undefined> {
-		const value = await valueOf(name, setting)
-		if (value === undefined) return undefined
-		const secret = { id: `provider:${name}`, name: `provider:${name}`, value }
-		redactor.add({ provider: name }, secret)
+	async function secretsOf(
+		name: string,
+		{ api_key, headers }: Provider,
+	): Promise<Pick<ModelOrder, 'api_key' | 'headers'>> {
+		const key = await valueOf(`providers.${name}.api_key`, api_key)
+		if (key !== undefined) redact(name, `provider:${name}`, key)
+		if (!headers) return key === undefined ? {} : { api_key: key }
+		const entries = Object.entries(headers).map(async ([header, setting]) => {
+			const value = (await valueOf(`providers.${name}.headers.${header}`, setting)) ?? ''
+			if (typeof setting !== 'string' || SECRET_HEADER.test(header)) redact(name, `provider:${name}:${header}`, value)
+			return [header, value] as const
+		})
+		return { ...(key !== undefined && { api_key: key }), headers: Object.fromEntries(await Promise.all(entries)) }
+	}
+
+	/** From now on, in runs that use the provider and in the log. */
+	function redact(provider: string, name: string, value: string): void {
+		const secret = { id: name, name, value }
+		redactor.add({ provider }, secret)
 		redactor.add('gateway', secret)
-		return value
 	}
 
 	/** No message repeats the secret's name: the key itself may have been entered in its place. */
-	async function valueOf(name: string, key: Provider['api_key']): Promise<string | undefined> {
+	async function valueOf(setting: string, key: SecretText | undefined): Promise<string | undefined> {
 		if (key === undefined || typeof key === 'string') return key
-		const setting = `providers.${name}.api_key`
 		const vault = find('vault')
 		if (!vault) {
 			throw new Fault(
@@ -96,7 +109,7 @@ export function modelsOf({
 	}
 }
 
-/** Without its key. An agent's model applies to its own provider only; a fallback uses its own model. */
+/** Without its secrets. An agent's model applies to its own provider only; a fallback uses its own model. */
 function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst: boolean): ModelOrder {
 	const { kind } = provider
 	const model = (isFirst ? config.model : undefined) ?? provider.model ?? (kind === 'offline' ? OFFLINE : undefined)
@@ -106,15 +119,23 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 			`provider "${name}" has no model; set providers.${name}.model in gateway.yaml${isFirst ? ", or the agent's config.model" : ''}`,
 		)
 	}
+	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S } = provider
+	const context_window = config.context_window ?? provider.context_window
 	return {
 		provider: name,
 		kind,
 		model,
-		timeout_ms: (provider.timeout_s ?? TIMEOUT_S) * 1000,
-		...(provider.base_url !== undefined && { base_url: provider.base_url }),
+		timeout_ms: timeout_s * 1000,
 		params: {
+			...provider.params,
 			...(config.temperature !== undefined && { temperature: config.temperature }),
 			...(config.max_tokens !== undefined && { max_tokens: config.max_tokens }),
+			...config.params,
 		},
+		...(base_url !== undefined && { base_url }),
+		...(query && { query }),
+		...(extra_body && { extra_body }),
+		...(compat && { compat }),
+		...(context_window !== undefined && { context_window }),
 	}
 }

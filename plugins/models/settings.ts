@@ -5,6 +5,7 @@ import { count, list, section } from '../../config/fields.ts'
 import type { Environment } from '../../config/home.ts'
 import { messages } from '../../config/messages.ts'
 import { suggest } from '../../config/suggest.ts'
+import { modelParams } from '../../core/runs/model-params.ts'
 import type { ModelSettings } from './contract.ts'
 
 const providerName = /^[A-Za-z0-9_.-]{1,64}$/
@@ -62,7 +63,7 @@ export default defineSettings<ModelSettings>({
 	},
 	banner({ providers, default_provider }, svc) {
 		const { kind, model, base_url } = providers[default_provider] ?? {}
-		if (kind === 'openai') return [`Models: ${default_provider} (${model} at ${base_url})`]
+		if (kind !== undefined && kind !== 'offline') return [`Models: ${default_provider} (${model} at ${base_url})`]
 		return [`Models: the built-in offline provider, without network; "${svc} init" sets up a real one`]
 	},
 	examples: {
@@ -70,7 +71,7 @@ export default defineSettings<ModelSettings>({
 # OPENAI_API_KEY is set. Names are your own; an agent picks one by its config.provider.
 #providers:
   #openai:
-    #kind: openai
+    #kind: openai-responses
     #base_url: https://api.openai.com/v1
     # From the environment, or from the vault: {secret: NAME}.
     #api_key: \${OPENAI_API_KEY}
@@ -79,11 +80,25 @@ export default defineSettings<ModelSettings>({
     #embedding_model: text-embedding-3-small
     # Seconds that one call may take.
     #timeout_s: 120
-  # Anything that speaks OpenAI's API works the same way, here Ollama.
+    # Settings of every call; an agent's config.params replaces them.
+    #params:
+      #reasoning_effort: low
+  #anthropic:
+    #kind: anthropic
+    #api_key:
+      #secret: ANTHROPIC_API_KEY
+    #model: claude-sonnet-4-5
+  #google:
+    #kind: google
+    #api_key:
+      #secret: GEMINI_API_KEY
+    #model: gemini-2.5-flash
+  # Anything that speaks OpenAI's chat completions is of kind openai, here Ollama.
   #ollama:
     #kind: openai
     #base_url: http://127.0.0.1:11434/v1
     #model: qwen3
+    #context_window: 32768
   #offline:
     #kind: offline
 `,
@@ -99,7 +114,7 @@ function providersFor(env: Environment, { providers, default_provider }: Readonl
 	return [
 		...(key
 			? [
-					{ path: 'providers.openai.kind', value: 'openai' },
+					{ path: 'providers.openai.kind', value: isOpenAI(base_url) ? 'openai-responses' : 'openai' },
 					{ path: 'providers.openai.api_key', value: key, variable: 'OPENAI_API_KEY' },
 					{ path: 'providers.openai.model', value: model || 'gpt-4o-mini', variable: 'OPENAI_MODEL' },
 				]
@@ -110,73 +125,179 @@ function providersFor(env: Environment, { providers, default_provider }: Readonl
 	]
 }
 
+function isOpenAI(base_url: string | undefined): boolean {
+	return !base_url || URL.parse(base_url)?.hostname === 'api.openai.com'
+}
+
 function onlyProvider({ providers = {} }: { providers?: object }): string | undefined {
 	const [first, ...others] = Object.keys(providers)
 	return others.length === 0 ? first : undefined
 }
 
 function provider(): joi.AlternativesSchema {
-	const kind = joi.string().required()
-	const openai = ofKind('A server that speaks the OpenAI API: OpenAI itself, Ollama, vLLM, LM Studio and many more.', {
-		kind: kind.valid('openai').description('The API that the server speaks: openai.'),
+	const kinds = [
+		server(
+			'openai',
+			'A server that speaks the OpenAI API: Ollama, vLLM, LM Studio and many more.',
+			'https://api.openai.com/v1',
+		),
+		server(
+			'openai-responses',
+			"OpenAI's newer API; its reasoning models need it to use tools.",
+			'https://api.openai.com/v1',
+		),
+		server('anthropic', "Anthropic's Messages API.", 'https://api.anthropic.com/v1'),
+		server('google', "Google's Gemini API.", 'https://generativelanguage.googleapis.com/v1beta'),
+		{
+			is: 'offline',
+			schema: ofKind('The built-in provider: deterministic, without network.', {
+				kind: kindOf('offline').description('The API that the server speaks.'),
+			}),
+		},
+	]
+	const names = kinds.map(({ is }) => is)
+	/** Checks the kind alone, so that an unknown one does not cause errors about its settings. */
+	const unknown = joi
+		.object({
+			kind: kindOf(...names).messages({ 'any.required': `is missing; it must be one of ${names.join(', ')}` }),
+		})
+		.unknown()
+	return joi.alternatives().conditional('.kind', {
+		// oxlint-disable-next-line unicorn/no-thenable -- joi's word; nobody awaits it
+		switch: kinds.map(({ is, schema }) => ({ is, then: schema })),
+		otherwise: unknown,
+	})
+}
+
+function kindOf(...names: string[]): joi.StringSchema {
+	return joi
+		.string()
+		.required()
+		.valid(...names)
+}
+
+function server(is: string, about: string, base_url: string): { is: string; schema: ObjectSchema } {
+	const isOpenAI = is.startsWith('openai')
+	const schema = ofKind(about, {
+		kind: kindOf(is).description('The API that the server speaks.'),
 		base_url: joi
 			.string()
 			.max(2048)
 			.pattern(/^https?:\/\/\S+$/, anAddress)
 			.custom(apiAddress)
-			.default('https://api.openai.com/v1')
-			.description('Address of the API, with its version. Default https://api.openai.com/v1.'),
-		api_key: joi
-			.alternatives(
-				joi
-					.string()
-					.empty('')
-					.max(4096)
-					.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
-				joi.object({
-					secret: joi
-						.string()
-						.pattern(/^[A-Za-z0-9_.-]{1,128}$/, '1 to 128 of letters, digits, "-", "_" and "."')
-						.required()
-						.description('Name or id of the secret in the vault that holds the key.'),
-				}),
-			)
-			.messages({ 'alternatives.types': 'must be text, or secret: NAME for one that the vault has' })
-			.description(
-				'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; leave it out where none is needed.',
-			),
+			.default(base_url)
+			.description("Address of the API, with its version. Default the address of the API's vendor."),
+		api_key: secretOr(
+			joi
+				.string()
+				.empty('')
+				.max(4096)
+				.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
+		).description(
+			'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; leave it out where none is needed.',
+		),
 		model: joi
 			.string()
 			.max(256)
 			.required()
 			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
-			.description('Model for agents that name none, such as gpt-4o-mini.'),
-		embedding_model: joi
-			.string()
-			.max(256)
-			.description(
-				'Model that makes embeddings for long-term memory, such as text-embedding-3-small. Default the built-in one.',
-			),
+			.description('Model for agents that name none.'),
+		...(isOpenAI && {
+			embedding_model: joi
+				.string()
+				.max(256)
+				.description(
+					'Model that makes embeddings for long-term memory, such as text-embedding-3-small. Default the built-in one.',
+				),
+		}),
 		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
+		headers: map(
+			headerName,
+			secretOr(
+				joi
+					.string()
+					.max(4096)
+					.pattern(/^[\x20-\x7e]*$/, 'printable ASCII without line breaks'),
+			),
+			'Headers of every request, such as api-key: {secret: NAME}. They replace headers of the same name.',
+		),
+		query: map(
+			/^[\x21-\x7e]{1,64}$/,
+			joi.string().max(1024).description('Its value.'),
+			'Parameters of every request, such as api-version.',
+		),
+		extra_body: joi
+			.object()
+			.unknown()
+			.empty(null)
+			.max(64)
+			.custom(plainBody)
+			.description(
+				'Fields of every request as the server wants them, such as chat_template_kwargs. They replace others.',
+			),
+		params: modelParams(joi).empty(null).description('Settings of every call; those of an agent replace them.'),
+		context_window: joi
+			.number()
+			.integer()
+			.min(1024)
+			.max(100_000_000)
+			.description("Tokens that the model takes, its answer included. An agent's config.context_window replaces it."),
+		compat: compat(is),
 	})
-	const offline = ofKind('The built-in provider: deterministic, without network.', {
-		kind: kind.valid('offline').description('The built-in provider: offline.'),
-	})
-	/** Checks the kind alone, so that an unknown one does not cause errors about its settings. */
-	const unknown = joi
+	return { is, schema }
+}
+
+/** What a server can do; what is absent is found out by its first refusal. */
+function compat(kind: string): ObjectSchema {
+	const found = 'Default: found out.'
+	return joi
 		.object({
-			kind: kind.valid('openai', 'offline').messages({ 'any.required': 'is missing; it must be openai or offline' }),
+			...(kind === 'openai' && {
+				max_tokens_field: joi
+					.string()
+					.valid('max_tokens', 'max_completion_tokens')
+					.description(`What the limit of an answer is called: max_tokens or max_completion_tokens. ${found}`),
+				stream_options: joi.boolean().description(`Whether it takes stream_options. ${found}`),
+				developer_role: joi
+					.boolean()
+					.description('Whether the system prompt has the role developer in place of system. Default false.'),
+			}),
+			tools: joi.boolean().description(`Whether it takes tools; without, they are described in the prompt. ${found}`),
+			streaming: joi.boolean().description(`Whether it streams. ${found}`),
 		})
-		.unknown()
-	return joi.alternatives().conditional('.kind', {
-		switch: [
-			// oxlint-disable unicorn/no-thenable -- joi's word; nobody awaits these
-			{ is: 'openai', then: openai },
-			{ is: 'offline', then: offline },
-			// oxlint-enable unicorn/no-thenable
-		],
-		otherwise: unknown,
-	})
+		.empty(null)
+		.description('What the server can do.')
+}
+
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
+
+function map(names: RegExp, values: joi.Schema, description: string): ObjectSchema {
+	return joi.object().pattern(names, values).max(32).empty(null).description(description)
+}
+
+function secretOr(text: joi.Schema): joi.AlternativesSchema {
+	return joi
+		.alternatives(
+			text,
+			joi.object({
+				secret: joi
+					.string()
+					.pattern(/^[A-Za-z0-9_.-]{1,128}$/, '1 to 128 of letters, digits, "-", "_" and "."')
+					.required()
+					.description('Name or id of the secret in the vault that holds it.'),
+			}),
+		)
+		.messages({ 'alternatives.types': 'must be text, or secret: NAME for one that the vault has' })
+}
+
+/** The gateway makes these fields itself. */
+const OWN_FIELDS = ['model', 'messages', 'input', 'contents', 'stream', 'tools']
+
+function plainBody(value: object, helpers: CustomHelpers): unknown {
+	const own = Object.keys(value).find((key) => OWN_FIELDS.includes(key))
+	if (own !== undefined) return helpers.message({ custom: `must not hold "${own}", which the gateway makes itself` })
+	if (JSON.stringify(value).length > 64 * 1024) return helpers.message({ custom: 'must be at most 64 KiB as JSON' })
+	return value
 }
 
 /** Its unknown settings are not names of providers. */

@@ -29,7 +29,7 @@ void t.test('with every setting switched on, the example shows the defaults it s
 	const { workers: defaultWorkers, ...defaults } = readConfig({ home: t.testdir({}), env: {} })
 	t.match(defaults, rest)
 	t.equal(workers.runs_per_thread, defaultWorkers.runs_per_thread)
-	t.same(Object.keys(providers), ['openai', 'ollama', 'offline'])
+	t.same(Object.keys(providers), ['openai', 'anthropic', 'google', 'ollama', 'offline'])
 	t.match(providers.openai, { base_url: 'https://api.openai.com/v1', api_key: 'k', timeout_s: 120 })
 	t.equal(default_provider, 'openai')
 	t.same(fallback, ['ollama'])

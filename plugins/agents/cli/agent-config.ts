@@ -4,7 +4,19 @@ import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 
 /** The keys of an agent's config that mean something to the gateway. */
-export const agentKeys = ['approved_skills', 'fallback', 'limits', 'max_tokens', 'model', 'provider', 'temperature']
+export const agentKeys = [
+	'approved_skills',
+	'context_window',
+	'fallback',
+	'limits',
+	'max_tokens',
+	'model',
+	'params',
+	'preamble',
+	'provider',
+	'temperature',
+	'timezone',
+]
 
 /**
  * What is probably a slip in what is set, a line each: the gateway keeps keys that mean nothing to it, and any name of a
