@@ -20,7 +20,37 @@ export type ChatMessage =
 	/** `run_id`: the turn that it begins; absent where the caller sent the history along. */
 	| { role: 'user'; content: string; run_id?: string }
 	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelMind)
-	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
+	/** `result_id`: for `conversation.read`, in messages of earlier turns. */
+	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string; result_id?: string }
+
+/** Where a conversation is cut for its models; see sandbox/context/fit.ts. Ids of turns are those of their runs, and sort by time. */
+export interface ContextMarks {
+	/** The turn with which what is shown begins; null: the first one. */
+	from: string | null
+	/** The first turn that is shown whole. */
+	whole: string | null
+	/** Turns before `from` that no summary covers, newest last: their ids and how they begin. */
+	omitted: { run_id: string; line: string }[]
+	/** What stands for the turns before `from`. */
+	earlier: string | null
+}
+
+export interface ContextSummary {
+	/** The newest turn that it covers. */
+	through: string
+	text: string
+}
+
+/** What fitting a conversation into a window goes by, besides its messages. */
+export interface ContextOrder {
+	marks: ContextMarks
+	summary?: ContextSummary
+	/** Tokens of a request that the agent allows, if the window is larger. */
+	tokens: number
+	/** Limits that models turned out to have, and what an estimated token counts there, by `provider/model`. */
+	limits: Record<string, number>
+	factors: Record<string, number>
+}
 
 /** A tool as it is described to a model. */
 export interface ToolSpec {
@@ -147,6 +177,8 @@ export interface ModelAnswer extends ModelMind {
 	content: string
 	tool_calls: ToolCallRequest[]
 	usage: Usage
+	/** Tokens of its request, estimated as `tokensIn` does. */
+	estimate?: number
 	provider: string
 	model: string
 	/** Version 0.1.0 journalled the provider's own word. */
@@ -180,6 +212,8 @@ export type JournalStep =
 	| Readonly<{ kind: 'begun'; call_id: string }>
 	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
 	| Readonly<{ kind: 'restart' }>
+	/** A request turned out to be too long for a model (`provider/model`), which gets at most so many tokens from now on. */
+	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
 	/** What the model is told of the run's circumstances; always the run's first step. */
 	| Readonly<{ kind: 'about'; content: string }>
 	| WaitStep
@@ -200,6 +234,7 @@ export interface RunOrder {
 	system: string | null
 	/** Earlier turns of the conversation, oldest first. */
 	history: ChatMessage[]
+	context?: ContextOrder
 	/** Time, place and cause of the run, for the model; comes before the prompt. */
 	about?: string
 	prompt: string

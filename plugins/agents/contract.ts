@@ -15,6 +15,8 @@ export interface AgentConfig {
 	limits?: Partial<AgentLimits>
 	/** IANA time zone in which its model is told the time; default: the machine's. */
 	timezone?: string
+	/** `tokens`: of one request at most, if the model's window is larger. */
+	context?: { tokens?: number }
 	/** False: its model is told the persona alone. */
 	preamble?: boolean
 	/** Over those of its provider. */

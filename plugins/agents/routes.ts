@@ -42,6 +42,13 @@ const configKeys = {
 		.max(64)
 		.custom(timeZone)
 		.description("Time zone in which the model is told the time, such as Europe/Berlin; default: the machine's."),
+	context: Joi.object({
+		tokens: Joi.number()
+			.integer()
+			.min(2_000)
+			.max(10_000_000)
+			.description("Tokens of one request at most, if the model's window is larger; default 100,000."),
+	}).description('How much of a conversation its model is shown; what is left out, it can search and read.'),
 	preamble: Joi.boolean().description(
 		'Whether the model is told its name, time and place, and how secrets, skills and memory work, beside the persona; default true.',
 	),

@@ -54,6 +54,15 @@ export default {
 		description: 'A run was stopped or cancelled; neither `run.completed` nor `run.failed` follows.',
 		payload: {},
 	},
+	'context.shrunk': {
+		description:
+			'A request was too long for a model, though it should have fit; it is made again with less of the conversation.',
+		payload: {
+			provider: 'The name of the provider.',
+			model: 'The model that refused it.',
+			tokens: 'Estimated tokens that its requests have at most from now on.',
+		},
+	},
 	'message.user': {
 		description: 'What the user said to the agent.',
 		payload: {

@@ -21,12 +21,14 @@ import type {
 } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import { callTool, isConcurrent, specOf } from '../../core/runs/toolbox.ts'
+import { modelKey } from '../../sandbox/context/budget.ts'
+import { NO_MARKS } from '../../sandbox/context/fit.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
-import { historyOf } from './history.ts'
+import { composeContext, contextWith, learnFactor, learnLimit } from './context.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
 import { completedWith, eventsOfAnswer, originIn } from './journal.ts'
@@ -166,10 +168,11 @@ async function think(work: Active): Promise<Final | Paused> {
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
-			watched(log.append([event]))
+			watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		async model({ answer }) {
+			learnFactor(answer)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
 			const tokens_elsewhere = await appendWith(log, run.agent_uid, { events: eventsOfAnswer(answer), step }, () =>
@@ -250,26 +253,39 @@ async function compose(work: Active): Promise<RunOrder> {
 	}
 	const given = run.given ? (await ctx.store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
 	const { since, tools: clients = [], one_call } = given ?? {}
-	const [history, tools, elsewhere] = await Promise.all([
-		given?.history ?? historyOf(ctx, run),
-		toolsOf(work),
-		charge(ctx.store, run, usageOf(steps)),
-	])
+	const [tools, elsewhere] = await Promise.all([toolsOf(work), charge(ctx.store, run, usageOf(steps))])
 	// Of a run that has just begun, the journal is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
+	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
+	const system = await systemFor(ctx, run, agent, tools)
+	const specs = [...tools.map(specOf), ...clients]
+	for (const step of steps) if (step.kind === 'shrunk') learnLimit(step.model, step.tokens)
+	const { history, context } = given?.history
+		? { history: given.history, context: contextWith(agent.config, models, NO_MARKS) }
+		: await composeContext(ctx, {
+				run,
+				config: agent.config,
+				models,
+				system,
+				tools: specs,
+				about,
+				prompt: run.prompt,
+				since,
+			})
 	const redacted = await forModel(ctx, agent, log, {
-		system: await systemFor(ctx, run, agent, tools),
+		system,
 		...(about !== undefined && { about }),
 		history,
+		context,
 		prompt: run.prompt,
 		...(since && { since }),
-		tools: [...tools.map(specOf), ...clients],
+		tools: specs,
 		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool' || step.kind === 'remark'),
 	})
 	return {
 		run_id: run.run_id,
 		agent_id: run.agent,
-		models: given?.model ? orders.map((order) => adjusted(order, given.model)) : orders,
+		models,
 		...redacted,
 		...(clients.length > 0 && { client_tools: clients.map(({ name }) => name), one_call: one_call ?? false }),
 		concurrent_tools: tools.filter(isConcurrent).map(({ name }) => name),
@@ -277,6 +293,15 @@ async function compose(work: Active): Promise<RunOrder> {
 		remaining_ms: Math.max(0, limits.wall_time_s * 1000 - run.active_ms),
 		...(elsewhere !== null && { tokens_elsewhere: elsewhere }),
 	}
+}
+
+/** The step that a request which was too long leaves, for this run and later ones. */
+function shrinkIn({ event_type, payload }: NewEvent): JournalStep | undefined {
+	if (event_type !== 'context.shrunk') return undefined
+	const model = modelKey({ provider: String(payload.provider), model: String(payload.model) })
+	const tokens = Number(payload.tokens)
+	learnLimit(model, tokens)
+	return { kind: 'shrunk', model, tokens }
 }
 
 /** The operator's limits still apply. */
@@ -315,6 +340,7 @@ async function finish(logged: LoggedRun, outcome: Final): Promise<void> {
 	switch (outcome.status) {
 		case 'completed': {
 			const { answer, usage, ended_by } = outcome
+			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
 			const payload = { usage, finish_reason: ended.finish_reason }
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]

@@ -27,6 +27,7 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 	for await (const { key, value } of store.list<Question>(keys.questions(uid)))
 		if (gone.has(value.run_id)) await store.delete(key)
 	await store.delete(keys.shortTerm(uid, conversation))
+	await store.delete(keys.marks(uid, conversation))
 	await store.delete(keys.forgetting(uid, conversation))
 }
 

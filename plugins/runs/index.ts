@@ -5,6 +5,7 @@ import type { RunSettings, Runs } from './contract.ts'
 import { finishForgetting, forgetRuns } from './forget.ts'
 import { maintain } from './maintenance.ts'
 import { addPrimitives } from './primitives.ts'
+import { addRecall } from './recall.ts'
 import { runMetrics } from './metrics.ts'
 import { routes } from './routes.ts'
 import { requeue } from './requeue.ts'
@@ -20,6 +21,7 @@ export default definePlugin<RunSettings, Runs>({
 	},
 	async start(ctx) {
 		addPrimitives(ctx)
+		addRecall(ctx)
 		await finishForgetting(ctx)
 		await requeue(ctx)
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))

@@ -25,6 +25,8 @@ export const keys = {
 	idempotencies: (uid: Uid): Key => [agentScope(uid), 'idempotency'],
 	session: (uid: Uid): Key => [agentScope(uid), 'session'],
 	shortTerm: (uid: Uid, conversation: string): Key => [agentScope(uid), 'stm', conversation],
+	/** Where the conversation is cut for models. */
+	marks: (uid: Uid, conversation: string): Key => [agentScope(uid), 'context', conversation],
 	allShortTerm: (uid: Uid): Key => [agentScope(uid), 'stm'],
 	/** Conversations whose deletion has begun. */
 	forgetting: (uid: Uid, conversation: string): Key => [agentScope(uid), 'forgetting', conversation],

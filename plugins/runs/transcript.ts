@@ -2,6 +2,7 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { EventBus } from '../../core/events/event-bus.ts'
 import type { Journal } from '../../core/events/run-log.ts'
+import { resultId } from '../../core/runs/results.ts'
 import type { RunRecord } from './contract.ts'
 import { messagesIn } from './journal.ts'
 import { isEnded } from './records.ts'
@@ -14,10 +15,14 @@ const transcripts = new Map<string, { messages: readonly ChatMessage[]; characte
 let cached = 0
 
 /**
- * The messages of a turn, the prompt first. Every call has a result. A turn without an answer ends with a remark in its
+ * The messages of a turn, the prompt first. `keeps`: it is likely to be read again soon. Every call has a result. A turn without an answer ends with a remark in its
  * place, since models expect one. Of a run whose journal was removed (`events.retention_days`), prompt and answer are left.
  */
-export async function transcriptOf(events: Pick<EventBus, 'journal'>, run: RunRecord): Promise<readonly ChatMessage[]> {
+export async function transcriptOf(
+	events: Pick<EventBus, 'journal'>,
+	run: RunRecord,
+	keeps = true,
+): Promise<readonly ChatMessage[]> {
 	const known = transcripts.get(run.run_id)
 	if (known) {
 		transcripts.delete(run.run_id)
@@ -25,7 +30,7 @@ export async function transcriptOf(events: Pick<EventBus, 'journal'>, run: RunRe
 		return known.messages
 	}
 	const messages = messagesOfTurn(run, (await events.journal(run.run_id)) as Journal)
-	if (isEnded(run.status)) keep(run.run_id, messages)
+	if (keeps && isEnded(run.status)) keep(run.run_id, messages)
 	return messages
 }
 
@@ -63,7 +68,7 @@ function messagesOfTurn(run: RunRecord, journal: Journal): ChatMessage[] {
 	const last = done.at(-1)
 	if (last?.role === 'assistant' && (last.tool_calls ?? []).length === 0) return messages
 	// The journal is gone, or the run ended without an answer of the model's.
-	messages.push({ role: 'assistant', content: answer ?? remarkOn(run) })
+	messages.push({ role: 'assistant', content: answer ?? remarkOn(run), tool_calls: [] })
 	return messages
 }
 
@@ -104,7 +109,10 @@ const COUNTED = /^[a-z_-]*\d{1,4}$/i
 
 function withOwnIds(message: ChatMessage, run_id: string): ChatMessage {
 	const own = (id: string): string => (COUNTED.test(id) ? `${id}_${run_id.slice(-8)}` : id)
-	if (message.role === 'tool') return { ...message, call_id: own(message.call_id) }
-	if (message.role !== 'assistant' || !message.tool_calls) return message
-	return { ...message, tool_calls: message.tool_calls.map((call) => ({ ...call, id: own(call.id) })) }
+	if (message.role === 'tool') {
+		const result_id = resultId({ run_id, call_id: message.call_id })
+		return { ...message, call_id: own(message.call_id), result_id }
+	}
+	if (message.role !== 'assistant') return message
+	return { ...message, tool_calls: (message.tool_calls ?? []).map((call) => ({ ...call, id: own(call.id) })) }
 }

@@ -30,12 +30,13 @@ export interface AskOptions {
  */
 export async function askModels(
 	models: readonly ModelOrder[],
-	request: ModelRequest,
+	asked: ModelRequest | ((order: ModelOrder) => ModelRequest),
 	io: ModelIo,
 	{ policy = standard, open = openProvider }: AskOptions = {},
 ): Promise<ModelReply> {
 	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
 	for (const [at, order] of models.entries()) {
+		const request = typeof asked === 'function' ? asked(order) : asked
 		const messages = request.turns.length + (request.system === null ? 0 : 1)
 		const { provider, model } = order
 		io.emit({

@@ -90,6 +90,8 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 	const names = requests[0]?.tools?.map((tool) => tool.function.name)
 	t.strictSame(names?.toSorted(), [
 		'ask',
+		'conversation_read',
+		'conversation_search',
 		'heartbeat_create',
 		'heartbeat_delete',
 		'memory_forget',

@@ -23,7 +23,7 @@ const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
 	message.remark
-	model.retry model.continued model.fallback
+	model.retry model.continued model.fallback context.shrunk
 	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed
 	memory.forgotten memory.compaction_started memory.compacted memory.compaction_undone

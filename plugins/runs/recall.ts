@@ -1,0 +1,142 @@
+/** `conversation.search` and `conversation.read`: all that was ever said in a conversation, whatever its model is shown. */
+import { setImmediate as turn } from 'node:timers/promises'
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { Context, ToolCall } from '../../core/plugin.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import { parseResultId, readResult } from '../../core/runs/results.ts'
+import type { RunRecord } from './contract.ts'
+import { newestFirst } from './conversation.ts'
+import { keys } from './keys.ts'
+import { transcriptOf } from './transcript.ts'
+
+type RecallDeps = Pick<Context, 'store' | 'events'>
+
+const RESULTS = 5
+const SNIPPET = 300
+const PART = 4_000
+const LARGEST_PART = 65_536
+/** Turns that one search reads, newest first; a model is told where it ended. */
+const SEARCHED = 20_000
+/** Turns after which other work gets its turn. */
+const BUSY = 50
+
+export function addRecall(ctx: Pick<Context, 'primitive' | 'prompt'> & RecallDeps): void {
+	ctx.prompt({
+		stable: () =>
+			'You may be shown only the later part of a conversation. All of it is kept: conversation.search finds earlier turns by words, conversation.read shows a turn by its run_id, or a result by its result_id. Look there before you say that you do not remember.',
+	})
+	ctx.primitive({
+		name: 'conversation.search',
+		description:
+			'Finds turns of this conversation by words that were said in them, results of tools included: also those that you are not shown any more. Returns their run_id, for conversation.read.',
+		parameters: Joi.object({
+			query: Joi.string().min(1).max(1_000).required().description('A few words that stood there.'),
+			limit: Joi.number().integer().min(1).max(50).description(`How many at most; default ${RESULTS}.`),
+		}),
+		run: (args, call) => search(ctx, args as unknown as { query: string; limit?: number }, call),
+	})
+	ctx.primitive({
+		name: 'conversation.read',
+		description: 'Reads a turn of this conversation by its run_id, or the result of a tool by its result_id, in parts.',
+		parameters: Joi.object({
+			run_id: Joi.string().max(64).description('A turn: what was said, the calls and their results.'),
+			result_id: Joi.string().max(200).description('A result that was left out or abridged.'),
+			offset: Joi.number().integer().min(0).description('The first character; default 0.'),
+			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Characters; default ${PART}.`),
+		}).xor('run_id', 'result_id'),
+		run: (args, call) => read(ctx, args as ReadRequest, call),
+	})
+}
+
+interface ReadRequest {
+	run_id?: string
+	result_id?: string
+	offset?: number
+	limit?: number
+}
+
+async function read(
+	ctx: RecallDeps,
+	{ run_id, result_id, offset = 0, limit = PART }: ReadRequest,
+	{ agent, conversation }: ToolCall,
+): Promise<unknown> {
+	const result = result_id === undefined ? undefined : parseResultId(result_id)
+	const id = result?.run_id ?? run_id ?? ''
+	const run = (await ctx.store.get<RunRecord>(keys.run(agent.uid, id)))?.value
+	if (run?.conversation !== conversation) throw unknown(result_id ?? id)
+	if (result_id === undefined) {
+		const text = (await transcriptOf(ctx.events, run)).map(textOf).join('\n\n')
+		return { run_id: id, at: run.started_at ?? run.created_at, ...partOf(text, offset, limit) }
+	}
+	const stored = await readResult(ctx.store, agent.uid, result_id, { offset, limit })
+	if (stored) return { result_id, ...stored }
+	const { steps } = await ctx.events.journal(id)
+	for (const step of steps as { kind: string; call_id?: string; content?: string }[]) {
+		if (step.kind === 'tool' && result?.isOf(step.call_id ?? ''))
+			return { result_id, ...partOf(step.content ?? '', offset, limit) }
+	}
+	throw unknown(result_id)
+}
+
+async function search(
+	ctx: RecallDeps,
+	{ query, limit = RESULTS }: { query: string; limit?: number },
+	{ agent, conversation, run_id, signal }: ToolCall,
+): Promise<unknown> {
+	const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu))]
+	if (words.length === 0) throw new Fault('invalid_arguments', 'the query must hold a word or a number')
+	let found: { run_id: string; at: string; matches: number; text: string }[] = []
+	let searched = 0
+	for await (const run of newestFirst(ctx.store, agent, conversation, run_id)) {
+		if (signal.aborted || searched === SEARCHED) break
+		if (run.started_at === null) continue
+		if (++searched % BUSY === 0) await turn()
+		const text = (await transcriptOf(ctx.events, run, false)).map(textOf).join('\n')
+		const lower = text.toLowerCase()
+		const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0)
+		if (places.length === 0) continue
+		const begin = Math.max(0, Math.min(...places) - SNIPPET / 3)
+		found.push({
+			run_id: run.run_id,
+			at: run.started_at,
+			matches: places.length,
+			text: text.slice(begin, begin + SNIPPET).toWellFormed(),
+		})
+		if (found.length >= 4 * limit + 100) found = best(found, limit)
+	}
+	const turns = best(found, limit)
+	return { turns, searched, ...(turns.length === 0 && { hint: 'no turn holds any of these words; try others' }) }
+}
+
+/** Most of the words first; of those the newest. */
+function best<T extends { matches: number; run_id: string }>(found: T[], limit: number): T[] {
+	return found.toSorted((a, b) => b.matches - a.matches || (a.run_id < b.run_id ? 1 : -1)).slice(0, limit)
+}
+
+function textOf(message: ChatMessage): string {
+	if (message.role === 'user') return `user: ${message.content}`
+	if (message.role === 'tool') return `result of ${message.name}: ${message.content}`
+	const calls = (message.tool_calls ?? []).map(({ name, arguments: args }) => `call of ${name}: ${args}`)
+	return [...(message.content === '' ? [] : [`you: ${message.content}`]), ...calls].join('\n')
+}
+
+function partOf(
+	text: string,
+	offset: number,
+	limit: number,
+): { text: string; total: number; next_offset: number | null } {
+	const end = Math.min(text.length, offset + limit)
+	return {
+		text: text.slice(offset, end).toWellFormed(),
+		total: text.length,
+		next_offset: end < text.length ? end : null,
+	}
+}
+
+function unknown(id: string): Fault {
+	return new Fault(
+		'not_found',
+		`this conversation has no turn or result "${id.slice(0, 100)}"; conversation.search answers with the ids of those it has`,
+	)
+}

@@ -1,0 +1,58 @@
+/** Shorter versions of messages, each of which says how to read the whole. */
+import type { Turn } from '../models/provider.ts'
+
+/** Characters of a result, and of other texts, up to which a stub is no shorter. */
+const RESULT = 240
+const TEXT = 2_000
+
+/** Where the whole text of a message is: for `conversation_read`. */
+export interface Origin {
+	run_id?: string | undefined
+	result_id?: string | undefined
+}
+
+/** Of an old turn: results of tools as one line, long texts by their beginning and end. */
+export function stubOf(turn: Turn, origin: Origin): Turn {
+	if (turn.role === 'tool') {
+		if (turn.content.length <= RESULT) return turn
+		const beginning = turn.content.slice(0, 80).toWellFormed().replaceAll(/\s+/g, ' ')
+		return {
+			...turn,
+			content: `[result of ${turn.content.length} characters, left out here; it begins: ${beginning}…; ${readBy(origin)}]`,
+		}
+	}
+	// Providers want their own state back in the turn that is under way.
+	if (turn.role === 'assistant' && turn.provider_state) {
+		const { provider_state: _state, ...rest } = turn
+		return abridged(rest, TEXT, origin)
+	}
+	return abridged(turn, TEXT, origin)
+}
+
+/** With at most about `limit` characters of text, and as many in the arguments of each call. */
+export function abridged(turn: Turn, limit: number, origin: Origin): Turn {
+	const content = cut(turn.content, limit, origin)
+	if (turn.role !== 'assistant') return { ...turn, content }
+	const { provider_state: _state, ...rest } = turn
+	const tool_calls = turn.tool_calls.map((call) =>
+		call.arguments.length <= limit
+			? call
+			: { ...call, arguments: JSON.stringify({ left_out: `${call.arguments.length} characters` }) },
+	)
+	const isWhole = content === turn.content && tool_calls.every((call, at) => call === turn.tool_calls[at])
+	return isWhole ? turn : { ...rest, content, tool_calls }
+}
+
+function cut(text: string, limit: number, origin: Origin): string {
+	if (text.length <= limit) return text
+	const head = Math.floor(limit * 0.75)
+	const beginning = text.slice(0, head).toWellFormed()
+	const end = text.slice(text.length - (limit - head)).toWellFormed()
+	return `${beginning}\n[… ${text.length - limit} of ${text.length} characters are left out here; ${readBy(origin)} …]\n${end}`
+}
+
+function readBy({ run_id, result_id }: Origin): string {
+	if (result_id !== undefined) return `read it with conversation_read ${JSON.stringify({ result_id })}`
+	if (run_id !== undefined) return `read it with conversation_read ${JSON.stringify({ run_id })}`
+	return 'it is not kept'
+}

@@ -1,0 +1,164 @@
+/** Fitting a request into a window, and asking again where it was too long all the same. */
+import t from 'tap'
+import type { ChatMessage, RunOrder } from '../../core/protocol.ts'
+import { askFitted } from '../../sandbox/context/asking.ts'
+import { corrected } from '../../sandbox/context/budget.ts'
+import { tokensIn } from '../../sandbox/context/estimate.ts'
+import { fit, NO_MARKS } from '../../sandbox/context/fit.ts'
+import type { FitInput } from '../../sandbox/context/fit.ts'
+import type { ModelRequest, Turn } from '../../sandbox/models/provider.ts'
+
+const idOf = (at: number): string => `t${String(at).padStart(5, '0')}`
+
+function turnsOf(from: number, to: number, size = 1_000): ChatMessage[] {
+	return Array.from({ length: to - from }, (_, at) => from + at).flatMap((at): ChatMessage[] => [
+		{ role: 'user', content: `prompt ${at}`, run_id: idOf(at) },
+		{ role: 'assistant', content: '', tool_calls: [{ id: `c${at}`, name: 'look', arguments: '{}' }] },
+		{
+			role: 'tool',
+			call_id: `c${at}`,
+			name: 'look',
+			ok: true,
+			content: `${at} ${'x '.repeat(size / 2)}`,
+			result_id: `${idOf(at)}:c${at}`,
+		},
+		{ role: 'assistant', content: `answer ${at}`, tool_calls: [] },
+	])
+}
+
+function input(history: ChatMessage[], more: Partial<FitInput> = {}): FitInput {
+	const prompt: Turn = { role: 'user', content: 'and now?' }
+	return {
+		system: 'You are Ada.',
+		tools: [],
+		turns: [...(history as Turn[]), prompt],
+		history,
+		run_id: 'z',
+		marks: NO_MARKS,
+		budget: 6_000,
+		fill: 0.8,
+		factor: 1,
+		...more,
+	}
+}
+
+void t.test('recent turns are whole, older ones stubs, the oldest are named; nothing is over the budget', (t) => {
+	const { request, items, tokens, fits, marks } = fit(input(turnsOf(0, 100)))
+	t.ok(fits && tokens <= 6_000)
+	t.strictSame(
+		items.map(({ kind, shown = '' }) => kind + shown).filter((one, at, all) => one !== all[at - 1]),
+		['instructions', 'tools', 'earlier', 'turnstubs', 'turnwhole', 'prompt'],
+	)
+	t.match(request.turns[0]?.content, /conversation_search/)
+	t.match(request.turns[0]?.content, /- t\d+: prompt \d+/)
+	const stub = request.turns.find(({ role, content }) => role === 'tool' && content.includes('left out'))
+	t.match(
+		stub?.content,
+		/^\[result of 10\d\d characters, left out here; it begins: \d+ x x.*conversation_read {"result_id":"t\d+:c\d+"}\]$/,
+	)
+	t.equal(request.turns.at(-1)?.content, 'and now?')
+	t.equal(
+		request.turns
+			.filter(({ role }) => role === 'assistant')
+			.flatMap((one) => (one.role === 'assistant' ? one.tool_calls : [])).length,
+		request.turns.filter(({ role }) => role === 'tool').length,
+		'each call has its result',
+	)
+	t.ok((marks.from ?? '') < (marks.whole ?? ''))
+	t.end()
+})
+
+void t.test('a cut lasts for many turns, and what lies before it need not be read', (t) => {
+	let marks = NO_MARKS
+	let cuts = 0
+	for (let turn = 10; turn < 210; turn++) {
+		const first = marks.from === null ? 0 : Number(marks.from.slice(1))
+		const fitted = fit(input(turnsOf(first, turn), { marks }))
+		const whole = fit(input(turnsOf(0, turn), { marks }))
+		t.strictSame(fitted.request, whole.request, 'the same with and without the turns before it')
+		if (fitted.marks !== marks) cuts++
+		marks = fitted.marks
+		t.ok(fitted.tokens <= 6_000)
+	}
+	t.ok(cuts >= 10 && cuts <= 45, `${cuts} cuts in 200 turns`)
+	t.end()
+})
+
+void t.test('several medium results of one run, and a long prompt, fit together', (t) => {
+	const results = Array.from({ length: 8 }, (_, at): Turn[] => [
+		{ role: 'assistant', content: '', tool_calls: [{ id: `r${at}`, name: 'look', arguments: '{}' }] },
+		{ role: 'tool', call_id: `r${at}`, name: 'look', ok: true, content: 'medium '.repeat(1_500) },
+	])
+	const prompt: Turn = { role: 'user', content: `begin ${'word '.repeat(20_000)} end` }
+	const history = turnsOf(0, 5)
+	const { request, tokens, fits } = fit(input(history, { turns: [...(history as Turn[]), prompt, ...results.flat()] }))
+	t.ok(fits && tokens <= 6_000, String(tokens))
+	t.equal(request.system, 'You are Ada.', 'the instructions stay')
+	t.ok(request.turns.some(({ content }) => content.startsWith('begin ') && content.endsWith(' end')))
+	t.equal(request.turns.filter(({ role }) => role === 'tool').length, 8)
+
+	const many = Array.from({ length: 200 }, () => results.flat()).flat()
+	const squeezed = fit(input([], { turns: [prompt, ...many] }))
+	t.ok(squeezed.fits, String(squeezed.tokens))
+	t.notOk(fit(input([], { system: 'x '.repeat(50_000) })).fits, 'instructions are never cut')
+	t.end()
+})
+
+void t.test('an estimate counts scripts and code as models do, and is corrected by what they report', (t) => {
+	t.ok(tokensIn('The quick brown fox jumps over the lazy dog.') >= 10)
+	t.ok(tokensIn('これは日本語の文です。') >= 11)
+	t.ok(tokensIn('{"a":[1,2,3]}') >= 9)
+	t.equal(tokensIn(''), 0)
+	t.ok(corrected(1, 1_000, 1_500) > 1.5, 'at once where it was too low')
+	const lower = corrected(1, 1_000, 700)
+	t.ok(lower < 1 && lower > 0.9, 'slowly where it was too high')
+	t.equal(corrected(1, 0, 700), 1)
+	t.end()
+})
+
+void t.test('a request that is too long for the model all the same is shortened and made once more', async (t) => {
+	const history = turnsOf(0, 60)
+	const order = {
+		run_id: 'z',
+		history,
+		models: [{ provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 }],
+		context: { marks: NO_MARKS, tokens: 100_000, limits: {}, factors: {} },
+	} as unknown as RunOrder
+	const request: ModelRequest = { system: null, tools: [], turns: input(history).turns }
+	const events: unknown[] = []
+	const io = {
+		signal: new AbortController().signal,
+		step: 1,
+		emit: (event: unknown) => void events.push(event),
+		stream() {},
+	}
+	const asked: number[] = []
+	const ask = (takes: number) =>
+		askFitted(order, request, io, async (requestFor) => {
+			const { turns } = requestFor(order.models[0] as RunOrder['models'][0])
+			asked.push(turns.length)
+			if (turns.length > takes)
+				return {
+					status: 'failed',
+					failure: {
+						code: 'model_rejected',
+						message: "This model's maximum context length is 8192 tokens",
+						retryable: false,
+					},
+				}
+			const usage = { input_tokens: 10, output_tokens: 1 }
+			return {
+				status: 'answered',
+				answer: { content: 'so', tool_calls: [], usage, provider: 'p', model: 'm', finish_reason: 'stop' },
+			}
+		})
+	const reply = await ask(100)
+	t.equal(reply.status, 'answered')
+	t.equal(asked.length, 2)
+	t.match(events, [{ event_type: 'context.shrunk', payload: { provider: 'p', model: 'm', tokens: 6_553 } }])
+	await ask(100)
+	t.equal(asked.length, 3, 'and later requests are as short')
+	const never = await ask(0)
+	t.equal(never.status, 'failed')
+	t.equal(asked.length, 5, 'but once only')
+})
