@@ -151,7 +151,7 @@ const refusals: [what: string, body: string, says: RegExp][] = [
 	[
 		'a comment',
 		`<!--\n\`\`\`js\nexport default 1\n\`\`\`\n-->\n\n${PROGRAM}`,
-		/^line 1: a block of code must not stand in a comment/,
+		/^line 1: a block of code must not be in a comment/,
 	],
 	[
 		'the title of a link',
