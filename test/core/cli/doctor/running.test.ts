@@ -72,7 +72,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		t.match(await found('mcp.connection'), [
 			{ level: /error|warning/, message: /gone of agent ada is not connected: /, fix: /svc mcp restart ada gone/ },
 		])
-		t.match(await found('mcp.command'), [{ level: 'error', message: /started by no-such-program/ }])
+		t.match(await found('mcp.command'), [{ level: 'error', message: /needs the program no-such-program/ }])
 		await gateway.request('DELETE', `/v1/agents/ada/mcp/${body.id}`)
 	})
 	await t.test('a channel', async (t) => {
