@@ -4,6 +4,7 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { stepsRoute } from './steps-route.ts'
+import { contextRoute } from './context-route.ts'
 import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
@@ -219,6 +220,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
+	contextRoute(server, ctx)
 	stepsRoute(server, ctx, runs)
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',

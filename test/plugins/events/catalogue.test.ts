@@ -22,7 +22,7 @@ const specified = `
 const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
-	message.remark
+	message.reasoning message.remark
 	model.retry model.continued model.fallback context.shrunk
 	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed

@@ -113,6 +113,20 @@ void t.test('a conversation never fails by its size, and nothing said in it is l
 		last = await ada.complete(turn === TURNS ? 'What is the word that I told you?' : told)
 	}
 	t.equal((await ada.read(last)).answer, 'Heron', 'a fact of turn 3 is found')
+	const { conversation } = await ada.read(last)
+	const { status, body } = await gateway.request('GET', `/v1/agents/ada/conversations/${conversation}/context`)
+	t.equal(status, 200)
+	t.ok(body.tokens <= body.budget && body.budget <= WINDOW, 'the next request fits')
+	t.equal(
+		body.items.reduce((sum: number, { tokens }: { tokens: number }) => sum + tokens, 0),
+		body.tokens,
+	)
+	t.match(body.items.map(({ kind }: { kind: string }) => kind).slice(0, 4), [
+		'instructions',
+		'tools',
+		'earlier',
+		'turn',
+	])
 	t.equal(model.refused(), 0, 'no request is over the window')
 	t.ok(
 		model.requests.every(({ messages }) =>
