@@ -22,7 +22,8 @@ import type {
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, lastCallFor, remarkDue } from './limits.ts'
-import type { ModelReply, ModelRequest } from './models/provider.ts'
+import type { AskModel } from './ask-model.ts'
+import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
 import { askWhole } from './whole-answer.ts'
@@ -35,18 +36,6 @@ export interface LoopIo {
 	/** Settles once main has done it and journalled it. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
 }
-
-export interface ModelIo {
-	/** Aborts when the run is to be stopped, or its wall time is over. */
-	signal: AbortSignal
-	/** The number of this model answer in the run, from 1. */
-	step: number
-	emit(event: NewEvent): void
-	stream(content: string): void
-}
-
-/** Asks the models of an order until one has answered. Never rejects; see models/provider.ts. */
-export type AskModel = (request: ModelRequest, io: ModelIo) => Promise<ModelReply>
 
 /** Never rejects: a failed run is an outcome too. */
 export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {

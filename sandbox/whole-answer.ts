@@ -1,7 +1,7 @@
 /** Asks until there is an answer that a run can continue or end with: never an empty one, and not one that was cut off. */
 import { addUsage } from '../core/protocol.ts'
 import type { ModelAnswer, Usage } from '../core/protocol.ts'
-import type { AskModel, ModelIo } from './loop.ts'
+import type { AskModel, ModelIo } from './ask-model.ts'
 import { failed } from './models/provider.ts'
 import type { ModelReply, ModelRequest, Turn } from './models/provider.ts'
 

@@ -1,7 +1,7 @@
 /** Asks a model again where that may help, then the next model of the order. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ModelOrder } from '../../core/protocol.ts'
-import type { ModelIo } from '../loop.ts'
+import type { ModelIo } from '../ask-model.ts'
 import { openProvider } from './open.ts'
 import { failed } from './provider.ts'
 import type { ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'

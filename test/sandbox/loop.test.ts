@@ -3,7 +3,8 @@ import t from 'tap'
 import { Fault } from '../../core/errors.ts'
 import type { ModelAnswer, NewEvent, Remark, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
 import { runLoop } from '../../sandbox/loop.ts'
-import type { AskModel, LoopIo } from '../../sandbox/loop.ts'
+import type { AskModel } from '../../sandbox/ask-model.ts'
+import type { LoopIo } from '../../sandbox/loop.ts'
 import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
 
 void t.test('an answer without tool calls completes the run and is not journalled by a call', async (t) => {
