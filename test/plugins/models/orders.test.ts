@@ -1,0 +1,46 @@
+import t from 'tap'
+import { openLog } from '../../../core/log/log.ts'
+import { openRedactor } from '../../../core/redactor/redactor.ts'
+import type { Provider } from '../../../plugins/models/contract.ts'
+import { modelsOf } from '../../../plugins/models/models.ts'
+
+void t.test('settings of a provider reach its calls, and those of an agent replace them', async (t) => {
+	const redactor = openRedactor()
+	const main: Provider = {
+		kind: 'anthropic',
+		base_url: 'https://example.com/v1',
+		model: 'm',
+		headers: { 'api-key': { secret: 'AZURE' }, 'X-Title': 'Ours' },
+		query: { 'api-version': '1' },
+		extra_body: { a: 1 },
+		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
+		context_window: 9_000,
+		compat: { tools: false },
+	}
+	const models = modelsOf({
+		config: { providers: { main }, default_provider: 'main', fallback: [] },
+		find: (() => ({ open: async (ref: string) => `value-of-${ref}` })) as never,
+		log: openLog({ level: 'silent', format: 'json' }),
+		redactor,
+	})
+	const order = {
+		provider: 'main',
+		kind: 'anthropic',
+		model: 'm',
+		timeout_ms: 120_000,
+		base_url: 'https://example.com/v1',
+		headers: { 'api-key': 'value-of-AZURE', 'X-Title': 'Ours' },
+		query: { 'api-version': '1' },
+		extra_body: { a: 1 },
+		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
+		context_window: 9_000,
+		compat: { tools: false },
+	}
+	t.strictSame((await models.choose({})).orders, [order])
+	const config = { temperature: 0.5, max_tokens: 6, params: { max_tokens: 7, seed: 8 }, context_window: 8_000 }
+	t.strictSame((await models.choose(config)).orders, [
+		{ ...order, params: { temperature: 0.5, top_p: 0.2, max_tokens: 7, seed: 8 }, context_window: 8_000 },
+	])
+	const text = redactor.of([{ provider: 'main' }]).data('value-of-AZURE, Ours', 'log')
+	t.match(text, /^\[redacted.*\], Ours$/, 'a header from the vault is redacted, others are not')
+})
