@@ -1,12 +1,13 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill memory-search start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill context memory-search start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
 import { cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
+import { context } from './context.ts'
 import { efforts } from './effort.ts'
 import type { Effort, Level } from './effort.ts'
 import { fanOut } from './fan-out.ts'
@@ -28,6 +29,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	rest,
 	webhooks,
 	skill: skillCall,
+	context,
 	'memory-search': memorySearch,
 	start,
 	memory,
