@@ -31,7 +31,7 @@ export interface Composed {
 }
 
 /** Tokens of a request, for agents that set none: more costs more, and helps little. */
-export const CONTEXT_TOKENS = 100_000
+const CONTEXT_TOKENS = 100_000
 /** Cut before it would not fit any more, so that the calls of the run have room. */
 const FILL = 0.8
 const MODELS = 1_000

@@ -40,7 +40,7 @@ export function forgetTranscript(run_id: string): void {
 	transcripts.delete(run_id)
 }
 
-export function sizeOfMessages(messages: readonly ChatMessage[]): number {
+function sizeOfMessages(messages: readonly ChatMessage[]): number {
 	let size = 0
 	for (const message of messages) {
 		size += message.content.length
