@@ -1,6 +1,5 @@
 /** Long results of tools: shown abridged, stored in full without secrets, deleted with what they belong to. */
 import t from 'tap'
-import type { Test } from 'tap'
 import { readResult, resultsKey } from '../../../core/runs/results.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
@@ -24,21 +23,18 @@ const lender = `export default {
 	},
 }`
 
-async function start(t: Test) {
-	const model = await startModelServer()
-	t.teardown(() => model.stop())
-	const gateway = await startGateway({
-		config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { lender: true }\n`,
-		files: { 'plugins/lender/index.js': lender },
-	})
-	t.teardown(() => gateway.stop())
-	return { model, gateway, ctx: world.lent as Context }
-}
+const model = await startModelServer()
+const gateway = await startGateway({
+	config: `providers:\n  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\nplugins: { lender: true }\n`,
+	files: { 'plugins/lender/index.js': lender },
+})
+t.teardown(() => gateway.stop())
+t.teardown(() => model.stop())
+const ctx = world.lent as Context
 
 const sayIt = (word: string, times: number) => ({ tools: [{ name: 'lender_say', arguments: { word, times } }] })
 
 void t.test('a long result is abridged for the model and readable in full, until the agent is deleted', async (t) => {
-	const { model, gateway, ctx } = await start(t)
 	const ada = await follow(t, gateway, 'ada', { config: { limits: { result_characters: 2_000 } } })
 	model.on('long', sayIt('word ', 10_000), 'I saw it.')
 	const run_id = await ada.complete('long')
@@ -59,31 +55,29 @@ void t.test('a long result is abridged for the model and readable in full, until
 })
 
 void t.test('it is deleted with its conversation', async (t) => {
-	const { model, gateway, ctx } = await start(t)
-	const ada = await follow(t, gateway, 'ada')
-	model.on('long', sayIt('word ', 10_000), 'I saw it.')
-	const run_id = await ada.complete('long')
+	const ada = await follow(t, gateway, 'bob')
+	model.on('deleted', sayIt('word ', 10_000), 'I saw it.')
+	const run_id = await ada.complete('deleted')
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
 	t.not((await Array.fromAsync(ctx.store.list(resultsKey(uid, run_id)))).length, 0)
-	await ctx.use('runs').clear({ name: 'ada', uid })
+	await ctx.use('runs').clear({ name: 'bob', uid })
 	t.strictSame(await Array.fromAsync(ctx.store.list(resultsKey(uid, run_id))), [])
 })
 
 void t.test('what is stored has no secret in it, even one that a piece would cut in two', async (t) => {
-	const { model, gateway, ctx } = await start(t)
-	const ada = await follow(t, gateway, 'ada')
+	const ada = await follow(t, gateway, 'cid')
 	const value = 'sk-of-a-very-long-secret-0123456789'
 	const secret = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'KEY', value } })
-	await gateway.request('POST', '/v1/vault/grants', { body: { secret_id: secret.body.id, agent_id: 'ada' } })
+	await gateway.request('POST', '/v1/vault/grants', { body: { secret_id: secret.body.id, agent_id: 'cid' } })
 	model.on('read it', { tools: [{ name: 'vault_read', arguments: { name: 'KEY' } }] }, 'Read.')
 	await ada.complete('read it')
-	model.on('long', sayIt(`${value} `, 20_000), 'I saw it.')
-	const run_id = await ada.complete('long')
+	model.on('secret one', sayIt(`${value} `, 20_000), 'I saw it.')
+	const run_id = await ada.complete('secret one')
 	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
 	const pieces = await Array.fromAsync(ctx.store.list<{ text: string }>(resultsKey(uid, run_id)))
 	t.ok(pieces.length > 1)
 	const text = pieces.map((piece) => piece.value.text).join('')
 	t.notOk(text.includes('sk-of'))
 	t.ok(text === '[redacted:KEY] '.repeat(20_000))
-	t.notOk(String(model.requests('long').at(-1)?.messages.at(-1)?.content).includes(value))
+	t.notOk(String(model.requests('secret one').at(-1)?.messages.at(-1)?.content).includes(value))
 })
