@@ -106,7 +106,7 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 
 	// What is wrong is told to the model.
 	t.match(await use('the same again', 'webhook_register', 'git-hub_1'), {
-		error: { code: 'already_exists', message: /webhook\.rotate/ },
+		error: { code: 'already_exists', message: /webhook_rotate/ },
 	})
 	for (const [n, slug] of ['', 'Upper', 'a b', 'x'.repeat(65), 'ä', 7].entries())
 		t.match(await use(`wrong ${n}`, 'webhook_register', slug), {
