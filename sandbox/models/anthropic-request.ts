@@ -30,7 +30,8 @@ interface Message {
 }
 
 export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
-	const request = traits.tools === false ? toolsInText(asked) : asked
+	// The API refuses earlier tool calls in a request that offers no tools.
+	const request = traits.tools === false || asked.tools.length === 0 ? toolsInText(asked) : asked
 	const { system, tools, turns } = request
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, stop, parallel_tool_calls } = params

@@ -11,6 +11,8 @@ interface Quirk {
 	/** Default: openai. */
 	kind?: ModelOrder['kind']
 	order?: Partial<ModelOrder>
+	/** The request offers none. */
+	withoutTools?: true
 	/** Behind the prompt. */
 	turns?: (order: ModelOrder) => Turn[]
 	system?: string
@@ -430,6 +432,19 @@ const quirks: Record<string, Quirk> = {
 		asks: { thinking: { type: 'enabled' } },
 		requests: 1,
 	},
+	'Anthropic: earlier calls without tools': {
+		kind: 'anthropic',
+		withoutTools: true,
+		turns: asked(),
+		reply: refuses(
+			(body) => JSON.stringify(body.messages).includes('"tool_use"'),
+			refusal('Requests which include `tool_use` or `tool_result` blocks must define tools'),
+			message({ type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
+		asks: { messages: [{}, { role: 'assistant' }, { role: 'user' }] },
+		requests: 1,
+	},
 	'Anthropic: no thinking where the last answer has no signature': {
 		kind: 'anthropic',
 		order: { params: { reasoning_effort: 'low' } },
@@ -642,7 +657,7 @@ void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
 			const kind = quirk.kind ?? 'openai'
 			const order: ModelOrder = { provider: 'p', kind, model: 'm', base_url: url, timeout_ms: 60_000, ...quirk.order }
 			const turns: Turn[] = [{ role: 'user', content: 'Is it?' }, ...(quirk.turns?.(order) ?? [])]
-			const request: ModelRequest = { system: quirk.system ?? null, turns, tools }
+			const request: ModelRequest = { system: quirk.system ?? null, turns, tools: quirk.withoutTools ? [] : tools }
 			let shown = ''
 			const io = { signal: new AbortController().signal, onText: (text: string) => (shown += text) }
 			const reply = await (await openProvider(kind)).ask(order, request, io)
