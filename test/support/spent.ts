@@ -1,13 +1,5 @@
 /** Measures of time on which other programs of the machine have next to no influence. */
 
-/** Processor time that this thread takes for some work, in ms. The work must be done before it returns. */
-export function cpuTime(work: () => void): number {
-	const before = process.threadCpuUsage()
-	work()
-	const { user, system } = process.threadCpuUsage(before)
-	return (user + system) / 1000
-}
-
 const TICK_MS = 10
 
 /**
