@@ -186,7 +186,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.pattern(/^https?:\/\/\S+$/, anAddress)
 			.custom(apiAddress)
 			.default(base_url)
-			.description("Address of the API, with its version. Default the address of the API's vendor."),
+			.description(`Address of the API, with its version. Default ${base_url}.`),
 		api_key: secretOr(
 			joi
 				.string()

@@ -208,7 +208,7 @@ void t.test('SVC_LOOPBACK takes eight words and no other', (t) => {
 void t.test('OPENAI_API_KEY alone makes OpenAI the default', (t) => {
 	t.same(read(t, '# nothing', { OPENAI_API_KEY: 'k' }).providers, {
 		openai: {
-			kind: 'openai',
+			kind: 'openai-responses',
 			base_url: 'https://api.openai.com/v1',
 			api_key: 'k',
 			model: 'gpt-4o-mini',

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { boot } from '../../core/boot.ts'
 import type { Running } from '../../core/boot.ts'
 import { eventTypesIn, watchEvents } from './documented.ts'
+import { eventually } from './wait.ts'
 
 export interface TestGateway {
 	url: string
@@ -51,6 +52,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	const own = await eventTypesIn(join(home, 'plugins'))
 	const running = await boot({ home, env, checkResponses: true })
 	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events, own)
+	const { events } = running.gateway
+	// So that the events of its start come before those of the test.
+	const started = { types: ['gateway.started'], since: running.gateway.status.started_at }
+	await eventually(async () => (await events.read(started, null, 1, true)).entries.length > 0)
 	const url = running.gateway.status.url('main') ?? ''
 	return {
 		url,

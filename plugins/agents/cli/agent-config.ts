@@ -6,6 +6,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 /** The keys of an agent's config that mean something to the gateway. */
 export const agentKeys = [
 	'approved_skills',
+	'context',
 	'context_window',
 	'fallback',
 	'limits',

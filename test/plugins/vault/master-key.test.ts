@@ -160,7 +160,7 @@ void t.test('the operator changes a key of the environment with the earlier one 
 	const { vault } = await open(place, { env: { SVC_VAULT_KEY: one } })
 	await t.rejects(vault.rotateKey(), {
 		code: 'conflict',
-		message: /comes from SVC_VAULT_KEY.*set SVC_VAULT_KEY to a new key and SVC_VAULT_KEY_OLD to the one of now/,
+		message: /comes from SVC_VAULT_KEY.*set SVC_VAULT_KEY to a new key and SVC_VAULT_KEY_OLD to the current one/,
 	})
 	await isOpen(t, place, { SVC_VAULT_KEY: two, SVC_VAULT_KEY_OLD: one })
 	await isOpen(t, place, { SVC_VAULT_KEY: two })

@@ -192,7 +192,7 @@ void t.test('a key file that cannot be replaced costs nothing, neither then nor 
 			return store.commit(scope, ops)
 		}
 		const { vault } = await open(place, { store: { ...store, commit } })
-		await t.rejects(vault.rotateKey(), { code: 'unavailable', message: /vault\.key\.next, cannot take the place/ })
+		await t.rejects(vault.rotateKey(), { code: 'unavailable', message: /vault\.key\.next, cannot replace the old one/ })
 		await allReadable(t, vault)
 		await t.rejects(vault.rotateKey(), { code: 'unavailable' }, 'the only copy of the key is not written over')
 		await allReadable(t, vault)
