@@ -8,6 +8,8 @@ import { objectIn, stringIn } from './values.ts'
 
 /** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
 const SECRET_LENGTH = 8
+/** Characters of what a server said that are looked at: some answer with whole pages, and a hostile one with more. */
+const READ_LIMIT = 4 * 1024
 
 /** What a server said of its refusal, as far as its SDK tells. */
 export interface ServerError {
@@ -26,7 +28,7 @@ export type Thrown = ServerError | { kind: 'timeout' } | { kind: 'connection' } 
 
 /** `read` knows the error classes of an SDK. Keys and headers' values are taken out of what the server said. */
 export function failureOf(error: unknown, order: ModelOrder, read: (error: unknown) => Thrown): ModelReply {
-	const thrown: Thrown = error instanceof ModelError ? { kind: 'other' } : read(error)
+	const thrown = shortened(error instanceof ModelError ? { kind: 'other' } : read(error), order)
 	const { code, message, retryable } = classify(error, thrown, order.timeout_ms)
 	const server = thrown.kind === 'server' ? thrown : undefined
 	return failed(code, withoutSecrets(message, order), {
@@ -60,6 +62,18 @@ export class StreamError extends Error {
 	constructor(said: ServerError) {
 		super(said.message)
 		this.said = said
+	}
+}
+
+/** Secrets are taken out before the text is cut, since the cut could leave a part of one. */
+function shortened(thrown: Thrown, order: ModelOrder): Thrown {
+	if (thrown.kind !== 'server') return thrown
+	const { message, code, param } = thrown
+	return {
+		...thrown,
+		message: withoutSecrets(message, order).slice(0, READ_LIMIT),
+		code: code?.slice(0, READ_LIMIT),
+		param: param?.slice(0, READ_LIMIT),
 	}
 }
 

@@ -41,9 +41,14 @@ export function callsInText(content: string, tools: readonly ToolSpec[], before 
 	const calls: Call[] = []
 	let rest = content
 	for (const { pattern, read } of FORMS) {
+		// Both only go forward: a model may write as many calls and fences as fit into its answer.
+		let from = before.length
+		let fence = 0
 		rest = rest.replaceAll(pattern, (whole: string, ...groups: unknown[]) => {
-			const at = text.indexOf(whole, before.length)
-			if (fences.some(([from = 0, to = 0]) => at >= from && at < to)) return whole
+			const at = fences.length === 0 ? -1 : text.indexOf(whole, from)
+			if (at >= 0) from = at + whole.length
+			while ((fences[fence]?.[1] ?? Infinity) <= at) fence++
+			if (at >= (fences[fence]?.[0] ?? Infinity)) return whole
 			const found = read(groups.map(String)).filter(isCall)
 			calls.push(...found)
 			return found.length > 0 ? '' : whole
@@ -60,8 +65,8 @@ const FORMS: readonly { pattern: RegExp; read(groups: string[]): Call[] }[] = [
 	// DeepSeek
 	{
 		pattern:
-			/<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([^\s<｜]+)(?:<｜tool▁sep｜>)?\s*(?:```(?:json)?)?([\s\S]*?)(?:```)?\s*(?:<｜tool▁call▁end｜>|$)/g,
-		read: ([name = '', args = '']) => [{ name, arguments: args.trim() || '{}' }],
+			/<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([^\s<｜]+)(?:<｜tool▁sep｜>)?([\s\S]*?)(?:<｜tool▁call▁end｜>|$)/g,
+		read: ([name = '', args = '']) => [{ name, arguments: unfenced(args, /^```(?:json)?/) || '{}' }],
 	},
 	// Kimi
 	{
@@ -88,14 +93,14 @@ const FORMS: readonly { pattern: RegExp; read(groups: string[]): Call[] }[] = [
 	{
 		pattern: /<invoke name="([^"]+)">([\s\S]*?)(?:<\/invoke>|$)/g,
 		read: ([name = '', body = '']) => [
-			{ name, arguments: objectOf(body.matchAll(/<parameter name="([^"]+)">([\s\S]*?)<\/parameter>/g)) },
+			{ name, arguments: objectOf(blocksIn(body, /<parameter name="([^"]+)">/g, '</parameter>')) },
 		],
 	},
 ]
 
 /** The whole text is one call, or a list of calls, as JSON; perhaps in a fence. */
 function bareCalls(content: string): Call[] {
-	const text = content.trim().replace(/^```(?:json|tool_call|tool_code)?\s*([\s\S]*?)\s*```$/, '$1')
+	const text = unfenced(content, /^```(?:json|tool_call|tool_code)?/)
 	if (!/^[[{]/.test(text)) return []
 	const value = parsed(text)
 	const list = Array.isArray(value) ? value : [value]
@@ -107,7 +112,8 @@ function bareCalls(content: string): Call[] {
 /** `{"name": …, "arguments": …}`, a list of them, or several one after another. */
 function inJson(body: string): Call[] | undefined {
 	const text = body.trim()
-	const value = parsed(text) ?? parsed(`[${text.replaceAll(/\}\s*[;\n]\s*\{/g, '},{')}]`)
+	const listed = text.replaceAll(/\}([\s;]+)\{/g, (whole, between: string) => (/[;\n]/.test(between) ? '},{' : whole))
+	const value = parsed(text) ?? parsed(`[${listed}]`)
 	return value === undefined ? undefined : callsIn(value)
 }
 
@@ -126,9 +132,10 @@ function callsIn(value: unknown): Call[] {
 function functionTags(body: string): Call[] | undefined {
 	const calls = [...body.matchAll(/<function=([\w.-]+)>([\s\S]*?)(?:<\/function>|$)/g)].map(
 		([, name = '', inner = '']) => {
-			const parameters = inner.matchAll(/<parameter=([\w.-]+)>\n?([\s\S]*?)\n?<\/parameter>/g)
+			const parameters = [...blocksIn(inner, /<parameter=([\w.-]+)>/g, '</parameter>')]
+			const unwrapped = parameters.map(([key, value]) => [key, value.replace(/^\n/, '').replace(/\n$/, '')] as const)
 			const isJson = inner.trim().startsWith('{')
-			return { name, arguments: isJson ? inner.trim() : objectOf(parameters) }
+			return { name, arguments: isJson ? inner.trim() : objectOf(unwrapped) }
 		},
 	)
 	return calls.length > 0 ? calls : undefined
@@ -137,12 +144,35 @@ function functionTags(body: string): Call[] | undefined {
 /** `NAME<arg_key>KEY</arg_key><arg_value>value</arg_value>` */
 function argumentTags(body: string): Call[] {
 	const [name = ''] = /^[\w.-]+/.exec(body.trim()) ?? []
-	const pairs = body.matchAll(/<arg_key>([\s\S]*?)<\/arg_key>\s*<arg_value>([\s\S]*?)<\/arg_value>/g)
+	const pairs = blocksIn(body, /<arg_key>([^<]*)<\/arg_key>\s*<arg_value>/g, '</arg_value>')
 	return [{ name, arguments: objectOf(pairs) }]
 }
 
 /** Values are JSON where they can be read as such, other than bare words. */
-function objectOf(pairs: Iterable<RegExpExecArray>): string {
-	const entries = [...pairs].map(([, key = '', value = '']) => [key.trim(), parsed(value.trim()) ?? value] as const)
+function objectOf(pairs: Iterable<readonly [key: string, value: string]>): string {
+	const entries = [...pairs].map(([key, value]) => [key.trim(), parsed(value.trim()) ?? value] as const)
 	return JSON.stringify(Object.fromEntries(entries))
+}
+
+/**
+ * What stands between each match of `open`, whose group is its key, and the next `close`. In time that grows with the text
+ * alone, whatever a model wrote: a pattern for the whole block would search for a missing end once for each beginning.
+ */
+function* blocksIn(text: string, open: RegExp, close: string): Generator<[key: string, value: string]> {
+	let from = 0
+	for (const { index, 0: opening, 1: key = '' } of text.matchAll(open)) {
+		if (index < from) continue
+		const start = index + opening.length
+		const end = text.indexOf(close, start)
+		if (end < 0) return
+		yield [key, text.slice(start, end)]
+		from = end + close.length
+	}
+}
+
+/** Without white space and code fence around it. */
+function unfenced(content: string, fence: RegExp): string {
+	const text = content.trim()
+	const [opening = ''] = fence.exec(text) ?? []
+	return text.slice(opening.length, text.endsWith('```') ? -3 : undefined).trim()
 }

@@ -4,6 +4,8 @@ import { heldBack } from './think-tags.ts'
 /** How a text that is one call in JSON begins; of a shorter beginning it cannot be told. */
 const BARE = /^(```\w*\s*)?\[?\s*\{\s*"(name|function|type|id|parameters|arguments)"/
 const BARE_LENGTH = 40
+/** Characters in which that beginning, or any text at all, must come. */
+const BEGINNING = 4 * 1024
 
 /** Holds back text from where a tool call in text form may begin, so that none is shown as it is streamed. */
 export class TextGate {
@@ -32,8 +34,11 @@ export class TextGate {
 	}
 
 	#mayBeBare(): boolean {
-		const text = this.#held.trimStart()
-		if (!/^[[{`]/.test(text)) return text === ''
-		return text.length < BARE_LENGTH || BARE.test(text)
+		const text = this.#held.slice(0, BEGINNING).trimStart()
+		if (text === '') return this.#held.length < BEGINNING
+		if (!/^[[{`]/.test(text)) return false
+		// Whatever follows such a beginning is held back as well.
+		this.#isClosed = BARE.test(text)
+		return this.#isClosed || text.length < BARE_LENGTH
 	}
 }

@@ -9,6 +9,9 @@ const TAGS: readonly (readonly [open: string, close: string])[] = [
 	['[THINK]', '[/THINK]'],
 ]
 
+/** White space at the beginning that is looked at again with each piece. */
+const BLANK_LIMIT = 4 * 1024
+
 export interface Parted {
 	text: string
 	reasoning: string
@@ -44,6 +47,9 @@ export class ThinkTags {
 					this.#state = 'within'
 					this.#close = tag[1]
 					this.#waiting = start.slice(tag[0].length)
+				} else if (start === '' && this.#waiting.length > BLANK_LIMIT) {
+					const blank = this.#all()
+					if (this.#close === '') parted.text += blank
 				} else if (TAGS.some(([open]) => open.startsWith(start))) break
 				else {
 					// The blank lines behind the reasoning are not the answer's.
