@@ -52,11 +52,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	const own = await eventTypesIn(join(home, 'plugins'))
 	const running = await boot({ home, env, checkResponses: true })
 	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events, own)
-	const { events } = running.gateway
+	const { events, status } = running.gateway
 	// So that the events of its start come before those of the test.
-	const started = { types: ['gateway.started'], since: running.gateway.status.started_at }
-	await eventually(async () => (await events.read(started, null, 1, true)).entries.length > 0)
-	const url = running.gateway.status.url('main') ?? ''
+	const started = { types: ['gateway.started'], since: status.started_at }
+	const isStored = async (): Promise<boolean> => (await events.read(started, null, 1, true)).entries.length > 0
+	await eventually(async () => status.storeTrouble() !== null || isStored())
+	const url = status.url('main') ?? ''
 	return {
 		url,
 		home,
