@@ -49,7 +49,7 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 }
 
 /** Behind the latest result: some providers take no other message there. */
-function addRemark(turns: Turn[], content: string): void {
+export function addRemark(turns: Turn[], content: string): void {
 	const text = `[Remark of the gateway: ${content}]`
 	const last = turns.at(-1)
 	if (last?.role === 'tool') turns[turns.length - 1] = { ...last, content: `${last.content}\n\n${text}` }

@@ -2,6 +2,7 @@
 import { addUsage } from '../core/protocol.ts'
 import type { ModelAnswer, Usage } from '../core/protocol.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
+import { addRemark } from './conversation.ts'
 import { failed } from './models/provider.ts'
 import type { ModelReply, ModelRequest, Turn } from './models/provider.ts'
 
@@ -10,7 +11,7 @@ const RETRIES = 2
 /** Further calls that continue one answer. */
 const CONTINUATIONS = 3
 
-const EMPTY = '[Remark of the gateway: your answer was empty. Answer the message above in plain text, or call a tool.]'
+const EMPTY = 'your answer was empty. Answer the message above in plain text, or call a tool.'
 const CUT =
 	'[Remark of the gateway: your answer was cut off at its maximum length. Continue exactly where it ended, and repeat nothing.]'
 
@@ -28,9 +29,9 @@ export async function askWhole(
 	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	let parts: ModelAnswer[] = []
 	let empty = 0
-	let added: Turn[] = []
+	let turns: Turn[] = [...request.turns]
 	for (;;) {
-		const reply = await askModel({ ...request, turns: [...request.turns, ...added] }, io)
+		const reply = await askModel({ ...request, turns }, io)
 		if (io.signal.aborted) return { reply, usage }
 		if (reply.status === 'failed') return { reply: parts.length > 0 ? answered(parts, usage) : reply, usage }
 		const { answer } = reply
@@ -44,10 +45,7 @@ export async function askWhole(
 				return { reply: answered(parts, usage), usage }
 			const content = textOf(parts)
 			io.emit({ event_type: 'model.continued', payload: { provider, model, characters: content.length } })
-			added = [
-				{ role: 'assistant', content, tool_calls: [] },
-				{ role: 'user', content: CUT },
-			]
+			turns = [...request.turns, { role: 'assistant', content, tool_calls: [] }, { role: 'user', content: CUT }]
 			continue
 		}
 		if (finish_reason === 'content_filter') {
@@ -62,7 +60,7 @@ export async function askWhole(
 			event_type: 'model.retry',
 			payload: { provider, model, attempt: empty, delay_ms: 0, code: 'model_empty', message },
 		})
-		if (empty === RETRIES) added = [{ role: 'user', content: EMPTY }]
+		if (empty === RETRIES) addRemark(turns, EMPTY)
 	}
 }
 

@@ -105,7 +105,7 @@ function withResults(messages: ChatMessage[]): ChatMessage[] {
 }
 
 /** Some servers number their calls anew in each answer; in a conversation, every id must be unique. */
-const COUNTED = /^[a-z_-]*\d{1,4}$/i
+const COUNTED = /^[a-z_.:-]*\d{1,4}(?:_\d{1,4})?$/i
 
 function withOwnIds(message: ChatMessage, run_id: string): ChatMessage {
 	const own = (id: string): string => (COUNTED.test(id) ? `${id}_${run_id.slice(-8)}` : id)

@@ -126,18 +126,18 @@ function blocksOf(order: ModelOrder, turn: Turn, traits: Traits): Block[] {
 			const { tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
 			const said = listIn(state.content).map(objectIn)
-			if (said.length === 0) {
+			const made = said.filter(({ type }) => type === 'tool_use')
+			const pairs = pairCalls(
+				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
+				tool_calls,
+			)
+			if (said.length === 0 || !pairs) {
 				const calls = tool_calls.map(({ id, name, arguments: args }) => {
 					const input = parsed(args)
 					return { type: 'tool_use', id: safeId(id), name: wireName(name), input: isObject(input) ? input : {} }
 				})
 				return [...textBlock(turn.content), ...calls]
 			}
-			const made = said.filter(({ type }) => type === 'tool_use')
-			const pairs = pairCalls(
-				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
-				tool_calls,
-			)
 			return said.flatMap((block) => {
 				if (block.type !== 'tool_use') return [block]
 				const call = pairs[made.indexOf(block)]

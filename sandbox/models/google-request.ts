@@ -108,7 +108,8 @@ function partsOf(order: ModelOrder, turn: Turn, traits: Traits, ids: Map<string,
 			const { tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
 			const said = listIn(state.parts).map(objectIn)
-			if (said.length > 0) return replayed(said, tool_calls, ids)
+			const again = said.length > 0 ? replayed(said, tool_calls, ids) : undefined
+			if (again) return again
 			const calls = tool_calls.map(({ name, arguments: args }, at) => {
 				const value = parsed(args)
 				const functionCall = { name: wireName(name), args: isObject(value) ? value : {} }
@@ -120,7 +121,8 @@ function partsOf(order: ModelOrder, turn: Turn, traits: Traits, ids: Map<string,
 	}
 }
 
-function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] {
+/** Undefined where a call is not among the parts. */
+function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] | undefined {
 	const made = parts.filter((part) => isObject(part.functionCall))
 	const pairs = pairCalls(
 		made.map(({ functionCall }) => {
@@ -129,6 +131,7 @@ function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<str
 		}),
 		calls,
 	)
+	if (!pairs) return undefined
 	return parts.filter((part) => {
 		if (!isObject(part.functionCall)) return true
 		const call = pairs[made.indexOf(part)]

@@ -46,7 +46,7 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 function messagesOf(order: ModelOrder, { system, turns }: ModelRequest, traits: Traits): Message[] {
 	const messages = turns.map((turn) => messageOf(order, turn, traits))
 	if (system !== null) messages.unshift({ role: traits.system_role ?? 'system', content: system })
-	return traits.alternate || traits.system_role === 'user' ? joined(messages) : messages
+	return inTurns(messages, traits.alternate === true)
 }
 
 function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
@@ -65,7 +65,7 @@ function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
 				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
 				tool_calls,
 			)
-			const extraOf = (call: unknown): unknown => made[pairs.findIndex((pair) => pair === call)]?.extra_content
+			const extraOf = (call: unknown): unknown => made[pairs?.findIndex((pair) => pair === call) ?? -1]?.extra_content
 			return {
 				role: 'assistant',
 				content: content === '' && !traits.text_always ? null : content,
@@ -84,17 +84,38 @@ function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
 	}
 }
 
-/** Messages of one role in a row become one. */
-function joined(messages: Message[]): Message[] {
+/** Stands where a template insists on a message and nobody said anything. */
+const NOTHING = '…'
+
+/**
+ * Messages of the user in a row become one, since many servers refuse the second. `strictly`: for templates that take nothing
+ * but the user and the assistant in turn, calls and their results not counted.
+ */
+function inTurns(messages: Message[], strictly: boolean): Message[] {
 	const result: Message[] = []
 	for (const message of messages) {
 		const last = result.at(-1)
-		const isSame = last?.role === message.role && (message.role === 'user' || message.role === 'assistant')
-		const hasCalls = (last && 'tool_calls' in last) || 'tool_calls' in message
-		if (last && isSame && !hasCalls) last.content = `${stringIn(last.content)}\n\n${stringIn(message.content)}`
-		else result.push({ ...message })
+		const isAnswer = last?.role === 'assistant' && last.tool_calls === undefined
+		const continues =
+			message.role === 'user' ? last?.role === 'user' : strictly && message.role === 'assistant' && isAnswer
+		if (last && continues) {
+			result[result.length - 1] = { ...message, content: joined(last, message) } as Message
+			continue
+		}
+		if (strictly && message.role === 'user' && last?.role === 'tool')
+			result.push({ role: 'assistant', content: NOTHING })
+		if (strictly && message.role === 'assistant' && (!last || last.role === 'system' || last.role === 'developer'))
+			result.push({ role: 'user', content: NOTHING })
+		result.push(message)
 	}
 	return result
+}
+
+function joined(...messages: Message[]): string {
+	return messages
+		.map(({ content }) => stringIn(content))
+		.filter((text) => text !== '')
+		.join('\n\n')
 }
 
 /** Some servers parse the calls that they get back and refuse the whole conversation for one that is no JSON object. */

@@ -59,25 +59,32 @@ function itemsOf(order: ModelOrder, turn: Turn, traits: Traits): unknown[] {
 			const { content, tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
 			const output = listIn(state.output).map(objectIn)
-			if (output.length === 0) {
-				const calls = tool_calls.map(({ id, name, arguments: args }) => functionCall(id, wireName(name), args))
-				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
-			}
 			const made = output.filter((item) => item.type === 'function_call')
 			const pairs = pairCalls(
 				made.map((item) => ({ id: stringIn(item.call_id), name: stringIn(item.name) })),
 				tool_calls,
 			)
-			const items = output.flatMap((item) => {
-				if (item.type === 'reasoning') return [item]
+			if (output.length === 0 || !pairs) {
+				const calls = tool_calls.map(({ id, name, arguments: args }) => functionCall(id, wireName(name), args))
+				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
+			}
+			const items: unknown[] = []
+			/** Reasoning without what it led to is refused. */
+			let reasoning: unknown[] = []
+			for (const [at, item] of output.entries()) {
+				if (item.type === 'reasoning') {
+					// What the earlier one led to was left out.
+					if (output[at - 1]?.type !== 'reasoning') reasoning = []
+					reasoning.push(item)
+					continue
+				}
 				// Nothing is stored there, so no id but that of reasoning means anything.
 				const { id: _, ...said } = item
-				if (item.type !== 'function_call') return [said]
 				const call = pairs[made.indexOf(item)]
-				return call ? [{ ...said, call_id: call.id }] : []
-			})
-			// Reasoning without what it led to is refused.
-			while (objectIn(items.at(-1)).type === 'reasoning') items.pop()
+				if (item.type === 'function_call' && !call) continue
+				items.push(...reasoning, call ? { ...said, call_id: call.id } : said)
+				reasoning = []
+			}
 			return items
 		}
 	}

@@ -3,17 +3,22 @@ import type { ToolCallRequest } from '../../core/protocol.ts'
 
 /**
  * Which call of a turn each call that a provider made has become: ids may have got an ending, and calls that went to somebody
- * else are left out.
+ * else are left out. Undefined where a call of the turn has none: then the state of the provider is not that of the turn.
  */
 export function pairCalls(
 	made: readonly { id: string; name: string }[],
 	calls: readonly ToolCallRequest[],
-): (ToolCallRequest | undefined)[] {
+): (ToolCallRequest | undefined)[] | undefined {
 	let next = 0
-	return made.map(({ id, name }) => {
+	const pairs = made.map(({ id, name }) => {
 		const call = calls[next]
-		if (!call || !call.id.startsWith(id) || (wireName(call.name) !== name && call.name !== name)) return undefined
+		if (!call || !isOf(call, id) || (wireName(call.name) !== name && call.name !== name)) return undefined
 		next++
 		return call
 	})
+	return next === calls.length ? pairs : undefined
+}
+
+function isOf(call: ToolCallRequest, id: string): boolean {
+	return id === '' || call.id === id || call.id.startsWith(`${id}_`)
 }

@@ -8,7 +8,7 @@ export interface Traits extends Compat {
 	simple_schemas?: boolean
 	/** The model sets the budget of its thinking itself. */
 	adaptive_thinking?: boolean
-	/** Messages of one role in a row become one. */
+	/** The user and the assistant speak in turn, also where one of them said nothing. */
 	alternate?: boolean
 	/** A message without text has empty text instead of null. */
 	text_always?: boolean

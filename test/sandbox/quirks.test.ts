@@ -79,6 +79,12 @@ const asked =
 			{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: true, content: '1' },
 		]
 	}
+/** As the templates of Mistral and Gemma demand it; calls and their results do not count. */
+const ALTERNATE = 'Conversation roles must alternate user/assistant/user/assistant/...'
+const alternates = (messages: { role: string; tool_calls?: unknown }[]): boolean =>
+	messages
+		.filter(({ role, tool_calls }) => role === 'user' || (role === 'assistant' && tool_calls === undefined))
+		.every(({ role }, at) => role === (at % 2 === 0 ? 'user' : 'assistant'))
 const message = (...content: object[]): ScriptedReply => ({
 	json: { type: 'message', content, stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 1 } },
 })
@@ -348,14 +354,54 @@ const quirks: Record<string, Quirk> = {
 		requests: 2,
 	},
 	'roles that must alternate': {
-		turns: () => [{ role: 'user', content: 'Well?' }],
+		system: 'Be brief.',
+		turns: (order) => [
+			{ role: 'user', content: 'Well?' },
+			...asked()(order),
+			{ role: 'assistant', content: 'Yes.', tool_calls: [] },
+			{ role: 'user', content: 'Why?' },
+			{ role: 'user', content: 'Say!' },
+		],
+		reply: refuses((body) => !alternates(body.messages), refusal(ALTERNATE)),
+		says: 'Yes.',
+		asks: {
+			messages: [{}, { content: 'Is it?\n\nWell?' }, {}, { role: 'tool' }, {}, { content: 'Why?\n\nSay!' }],
+		},
+		requests: 1,
+	},
+	'roles that must alternate, where an answer is missing': {
+		turns: (order) => [
+			...asked()(order),
+			{ role: 'user', content: 'Well?' },
+			{ role: 'assistant', content: 'Yes', tool_calls: [] },
+			{ role: 'assistant', content: 'and no.', tool_calls: [] },
+			{ role: 'user', content: 'Why?' },
+		],
+		reply: refuses((body) => !alternates(body.messages), refusal(ALTERNATE)),
+		says: 'Yes.',
+		asks: {
+			messages: [
+				{ content: 'Is it?' },
+				{},
+				{ role: 'tool' },
+				{ role: 'assistant', content: '…' },
+				{ content: 'Well?' },
+				{ content: 'Yes\n\nand no.' },
+				{ content: 'Why?' },
+			],
+		},
+		requests: 2,
+	},
+	'a system message that must be the first': {
+		system: 'Be brief.',
+		turns: (order) => [{ role: 'user', content: 'Well?' }, ...asked()(order)],
 		reply: refuses(
-			(body) => body.messages.length > 1,
-			refusal('Conversation roles must alternate user/assistant/user/assistant/...'),
+			({ messages }) => messages.some(({ role }: { role: string }, at: number) => at > 0 && role === 'system'),
+			refusal('System message must be at the beginning.'),
 		),
 		says: 'Yes.',
-		asks: { messages: [{ role: 'user', content: 'Is it?\n\nWell?' }] },
-		requests: 2,
+		asks: { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user' }, {}, {}] },
+		requests: 1,
 	},
 	'content that must not be null': {
 		turns: asked(),
@@ -430,6 +476,41 @@ const quirks: Record<string, Quirk> = {
 		),
 		says: 'Yes.',
 		asks: { thinking: { type: 'enabled' } },
+		requests: 1,
+	},
+	'Anthropic: roles that must alternate': {
+		kind: 'anthropic',
+		turns: (order) => [
+			{ role: 'user', content: 'Well?' },
+			...asked()(order),
+			{ role: 'user', content: 'Why?' },
+			{ role: 'assistant', content: '', tool_calls: [] },
+			{ role: 'user', content: 'Say!' },
+		],
+		reply: refuses(
+			({ messages }) =>
+				messages.some(({ role }: { role: string }, at: number) => role !== (at % 2 === 0 ? 'user' : 'assistant')),
+			refusal('messages: roles must alternate between "user" and "assistant"'),
+			message({ type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
+		asks: { messages: [{ content: [{}, {}] }, {}, { content: [{ type: 'tool_result' }, {}, {}] }] },
+		requests: 1,
+	},
+	'Anthropic: a result whose call is not in what came back': {
+		kind: 'anthropic',
+		turns: asked(() => ({
+			content: [
+				{ type: 'thinking', thinking: 'Hm.', signature: 's' },
+				{ type: 'tool_use', id: 'another', name: NAME, input: { key: 'a' } },
+			],
+		})),
+		reply: refuses(
+			({ messages }) => !messages[1]?.content.some(({ id }: { id?: string }) => id === 'c1'),
+			refusal('messages.1.content.0: unexpected `tool_use_id` found in `tool_result` blocks: c1'),
+			message({ type: 'text', text: 'Yes.' }),
+		),
+		says: 'Yes.',
 		requests: 1,
 	},
 	'Anthropic: earlier calls without tools': {
@@ -534,6 +615,47 @@ const quirks: Record<string, Quirk> = {
 		asks: { store: false, include: ['reasoning.encrypted_content'] },
 		requests: 1,
 	},
+	'Responses: reasoning goes with the call that it led to': {
+		kind: 'openai-responses',
+		turns: asked(() => ({
+			output: [
+				{ type: 'reasoning', id: 'rs1', summary: [], encrypted_content: 'e' },
+				// It went to the client.
+				{ type: 'function_call', id: 'fc1', call_id: 'c0', name: 'get_weather', arguments: '{}' },
+				{ type: 'reasoning', id: 'rs2', summary: [], encrypted_content: 'e' },
+				{ type: 'function_call', id: 'fc2', call_id: 'c1', name: NAME, arguments: '{"key":"a"}' },
+			],
+		})),
+		reply: refuses(
+			({ input }) =>
+				input.some(
+					({ type }: { type?: string }, at: number) =>
+						type === 'reasoning' && !['message', 'function_call'].includes(input[at + 1]?.type),
+				),
+			refusal("Item 'rs1' of type 'reasoning' was provided without its required following item."),
+			output(responseText),
+		),
+		says: 'Yes.',
+		asks: { input: [{}, { id: 'rs2' }, { call_id: 'c1' }, { type: 'function_call_output', call_id: 'c1' }] },
+		requests: 1,
+	},
+	'Responses: a result whose call is not in what came back': {
+		kind: 'openai-responses',
+		turns: asked(() => ({
+			output: [
+				{ type: 'reasoning', id: 'rs', summary: [], encrypted_content: 'e' },
+				{ type: 'function_call', id: 'fc', call_id: 'another', name: NAME, arguments: '{"key":"a"}' },
+			],
+		})),
+		reply: refuses(
+			({ input }) =>
+				!input.some(({ type, call_id }: Record<string, unknown>) => type === 'function_call' && call_id === 'c1'),
+			refusal('No tool call found for function call output with call_id c1.'),
+			output(responseText),
+		),
+		says: 'Yes.',
+		requests: 1,
+	},
 	'Responses: no encrypted content, then no summaries': {
 		kind: 'openai-responses',
 		reply: ({ body }) => {
@@ -582,6 +704,19 @@ const quirks: Record<string, Quirk> = {
 		),
 		says: 'Yes.',
 		thinks: 'Hm.',
+		requests: 1,
+	},
+	'Gemini: turns that must alternate': {
+		kind: 'google',
+		turns: (order) => [{ role: 'user', content: 'Well?' }, ...asked()(order)],
+		reply: refuses(
+			(body) =>
+				body.contents.some(({ role }: { role: string }, at: number) => role !== (at % 2 === 0 ? 'user' : 'model')),
+			refusal('Please ensure that multiturn requests alternate between user and model.'),
+			contents([{ text: 'Yes.' }]),
+		),
+		says: 'Yes.',
+		asks: { contents: [{ parts: [{ text: 'Is it?' }, { text: 'Well?' }] }, {}, { role: 'user' }] },
 		requests: 1,
 	},
 	'Gemini: a call of another model has no signature': {

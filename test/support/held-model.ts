@@ -6,10 +6,11 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { ownWords } from './said.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface HeldCall {
-	/** The last message that the user wrote. */
+	/** The last message that the user wrote, without what the gateway adds. */
 	prompt: string
 	body: Record<string, unknown>
 	/** Streams a further piece of the answer. */
@@ -77,7 +78,7 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
 	const body = JSON.parse(text) as { messages: { role: string; content: string }[] }
 	const { promise, resolve } = Promise.withResolvers<void>()
 	const call: HeldCall = {
-		prompt: body.messages.findLast((message) => message.role === 'user')?.content ?? '',
+		prompt: ownWords(body.messages.findLast((message) => message.role === 'user')?.content ?? ''),
 		body,
 		say: (content) => send({ content }, null),
 		answer: (content) => end({ content }, 'stop'),

@@ -29,7 +29,7 @@ interface House {
 async function house(t: Test): Promise<House> {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
-	model.on(/^(?!what time)/, 'Well.')
+	model.on(/^(?![^]*what time)/, 'Well.')
 	const lender = "export default { name: 'lender', start: (ctx) => { globalThis.lentByOwners = ctx } }"
 	const gateway = await startGateway({
 		config: `plugins: {openai-api: {user_is_conversation: true}, lender: true}
