@@ -56,7 +56,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	// So that the events of its start come before those of the test.
 	const started = { types: ['gateway.started'], since: status.started_at }
 	const isStored = async (): Promise<boolean> => (await events.read(started, null, 1, true)).entries.length > 0
-	await eventually(async () => status.storeTrouble() !== null || isStored())
+	await eventually(async () => status.storeTrouble() !== null || isStored()).catch(async (error: unknown) => {
+		await running.stop()
+		throw error
+	})
 	const url = status.url('main') ?? ''
 	return {
 		url,
