@@ -18,7 +18,7 @@ export interface HeldCall {
 	/** Ends the answer with this text. */
 	answer(content: string): void
 	/** Ends the answer with the call of a tool. */
-	callTool(name: string, args: string): void
+	callTool(name: string, args: string, id?: string): void
 	/** Settles when the client hung up before the answer was whole. */
 	hungUp: Promise<void>
 	open: boolean
@@ -82,11 +82,8 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
 		body,
 		say: (content) => send({ content }, null),
 		answer: (content) => end({ content }, 'stop'),
-		callTool: (name, args) =>
-			end(
-				{ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name, arguments: args } }] },
-				'tool_calls',
-			),
+		callTool: (name, args, id = 'call_1') =>
+			end({ tool_calls: [{ index: 0, id, type: 'function', function: { name, arguments: args } }] }, 'tool_calls'),
 		hungUp: promise,
 		open: true,
 	}

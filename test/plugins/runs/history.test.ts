@@ -24,11 +24,11 @@ void t.test('earlier turns are complete: calls, results, and turns that failed o
 	const ada = await follow(t, first, 'ada', { config: { limits: { steps: 2 } } })
 
 	const noted = await ada.start('Note blue.')
-	;(await model.called('Note blue.')).callTool('memory_stm_write', '{"key":"colour","value":"blue"}')
+	;(await model.called('Note blue.')).callTool('memory_stm_write', '{"key":"colour","value":"blue"}', '')
 	;(await model.called('Note blue.', 2)).answer('noted')
 	await ada.ended(noted)
 	const failed = await ada.start('Note red.')
-	;(await model.called('Note red.')).callTool('memory_stm_write', '{"key":"colour","value":"red"}')
+	;(await model.called('Note red.')).callTool('memory_stm_write', '{"key":"colour","value":"red"}', '')
 	;(await model.called('Note red.', 2)).callTool('memory_stm_read', '{}')
 	await ada.ended(failed)
 	const stopped = await ada.start('Wait.')
