@@ -1,11 +1,12 @@
 /** Asks again, in another way, where a server refuses what can be done without. */
+import { createHash } from 'node:crypto'
 import type { ModelOrder } from '../../core/protocol.ts'
 import { lessonOf } from './lessons.ts'
 import type { ModelReply, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
-/** Servers and models whose traits are remembered in one thread. */
-const MEMORY_LIMIT = 64
+/** Models, and kinds of requests to them, whose traits are remembered in one thread. */
+const MEMORY_LIMIT = 256
 /** Lessons of one call: each is a refused request. */
 const LESSONS_LIMIT = 6
 
@@ -13,7 +14,7 @@ const learned = new Map<string, Traits>()
 
 /**
  * Asks, and where the server refuses something that can be done without, asks again without that. What helped is remembered
- * for later calls of the same model. `optional`: fields of the dialect that can be left out.
+ * for later calls of the same model, or for calls like this one where the cause was a value or a single tool. `optional`: fields of the dialect that can be left out.
  */
 export async function askAdapting(
 	order: ModelOrder,
@@ -22,21 +23,36 @@ export async function askAdapting(
 	ask: (traits: Traits) => Promise<ModelReply>,
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
+	const such = suchRequests(name, order, request)
 	const fields = [...optional, ...Object.keys(order.sampling ?? {}), ...Object.keys(order.extra_body ?? {})]
-	let traits: Traits = { ...learned.get(name), ...order.compat }
+	let traits: Traits = { ...and(learned.get(name), learned.get(such)), ...order.compat }
 	if (order.compat?.developer_role) traits.system_role = 'developer'
-	let lasting: Traits | undefined
+	const lasting: [name: string, traits: Traits][] = []
 	for (let left = LESSONS_LIMIT; ; left--) {
 		const reply = await ask(traits)
 		if (reply.status === 'answered') {
-			if (lasting) remember(name, lasting)
+			for (const [whose, lesson] of lasting) remember(whose, and(learned.get(whose), lesson))
 			return reply
 		}
 		const lesson = left > 0 ? lessonOf(reply.failure, { order, request, traits, fields }) : undefined
 		if (!lesson) return reply
-		traits = { ...traits, ...lesson.traits }
-		if (lesson.lasts) lasting = { ...learned.get(name), ...lasting, ...lesson.traits }
+		const { drop: known = [] } = traits
+		const { drop, ...others } = lesson.traits
+		const added = { ...others, ...(drop && { drop: drop.filter((field) => !known.includes(field)) }) }
+		traits = and(traits, added)
+		if (lesson.holds) lasting.push([lesson.holds === 'for the model' ? name : such, added])
 	}
+}
+
+/** What one agent or client asks for in vain must not change the requests of others. */
+function suchRequests(name: string, { params, sampling }: ModelOrder, { tools }: ModelRequest): string {
+	const settings = JSON.stringify([params, sampling, tools])
+	return `${name} ${createHash('sha256').update(settings).digest('base64url')}`
+}
+
+function and(known: Traits = {}, more: Traits = {}): Traits {
+	const drop = new Set([...(known.drop ?? []), ...(more.drop ?? [])])
+	return { ...known, ...more, ...(drop.size > 0 && { drop: [...drop] }) }
 }
 
 function remember(name: string, traits: Traits): void {

@@ -5,8 +5,8 @@ import type { Traits } from './traits.ts'
 
 export interface Lesson {
 	traits: Traits
-	/** It holds for later calls too. */
-	lasts: boolean
+	/** For which later calls it holds too: of the same model, or only of those with the same settings and tools. */
+	holds?: 'for the model' | 'for such requests'
 }
 
 interface Asked {
@@ -28,12 +28,27 @@ export function lessonOf(failure: ModelFailure, asked: Asked): Lesson | undefine
 	const { code, status, message } = failure
 	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
 	const found = RULES.map((rule) => rule(failure, asked)).find((traits) => traits !== undefined)
-	if (found) return isNew(found, asked.traits) ? { traits: found, lasts: true } : undefined
+	if (found) {
+		const holds = isAboutThisRequest(failure, found) ? 'for such requests' : 'for the model'
+		return isNew(found, asked.traits) ? { traits: found, holds } : undefined
+	}
 	if (status !== 500 && asked.traits.state !== false && isAboutState(failure, asked)) {
-		return { traits: { state: false }, lasts: asked.order.kind === 'openai' }
+		return { traits: { state: false }, ...(asked.order.kind === 'openai' && { holds: 'for the model' }) }
 	}
 	return undefined
 }
+
+/**
+ * A value that is out of range, or a single tool that a server cannot read, says nothing about the model: other agents may ask
+ * with other values and tools, and would lose theirs.
+ */
+function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools }: Traits): boolean {
+	if (drop) return OUT_OF_RANGE.test(message)
+	return tools === false && /\b(tools|function_declarations)[.[]\d/.test(`${param} ${message}`)
+}
+
+const OUT_OF_RANGE =
+	/\b(range|between|at (most|least)|(less|greater|lower|higher|larger|smaller|more|fewer) than|max(imum)?\b.{0,40}\b(is|of|allowed|value)|minimum|too (large|high|big|small|low|many)|exceeds?)\b|[<>≤≥]/i
 
 type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
 

@@ -819,3 +819,28 @@ void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
 		})
 	}
 })
+
+void t.test('what one caller asks for in vain changes no request of another', async (t) => {
+	const server = await startScriptedModels()
+	t.teardown(() => server.stop())
+	const { url, requests } = server.add(({ body }) => {
+		if (body.max_tokens > 100) return refusal('max_tokens is too large: 999. At most 100.', { param: 'max_tokens' })
+		if (body.seed !== undefined) return refusal("Unsupported parameter: 'seed'", { param: 'seed' })
+		const bad = body.tools?.findIndex((tool: { function: { name: string } }) => tool.function.name === 'bad') ?? -1
+		if (bad < 0) return says('Yes.')
+		return refusal(`tools.${bad}.custom.input_schema: JSON schema is invalid`, { param: `tools[${bad}].function` })
+	})
+	const ask = async (params: ModelOrder['params'], offered = tools): Promise<ScriptedRequest['body']> => {
+		const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', base_url: url, timeout_ms: 60_000, params }
+		const request: ModelRequest = { system: null, turns: [{ role: 'user', content: 'Is it?' }], tools: offered }
+		const io = { signal: new AbortController().signal, onText: () => {} }
+		t.match(await (await openProvider('openai')).ask(order, request, io), { status: 'answered' })
+		return requests.at(-1)?.body
+	}
+	await ask({ max_tokens: 999, seed: 1 })
+	await ask({}, [...tools, { name: 'bad', description: 'Is bad.', parameters: { type: 'object' } }])
+	const body = await ask({ max_tokens: 50, seed: 1 })
+	t.equal(body.max_tokens, 50)
+	t.match(body.tools, [{ function: { name: NAME } }])
+	t.notOk('seed' in body, 'what no request may hold is left out of all')
+})
