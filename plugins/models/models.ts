@@ -7,8 +7,8 @@ import type { Models, ModelSettings, Provider, SecretText } from './contract.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
-/** Headers whose values are secrets even where they stand in the file. */
-const SECRET_HEADER = /key|token|auth|secret|cookie|credential/i
+/** Headers and query parameters whose values are secrets even where they stand in the file. */
+const SECRET_NAME = /key|token|auth|secret|cookie|credential/i
 
 export function modelsOf({
 	config: settings,
@@ -66,14 +66,16 @@ export function modelsOf({
 
 	async function secretsOf(
 		name: string,
-		{ api_key, headers }: Provider,
+		{ api_key, headers, query = {} }: Provider,
 	): Promise<Pick<ModelOrder, 'api_key' | 'headers'>> {
 		const key = await valueOf(`providers.${name}.api_key`, api_key)
 		if (key !== undefined) redact(name, `provider:${name}`, key)
+		for (const [parameter, value] of Object.entries(query))
+			if (SECRET_NAME.test(parameter)) redact(name, `provider:${name}:${parameter}`, value)
 		if (!headers) return key === undefined ? {} : { api_key: key }
 		const entries = Object.entries(headers).map(async ([header, setting]) => {
 			const value = (await valueOf(`providers.${name}.headers.${header}`, setting)) ?? ''
-			if (typeof setting !== 'string' || SECRET_HEADER.test(header)) redact(name, `provider:${name}:${header}`, value)
+			if (typeof setting !== 'string' || SECRET_NAME.test(header)) redact(name, `provider:${name}:${header}`, value)
 			return [header, value] as const
 		})
 		return { ...(key !== undefined && { api_key: key }), headers: Object.fromEntries(await Promise.all(entries)) }

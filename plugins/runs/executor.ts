@@ -31,7 +31,7 @@ import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { composeContext, contextWith, learnFactor, learnLimit } from './context.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
-import { completedWith, eventsOfAnswer, originIn } from './journal.ts'
+import { completedWith, eventsOfAnswer, originIn, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
@@ -171,7 +171,8 @@ async function think(work: Active): Promise<Final | Paused> {
 			watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
-		async model({ answer }) {
+		async model({ answer: told }) {
+			const answer = withShortReasoning(log, told)
 			learnFactor(answer)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
@@ -182,7 +183,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			asWritten = new Map(redacted.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
 			return {
 				...(tokens_elsewhere !== null && { tokens_elsewhere }),
-				...(redacted !== answer && { answer: redacted }),
+				...(redacted !== told && { answer: redacted }),
 			}
 		},
 		async remark(remark) {
@@ -339,7 +340,8 @@ async function finish(logged: LoggedRun, outcome: Final): Promise<void> {
 	const { ctx, run, log } = logged
 	switch (outcome.status) {
 		case 'completed': {
-			const { answer, usage, ended_by } = outcome
+			const { usage, ended_by } = outcome
+			const answer = withShortReasoning(log, outcome.answer)
 			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
 			const payload = { usage, finish_reason: ended.finish_reason }

@@ -20,6 +20,16 @@ export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
 	return [response, ...thought, ...said]
 }
 
+/** Characters of an answer's reasoning that are kept. */
+const REASONING_LIMIT = 64 * 1024
+
+/** Redacted before it is cut, since the cut could leave a part of a secret. */
+export function withShortReasoning({ redactor }: Pick<RunLog, 'redactor'>, answer: ModelAnswer): ModelAnswer {
+	const { reasoning = '' } = answer
+	if (reasoning.length <= REASONING_LIMIT) return answer
+	return { ...answer, reasoning: `${redactor.cut(reasoning, REASONING_LIMIT, 'record').text}…` }
+}
+
 /** The first event of a run's log. */
 export function originIn({ journal }: RunLog, { origin, run_id }: RunRecord): NewEvent[] {
 	if (!origin || journal.last > 0) return []

@@ -50,7 +50,12 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 		place && `Place: ${place}`,
 		`Started by: ${causes[trigger] ?? `a message (${trigger})`}`,
 	]
-	return `<context>\n${[...lines, ...parts].filter(Boolean).join('\n')}\n</context>`
+	// Names of people and chats are among it, and must not end it.
+	const told = [...lines, ...parts]
+		.filter(Boolean)
+		.join('\n')
+		.replaceAll(/<(?=\s*\/?\s*context)/gi, '‹')
+	return `<context>\n${told}\n</context>`
 }
 
 /** A run without tools, such as one that merges memories, has a task of the gateway's own. */

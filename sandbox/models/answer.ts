@@ -12,8 +12,6 @@ import { isObject, stringIn } from './values.ts'
 const ANSWER_LIMIT = 1024 * 1024
 /** Calls of one answer. */
 const CALLS_LIMIT = 128
-/** Characters of reasoning that are kept to be shown. */
-const REASONING_LIMIT = 64 * 1024
 
 export class AnswerBuilder {
 	content = ''
@@ -117,7 +115,7 @@ export class AnswerBuilder {
 			provider: order.provider,
 			model: order.model,
 			finish_reason: finishReason(this.finishWord, tool_calls.length > 0),
-			...(reasoning !== '' && { reasoning: cut(reasoning) }),
+			...(reasoning !== '' && { reasoning }),
 			...(provider_state && { provider_state }),
 		}
 	}
@@ -142,10 +140,6 @@ export function textOrNothing(value: unknown): string {
 
 export function malformed(what: string): ModelError {
 	return new ModelError('model_malformed', what, { retryable: true })
-}
-
-function cut(text: string): string {
-	return text.length <= REASONING_LIMIT ? text : `${text.slice(0, REASONING_LIMIT)}…`
 }
 
 function tooLong(what: string): ModelError {

@@ -11,7 +11,7 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 		base_url: 'https://example.com/v1',
 		model: 'm',
 		headers: { 'api-key': { secret: 'AZURE' }, 'X-Title': 'Ours' },
-		query: { 'api-version': '1' },
+		query: { 'api-version': '2026-01-01', key: 'value-in-address' },
 		extra_body: { a: 1 },
 		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
 		context_window: 9_000,
@@ -30,7 +30,7 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 		timeout_ms: 120_000,
 		base_url: 'https://example.com/v1',
 		headers: { 'api-key': 'value-of-AZURE', 'X-Title': 'Ours' },
-		query: { 'api-version': '1' },
+		query: { 'api-version': '2026-01-01', key: 'value-in-address' },
 		extra_body: { a: 1 },
 		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
 		context_window: 9_000,
@@ -41,6 +41,6 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 	t.strictSame((await models.choose(config)).orders, [
 		{ ...order, params: { temperature: 0.5, top_p: 0.2, max_tokens: 7, seed: 8 }, context_window: 8_000 },
 	])
-	const text = redactor.of([{ provider: 'main' }]).data('value-of-AZURE, Ours', 'log')
-	t.match(text, /^\[redacted.*\], Ours$/, 'a header from the vault is redacted, others are not')
+	const text = redactor.of([{ provider: 'main' }]).data('value-of-AZURE, Ours; value-in-address, 2026-01-01', 'log')
+	t.match(text, /^\[redacted[^,]*\], Ours; \[redacted[^,]*\], 2026-01-01$/, 'secrets of headers and query are redacted')
 })
