@@ -830,7 +830,7 @@ void t.test('what one caller asks for in vain changes no request of another', as
 		if (bad < 0) return says('Yes.')
 		return refusal(`tools.${bad}.custom.input_schema: JSON schema is invalid`, { param: `tools[${bad}].function` })
 	})
-	const ask = async (params: ModelOrder['params'], offered = tools): Promise<ScriptedRequest['body']> => {
+	const ask = async (params: NonNullable<ModelOrder['params']>, offered = tools): Promise<ScriptedRequest['body']> => {
 		const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', base_url: url, timeout_ms: 60_000, params }
 		const request: ModelRequest = { system: null, turns: [{ role: 'user', content: 'Is it?' }], tools: offered }
 		const io = { signal: new AbortController().signal, onText: () => {} }
