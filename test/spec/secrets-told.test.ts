@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { eventually } from '../support/wait.ts'
+import { ownWords } from '../support/said.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
@@ -33,7 +34,10 @@ async function serve(t: Test, handle: Handler): Promise<string> {
 
 /** Answers with the text of the latest message, in which KEY stands for the key that it got. */
 const model: Handler = ({ messages }, { authorization }) => {
-	const content = String(messages.at(-1).content).replaceAll('KEY', String(authorization).slice('Bearer '.length))
+	const content = ownWords(String(messages.at(-1).content)).replaceAll(
+		'KEY',
+		String(authorization).slice('Bearer '.length),
+	)
 	const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
 	const choice = (delta: object, finish_reason: string | null): string =>
 		`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta, finish_reason }] })}\n\n`

@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
+import { ownWords } from '../../support/said.ts'
 
 const WINDOW = 8_192
 const TURNS = Number(process.env.CONTEXT_TURNS ?? 40)
@@ -74,7 +75,7 @@ async function startSmallModel(t: Test): Promise<{ url: string; requests: Body[]
 /** Looks a page up in each turn, and looks for what it was told long ago. */
 function answerTo(messages: Message[]): string | { name: string; arguments: string } {
 	const asked = messages.findLastIndex(({ role }) => role === 'user')
-	const prompt = messages[asked]?.content ?? ''
+	const prompt = ownWords((messages[asked]?.content ?? '').replace(/^<earlier>[^]*?<\/earlier>\n\n/, ''))
 	const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool')
 	if (!prompt.startsWith('What is the word')) {
 		if (results.length === 0) return { name: 'ledger_page', arguments: JSON.stringify({ number: prompt.length }) }
