@@ -125,7 +125,8 @@ export class ChatReader {
 
 /** OpenRouter streams each detail in pieces; their text belongs together. */
 function merged(known: unknown[], pieces: Record<string, unknown>[]): unknown[] {
-	const result = [...known]
+	// The list is the reader's own: to copy it for each piece would take time that grows with its square.
+	const result = known
 	for (const piece of pieces) {
 		const last = objectIn(result.at(-1))
 		const isSame = last.type === piece.type && last.index === piece.index && (piece.id ?? last.id) === last.id

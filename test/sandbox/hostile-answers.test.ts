@@ -26,13 +26,19 @@ const hostile: Record<string, ScriptedReply> = {
 	'many fences and calls': says(many('```a```<tool_call>{"name":"q"}</tool_call>')),
 	'a beginning of nothing': pieces('```', ' '),
 	'pieces of nothing': pieces('', '\n'),
+	'details without an end': {
+		sse: [
+			...Array.from({ length: 400_000 }, (_, index) => ({ choices: [{ delta: { reasoning_details: [{ index }] } }] })),
+			{ choices: [{ delta: { content: 'Yes.' }, finish_reason: 'stop' }] },
+		],
+	},
 	'a refusal without an end': { status: 400, json: { error: { message: many('exceed') } } },
 }
 
 void t.test('no answer keeps a thread busy', async (t) => {
 	const server = await startScriptedModels()
 	const { url } = server.add(({ body }) => {
-		const prompt = String(body.messages.at(-1).content)
+		const prompt = String(body.messages.at(-1).content).split('</context>\n\n').at(-1) ?? ''
 		return hostile[prompt] ?? says('Yes.')
 	})
 	const gateway = await startGateway({
