@@ -74,10 +74,15 @@ function keysIn(schema: JsonSchema, prefix: string): string[] {
 		found.push(...(deeper.length > 0 ? deeper : [prefix + name]))
 	}
 	for (const inner of Object.values(schema.patternProperties ?? {})) {
-		const deeper = new Set((inner.anyOf ?? [inner]).flatMap((one) => keysIn(one, `${prefix}<name>.`)))
-		found.push(...(deeper.size > 0 ? deeper : [`${prefix}<name>`]))
+		const branches = inner.anyOf ?? [inner]
+		const deeper = new Set(branches.flatMap((one) => keysIn(one, `${prefix}<name>.`)))
+		found.push(...(deeper.size === 0 || mayBeText(inner) ? [`${prefix}<name>`] : []), ...deeper)
 	}
 	return found
+}
+
+function mayBeText({ type, anyOf = [] }: JsonSchema): boolean {
+	return type === 'string' || anyOf.some(mayBeText)
 }
 
 /** One name further down. `isOwn`: a name of the user's choice. */

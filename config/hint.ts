@@ -12,7 +12,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 		return 'has no value; give it one or remove the line'
 	if (type === 'any.only') {
 		const meant = typeof context?.value === 'string' ? suggest(context.value, context.valids as string[]) : undefined
-		return meant ? `${message}. did you mean "${meant}"?` : message
+		return meant ? `${message}; did you mean "${meant}"?` : message
 	}
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
 	const schema = jsonSchema(composition)
@@ -20,7 +20,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	// It is a setting of another kind.
 	if (meant === key) return 'is not a setting of this kind'
 	const found = meant ?? elsewhere(schema, key)
-	return found ? `${message}. did you mean "${found}"?` : message
+	return found ? `${message}; did you mean "${found}"?` : message
 }
 
 /** The names that may stand in a section. */

@@ -33,7 +33,7 @@ export function remarkDue(spending: Spending): Remark | undefined {
 	const isFirst = steps === 0
 	if (steps >= limits.steps) throw exceeded('limit_steps', spending)
 	if (isFirst && tokens >= limits.tokens) throw exceeded('limit_tokens', spending)
-	if (isFirst || isLast(journal)) return undefined
+	if (isFirst || lastCallFor(journal)) return undefined
 
 	const repeated = repetitions(journal)
 	if (steps === limits.steps - 1) return last('limit_steps', `this run may make ${limits.steps} model calls`)
@@ -41,9 +41,9 @@ export function remarkDue(spending: Spending): Remark | undefined {
 	if (left_ms <= total_ms * LAST_TIME) return last('limit_wall_time', `the time of this run is nearly over`)
 	if (repeated >= REPEATED_LIMIT) return last('repeated_calls', `the same call was made ${repeated} times in a row`)
 
-	const told = new Set(journal.flatMap((step) => (step.kind === 'remark' ? [step.about] : [])))
+	const warned = new Set(journal.flatMap((step) => (step.kind === 'remark' ? [step.about] : [])))
 	const warn = (about: EndReason, isNear: boolean, content: string): Remark[] =>
-		isNear && !told.has(about) ? [{ about, content: `${content} Finish, or sum up what you have.` }] : []
+		isNear && !warned.has(about) ? [{ about, content: `${content} Finish, or sum up what you have.` }] : []
 	if (repeated === REPEATED) {
 		const content = `The same call with the same result was made ${repeated} times in a row. Do something else, or answer with what you have; after ${REPEATED_LIMIT} times the run ends.`
 		return { about: 'repeated_calls', content }
@@ -90,10 +90,6 @@ export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit
 function tokensOf(journal: readonly Step[]): number {
 	const { input_tokens, output_tokens } = usageOf(journal)
 	return input_tokens + output_tokens
-}
-
-function isLast(journal: readonly Step[]): boolean {
-	return lastCallFor(journal) !== undefined
 }
 
 function last(about: EndReason, why: string): Remark {

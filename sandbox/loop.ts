@@ -1,7 +1,7 @@
 /**
  * The agent loop: asks the model, has its tool calls made, asks again, until an answer calls no tool.
  *
- * It is pure over what it is given. All that it knows of a run stands in the order's journal, so a run that was cut off
+ * It has no state of its own: all that it knows of a run is in the order's journal. So a run that was cut off
  * anywhere continues by calling it again with the journal so far, and reaches the same end.
  */
 import { Fault, toWire } from '../core/errors.ts'
@@ -26,7 +26,7 @@ import type { AskModel } from './ask-model.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
-import { askWhole } from './whole-answer.ts'
+import { askForCompleteAnswer } from './complete-answer.ts'
 
 export interface LoopIo {
 	/** Aborts when the run is to be stopped. */
@@ -43,7 +43,7 @@ export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): 
 	const time = wallTime(order, io.signal)
 	const lost = { input_tokens: 0, output_tokens: 0 }
 	try {
-		return await goOn({ order, journal, lost, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
+		return await continueRun({ order, journal, lost, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
 	} catch (error) {
 		if (io.signal.aborted) return { status: 'stopped' }
 		const usage = usageOf(journal)
@@ -54,11 +54,11 @@ export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): 
 	}
 }
 
-interface Course {
+interface RunState {
 	order: RunOrder
-	/** Gets what is finished. */
+	/** Finished steps are appended. */
 	journal: Step[]
-	/** The tokens of answers that are in no journal. */
+	/** Tokens of answers that are not in the journal. */
 	lost: Usage
 	io: LoopIo
 	askModel: AskModel
@@ -66,8 +66,8 @@ interface Course {
 	elsewhere: number
 }
 
-async function goOn(course: Course): Promise<RunOutcome> {
-	const { order, journal, io, time } = course
+async function continueRun(state: RunState): Promise<RunOutcome> {
+	const { order, journal, io, time } = state
 	/** Calls of the client's tools, once the calls beside them are made. */
 	let ending: ModelAnswer | undefined
 	const last = journal.at(-1)
@@ -78,29 +78,29 @@ async function goOn(course: Course): Promise<RunOutcome> {
 		time.check()
 		const calls = nextCalls(journal, order.concurrent_tools)
 		if (calls.length > 0) {
-			const replies = await makeCalls(calls, (call) => callTool(course, call))
+			const replies = await makeCalls(calls, (call) => callTool(state, call))
 			const paused = replies.find((reply) => reply.status === 'paused')
 			if (paused) return paused
 			continue
 		}
 		if (ending) return completed(ending, [...journal, { kind: 'model', answer: ending }])
-		await remark(course)
+		await remark(state)
 		const reason = lastCallFor(journal)
 		if (reason) {
-			const answer = await askLast(course, reason)
+			const answer = await askLast(state, reason)
 			return completed(answer, [...journal, { kind: 'model', answer }], reason)
 		}
-		const answer = await ask(course)
+		const answer = await ask(state)
 		const { own, last = own } = splitCalls(answer, order)
 		if (own.tool_calls.length === 0) return completed(last, [...journal, { kind: 'model', answer: last }])
 		const receipt = await io.call('model', { answer: own })
-		course.elsewhere = receipt?.tokens_elsewhere ?? course.elsewhere
+		state.elsewhere = receipt?.tokens_elsewhere ?? state.elsewhere
 		journal.push({ kind: 'model', answer: receipt?.answer ?? own })
 		if (last !== own) ending = last
 	}
 }
 
-async function callTool({ journal, io, time }: Course, call: ToolCallRequest): Promise<ToolReply> {
+async function callTool({ journal, io, time }: RunState, call: ToolCallRequest): Promise<ToolReply> {
 	const reply = await io.call('tool', { call })
 	if (reply.status === 'paused') return reply
 	if (reply.waited_ms !== undefined) time.extend(reply.waited_ms)
@@ -108,34 +108,34 @@ async function callTool({ journal, io, time }: Course, call: ToolCallRequest): P
 	return reply
 }
 
-/** Journalled, so that the model is told the same where the run continues elsewhere. */
-async function remark({ order: { limits }, journal, io, time, elsewhere }: Course): Promise<void> {
+/** Journalled, so that the model sees the same remark when the run continues in another thread. */
+async function remark({ order: { limits }, journal, io, time, elsewhere }: RunState): Promise<void> {
 	const due = remarkDue({ limits, journal, elsewhere, left_ms: time.left_ms })
 	if (!due) return
 	await io.call('remark', due)
 	journal.push({ kind: 'remark', ...due })
 }
 
-/** Who wants tools in spite of everything has no answer: the text beside calls says what they are for. */
-async function askLast(course: Course, reason: EndReason): Promise<ModelAnswer> {
-	const { order, journal, elsewhere, lost } = course
+/** An answer that calls tools all the same does not count: text beside calls only announces them. */
+async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer> {
+	const { order, journal, elsewhere, lost } = state
 	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
 	try {
-		const answer = await ask(course, { tools: [] })
+		const answer = await ask(state, { tools: [] })
 		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
 		addUsage(lost, answer.usage)
 	} catch (error) {
-		course.time.check()
+		state.time.check()
 		throw new Fault(fault.code, `${fault.message}; its last call failed: ${toWire(error).message}`, { cause: error })
 	}
 	throw fault
 }
 
 async function ask(
-	{ order, journal, lost, io, askModel, time }: Course,
+	{ order, journal, lost, io, askModel, time }: RunState,
 	change: Partial<ModelRequest> = {},
 ): Promise<ModelAnswer> {
-	const { reply, usage } = await askWhole(
+	const { reply, usage } = await askForCompleteAnswer(
 		askModel,
 		{ ...requestOf(order, journal), ...change },
 		{
@@ -153,7 +153,7 @@ async function ask(
 	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal, order.since) }
 }
 
-/** An answer whose length somebody bounds on purpose is not continued. */
+/** An answer with a configured maximum length is not continued. */
 function isUnbounded({ models }: RunOrder, provider: string, model: string): boolean {
 	const order = models.find((one) => one.provider === provider && one.model === model)
 	const bounds = { ...order?.params, ...order?.sampling } as Record<string, unknown>

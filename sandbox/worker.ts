@@ -1,6 +1,6 @@
 /** Piscina's entry: one run from its order to its outcome. A run that fails is data; nothing here throws because of one. */
 import type { ToMain, WorkerTask } from '../core/protocol.ts'
-import { askFitted } from './context/asking.ts'
+import { askFitted } from './context/ask-fitted.ts'
 import { openLink } from './link.ts'
 import { runLoop } from './loop.ts'
 import { askModels } from './models/retry.ts'

@@ -110,7 +110,7 @@ function withHint({ type, path, message }: ValidationErrorItem, schema: Joi.Obje
 		.reduce<Described | undefined>((at, key) => at?.keys?.[String(key)], schema.describe() as Described)
 	const known = Object.keys(section?.keys ?? {})
 	const meant = suggest(String(path.at(-1)), known)
-	const hint = meant ? `. did you mean "${meant}"?` : known.length > 0 ? `; there are ${known.join(', ')}` : ''
+	const hint = meant ? `; did you mean "${meant}"?` : known.length > 0 ? `; there are ${known.join(', ')}` : ''
 	return message + hint
 }
 

@@ -20,11 +20,12 @@ const persona = Joi.string()
 	.max(PERSONA_LIMIT_BYTES, 'utf8')
 	.description('System persona, at most 10 KiB.')
 
-function timeZone(name: string): string {
+function timeZone(name: string, helpers: Joi.CustomHelpers<string>): string | Joi.ErrorReport {
 	try {
-		return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone && name
+		new Intl.DateTimeFormat('en', { timeZone: name })
+		return name
 	} catch {
-		throw new Error(`"${name}" is not a time zone; give an IANA name such as Europe/Berlin`)
+		return helpers.message({ custom: '{#label} must be the name of a time zone, such as Europe/Berlin' })
 	}
 }
 
@@ -41,23 +42,23 @@ const configKeys = {
 	timezone: Joi.string()
 		.max(64)
 		.custom(timeZone)
-		.description("Time zone in which the model is told the time, such as Europe/Berlin; default: the machine's."),
+		.description("Time zone of the time that the model gets, such as Europe/Berlin; default: the machine's."),
 	context: Joi.object({
 		tokens: Joi.number()
 			.integer()
 			.min(2_000)
 			.max(10_000_000)
-			.description("Tokens of one request at most, if the model's window is larger; default 100,000."),
-	}).description('How much of a conversation its model is shown; what is left out, it can search and read.'),
+			.description("Maximum tokens of one request, if the model's context window is larger; default 100,000."),
+	}).description('How much of a conversation the model gets with a request; it can search and read the rest.'),
 	preamble: Joi.boolean().description(
-		'Whether the model is told its name, time and place, and how secrets, skills and memory work, beside the persona; default true.',
+		'Whether the model gets the preamble beside the persona: its name, the time and the place, and how secrets, skills and memory work; default true.',
 	),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()
 		.integer()
 		.min(1024)
 		.max(100_000_000)
-		.description("Tokens that the model takes, its answer included; in place of the provider's."),
+		.description("The model's context window in tokens, answer included; replaces that of the provider."),
 	limits: Joi.object({
 		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
 		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
@@ -103,7 +104,7 @@ const changed = shown
 	.keys({
 		warnings: Joi.array()
 			.items(Joi.object({ path: Joi.string().required(), message: Joi.string().required() }))
-			.description('Keys of `config` that are kept and mean nothing to the gateway; absent without any.'),
+			.description('Keys of `config` that the gateway stores but does not use; absent if there are none.'),
 	})
 	.id('ChangedAgent')
 const listed = Joi.array().items(
@@ -252,11 +253,11 @@ function withoutApprovals<T extends Fields>(payload: T): { approved: string[]; f
 	return { approved: (approved_skills as string[] | null | undefined) ?? [], fields: { ...payload, config: rest } }
 }
 
-/** About keys that are set now and that nothing reads. */
+/** About keys in this request that the gateway does not use. */
 function warningsAbout({ config = {} }: Fields): { warnings?: FieldError[] } {
 	const known = Object.keys(configKeys)
 	const unknown = Object.keys(config).filter((key) => config[key] !== null && !known.includes(key))
-	const message = `is kept, and means nothing to the gateway; there are: ${known.join(', ')}`
+	const message = `is stored, but the gateway does not use it; the keys are: ${known.join(', ')}`
 	const warnings = unknown.map((key) => ({ path: `config.${key}`, message }))
 	return warnings.length > 0 ? { warnings } : {}
 }

@@ -51,7 +51,7 @@ export default defineSettings<ModelSettings>({
 		const known = names.join(', ')
 		const missing = (path: string, name: string) => {
 			const meant = suggest(name, names)
-			const message = `no such provider; there ${names.length === 1 ? 'is' : 'are'} ${known}.${meant ? ` did you mean "${meant}"?` : ''}`
+			const message = `no such provider; there ${names.length === 1 ? 'is' : 'are'} ${known}${meant ? `; did you mean "${meant}"?` : '.'}`
 			return { path, message }
 		}
 		const wrong = fallback.flatMap((name, at) => (names.includes(name) ? [] : missing(`fallback.${at}`, name)))
@@ -218,8 +218,8 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 					.string()
 					.max(4096)
 					.pattern(/^[\x20-\x7e]*$/, 'printable ASCII without line breaks'),
-			),
-			'Headers of every request, such as api-key: {secret: NAME}. They replace headers of the same name.',
+			).description('Its value, or {secret: NAME} for one from the vault. It replaces a header of the same name.'),
+			'Headers of every request, such as api-key: {secret: NAME}.',
 		),
 		query: map(
 			/^[\x21-\x7e]{1,64}$/,
@@ -233,7 +233,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.max(64)
 			.custom(plainBody)
 			.description(
-				'Fields of every request as the server wants them, such as chat_template_kwargs. They replace others.',
+				'Further fields of every request, such as chat_template_kwargs. They replace fields of the same name.',
 			),
 		params: modelParams(joi).empty(null).description('Settings of every call; those of an agent replace them.'),
 		context_window: joi
@@ -241,22 +241,26 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.integer()
 			.min(1024)
 			.max(100_000_000)
-			.description("Tokens that the model takes, its answer included. An agent's config.context_window replaces it."),
+			.description(
+				"The model's context window in tokens, answer included. An agent's config.context_window replaces it.",
+			),
 		compat: compat(is),
 	})
 	return { is, schema }
 }
 
-/** What a server can do; what is absent is found out by its first refusal. */
+/** What a server supports; what is not set is detected by its first refusal. */
 function compat(kind: string): ObjectSchema {
-	const found = 'Default: found out.'
+	const found = 'Default: detected.'
 	return joi
 		.object({
 			...(kind === 'openai' && {
 				max_tokens_field: joi
 					.string()
 					.valid('max_tokens', 'max_completion_tokens')
-					.description(`What the limit of an answer is called: max_tokens or max_completion_tokens. ${found}`),
+					.description(
+						`Name of the field for the maximum length of an answer: max_tokens or max_completion_tokens. ${found}`,
+					),
 				stream_options: joi.boolean().description(`Whether it takes stream_options. ${found}`),
 				developer_role: joi
 					.boolean()

@@ -10,7 +10,7 @@ const item = Joi.object({
 	kind: Joi.valid('instructions', 'tools', 'earlier', 'turn', 'prompt').required(),
 	run_id: Joi.string().description('Of a turn.'),
 	shown: Joi.valid('whole', 'stubs').description(
-		'Of a turn: `stubs` where results of tools and long texts are shortened.',
+		'Of a turn: `whole`, or `stubs` if results of tools and long texts are shortened.',
 	),
 	tokens: Joi.number().required(),
 })
@@ -18,8 +18,8 @@ const context = Joi.object({
 	conversation: Joi.string().required(),
 	provider: Joi.string().required(),
 	model: Joi.string().required(),
-	budget: Joi.number().required().description('Tokens that a request may take.'),
-	tokens: Joi.number().required().description('Of all items, by the estimate for the model.'),
+	budget: Joi.number().required().description('Maximum tokens of a request.'),
+	tokens: Joi.number().required().description('Estimated tokens of all items.'),
 	items: Joi.array().items(item).required().description('In the order of the request.'),
 })
 	.id('ConversationContext')
@@ -37,16 +37,16 @@ const context = Joi.object({
 		],
 	})
 
-/** What the next request of a conversation holds. Nothing is changed by looking. */
+/** Shows what the next request of a conversation would contain, without storing anything. */
 export function contextRoute(server: Server, ctx: Context): void {
 	server.route<{ Params: { name: string; id: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/conversations/{id}/context',
 		options: {
 			id: 'getContext',
-			description: 'What of a conversation the next request to the model holds, with estimated tokens',
+			description: 'Show what the next request to the model would contain, with estimated tokens',
 			notes:
-				'What is left out is kept: the agent finds it with `conversation.search`, and reads it with `conversation.read`.',
+				'Nothing is deleted: the agent finds omitted turns with `conversation.search`, and reads them with `conversation.read`.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -55,7 +55,7 @@ export function contextRoute(server: Server, ctx: Context): void {
 					id: Joi.string()
 						.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
 						.required()
-						.description('As the `conversation` of a run says.')
+						.description('The `conversation` of a run.')
 						.example('0197a4c2-6938-7609-84ee-295a6b7c8d9e'),
 				}),
 			},

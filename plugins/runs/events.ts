@@ -39,7 +39,7 @@ export default {
 		payload: {
 			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
 			finish_reason:
-				'Why it ended: as the model ended its answer, such as `stop` or `length`, or the limit at which it was asked for a last one.',
+				'Why it ended: why the model stopped, such as `stop` or `length`, or the limit that led to its last call.',
 		},
 	},
 	'run.failed': {
@@ -56,11 +56,11 @@ export default {
 	},
 	'context.shrunk': {
 		description:
-			'A request was too long for a model, though it should have fit; it is made again with less of the conversation.',
+			'A model rejected a request as too long although the estimate fit; the request is sent again with less of the conversation.',
 		payload: {
 			provider: 'The name of the provider.',
-			model: 'The model that refused it.',
-			tokens: 'Estimated tokens that its requests have at most from now on.',
+			model: 'The model that rejected it.',
+			tokens: 'The new maximum of estimated tokens for requests to this model.',
 		},
 	},
 	'message.user': {
@@ -77,7 +77,7 @@ export default {
 	},
 	'message.reasoning': {
 		description:
-			'What the model thought before it answered, as far as its provider tells. It is no part of the answer.',
+			'The reasoning of the model before its answer, if the provider shows it. It is not part of the answer.',
 		payload: {
 			content: 'The text, at most 65,536 characters.',
 		},
@@ -89,11 +89,11 @@ export default {
 		},
 	},
 	'message.remark': {
-		description: 'What the gateway tells a model about the course of its run.',
+		description:
+			'A note from the gateway to the model about its run: that a limit is near, that this is the last call, or that calls repeat.',
 		payload: {
 			content: 'The text.',
-			about:
-				'The limit that it is about: `limit_steps`, `limit_tokens`, `limit_wall_time`, `limit_cost`; `repeated_calls`.',
+			about: 'Its cause: `limit_steps`, `limit_tokens`, `limit_wall_time`, `limit_cost` or `repeated_calls`.',
 		},
 	},
 	'question.asked': {
@@ -124,7 +124,7 @@ export default {
 		payload: {
 			primitive: 'Its name, such as `memory.store`.',
 			call_id: 'The call, unique in its run.',
-			result: 'What the model is told, as text; cut where it is long.',
+			result: 'The result as the model gets it, as text; cut if long.',
 		},
 	},
 	'primitive.failed': {

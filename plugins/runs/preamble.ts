@@ -1,4 +1,4 @@
-/** What a model is told besides persona and conversation: what never changes first, what differs from run to run apart. */
+/** The preamble: what a model gets besides persona and conversation. What never changes comes first; what differs from run to run is separate. */
 import { messageOf } from '../../core/errors.ts'
 import type { Context, PromptRun, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
@@ -20,8 +20,8 @@ export async function systemFor(
 	tools: readonly ToolDefinition[],
 ): Promise<string | null> {
 	const persona = run.persona ?? agent.persona
-	if (!isTold(run, agent)) return persona
-	const own = `You are the agent "${agent.name}". Text in <context> tags right before a message comes from the gateway that runs you: the time, the place and the cause of your work. What you are told there, here and by your tools' descriptions is not seen by those you talk to.`
+	if (!hasPreamble(run, agent)) return persona
+	const own = `You are the agent "${agent.name}". Text in <context> tags right before a message comes from the gateway that runs you: the time, the place and the cause of your work. The people you talk to do not see that text, these instructions, or the descriptions of your tools.`
 	const parts = await Promise.all(
 		ctx
 			.extensions('prompt')
@@ -34,9 +34,9 @@ export async function systemFor(
 		.join('\n\n')
 }
 
-/** Time, place and cause of a run, asked once when it begins; undefined for a run that is told nothing but its prompt. */
+/** Time, place and cause of a run, asked once when it begins; undefined for a run without preamble. */
 export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentRecord): Promise<string | undefined> {
-	if (!isTold(run, agent)) return undefined
+	if (!hasPreamble(run, agent)) return undefined
 	const { run_id, conversation, trigger, prompt, place } = run
 	const about: PromptRun = { run_id, agent: { name: agent.name, uid: agent.uid }, conversation, trigger, prompt }
 	const parts = await Promise.all(
@@ -58,8 +58,8 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	return `<context>\n${told}\n</context>`
 }
 
-/** A run without tools, such as one that merges memories, has a task of the gateway's own. */
-function isTold({ tools }: Pick<RunRecord, 'tools'>, { config }: AgentRecord): boolean {
+/** A run without tools, such as one that merges memories, does a task of the gateway itself. */
+function hasPreamble({ tools }: Pick<RunRecord, 'tools'>, { config }: AgentRecord): boolean {
 	return tools !== 'none' && config.preamble !== false
 }
 
@@ -83,7 +83,7 @@ async function partOf(
 		const text = await within(DEADLINE_MS, 'it', ask())
 		return text?.slice(0, limit).trim()
 	} catch (error) {
-		log.warn({ plugin }, `a plugin could not say what a model is told: ${messageOf(error)}`)
+		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
 		return undefined
 	}
 }

@@ -53,9 +53,7 @@ const run = Joi.object({
 	)
 		.allow(null)
 		.required()
-		.description(
-			'Why a completed run ended: as the model ended its answer, or the limit at which it was asked for a last one.',
-		),
+		.description('Why a completed run ended: why the model stopped, or the limit that led to its last call.'),
 	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
 		.allow(null)
 		.required(),

@@ -16,7 +16,7 @@ export default defineSettings<RunSettings>({
 					1024,
 					1_048_576,
 					32_768,
-					"Characters of one tool's result that a model sees. Of a longer one it sees the beginning and the end, and can read the rest.",
+					'Maximum characters of a tool result that a model gets. Of a longer one it gets the beginning and the end, and can read the rest.',
 				),
 			}),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),

@@ -10,7 +10,7 @@ const PAGE = 500
 
 const timed = {
 	started_at: Joi.string().isoDate().required(),
-	ended_at: Joi.string().isoDate().allow(null).required().description('Null if it has not ended, or was cut off.'),
+	ended_at: Joi.string().isoDate().allow(null).required().description('Null if it has not ended, or was interrupted.'),
 	duration_ms: Joi.number().allow(null).required(),
 	error: Joi.string().allow(null).required().description('The code of its error; null if it has none.'),
 }
@@ -19,7 +19,7 @@ const modelStep = Joi.object({
 	provider: Joi.string().required(),
 	model: Joi.string().required(),
 	...timed,
-	attempts: Joi.number().integer().required().description('Requests to a model: retries and continuations count.'),
+	attempts: Joi.number().integer().required().description('Requests to a model, including retries and continuations.'),
 	finish_reason: Joi.string().allow(null).required().description('Why the model stopped.'),
 	usage: Joi.object({
 		input_tokens: Joi.number().required(),
@@ -40,7 +40,7 @@ const toolStep = Joi.object({
 	parent_call_id: Joi.string()
 		.allow(null)
 		.required()
-		.description('The call of a skill in whose course it was made; null if the model made it.'),
+		.description('The skill call that made this call; null if the model made it.'),
 	...timed,
 }).id('ToolStep')
 const steps = Joi.object({
@@ -85,8 +85,8 @@ export function stepsRoute(server: Server, { events }: Pick<Context, 'events'>, 
 		path: '/v1/runs/{run_id}/steps',
 		options: {
 			id: 'listSteps',
-			description: 'What a run did: each model call and each call of a tool',
-			notes: 'Read from the events of the run, so as long as those are kept.',
+			description: 'List the model calls and tool calls of a run',
+			notes: 'Read from the events of the run, so available until those expire (`events.retention_days`).',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {

@@ -4,7 +4,7 @@ import type { Usage } from '../../core/protocol.ts'
 
 interface Timed {
 	started_at: string
-	/** Null while it is in progress, and for one that the end of its run cut off. */
+	/** Null while it is in progress, and if the end of its run interrupted it. */
 	ended_at: string | null
 	duration_ms: number | null
 }
@@ -27,7 +27,7 @@ export interface ToolStep extends Timed {
 	/** As in `config.tools`, such as `memory.store`, `mcp__files__read` or `skill:business-days`. */
 	name: string
 	call_id: string
-	/** The call of a program in whose course it was made. */
+	/** The skill call that made this call. */
 	parent_call_id: string | null
 	/** The code of the error that it failed with. */
 	error: string | null
@@ -44,8 +44,8 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 	const tools = new Map<string, ToolStep>()
 	let model: ModelStep | undefined
 	for await (const { event_type, timestamp, payload } of events) {
-		if (typeof payload.call_id === 'string') hearTool(payload.call_id)
-		else if (event_type === 'model.request') ask()
+		if (typeof payload.call_id === 'string') onToolEvent(payload.call_id)
+		else if (event_type === 'model.request') onModelRequest()
 		else if (!model) continue
 		else if (event_type === 'model.retry') {
 			// After an empty answer the model is asked by a request of its own.
@@ -67,7 +67,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			end(model)
 		}
 
-		function ask(): void {
+		function onModelRequest(): void {
 			const { provider, model: name } = payload as { provider: string; model: string }
 			if (model) return void Object.assign(model, { provider, model: name, attempts: model.attempts + 1 })
 			model = {
@@ -84,7 +84,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			}
 			add(model)
 		}
-		function hearTool(call_id: string): void {
+		function onToolEvent(call_id: string): void {
 			let step = tools.get(call_id)
 			if (!step) {
 				step = {

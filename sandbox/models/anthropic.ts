@@ -10,7 +10,7 @@ import { errorIn, StreamError } from './failures.ts'
 import type { Thrown } from './failures.ts'
 import { addressOf, fetchFor } from './http.ts'
 import type { Provider } from './provider.ts'
-import { told } from './server-events.ts'
+import { readResponse } from './read-response.ts'
 
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1'
 
@@ -53,7 +53,7 @@ async function exchange({ order, request, traits, answer, signal }: Exchange): P
 		.asResponse()
 	const reader = new MessageReader(answer)
 	try {
-		const said = await told(response)
+		const said = await readResponse(response)
 		if (said.kind === 'events') for await (const event of said.events) reader.take(event)
 		else if (typeof said.body === 'object') reader.takeWhole(said.body)
 	} finally {

@@ -5,7 +5,7 @@ import { failureOf } from './failures.ts'
 import type { Thrown } from './failures.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
-import { askAdapting } from './adapting.ts'
+import { askWithWorkarounds } from './ask-with-workarounds.ts'
 import type { Traits } from './traits.ts'
 
 export interface Dialect {
@@ -31,7 +31,7 @@ export interface Exchange {
 export function providerOf(dialect: Dialect): Provider {
 	return {
 		ask: (order, request, io) =>
-			askAdapting(order, request, dialect.optional, (traits) => attempt(dialect, order, request, traits, io)),
+			askWithWorkarounds(order, request, dialect.optional, (traits) => attempt(dialect, order, request, traits, io)),
 	}
 }
 

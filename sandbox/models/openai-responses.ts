@@ -8,7 +8,7 @@ import { ResponseReader } from './openai-responses-answer.ts'
 import { responseBody } from './openai-responses-request.ts'
 import { clientFor, readError } from './openai-sdk.ts'
 import type { Provider } from './provider.ts'
-import { told } from './server-events.ts'
+import { readResponse } from './read-response.ts'
 
 export const openaiResponses: Provider = providerOf({
 	optional: [
@@ -32,7 +32,7 @@ async function exchange({ order, request, traits, answer, signal }: Exchange): P
 	const body = responseBody(order, request, traits) as OpenAI.Responses.ResponseCreateParams
 	const response = await clientFor(order).responses.create(body, options).asResponse()
 	const reader = new ResponseReader(answer)
-	const said = await told(response)
+	const said = await readResponse(response)
 	if (said.kind === 'events') for await (const event of said.events) reader.take(event)
 	else if (typeof said.body === 'object') reader.takeWhole(said.body)
 	if (!answer.isUntouched || signal.aborted) return

@@ -6,7 +6,7 @@ import { ChatReader } from './openai-answer.ts'
 import { bodyOf } from './openai-request.ts'
 import { clientFor, readError } from './openai-sdk.ts'
 import type { Provider } from './provider.ts'
-import { told } from './server-events.ts'
+import { readResponse } from './read-response.ts'
 
 export const openai: Provider = providerOf({
 	optional: [
@@ -32,7 +32,7 @@ async function exchange({ order, request, traits, answer, signal }: Exchange): P
 		.asResponse()
 	const reader = new ChatReader(answer, request.tools)
 	try {
-		const said = await told(response)
+		const said = await readResponse(response)
 		if (said.kind === 'events') for await (const chunk of said.events) reader.take(chunk)
 		else if (typeof said.body === 'object') {
 			reader.take(said.body)

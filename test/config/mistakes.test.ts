@@ -49,8 +49,8 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['a: 1\n---\nb: 2\n', '2:1', /one document; remove/],
 	['- server\n', '1:1', /must be a map of settings/],
 	// Names
-	['servr:\n  port: 1\n', '1:1', /servr: is not a known setting\. did you mean "server"\?/],
-	['server:\n  prt: 1\n', '2:3', /server\.prt: is not a known setting\. did you mean "port"\?/],
+	['servr:\n  port: 1\n', '1:1', /servr: is not a known setting; did you mean "server"\?/],
+	['server:\n  prt: 1\n', '2:3', /server\.prt: is not a known setting; did you mean "port"\?/],
 	['port: 1\n', '1:1', /did you mean "server\.port"\?/],
 	['runs:\n  steps: 5\n', '2:3', /did you mean "runs\.limits\.steps"\?/],
 	// Values
@@ -72,7 +72,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	[
 		'providers:\n  a: {kind: opnai, model: m}\n',
 		'2:13',
-		/must be one of openai, openai-responses, anthropic, google, offline\. did you mean "openai"\?/,
+		/must be one of openai, openai-responses, anthropic, google, offline; did you mean "openai"\?/,
 	],
 	['providers:\n  a: {kind: openai}\n', '2:3', /model: is missing; give the name of a model/],
 	[

@@ -32,9 +32,9 @@ void t.test('every problem of a file has its own line, in the order of the file'
 		'log: loud',
 	].join('\n')
 	t.same(problems(yaml), [
-		'2:3: server.prot: is not a known setting. did you mean "port"?',
+		'2:3: server.prot: is not a known setting; did you mean "port"?',
 		'3:9: server.port: must be a whole number, without quotes',
-		'4:12: auth_mode: must be one of loopback, token. did you mean "token"?',
+		'4:12: auth_mode: must be one of loopback, token; did you mean "token"?',
 		'6:20: runs.limits.steps: must be at least 1',
 		'6:31: runs.limits.tokens: must be a whole number',
 		'6:49: runs.limits.wall_time_s: must be a whole number',
@@ -63,14 +63,14 @@ void t.test('a problem points at the file with its full path', (t) => {
 
 void t.test('an unknown setting is compared with its neighbours, then with other sections', (t) => {
 	t.same(problems('server: { allowedHosts: [] }'), [
-		'1:11: server.allowedHosts: is not a known setting. did you mean "allowed_hosts"?',
+		'1:11: server.allowedHosts: is not a known setting; did you mean "allowed_hosts"?',
 	])
-	t.same(problems('port: 1'), ['1:1: port: is not a known setting. did you mean "server.port"?'])
+	t.same(problems('port: 1'), ['1:1: port: is not a known setting; did you mean "server.port"?'])
 	t.same(problems('server: { auth_mode: token }'), [
-		'1:11: server.auth_mode: is not a known setting. did you mean "auth_mode"?',
+		'1:11: server.auth_mode: is not a known setting; did you mean "auth_mode"?',
 	])
 	t.same(problems('providers: { a: { kind: openai, model: m, baseurl: x } }'), [
-		'1:43: providers.a.baseurl: is not a known setting. did you mean "base_url"?',
+		'1:43: providers.a.baseurl: is not a known setting; did you mean "base_url"?',
 	])
 	t.same(problems('zzzzzz: 1'), ['1:1: zzzzzz: is not a known setting'])
 	t.end()
@@ -96,7 +96,7 @@ void t.test('providers are judged by their kind', (t) => {
 		'default_provider: d',
 	].join('\n')
 	t.same(problems(yaml), [
-		'2:14: providers.a.kind: must be one of openai, openai-responses, anthropic, google, offline. did you mean "openai"?',
+		'2:14: providers.a.kind: must be one of openai, openai-responses, anthropic, google, offline; did you mean "openai"?',
 		'3:3: providers.b.kind: is missing; it must be one of openai, openai-responses, anthropic, google, offline',
 		'4:3: providers.c.model: is missing; give the name of a model that this server has',
 		'5:23: providers.d.model: is not a setting of this kind',
@@ -134,7 +134,7 @@ void t.test('several providers need a default, and names must exist', (t) => {
 		'2:3: default_provider: is missing; with several providers it must name one of them: one, two',
 	])
 	t.same(problems(`${two}default_provider: tow\nfallback: [one, three]`), [
-		'4:19: default_provider: no such provider; there are one, two. did you mean "two"?',
+		'4:19: default_provider: no such provider; there are one, two; did you mean "two"?',
 		'5:17: fallback.1: no such provider; there are one, two.',
 	])
 	t.same(problems('default_provider: openai'), ['1:19: default_provider: no such provider; there is offline.'])
@@ -195,7 +195,7 @@ void t.test('a wrong variable is named, with no place in the file', (t) => {
 		'environment: OPENAI_API_KEY: must be printable ASCII without spaces or line breaks',
 		'environment: SVC_HOST: must be a host name or IP address without scheme, port or path',
 		'environment: SVC_LEGACY_PORT: must be a whole number, without quotes',
-		'environment: SVC_LOG_LEVEL: must be one of trace, debug, info, warn, error, fatal, silent. did you mean "info"?',
+		'environment: SVC_LOG_LEVEL: must be one of trace, debug, info, warn, error, fatal, silent; did you mean "info"?',
 		'environment: SVC_PORT: must be a whole number, without quotes',
 	])
 	t.end()

@@ -223,7 +223,7 @@ void t.test('refuses wrong settings; tools and routes that do not fit leave out 
 	const host = await startHost(t.testdir(), files, { a: {}, r2: {} })
 	t.teardown(() => host.stop())
 	host.want({ a: { tagg: 1 }, r2: {} })
-	await t.rejects(host.gateway.reload(), { message: /plugins\.a\.tagg: is not a known setting\. did you mean "tag"\?/ })
+	await t.rejects(host.gateway.reload(), { message: /plugins\.a\.tagg: is not a known setting; did you mean "tag"\?/ })
 	t.equal(host.gateway.status.generation(), 1)
 
 	host.want({ a: { tag: '2' }, t1: {}, t2: {}, r1: {}, r2: {} })

@@ -1,7 +1,7 @@
 /** Fitting a request into a window, and asking again where it was too long all the same. */
 import t from 'tap'
 import type { ChatMessage, RunOrder } from '../../core/protocol.ts'
-import { askFitted } from '../../sandbox/context/asking.ts'
+import { askFitted } from '../../sandbox/context/ask-fitted.ts'
 import { corrected } from '../../sandbox/context/budget.ts'
 import { tokensIn } from '../../sandbox/context/estimate.ts'
 import { fit, NO_MARKS } from '../../sandbox/context/fit.ts'

@@ -439,7 +439,7 @@ void t.test('answers that end no run', async (t) => {
 		const outcome = await inTurn(empty(), empty(), empty({ reasoning: 'Hm.' })).run()
 		t.match(outcome, {
 			status: 'failed',
-			error: { code: 'model_empty', message: /only reasoned, and answered nothing, 3 times/ },
+			error: { code: 'model_empty', message: /returned reasoning, but no answer, 3 times/ },
 			usage: { input_tokens: 30, output_tokens: 15 },
 		})
 		t.match(await inTurn(...[1, 2, 3].map(() => cut(''))).run(), { error: { message: /raise max_tokens/ } })

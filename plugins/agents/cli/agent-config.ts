@@ -3,7 +3,7 @@ import { suggest } from '../../../config/suggest.ts'
 import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 
-/** The keys of an agent's config that mean something to the gateway. */
+/** The keys of an agent's config that the gateway uses. */
 export const agentKeys = [
 	'approved_skills',
 	'context',
@@ -20,7 +20,7 @@ export const agentKeys = [
 ]
 
 /**
- * What is probably a slip in what is set, a line each: the gateway keeps keys that mean nothing to it, and any name of a
+ * What is probably a slip in what is set, a line each: the gateway stores keys that it does not use, and any name of a
  * provider. Keys that are removed are not checked.
  */
 export function slipsIn(cli: Cli, config: Readonly<Record<string, unknown>>): string[] {
@@ -30,7 +30,7 @@ export function slipsIn(cli: Cli, config: Readonly<Record<string, unknown>>): st
 	const providers = named.length > 0 ? providersOf(cli) : undefined
 	const missing = providers ? [...new Set(named)].filter((name) => !providers.includes(name)) : []
 	return [
-		...unknown.map((key) => `"${key}" is kept, and means nothing to the gateway; ${choice(key, agentKeys)}`),
+		...unknown.map((key) => `"${key}" is stored, but the gateway does not use it; ${choice(key, agentKeys)}`),
 		...missing.map(
 			(name) => `"${name}" is no provider of gateway.yaml, so runs fail; ${choice(name, providers ?? [])}`,
 		),

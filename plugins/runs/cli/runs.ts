@@ -60,7 +60,7 @@ Examples:
 			},
 		},
 		steps: {
-			description: 'Show what a run did: each model call and each call of a tool, with times and tokens',
+			description: 'Show the model calls and tool calls of a run, with times and tokens',
 			arguments: '<run>',
 			async run(cli, { run: typed }: { run: string }) {
 				const run_id = await runIdOf(cli, typed)

@@ -79,7 +79,7 @@ void t.test('validate tells line and column, of any file', async (t) => {
 	t.equal(wrong.code, exitCodes.config)
 	t.match(
 		wrong.stderr,
-		/wrong\.yaml:2:3: server\.prt: is not a known setting. did you mean "port"\?\n.*wrong\.yaml:3:14: log\.level: must be one of/,
+		/wrong\.yaml:2:3: server\.prt: is not a known setting; did you mean "port"\?\n.*wrong\.yaml:3:14: log\.level: must be one of/,
 	)
 	t.equal((await svc(['config', 'validate', 'missing.yaml'])).code, exitCodes.config)
 	t.equal((await svc(['config', 'validate', '--json'], { env: { SVC_PORT: 'x' } })).code, exitCodes.config)

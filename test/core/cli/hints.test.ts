@@ -98,7 +98,7 @@ void t.test('a slip in the config of an agent is told, and done all the same', a
 		'fallback=["x"]',
 	])
 	t.equal(changed.code, 0)
-	t.match(changed.stderr, '"temprature" is kept, and means nothing to the gateway; did you mean "temperature"?')
+	t.match(changed.stderr, '"temprature" is stored, but the gateway does not use it; did you mean "temperature"?')
 	t.match(changed.stderr, '"locl" is no provider of gateway.yaml, so runs fail; did you mean "local"?')
 	t.match(changed.stderr, '"x" is no provider of gateway.yaml')
 	t.match((await gateway.request('GET', '/v1/agents/ada')).body.config, { temprature: 0.2, provider: 'locl' })

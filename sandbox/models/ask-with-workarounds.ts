@@ -1,14 +1,14 @@
 /** Asks again, in another way, where a server refuses what can be done without. */
 import { createHash } from 'node:crypto'
 import type { ModelOrder } from '../../core/protocol.ts'
-import { lessonOf } from './lessons.ts'
+import { workaroundFor } from './workarounds.ts'
 import type { ModelReply, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
 /** Models, and kinds of requests to them, whose traits are remembered in one thread. */
 const MEMORY_LIMIT = 256
-/** Lessons of one call: each is a refused request. */
-const LESSONS_LIMIT = 6
+/** Workarounds tried in one call: each is a refused request. */
+const WORKAROUNDS_LIMIT = 6
 
 const learned = new Map<string, Traits>()
 
@@ -16,7 +16,7 @@ const learned = new Map<string, Traits>()
  * Asks, and where the server refuses something that can be done without, asks again without that. What helped is remembered
  * for later calls of the same model, or for calls like this one where the cause was a value or a single tool. `optional`: fields of the dialect that can be left out.
  */
-export async function askAdapting(
+export async function askWithWorkarounds(
 	order: ModelOrder,
 	request: ModelRequest,
 	optional: readonly string[],
@@ -28,19 +28,19 @@ export async function askAdapting(
 	let traits: Traits = { ...and(learned.get(name), learned.get(such)), ...order.compat }
 	if (order.compat?.developer_role) traits.system_role = 'developer'
 	const lasting: [name: string, traits: Traits][] = []
-	for (let left = LESSONS_LIMIT; ; left--) {
+	for (let left = WORKAROUNDS_LIMIT; ; left--) {
 		const reply = await ask(traits)
 		if (reply.status === 'answered') {
-			for (const [whose, lesson] of lasting) remember(whose, and(learned.get(whose), lesson))
+			for (const [whose, workaround] of lasting) remember(whose, and(learned.get(whose), workaround))
 			return reply
 		}
-		const lesson = left > 0 ? lessonOf(reply.failure, { order, request, traits, fields }) : undefined
-		if (!lesson) return reply
+		const workaround = left > 0 ? workaroundFor(reply.failure, { order, request, traits, fields }) : undefined
+		if (!workaround) return reply
 		const { drop: known = [] } = traits
-		const { drop, ...others } = lesson.traits
+		const { drop, ...others } = workaround.traits
 		const added = { ...others, ...(drop && { drop: drop.filter((field) => !known.includes(field)) }) }
 		traits = and(traits, added)
-		if (lesson.holds) lasting.push([lesson.holds === 'for the model' ? name : such, added])
+		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : such, added])
 	}
 }
 

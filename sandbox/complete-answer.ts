@@ -1,4 +1,4 @@
-/** Asks until there is an answer that a run can continue or end with: never an empty one, and not one that was cut off. */
+/** Asks the model until there is a complete answer: neither empty nor cut off. */
 import { addUsage } from '../core/protocol.ts'
 import type { ModelAnswer, Usage } from '../core/protocol.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
@@ -6,7 +6,7 @@ import { addRemark } from './conversation.ts'
 import { failed } from './models/provider.ts'
 import type { ModelReply, ModelRequest, Turn } from './models/provider.ts'
 
-/** Further calls after an empty answer. The last one tells the model what is wrong. */
+/** Retries after an empty answer. The last one tells the model what is wrong. */
 const RETRIES = 2
 /** Further calls that continue one answer. */
 const CONTINUATIONS = 3
@@ -20,7 +20,7 @@ const CUT =
  * fails with `model_filtered`. An answer that was cut off is continued if `mayContinue` allows it, and is one answer then.
  * `usage`: the tokens of all calls. Emits `model.retry` and `model.continued`.
  */
-export async function askWhole(
+export async function askForCompleteAnswer(
 	askModel: AskModel,
 	request: ModelRequest,
 	io: ModelIo,
@@ -49,7 +49,7 @@ export async function askWhole(
 			continue
 		}
 		if (finish_reason === 'content_filter') {
-			const message = `a content filter of ${provider} left nothing of the answer`
+			const message = `a content filter of ${provider} removed the whole answer`
 			return { reply: failed('model_filtered', message, { retryable: false }), usage }
 		}
 		const message = whyEmpty(answer)
@@ -66,12 +66,11 @@ export async function askWhole(
 
 function whyEmpty({ provider, model, reasoning, finish_reason }: ModelAnswer): string {
 	const who = `${provider} (${model})`
-	if (finish_reason === 'length')
-		return `${who} used all tokens of its answer before it said anything; raise max_tokens`
-	return reasoning === undefined ? `${who} answered nothing` : `${who} only reasoned, and answered nothing`
+	if (finish_reason === 'length') return `${who} used all tokens of its answer before any text; raise max_tokens`
+	return reasoning === undefined ? `${who} returned an empty answer` : `${who} returned reasoning, but no answer`
 }
 
-/** The state of a provider belongs to an answer as it came. */
+/** The provider state of a part does not fit the joined answer. */
 function answered(parts: ModelAnswer[], usage: Usage): ModelReply {
 	const [first, last] = [parts[0], parts.at(-1)] as [ModelAnswer, ModelAnswer]
 	if (first === last) return { status: 'answered', answer: { ...first, usage } }

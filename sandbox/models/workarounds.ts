@@ -3,7 +3,7 @@ import type { ModelOrder } from '../../core/protocol.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
-export interface Lesson {
+export interface Workaround {
 	traits: Traits
 	/** For which later calls it holds too: of the same model, or only of those with the same settings and tools. */
 	holds?: 'for the model' | 'for such requests'
@@ -24,7 +24,7 @@ const REFUSES =
 	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints/i
 
 /** Undefined where the refusal names nothing that can be done without, or that was left out already. */
-export function lessonOf(failure: ModelFailure, asked: Asked): Lesson | undefined {
+export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	const { code, status, message } = failure
 	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
 	const found = RULES.map((rule) => rule(failure, asked)).find((traits) => traits !== undefined)
@@ -144,6 +144,6 @@ function without(field: string, { drop = [] }: Traits): Traits | undefined {
 	return drop.includes(field) ? undefined : { drop: [...drop, field] }
 }
 
-function isNew(lesson: Traits, known: Traits): boolean {
-	return Object.entries(lesson).some(([key, value]) => known[key as keyof Traits] !== value)
+function isNew(workaround: Traits, known: Traits): boolean {
+	return Object.entries(workaround).some(([key, value]) => known[key as keyof Traits] !== value)
 }

@@ -2,17 +2,17 @@
 import { createParser } from 'eventsource-parser'
 import { byteCount } from './http.ts'
 
-/** Characters in which the beginning of a stream must show. Parts of a network's size are well below. */
+/** Characters within which the first field of a stream must appear. Chunks from the network are much smaller. */
 const SNIFFED = 256 * 1024
 
-export type Told =
+export type ResponseContent =
 	/** The JSON of each event. Throws SyntaxError for one that is not JSON. Ends at `[DONE]`. */
 	| { kind: 'events'; events: AsyncIterable<unknown> }
-	/** Parsed JSON; text where it is none. */
+	/** Parsed JSON; text if it is not JSON. */
 	| { kind: 'whole'; body: unknown }
 
-/** Goes by what came: some servers stream nothing, or under another type's name. Throws ModelError for too long a body. */
-export async function told(response: Response): Promise<Told> {
+/** Decides by the content: some servers do not stream, or send a stream with another content type. Throws ModelError for too long a body. */
+export async function readResponse(response: Response): Promise<ResponseContent> {
 	if (!response.body) return { kind: 'whole', body: '' }
 	const texts = pieces(response.body)
 	if (/event-stream/.test(response.headers.get('content-type') ?? '')) return { kind: 'events', events: events(texts) }
