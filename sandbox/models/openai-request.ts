@@ -46,7 +46,8 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 function messagesOf(order: ModelOrder, { system, turns }: ModelRequest, traits: Traits): Message[] {
 	const messages = turns.map((turn) => messageOf(order, turn, traits))
 	if (system !== null) messages.unshift({ role: traits.system_role ?? 'system', content: system })
-	return inTurns(messages, traits.alternate === true)
+	// A template without a system role also wants the roles to alternate.
+	return traits.alternate || traits.system_role === 'user' ? alternating(messages) : messages
 }
 
 function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
@@ -88,23 +89,21 @@ function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
 const NOTHING = '…'
 
 /**
- * Messages of the user in a row become one, since many servers refuse the second. `strictly`: for templates that take nothing
- * but the user and the assistant in turn, calls and their results not counted.
+ * For chat templates that accept only alternating messages of the user and the assistant; calls and their results do not
+ * count. Consecutive messages of one role become one, and a missing message is filled in.
  */
-function inTurns(messages: Message[], strictly: boolean): Message[] {
+function alternating(messages: Message[]): Message[] {
 	const result: Message[] = []
 	for (const message of messages) {
 		const last = result.at(-1)
 		const isAnswer = last?.role === 'assistant' && last.tool_calls === undefined
-		const continues =
-			message.role === 'user' ? last?.role === 'user' : strictly && message.role === 'assistant' && isAnswer
+		const continues = message.role === 'user' ? last?.role === 'user' : message.role === 'assistant' && isAnswer
 		if (last && continues) {
 			result[result.length - 1] = { ...message, content: joined(last, message) } as Message
 			continue
 		}
-		if (strictly && message.role === 'user' && last?.role === 'tool')
-			result.push({ role: 'assistant', content: NOTHING })
-		if (strictly && message.role === 'assistant' && (!last || last.role === 'system' || last.role === 'developer'))
+		if (message.role === 'user' && last?.role === 'tool') result.push({ role: 'assistant', content: NOTHING })
+		if (message.role === 'assistant' && (!last || last.role === 'system' || last.role === 'developer'))
 			result.push({ role: 'user', content: NOTHING })
 		result.push(message)
 	}

@@ -367,7 +367,7 @@ const quirks: Record<string, Quirk> = {
 		asks: {
 			messages: [{}, { content: 'Is it?\n\nWell?' }, {}, { role: 'tool' }, {}, { content: 'Why?\n\nSay!' }],
 		},
-		requests: 1,
+		requests: 2,
 	},
 	'roles that must alternate, where an answer is missing': {
 		turns: (order) => [
