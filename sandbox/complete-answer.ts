@@ -24,7 +24,7 @@ export async function askForCompleteAnswer(
 	askModel: AskModel,
 	request: ModelRequest,
 	io: ModelIo,
-	mayContinue: (answer: ModelAnswer) => boolean,
+	mayContinue: (answer: ModelAnswer, usage: Usage) => boolean,
 ): Promise<{ reply: ModelReply; usage: Usage }> {
 	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	let parts: ModelAnswer[] = []
@@ -41,7 +41,7 @@ export async function askForCompleteAnswer(
 		if (!isBlank || parts.length > 0) {
 			parts = [...parts, answer]
 			const isCut = finish_reason === 'length' && answer.tool_calls.length === 0
-			if (isBlank || !isCut || parts.length > CONTINUATIONS || !mayContinue(answer))
+			if (isBlank || !isCut || parts.length > CONTINUATIONS || !mayContinue(answer, usage))
 				return { reply: answered(parts, usage), usage }
 			const content = textOf(parts)
 			io.emit({ event_type: 'model.continued', payload: { provider, model, characters: content.length } })

@@ -1,7 +1,7 @@
 /** When a run is warned, when it gets its last model call, and when it may make no further call. */
 import { Fault } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
-import type { EndReason, Remark, RunLimits, Step } from '../core/protocol.ts'
+import type { EndReason, Remark, RunLimits, Step, Usage } from '../core/protocol.ts'
 import { repetitions } from './repetitions.ts'
 
 /** The share of a limit at which the model is told. */
@@ -85,6 +85,11 @@ export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit
 		repeated_calls: `the model made the same call with the same result ${repetitions(journal)} times in a row`,
 	}
 	return new Fault(reason, messages[reason])
+}
+
+/** Whether a run may spend more after `usage`, which is not in its journal yet. */
+export function hasTokensLeft({ limits, journal, elsewhere }: Omit<Spending, 'left_ms'>, usage: Usage): boolean {
+	return tokensOf(journal) + elsewhere + usage.input_tokens + usage.output_tokens < limits.tokens
 }
 
 function tokensOf(journal: readonly Step[]): number {

@@ -21,7 +21,7 @@ import type {
 } from '../core/protocol.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
-import { exceeded, lastCallFor, remarkDue } from './limits.ts'
+import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
 import type { AskModel } from './ask-model.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
@@ -131,10 +131,9 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 	throw fault
 }
 
-async function ask(
-	{ order, journal, lost, io, askModel, time }: RunState,
-	change: Partial<ModelRequest> = {},
-): Promise<ModelAnswer> {
+async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
+	const { order, journal, lost, io, askModel, time, elsewhere } = state
+	const spending = { limits: order.limits, journal, elsewhere }
 	const { reply, usage } = await askForCompleteAnswer(
 		askModel,
 		{ ...requestOf(order, journal), ...change },
@@ -144,7 +143,7 @@ async function ask(
 			emit: io.emit,
 			stream: io.stream,
 		},
-		({ provider, model }) => isUnbounded(order, provider, model),
+		({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
 	)
 	if (reply.status === 'failed') addUsage(lost, usage)
 	time.check()

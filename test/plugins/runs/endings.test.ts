@@ -47,6 +47,16 @@ void t.test('an answer that was cut off is continued, and streamed as one', asyn
 	t.equal(deltas.map((delta) => JSON.parse(delta) as string).join(''), answer)
 })
 
+void t.test('an answer that was cut off is not continued beyond the tokens of the run', async (t) => {
+	const bob = await follow(t, gateway, 'bob', { config: { limits: { tokens: 1_000 } } })
+	const usage = { prompt_tokens: 900, completion_tokens: 200 }
+	model.on('tell without end', { text: 'Once upon', finishReason: 'length', usage })
+	const run_id = await bob.complete('tell without end')
+	t.match(await bob.read(run_id), { answer: 'Once upon', finish_reason: 'length' })
+	t.equal(model.requests('tell without end').length, 1)
+	t.equal(bob.typesOf(run_id).filter((type) => type === 'model.continued').length, 0)
+})
+
 void t.test('the same call with the same result is remarked, and ends the run with what it has', async (t) => {
 	const again = { tools: [{ name: 'memory_stm_read', arguments: { key: 'none' } }] }
 	model.on('go round', ...Array.from({ length: 6 }, () => again), 'I found no note.')
