@@ -89,8 +89,7 @@ export default {
 		},
 	},
 	'message.remark': {
-		description:
-			'A note from the gateway to the model about its run: that a limit is near, that this is the last call, or that calls repeat.',
+		description: 'A note from the gateway to the model: a limit is near, this is the last call, or calls repeat.',
 		payload: {
 			content: 'The text.',
 			about: 'Its cause: `limit_steps`, `limit_tokens`, `limit_wall_time`, `limit_cost` or `repeated_calls`.',
