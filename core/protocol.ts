@@ -186,7 +186,7 @@ export interface ModelAnswer extends ModelMind {
 }
 
 /** What brought a run to its end before the model was done. */
-export type EndReason = 'limit_steps' | 'limit_tokens' | 'limit_wall_time' | 'limit_cost' | 'repeated_calls'
+export type EndReason = 'limit_steps' | 'limit_tokens' | 'limit_wall_time' | 'repeated_calls'
 
 /** What the gateway tells the model about the course of its run; shown behind the latest result. */
 export interface Remark {

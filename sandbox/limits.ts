@@ -81,7 +81,6 @@ export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit
 		limit_steps: `the run made ${made} model calls, its limit is ${limits.steps}; raise config.limits.steps of the agent`,
 		limit_tokens: `${who} used ${tokensOf(journal) + elsewhere} tokens, its limit is ${limits.tokens}; raise config.limits.tokens of the agent`,
 		limit_wall_time: `the run was active for longer than its limit of ${limits.wall_time_s} s; raise config.limits.wall_time_s of the agent`,
-		limit_cost: 'the agent or the gateway has spent what it may in a day; raise limits.cost_per_day',
 		repeated_calls: `the model made the same call with the same result ${repetitions(journal)} times in a row`,
 	}
 	return new Fault(reason, messages[reason])

@@ -92,7 +92,7 @@ export default {
 		description: 'A note from the gateway to the model: a limit is near, this is the last call, or calls repeat.',
 		payload: {
 			content: 'The text.',
-			about: 'Its cause: `limit_steps`, `limit_tokens`, `limit_wall_time`, `limit_cost` or `repeated_calls`.',
+			about: 'Its cause: `limit_steps`, `limit_tokens`, `limit_wall_time` or `repeated_calls`.',
 		},
 	},
 	'question.asked': {

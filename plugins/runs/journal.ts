@@ -83,13 +83,7 @@ function endedBy({ finish_reason }: Record<string, unknown>): EndReason | undefi
 	return endReasons.find((reason) => reason === finish_reason)
 }
 
-const endReasons: readonly EndReason[] = [
-	'limit_steps',
-	'limit_tokens',
-	'limit_wall_time',
-	'limit_cost',
-	'repeated_calls',
-]
+const endReasons: readonly EndReason[] = ['limit_steps', 'limit_tokens', 'limit_wall_time', 'repeated_calls']
 
 /** A journal as messages. */
 export function messagesIn({ steps }: Journal): ChatMessage[] {

@@ -48,7 +48,6 @@ const run = Joi.object({
 		'limit_steps',
 		'limit_tokens',
 		'limit_wall_time',
-		'limit_cost',
 		'repeated_calls',
 	)
 		.allow(null)
