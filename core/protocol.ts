@@ -200,7 +200,7 @@ export interface Remark {
 /** One finished step of a run: all that the loop needs to continue it. */
 export type Step = Readonly<
 	| { kind: 'model'; answer: ModelAnswer }
-	/** `size`: characters of the complete result, where `content` is an abridged one (core/runs/results.ts). */
+	/** `size`: characters of the complete result, where `content` is an abridged one. */
 	| { kind: 'tool'; call_id: string; ok: boolean; content: string; size?: number }
 	| ({ kind: 'remark' } & Remark)
 >

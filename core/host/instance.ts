@@ -12,7 +12,6 @@ import { onBehalfOf } from '../util/context.ts'
 import type { Owner } from '../util/context.ts'
 import type { Collection, Context, Extension, Extensions, Services, ToolDefinition } from '../plugin.ts'
 import type { Definition } from './plan.ts'
-import { withEmit } from '../runs/toolbox.ts'
 import { change } from '../store/change.ts'
 import type { Store } from '../store/ports.ts'
 import { Scope } from './scope.ts'
@@ -149,7 +148,7 @@ export class Instance {
 		const { called, result, failed } = definition.events ?? {}
 		for (const type of [called, result, failed]) if (type !== undefined) checkEventType(type, owner)
 		const run: ToolDefinition['run'] = (args, call) => {
-			const guarded = withEmit(call, guardedEmit(call.emit, owner))
+			const guarded = { ...call, emit: guardedEmit(call.emit, owner) }
 			return this.run(() => definition.run(args, guarded))
 		}
 		return Object.assign(Object.create(definition) as ToolDefinition, { run })

@@ -8,6 +8,12 @@ export interface AgentRef {
 	uid: string
 }
 
+/** The tools of the current generation. */
+export interface Toolbox {
+	/** All tools that this agent may use now, primitives first. */
+	list(agent: AgentRef): Promise<ToolDefinition[]>
+}
+
 export interface ToolDefinition {
 	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
 	name: string

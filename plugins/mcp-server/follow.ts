@@ -1,6 +1,5 @@
 /** Waits for the run of a tool call. */
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import { questionBelow } from '../../core/runs/question-text.ts'
 import type { Exchange, RunListener, Runs } from '../runs/contract.ts'
 import type { McpCall, McpContext } from './call.ts'
 import type { RunState } from './views.ts'
@@ -32,7 +31,7 @@ export async function follow(
 			},
 			async ask({ question, options }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')
-				const text = { question: isBelow ? questionBelow(question) : question, ...(options && { options }) }
+				const text = { question: isBelow ? `A sub-agent asks:\n\n${question}` : question, ...(options && { options }) }
 				return (await call.ask?.(text, Math.max(0, limit - passed()), withdrawn)) ?? null
 			},
 		})

@@ -2,7 +2,7 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
-import { specOf } from '../../core/runs/toolbox.ts'
+import { specOf } from './tool-specs.ts'
 import { composeContext } from './context.ts'
 import { systemFor } from './preamble.ts'
 

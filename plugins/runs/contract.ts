@@ -1,5 +1,5 @@
 import type { WireError } from '../../core/errors.ts'
-import type { AgentRef, QuestionText } from '../../core/plugin.ts'
+import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
 	ChatMessage,
@@ -282,6 +282,13 @@ export interface Runs {
 	 * longer exists.
 	 */
 	report(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
+	/**
+	 * Calls a primitive, by its canonical name, in the middle of the call of another tool, with events of its own. `call` is the
+	 * very one that the outer tool was given. The arguments are checked as always; the result is plain data. Throws what the
+	 * primitive threw, as a Fault: `tool_unknown` if there is no such primitive, `permission_denied` for one that waits, since
+	 * the outer call cannot be suspended.
+	 */
+	callPrimitive(call: ToolCall, name: string, args: unknown): Promise<unknown>
 	/** False also for an unknown run. */
 	isActive(run_id: string): Promise<boolean>
 	/** Whether a run of the agent is active or queued. A paused one does not count. */

@@ -20,7 +20,6 @@ import type {
 	ToolReply,
 } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
-import { callTool, isConcurrent, specOf } from '../../core/runs/toolbox.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/fit.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -36,6 +35,8 @@ import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { withRun } from './turns.ts'
+import { callTool } from './tool-call.ts'
+import { isConcurrent, specOf } from './tool-specs.ts'
 import { beginWait, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
 import type { Work } from './work.ts'
 

@@ -1,7 +1,6 @@
 /** Follows one run to its result. */
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { questionBelow, questionText } from '../../core/runs/question-text.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { AnswerStream } from './answer-stream.ts'
 import { watchAsked } from './asked.ts'
@@ -169,8 +168,7 @@ export class Follower implements Exchange {
 
 	/** The question is not answered here: it ends the text. */
 	#endWith(asked: OpenQuestion): void {
-		const words = questionText(asked)
-		this.#answer.ask(asked.run_id === this.run_id ? words : questionBelow(words))
+		this.#answer.ask(questionText(asked, this.run_id))
 		if (!this.#isBroken()) this.finish({ status: 'asks', question: asked })
 	}
 
@@ -204,9 +202,13 @@ export function resultIn(run: RunRecord, asked: OpenQuestion | null = null): Run
 			return { ...result, status: 'failed', error: { code: 'stopped', message: 'the run was stopped' } }
 		default: {
 			if (!asked) return undefined
-			const words = questionText(asked)
-			const text = asked.run_id === run_id ? words : questionBelow(words)
-			return { ...result, status: 'asks', text, question: asked }
+			return { ...result, status: 'asks', text: questionText(asked, run_id), question: asked }
 		}
 	}
+}
+
+/** The question with its options, for who follows the run of this id. */
+function questionText({ run_id, question, options = [] }: OpenQuestion, followed: string): string {
+	const text = [question, ...options.map((option) => `- ${option}`)].join('\n')
+	return run_id === followed ? text : `A sub-agent asks:\n\n${text}`
 }

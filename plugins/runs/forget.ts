@@ -2,7 +2,7 @@
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
-import { resultsKey } from '../../core/runs/results.ts'
+import { resultsKey } from './results.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'

@@ -17,6 +17,7 @@ import { forgetConversation } from './forget.ts'
 import { messagesIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry, ConversationQueue } from './keys.ts'
+import { callNested } from './nested-call.ts'
 import { forgetAllNotes } from './notes.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
 import { takeIn } from './start.ts'
@@ -217,6 +218,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				}
 			})
 		},
+		callPrimitive: async (call, name, args) => callNested(await ctx.toolbox.list(call.agent), name, args, call),
 		async isActive(run_id) {
 			const run = await orUndefined(getRun(store, run_id))
 			return run !== undefined && !isEnded(run.status)

@@ -2,7 +2,7 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { EventBus } from '../../core/events/event-bus.ts'
 import type { Journal } from '../../core/events/run-log.ts'
-import { resultId } from '../../core/runs/results.ts'
+import { resultId } from './results.ts'
 import type { RunRecord } from './contract.ts'
 import { messagesIn } from './journal.ts'
 import { isEnded } from './records.ts'

@@ -11,7 +11,7 @@ import type { NewEvent, ToolCallRequest, ToolReply, WaitStep } from '../../core/
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { Journal } from '../../core/events/run-log.ts'
-import { answeredCall } from '../../core/runs/toolbox.ts'
+import { answeredCall } from './tool-call.ts'
 import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import { textOf } from './asks.ts'

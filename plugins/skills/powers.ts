@@ -5,7 +5,7 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import type { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import { callNested } from '../../core/runs/toolbox.ts'
+import type {} from '../runs/contract.ts'
 import type { Outlet, Reading } from '../vault/contract.ts'
 import type { Permissions } from './contract.ts'
 import { isRecord } from './front-matter.ts'
@@ -31,7 +31,7 @@ const fetchLater: typeof guardedFetch = async (...args) =>
 
 /** `send`: the HTTP client; tests replace it by one that reaches their own server. */
 export function powersOf(
-	ctx: Pick<Context, 'find' | 'use' | 'toolbox'>,
+	ctx: Pick<Context, 'find' | 'use'>,
 	{ skill, skill_id, permissions, call }: Holder,
 	send: typeof guardedFetch = fetchLater,
 ): ProgramCall['called'] {
@@ -57,7 +57,7 @@ export function powersOf(
 		demand('primitives', name)
 		// Under a grant that reveals, the result is the value itself.
 		if (name === 'vault.read' && isRecord(args) && typeof args.name === 'string') demand('secrets', args.name)
-		return callNested(await ctx.toolbox.list(call.agent), name, args, call)
+		return ctx.use('runs').callPrimitive(call, name, args)
 	}
 
 	const secret = async (name: string): Promise<string> => {

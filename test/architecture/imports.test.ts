@@ -20,7 +20,6 @@ const exceptions = [
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
 	"core/protocol.ts: export type ProviderKind = 'openai'", // the dialects of model providers
-	'core/runs/question-text.ts: return `A sub-agent asks', // shown by chats and terminals alike
 	"core/events/run-log.ts: if (last.startsWith('security.')",
 	'core/process/startup-banner.ts: The gateway listens at', // what the second address is for
 	'core/redactor/ordinary.ts:', // words that are no secrets

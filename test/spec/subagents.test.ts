@@ -15,11 +15,8 @@ import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
 
-const tools = new URL('../../core/runs/toolbox.ts', import.meta.url).href
-
 /** Starts runs, waits for runs and calls primitives as other plugins may. */
 const helper = `
-import { callNested } from ${JSON.stringify(tools)}
 let own
 export default {
 	name: 'helper',
@@ -35,16 +32,15 @@ export default {
 			name: 'helper.nested',
 			description: 'Calls a primitive within its own call.',
 			parameters: { type: 'object' },
-			run: async ({ name, args }, call) => callNested(await ctx.toolbox.list(call.agent), name, args, call),
+			run: ({ name, args }, call) => ctx.use('runs').callPrimitive(call, name, args),
 		})
 		ctx.primitive({
 			name: 'helper.crowd',
 			description: 'Starts many sub-agents at once.',
 			parameters: { type: 'object' },
 			async run({ count }, call) {
-				const tools = await ctx.toolbox.list(call.agent)
 				const args = (n) => ({ prompt: 'crowd ' + n, wait: false })
-				const all = Array.from({ length: count }, (_, n) => callNested(tools, 'subagent.spawn', args(n), call))
+				const all = Array.from({ length: count }, (_, n) => ctx.use('runs').callPrimitive(call, 'subagent.spawn', args(n)))
 				return (await Promise.allSettled(all)).map((one) => one.reason?.code ?? one.value.status)
 			},
 		})

@@ -1,5 +1,4 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
-import { questionBelow } from '../../../core/runs/question-text.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { QuestionText } from '../../../core/plugin.ts'
 import type { IncomingMessage } from '../adapter.ts'
@@ -36,7 +35,7 @@ export const texts = {
 	brokenOff: '\n\n… (stopped)',
 	question,
 	/** Of a sub-agent. */
-	questionBelow: (asked: QuestionText): string => questionBelow(question(asked)),
+	questionBelow: (asked: QuestionText): string => `A sub-agent asks:\n\n${question(asked)}`,
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** Follows a message's text, for the model. */

@@ -1,6 +1,6 @@
 /** Long results of tools: shown abridged, stored in full without secrets, deleted with what they belong to. */
 import t from 'tap'
-import { readResult, resultsKey } from '../../../core/runs/results.ts'
+import { readResult, resultsKey } from '../../../plugins/runs/results.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../../plugins/runs/contract.ts'
 import { startGateway } from '../../support/gateway.ts'

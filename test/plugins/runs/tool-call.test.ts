@@ -8,8 +8,9 @@ import type { ToolCallRequest } from '../../../core/protocol.ts'
 import type { RunLog } from '../../../core/events/run-log.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
-import { answeredCall, callTool, findTool, specOf } from '../../../core/runs/toolbox.ts'
-import type { CallResult, CallSite } from '../../../core/runs/toolbox.ts'
+import { answeredCall, callTool } from '../../../plugins/runs/tool-call.ts'
+import type { CallResult, CallSite } from '../../../plugins/runs/tool-call.ts'
+import { findTool, specOf } from '../../../plugins/runs/tool-specs.ts'
 
 const logger = openLog({ level: 'silent', format: 'json' })
 const agent = { name: 'ada', uid: 'uid-of-ada' }

@@ -6,7 +6,8 @@ import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import type { ToolCall, ToolDefinition } from '../../../core/plugin.ts'
 import { openMemory } from '../../support/memory-engine.ts'
-import { callNested, callTool } from '../../../core/runs/toolbox.ts'
+import { callNested } from '../../../plugins/runs/nested-call.ts'
+import { callTool } from '../../../plugins/runs/tool-call.ts'
 
 const logger = openLog({ level: 'silent', format: 'json' })
 const agent = { name: 'ada', uid: 'uid-of-ada' }

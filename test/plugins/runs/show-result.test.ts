@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
-import { parseResultId, readResult, resultId, showResult } from '../../../core/runs/results.ts'
+import { parseResultId, readResult, resultId, showResult } from '../../../plugins/runs/results.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 
 const uid = 'uid-of-ada'

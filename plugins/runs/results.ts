@@ -3,10 +3,10 @@
  * in the scope of the agent, in pieces, for as long as the run. `readResult` reads any part of it.
  */
 import { createHash } from 'node:crypto'
-import { wireName } from '../protocol.ts'
-import { agentScope } from '../store/agent-scope.ts'
-import type { Key, Op, RecordChange, Store } from '../store/ports.ts'
-import type { RunLog } from '../events/run-log.ts'
+import { wireName } from '../../core/protocol.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
+import type { RunLog } from '../../core/events/run-log.ts'
 
 /** Where a result belongs. */
 export interface ResultPlace {

@@ -1,0 +1,54 @@
+/** The call of a primitive in the middle of another tool's call. */
+import { createHash } from 'node:crypto'
+import { Fault, messageOf } from '../../core/errors.ts'
+import { unguarded } from '../../core/events/families.ts'
+import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import { Pause } from '../../core/runs/tool.ts'
+import { aboutCall, failure, primitiveEvents, shown, siteOf, success } from './tool-call.ts'
+import { parseArguments } from './tool-specs.ts'
+
+/** As `Runs.callPrimitive`. */
+export async function callNested(
+	tools: readonly ToolDefinition[],
+	name: string,
+	args: unknown,
+	call: ToolCall,
+): Promise<unknown> {
+	const site = siteOf(call)
+	const tool = tools.find((one) => one.name === name && !one.events)
+	if (!tool) throw new Fault('tool_unknown', `there is no primitive "${name}"`)
+	const text = JSON.stringify(args) ?? '{}'
+	const key = nestedKey(call, name, text)
+	const request = { id: key.slice(call.run_id.length + 1), name, arguments: text }
+	const payload = { ...aboutCall(tool, request), arguments: shown(text, site) }
+	// These events are the gateway's own, whichever plugin makes the outer call.
+	const emit = unguarded(call.emit)
+	emit({ event_type: primitiveEvents.called, payload })
+	const refuse = (): never => {
+		throw new Fault('permission_denied', `${name} would wait, which it cannot within another tool's call`)
+	}
+	try {
+		const nested: ToolCall = { ...call, emit, key, pause: refuse, ask: async () => refuse(), waitFor: refuse }
+		const value = await tool.run(parseArguments(tool, text), nested)
+		if (value instanceof Pause) refuse()
+		const { event, content } = success(tool, request, site, value)
+		emit(event)
+		return typeof value === 'string' ? value : (JSON.parse(content) as unknown)
+	} catch (error) {
+		emit(failure(tool, request, site, error).event)
+		throw error instanceof Fault ? error : new Fault('tool_failed', messageOf(error), { cause: error })
+	}
+}
+
+/** How often each nested call was made in one outer call. The caller limits their number. */
+const nestedCalls = new WeakMap<ToolCall, Map<string, number>>()
+
+/** The same for the same calls when the outer call is repeated, in any order. */
+function nestedKey(call: ToolCall, name: string, args: string): string {
+	const counts = nestedCalls.get(call) ?? new Map<string, number>()
+	nestedCalls.set(call, counts)
+	const hash = createHash('sha256').update(`${name} ${args}`).digest('hex').slice(0, 16)
+	const count = (counts.get(hash) ?? 0) + 1
+	counts.set(hash, count)
+	return `${call.key}.${hash}.${count}`
+}

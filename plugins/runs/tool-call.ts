@@ -1,0 +1,213 @@
+/** One call of a tool by a model, with the events and the journal step of its begin and end. */
+import { Fault, messageOf, toWire } from '../../core/errors.ts'
+import type { RunLog } from '../../core/events/run-log.ts'
+import type { Logger } from '../../core/log/log.ts'
+import type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from '../../core/plugin.ts'
+import type { JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import { Pause } from '../../core/runs/tool.ts'
+import type { RecordChange } from '../../core/store/ports.ts'
+import { showResult } from './results.ts'
+import type { ResultPlace, ShownResult } from './results.ts'
+import { findTool, parseArguments } from './tool-specs.ts'
+
+/** Where a call happens. */
+export interface CallSite {
+	run_id: string
+	agent: AgentRef
+	conversation: string
+	signal: AbortSignal
+	log: RunLog
+	/** `ToolCall.ask`. */
+	ask(question: QuestionText): Promise<string>
+	/** Settles once no question is open: questions that the tool did not wait for are withdrawn before its result is reported. */
+	asked?(): Promise<void>
+	/** A result as the agent's model may see it: without secrets, except those that a grant, or the tool, reveals to it. */
+	forModel(text: string, revealed: ReadonlySet<string>): Promise<string>
+	/** Characters of a result that the model sees; see results.ts. */
+	result_characters: number
+	/** The call had begun before the gateway died, and its outcome is unknown. */
+	interrupted: boolean
+}
+
+export type CallResult = { status: 'done'; ok: boolean; content: string } | { status: 'waits'; wait: Wait }
+
+/** Characters of arguments or results that an event carries. */
+const EVENT_LIMIT = 16 * 1024
+
+export const primitiveEvents = { called: 'primitive.called', result: 'primitive.result', failed: 'primitive.failed' }
+
+/**
+ * Makes one call and journals it: the event of its beginning, then, as one durable whole, the event of its end and the
+ * step. A call that fails is a result for the model too; it throws only if the log cannot be written.
+ */
+export async function callTool(
+	tools: readonly ToolDefinition[],
+	request: ToolCallRequest,
+	site: CallSite,
+	logger: Logger,
+): Promise<CallResult> {
+	const tool = findTool(tools, request.name)
+	if (!tool) {
+		const names = tools.map((one) => one.name).join(', ')
+		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names || 'none'}`)
+		return finish(request, site, failure({ name: request.name }, request, site, fault))
+	}
+	if (site.interrupted) {
+		const fault = new Fault(
+			'tool_interrupted',
+			`the call of ${tool.name} was interrupted and its outcome is unknown; check before you call it again`,
+		)
+		return finish(request, site, failure(tool, request, site, fault))
+	}
+
+	const events = tool.events ?? primitiveEvents
+	const about = aboutCall(tool, request)
+	const repeatable = tool.repeatable ?? events === primitiveEvents
+	const begun: JournalStep | undefined = repeatable ? undefined : { kind: 'begun', call_id: request.id }
+	const recorded = site.log.append(
+		[{ event_type: events.called, payload: { ...about, arguments: shown(request.arguments, site) } }],
+		begun,
+	)
+	if (repeatable) recorded.catch(() => {}) // the append of the result fails too, and that one is awaited
+	else await recorded
+
+	const revealed = new Set<string>()
+	try {
+		const args = parseArguments(tool, request.arguments)
+		const value = await runTool(tool, args, callOf(request, site, revealed), site)
+		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
+		return await finish(request, site, success(tool, request, site, value), revealed)
+	} catch (error) {
+		if (site.log.closed) throw error
+		if (!(error instanceof Fault)) {
+			const { run_id, agent } = site
+			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')
+		}
+		return finish(request, site, failure(tool, request, site, error))
+	}
+}
+
+async function runTool(
+	tool: ToolDefinition,
+	args: Record<string, unknown>,
+	call: ToolCall,
+	site: CallSite,
+): Promise<unknown> {
+	try {
+		return await tool.run(args, call)
+	} finally {
+		await site.asked?.()
+	}
+}
+
+/** The event and step that give a waiting call its result: plain data, or a Fault if the call fails; to be appended with `change`. */
+export function answeredCall(
+	tools: readonly ToolDefinition[],
+	request: ToolCallRequest,
+	result: unknown,
+	site: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
+): { event: NewEvent; step: ToolStep; change?: RecordChange } {
+	const tool: Named = findTool(tools, request.name) ?? { name: request.name }
+	const told = result instanceof Fault ? failure : success
+	const { event, ok, content } = told(tool, request, site, result)
+	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
+	const { step, change } = stepOf(request, ok, shown)
+	return { event, step, ...(change && { change }) }
+}
+
+type ToolStep = Extract<JournalStep, { kind: 'tool' }>
+
+function placeOf(request: ToolCallRequest, { agent, run_id }: Pick<CallSite, 'agent' | 'run_id'>): ResultPlace {
+	return { uid: agent.uid, run_id, call_id: request.id }
+}
+
+function stepOf(
+	request: ToolCallRequest,
+	ok: boolean,
+	{ content, size, change }: ShownResult,
+): { step: ToolStep; change: RecordChange | undefined } {
+	return { step: { kind: 'tool', call_id: request.id, ok, content, ...(size !== undefined && { size }) }, change }
+}
+
+interface Finished {
+	event: NewEvent
+	ok: boolean
+	/** Complete, as the tool returned it. */
+	content: string
+}
+
+async function finish(
+	request: ToolCallRequest,
+	site: CallSite,
+	{ event, ok, content }: Finished,
+	revealed: ReadonlySet<string> = new Set(),
+): Promise<CallResult> {
+	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
+	const { step, change } = stepOf(request, ok, shown)
+	await site.log.append([event], step, change)
+	return { status: 'done', ok, content: shown.like(await site.forModel(content, revealed)) }
+}
+
+type Logged = Pick<CallSite, 'log'>
+
+export function shown(text: string, { log }: Logged): string {
+	// Redacted before it is cut, since the cut could leave a part of a secret. A whole text is redacted when it is appended.
+	if (text.length <= EVENT_LIMIT) return text
+	const { text: beginning, dropped } = log.redactor.cut(text, EVENT_LIMIT, 'event')
+	return dropped === 0 ? beginning : `${beginning}… [cut: ${dropped} more characters]`
+}
+
+type Named = Pick<ToolDefinition, 'name' | 'events'>
+
+export function success(tool: Named, request: ToolCallRequest, site: Logged, value: unknown): Finished {
+	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
+	const event = {
+		event_type: (tool.events ?? primitiveEvents).result,
+		payload: { ...aboutCall(tool, request), result: shown(content, site) },
+	}
+	return { event, ok: true, content }
+}
+
+export function failure(tool: Named, request: ToolCallRequest, site: Logged, error: unknown): Finished {
+	const { code, message } = error instanceof Fault ? toWire(error) : { code: 'tool_failed', message: messageOf(error) }
+	const told = shown(message, site)
+	const event = {
+		event_type: (tool.events ?? primitiveEvents).failed,
+		payload: { ...aboutCall(tool, request), code, message: told },
+	}
+	return { event, ok: false, content: JSON.stringify({ error: { code, message: told } }) }
+}
+
+export function aboutCall(tool: Named, request: ToolCallRequest): Record<string, unknown> {
+	const name = tool.events ? (tool.events.payload ?? { tool: tool.name }) : { primitive: tool.name }
+	return { ...name, call_id: request.id }
+}
+
+/** Where a call happens. A copy of the call has it too. */
+const SITE = Symbol('site')
+
+interface PlacedCall extends ToolCall {
+	[SITE]?: CallSite
+}
+
+/** Where a call that a tool was given happens, for the calls that the tool makes in turn. */
+export function siteOf(call: PlacedCall): CallSite {
+	if (!call[SITE]) throw new TypeError('this takes the very call that the outer tool was given')
+	return call[SITE]
+}
+
+function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>): PlacedCall {
+	return {
+		[SITE]: site,
+		run_id: site.run_id,
+		agent: site.agent,
+		conversation: site.conversation,
+		key: `${site.run_id}:${request.id}`,
+		signal: site.signal,
+		emit: (event) => void site.log.append([event]).catch(() => {}), // the append of the result fails too
+		pause: (question) => new Pause(question),
+		ask: site.ask,
+		waitFor: (run_id) => new Pause({ run_id }),
+		reveal: (secret_id) => void revealed.add(secret_id),
+	}
+}

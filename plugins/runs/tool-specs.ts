@@ -1,0 +1,68 @@
+/** How the tools that plugins define are described to a model, found by what it calls, and given checked arguments. */
+import Joi from 'joi'
+import { Fault, messageOf } from '../../core/errors.ts'
+import type { ToolDefinition } from '../../core/plugin.ts'
+import { wireName } from '../../core/protocol.ts'
+import type { ToolSpec } from '../../core/protocol.ts'
+
+const DESCRIPTION_LIMIT = 4096
+/** Characters of arguments up to which all mistakes are reported; reporting a hundred thousand would take a second. */
+const ALL_MISTAKES_LIMIT = 16 * 1024
+
+export function specOf(tool: ToolDefinition): ToolSpec {
+	return {
+		name: tool.name,
+		description: tool.description.slice(0, DESCRIPTION_LIMIT),
+		parameters: jsonSchemaOf(tool.parameters),
+		...(tool.aliases && { aliases: tool.aliases }),
+	}
+}
+
+/** Whether its calls may run at the same time as others. */
+export function isConcurrent({ concurrent, repeatable }: ToolDefinition): boolean {
+	return concurrent ?? repeatable === true
+}
+
+/** By canonical name, or by the name that a model with a narrower alphabet sees. */
+export function findTool(tools: readonly ToolDefinition[], name: string): ToolDefinition | undefined {
+	return (
+		tools.find((tool) => tool.name === name) ??
+		tools.find((tool) => wireName(tool.name) === name) ??
+		tools.find((tool) => tool.aliases?.includes(name))
+	)
+}
+
+/** Throws `invalid_arguments`, which says what to send. */
+export function parseArguments(tool: ToolDefinition, text: string): Record<string, unknown> {
+	let value: unknown
+	try {
+		value = text.trim() === '' ? {} : JSON.parse(text)
+	} catch (error) {
+		throw new Fault(
+			'invalid_arguments',
+			`the arguments of ${tool.name} are not JSON (${messageOf(error)}); send one JSON object. You wrote: ${text}`,
+		)
+	}
+	if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object. You wrote: ${text}`)
+	}
+	if (!Joi.isSchema(tool.parameters)) return value as Record<string, unknown>
+	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_MISTAKES_LIMIT, convert: false })
+	if (checked.error)
+		throw new Fault('invalid_arguments', `the arguments of ${tool.name} are wrong: ${checked.error.message}`)
+	return checked.value as Record<string, unknown>
+}
+
+const schemas = new WeakMap<object, Record<string, unknown>>()
+
+/** Made once for each schema: the conversion costs more than the rest of a run's order. */
+function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, unknown> {
+	if (!parameters) return { type: 'object', properties: {}, additionalProperties: false }
+	if (!Joi.isSchema(parameters)) return parameters as Record<string, unknown>
+	let schema = schemas.get(parameters)
+	if (!schema) {
+		const { $schema: _, ...rest } = parameters['~standard'].jsonSchema.input({ target: 'draft-2020-12' })
+		schemas.set(parameters, (schema = { ...rest, additionalProperties: false }))
+	}
+	return schema
+}
