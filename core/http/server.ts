@@ -1,7 +1,7 @@
 /** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
 import { isBoom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
-import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import type { Request, RequestRoute, ResponseToolkit, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
@@ -46,7 +46,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		routes: {
 			payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
 			validate: {
-				options: { abortEarly: false, errors: { wrap: { label: false } }, messages: withoutValues },
+				options: { abortEarly: false, errors: { wrap: { label: false } } },
 				failAction: refuse,
 			},
 			response: checkResponses ? { failAction: 'error' } : { sample: 0 },
@@ -61,6 +61,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			const request_id = request.raw.res.getHeader(REQUEST_ID)
 			log.debug({ ...answered(request), request_id }, 'a request was answered')
 		})
+	server.events.on('route', withPlainMessages)
 	server.ext('onPreAuth', refuseUntypedBody)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
@@ -99,6 +100,15 @@ const withoutValues = {
 	'string.pattern.name': '{{#label}} fails to match the {{#name}} pattern',
 	'string.pattern.invert.base': '{{#label}} matches the inverted pattern: {{#regex}}',
 	'string.pattern.invert.name': '{{#label}} matches the inverted {{#name}} pattern',
+}
+
+/** As options of each validation, joi would compile the messages for every request. */
+function withPlainMessages({ settings: { validate = {} } }: RequestRoute): void {
+	for (const part of ['headers', 'params', 'query', 'payload'] as const) {
+		const schema = validate[part]
+		if (typeof schema === 'object' && schema !== null && 'prefs' in schema)
+			validate[part] = (schema as Joi.Schema).prefs({ messages: withoutValues })
+	}
 }
 
 /** joi's complaints as our error body. */

@@ -67,13 +67,13 @@ export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void
 					return answer
 				},
 				async close() {
-					closed.abort()
+					closed.abort('the call is over')
 					await Promise.allSettled(own)
 				},
 			}
 		},
 		async close() {
-			withdrawn.abort()
+			withdrawn.abort('the run is over')
 			await queue.idle()
 		},
 		takeWaited() {

@@ -2,6 +2,7 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Context, PromptRun, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { within } from '../../core/util/deadline.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord } from './contract.ts'
@@ -95,10 +96,24 @@ function inWireNames(text: string, tools: readonly ToolDefinition[]): string {
 	return named
 }
 
+/** Zones whose formatters are kept: one takes as long to make as the rest of a preamble. */
+const ZONES = 64
+const formatters = new BoundedMap<string | undefined, Intl.DateTimeFormat>(ZONES)
+
 /** Such as `Monday 23 November 2026, 03:10 (Europe/Berlin, GMT+1)`. */
-function timeOf(at: Date, timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone): string {
-	const parts = new Intl.DateTimeFormat('en-GB', {
-		timeZone,
+function timeOf(at: Date, timeZone?: string): string {
+	const formatter = formatters.get(timeZone) ?? formatterFor(timeZone)
+	formatters.set(timeZone, formatter)
+	const zone = timeZone ?? formatter.resolvedOptions().timeZone
+	const parts = formatter.formatToParts(at)
+	const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
+	const date = `${part('weekday')} ${part('day')} ${part('month')} ${part('year')}`
+	return `${date}, ${part('hour')}:${part('minute')} (${zone}, ${part('timeZoneName')})`
+}
+
+function formatterFor(timeZone?: string): Intl.DateTimeFormat {
+	return new Intl.DateTimeFormat('en-GB', {
+		...(timeZone !== undefined && { timeZone }),
 		weekday: 'long',
 		year: 'numeric',
 		month: 'long',
@@ -107,8 +122,5 @@ function timeOf(at: Date, timeZone = Intl.DateTimeFormat().resolvedOptions().tim
 		minute: '2-digit',
 		hourCycle: 'h23',
 		timeZoneName: 'shortOffset',
-	}).formatToParts(at)
-	const part = (type: string): string => parts.find((one) => one.type === type)?.value ?? ''
-	const date = `${part('weekday')} ${part('day')} ${part('month')} ${part('year')}`
-	return `${date}, ${part('hour')}:${part('minute')} (${timeZone}, ${part('timeZoneName')})`
+	})
 }

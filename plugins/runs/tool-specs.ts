@@ -9,13 +9,21 @@ const DESCRIPTION_LIMIT = 4096
 /** Characters of arguments up to which all mistakes are reported; reporting a hundred thousand would take a second. */
 const ALL_MISTAKES_LIMIT = 16 * 1024
 
+const specs = new WeakMap<ToolDefinition, ToolSpec>()
+
+/** The same object for the same definition, so that what is computed of it may be kept. */
 export function specOf(tool: ToolDefinition): ToolSpec {
-	return {
-		name: tool.name,
-		description: tool.description.slice(0, DESCRIPTION_LIMIT),
-		parameters: jsonSchemaOf(tool.parameters),
-		...(tool.aliases && { aliases: tool.aliases }),
+	let spec = specs.get(tool)
+	if (!spec) {
+		spec = {
+			name: tool.name,
+			description: tool.description.slice(0, DESCRIPTION_LIMIT),
+			parameters: jsonSchemaOf(tool.parameters),
+			...(tool.aliases && { aliases: tool.aliases }),
+		}
+		specs.set(tool, spec)
 	}
+	return spec
 }
 
 /** Whether its calls may run at the same time as others. */
