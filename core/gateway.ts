@@ -101,7 +101,10 @@ export class Gateway {
 			},
 			checkResponses: options.checkResponses,
 			becameCurrent: (generation) => (this.#listeners.current = generation),
-			failed: (plugin, message, cause) => this.#pluginFailed(plugin, message, cause),
+			failed: (plugin, message, cause) => {
+				log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
+				void this.#say('plugin.failed', { plugin, message })
+			},
 			uncaught: (error, plugin) => this.#uncaught.report(error, plugin),
 		})
 		this.#uncaught = openUncaught({
@@ -181,7 +184,8 @@ export class Gateway {
 				{ generation: generations.number },
 				`the change is refused, the last good configuration stays in force: ${message}`,
 			)
-			await this.#emit('config.rejected', { message, ...(isFault(error) && error.errors && { errors: error.errors }) })
+			const payload = { message, ...(isFault(error) && error.errors && { errors: error.errors }) }
+			await this.events.emit({ event_type: 'config.rejected', payload })
 			throw error
 		}
 	}
@@ -263,11 +267,6 @@ export class Gateway {
 		}
 	}
 
-	#pluginFailed(plugin: string, message: string, cause?: unknown): void {
-		this.#log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
-		void this.#say('plugin.failed', { plugin, message })
-	}
-
 	#report(todo: Plan, booting: boolean): void {
 		const generation = this.#generations.number
 		const report = (type: string, names: Iterable<string>): void => {
@@ -285,15 +284,11 @@ export class Gateway {
 	/** For events that must not fail what they report, even on a full disk: only the first failure is logged. */
 	async #say(event_type: string, payload: Record<string, unknown>): Promise<void> {
 		try {
-			await this.#emit(event_type, payload)
+			await this.events.emit({ event_type, payload })
 			this.#isMute = false
 		} catch (error) {
 			if (!this.#isMute) this.#log.warn({ event_type }, `events cannot be written: ${messageOf(error)}`)
 			this.#isMute = true
 		}
-	}
-
-	#emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
-		return this.events.emit({ event_type, payload })
 	}
 }

@@ -326,30 +326,6 @@ export function usageOf(journal: readonly JournalStep[]): Usage {
 	return usage
 }
 
-/** The same steps, with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
-export function inOrderOfCalls<S extends JournalStep>(journal: readonly S[]): S[] {
-	const ordered: S[] = []
-	/** Where the results of the latest answer stand, and the places of its calls. */
-	let start = 0
-	let places = new Map<string, number>()
-	for (const step of journal) {
-		ordered.push(step)
-		if (step.kind === 'model') {
-			start = ordered.length
-			places = new Map(step.answer.tool_calls.map(({ id }, at) => [id, at]))
-		}
-		if (step.kind !== 'tool') continue
-		const place = places.get(step.call_id) ?? Infinity
-		let at = ordered.length - 1
-		for (let before = ordered[at - 1]; at > start && before; before = ordered[--at - 1]) {
-			if (before.kind !== 'tool' || (places.get(before.call_id) ?? Infinity) <= place) break
-			ordered[at] = before
-		}
-		ordered[at] = step
-	}
-	return ordered
-}
-
 /** Adds to `sum`. */
 export function addUsage(sum: Usage, { input_tokens, output_tokens, cached_tokens, reasoning_tokens }: Usage): void {
 	sum.input_tokens += input_tokens

@@ -1,6 +1,7 @@
-import { inOrderOfCalls, wireName } from '../core/protocol.ts'
+import { wireName } from '../core/protocol.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
+import { inOrderOfCalls } from './in-order-of-calls.ts'
 
 /** What the models of an order are asked after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {

@@ -2,11 +2,15 @@
  * What is wrong with a valid configuration in the place where it would be used: its ports, and what plugins check in their
  * `doctor.ts`.
  */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { warn } from '../../config/read.ts'
 import type { LateProblem } from '../../config/read.ts'
 import type { Config } from '../../config/types.ts'
 import { refuse } from '../host/config.ts'
-import { tryListening } from '../http/listening.ts'
+import type { FieldError } from '../errors.ts'
+import { listenProblem } from '../http/listening.ts'
+import type { Address, ListenAt } from '../http/listening.ts'
 import { readRuntimeFile } from '../process/runtime-file.ts'
 import { NotChecked } from './doctor/contract.ts'
 import type { Expert, PlaceCheck } from './doctor/contract.ts'
@@ -65,5 +69,19 @@ function portsOf(experts: readonly Expert[]): PlaceCheck {
 			}
 			return []
 		},
+	}
+}
+
+/** Tries the address and releases it at once. Null if it is available. */
+async function tryListening(address: Address, at: ListenAt): Promise<FieldError | null> {
+	const server = createServer()
+	try {
+		server.listen({ ...at, exclusive: true })
+		await once(server, 'listening')
+		return null
+	} catch (error) {
+		return listenProblem(error, address, at)
+	} finally {
+		server.close()
 	}
 }

@@ -145,45 +145,34 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
 class ListenerTable {
-	readonly #all = new Set<Listener>()
-	readonly #byRun = new Map<string, Set<Listener>>()
-	readonly #byAgent = new Map<string, Set<Listener>>()
+	readonly #byTarget = new Map<string, Set<Listener>>()
 
 	add(listener: Listener): void {
-		this.#bucket(listener, true)?.add(listener)
+		const target = targetOf(listener.filter)
+		const listeners = this.#byTarget.get(target) ?? new Set()
+		this.#byTarget.set(target, listeners.add(listener))
 	}
 
 	remove(listener: Listener): void {
 		listener.gone = true
-		const bucket = this.#bucket(listener, false)
-		bucket?.delete(listener)
-		if (bucket?.size !== 0) return
-		if (listener.filter.run_id !== undefined) this.#byRun.delete(listener.filter.run_id)
-		else if (listener.filter.agent_id !== undefined) this.#byAgent.delete(listener.filter.agent_id)
+		const target = targetOf(listener.filter)
+		const listeners = this.#byTarget.get(target)
+		listeners?.delete(listener)
+		if (listeners?.size === 0) this.#byTarget.delete(target)
 	}
 
 	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
+		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const collect = (bucket: Set<Listener> | undefined): void => {
-			if (bucket) for (const listener of bucket) if (listener.wants(event)) found.push(listener)
-		}
-		collect(this.#all)
-		if (event.run_id !== null) collect(this.#byRun.get(event.run_id))
-		if (event.agent_id !== null) collect(this.#byAgent.get(event.agent_id))
+		const targets = [{}, ...(run_id === null ? [] : [{ run_id }]), ...(agent_id === null ? [] : [{ agent_id }])]
+		for (const target of targets)
+			for (const listener of this.#byTarget.get(targetOf(target)) ?? []) if (listener.wants(event)) found.push(listener)
 		return found
-	}
-
-	#bucket(listener: Listener, make: boolean): Set<Listener> | undefined {
-		const { run_id, agent_id } = listener.filter
-		if (run_id !== undefined) return inMap(this.#byRun, run_id, make)
-		if (agent_id !== undefined) return inMap(this.#byAgent, agent_id, make)
-		return this.#all
 	}
 }
 
-function inMap(map: Map<string, Set<Listener>>, key: string, make: boolean): Set<Listener> | undefined {
-	let bucket = map.get(key)
-	if (!bucket && make) map.set(key, (bucket = new Set()))
-	return bucket
+function targetOf({ run_id, agent_id }: LiveFilter): string {
+	if (run_id !== undefined) return `run ${run_id}`
+	return agent_id === undefined ? '' : `agent ${agent_id}`
 }

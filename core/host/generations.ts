@@ -125,16 +125,8 @@ export class Generations {
 		return [...names].toSorted().map((name) => {
 			const instance = this.current?.instances.get(name)
 			const failure = this.failures.get(name) ?? null
-			if (!instance)
-				return {
-					name,
-					version: null,
-					state: 'failed',
-					last_error: failure,
-					generation: null,
-					source: null,
-					since: null,
-				}
+			const none = { version: null, generation: null, source: null, since: null }
+			if (!instance) return { ...none, name, state: 'failed', last_error: failure }
 			const { definition, uncaught, trouble } = instance
 			const times = uncaught.count > 1 ? ` (${uncaught.count} so far, this is the newest)` : ''
 			return {

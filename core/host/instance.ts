@@ -220,20 +220,14 @@ export class Instance {
 
 /** The event bus for a third-party plugin: it receives all events, and cannot emit the gateway's own types. */
 function eventsOf(bus: EventBus, plugin: string): EventBus {
+	const refuse = async (): Promise<never> => {
+		throw new Fault('plugin_invalid', `plugin "${plugin}": the log of a run is for the gateway only; use call.emit`)
+	}
 	return {
 		...bus,
-		async emit(event, agent) {
-			await bus.emit(pluginEvent(event, plugin), agent)
-		},
-		async openRun() {
-			throw new Fault(
-				'plugin_invalid',
-				`plugin "${plugin}": only the gateway writes the events of a run; use call.emit`,
-			)
-		},
-		async journal() {
-			throw new Fault('plugin_invalid', `plugin "${plugin}": only the gateway reads the journal of a run`)
-		},
+		emit: async (event, agent) => bus.emit(pluginEvent(event, plugin), agent),
+		openRun: refuse,
+		journal: refuse,
 	}
 }
 

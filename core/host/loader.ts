@@ -64,14 +64,15 @@ export class Loader {
 	async load(name: string, builtIn: boolean, path?: string): Promise<Loaded> {
 		const cached = this.#cache.get(name)
 		if (builtIn && cached) return cached
-		const loaded = builtIn ? await this.#loadBuiltIn(name) : await this.#loadFolder(name, path ?? name, cached)
+		const loaded = builtIn
+			? {
+					plugin: await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true),
+					code: BUILT_IN,
+					source: BUILT_IN,
+				}
+			: await this.#loadFolder(name, path ?? name, cached)
 		this.#cache.set(name, loaded)
 		return loaded
-	}
-
-	async #loadBuiltIn(name: string): Promise<Loaded> {
-		const plugin = await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true)
-		return { plugin, code: BUILT_IN, source: BUILT_IN }
 	}
 
 	async #loadFolder(name: string, path: string, cached: Loaded | undefined): Promise<Loaded> {

@@ -1,6 +1,4 @@
-/** Whether the gateway could listen at an address, and what to change if it could not. */
-import { once } from 'node:events'
-import { createServer } from 'node:net'
+/** The addresses that the gateway listens at, and what to change if it cannot. */
 import { messageOf } from '../errors.ts'
 import type { FieldError } from '../errors.ts'
 
@@ -10,20 +8,6 @@ export type Address = 'main' | 'legacy'
 export interface ListenAt {
 	host: string
 	port: number
-}
-
-/** Tries the address and releases it at once. Null if it is available. */
-export async function tryListening(address: Address, at: ListenAt): Promise<FieldError | null> {
-	const server = createServer()
-	try {
-		server.listen({ ...at, exclusive: true })
-		await once(server, 'listening')
-		return null
-	} catch (error) {
-		return listenProblem(error, address, at)
-	} finally {
-		server.close()
-	}
 }
 
 /** The setting, and what is wrong with it. */

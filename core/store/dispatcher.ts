@@ -29,9 +29,7 @@ export interface Recovered {
 	delayMs: number
 }
 
-interface Waiting extends Recovered {
-	/** By the monotonic clock; a step of the wall clock must not delay a job. */
-	due: number
+interface Waiting extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 	/** For a job that is not durable yet: the job itself, since the backing cannot return it yet. */
 	fresh?: Job
 	/** It could not be written. */
@@ -53,11 +51,11 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	/** Jobs that are waiting, delayed or leased, with a promise that settles once they are durable: their ids are in use. */
 	const live = new Map<string, Promise<void>>()
 	const ready = new Heap<Waiting>((job) => job.place)
-	const resting = new Heap<Waiting>((job) => job.due)
+	/** The timers of delayed jobs. */
+	const resting = new Set<NodeJS.Timeout>()
 	/** Settles at the next change that a claimer may wait for. */
 	let changed = Promise.withResolvers<void>()
 	let nextPlace = 1
-	let restTimer: NodeJS.Timeout | undefined
 	let closed = false
 
 	const wake = (): void => {
@@ -65,38 +63,25 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		changed = Promise.withResolvers()
 	}
 
-	const wait = (job: Recovered & Pick<Waiting, 'fresh'>): Waiting => {
-		const waiting = { ...job, due: job.delayMs > 0 ? performance.now() + job.delayMs : 0 }
-		if (job.delayMs > 0) {
-			resting.push(waiting)
-			armRestTimer()
-		} else {
-			ready.push(waiting)
-			wake()
+	const wait = (job: Waiting, delayMs: number): void => {
+		if (delayMs > 0) {
+			if (closed) return
+			const part = Math.min(Math.ceil(delayMs), longestTimerMs)
+			const timer = setTimeout(() => {
+				resting.delete(timer)
+				wait(job, delayMs - part)
+			}, part)
+			resting.add(timer)
+			return
 		}
-		return waiting
-	}
-
-	const armRestTimer = (): void => {
-		clearTimeout(restTimer)
-		const first = resting.peek()
-		if (!first || closed) return
-		const ms = Math.min(Math.max(0, first.due - performance.now()), longestTimerMs)
-		restTimer = setTimeout(() => {
-			for (let job = resting.peek(); job && job.due <= performance.now(); job = resting.peek()) {
-				resting.pop()
-				ready.push(job)
-			}
-			armRestTimer()
-			wake()
-			// Rounded up: a timer may fire a little early, and would then be set again for nothing.
-		}, Math.ceil(ms))
+		ready.push(job)
+		wake()
 	}
 
 	for (const job of recovered) {
 		live.set(job.id, Promise.resolve())
 		nextPlace = Math.max(nextPlace, job.place + 1)
-		wait(job)
+		wait(job, job.delayMs)
 	}
 
 	const leaseOf = (waiting: Waiting, job: Job, returned: () => void): Lease => {
@@ -122,7 +107,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				if (state !== 'held') return
 				state = 'released'
 				const marked = backing.mark(place, attempt, delayMs)
-				wait({ place, id, attempt, delayMs })
+				wait({ place, id, attempt }, delayMs)
 				returned()
 				await marked
 			},
@@ -179,7 +164,8 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				const place = nextPlace++
 				const adding = backing.add(place, job)
 				// Handed out at once: anything its holder writes becomes durable after it.
-				const waiting = wait({ place, id: job.id, attempt: 0, delayMs: 0, fresh: job })
+				const waiting: Waiting = { place, id: job.id, attempt: 0, fresh: job }
+				wait(waiting, 0)
 				const added = adding.then(
 					() => void delete waiting.fresh,
 					(error: unknown) => {
@@ -196,7 +182,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		},
 		close() {
 			closed = true
-			clearTimeout(restTimer)
+			for (const timer of resting) clearTimeout(timer)
 			wake()
 		},
 	}

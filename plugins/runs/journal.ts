@@ -1,9 +1,10 @@
 /** Reading a run's journal, and creating the events of its entries. */
 import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
-import { inOrderOfCalls, usageOf } from '../../core/protocol.ts'
+import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { Journal, RunLog } from '../../core/events/run-log.ts'
+import { inOrderOfCalls } from '../../sandbox/in-order-of-calls.ts'
 import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
