@@ -80,6 +80,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 	}
 
 	const open = session
+	// Ends with the connection. The plugin's own timers have a common limit, which connections must not exhaust.
 	const timer = setInterval(() => {
 		if (!options.busy()) void check(open)
 	}, PING_EVERY_MS)

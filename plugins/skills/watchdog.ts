@@ -45,6 +45,7 @@ export function watch(
 			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s (skills.cpu_s)`)
 		}
 	}
+	// Not of the plugin's own timers: a call that outlasts its instance keeps its limits.
 	const regular = file === undefined ? undefined : setInterval(check, EVERY_MS)
 	let ended = false
 	function end(): void {

@@ -118,6 +118,7 @@ export function openReaders(
 			giveWay: () => request.refuse(tooSlow()),
 		}
 		line.add(request)
+		// Not of the plugin's own timers: requests of a replaced instance still wait in this queue.
 		timer ??= setInterval(recheck, RECHECK_MS).unref()
 		return promise
 	}

@@ -52,7 +52,7 @@ void t.test('types of the gateway are refused by every way, its own are taken', 
 		new RegExp(`plugin_invalid: plugin "forger" cannot emit "${type}".*gateway's own; begin yours with "forger\\."`)
 	for (const type of ['run.completed', 'security.violation', 'vault.accessed', 'run.made_up', 'auth.signed_in'])
 		for (const way of ['ctx', 'call', 'bus']) t.match(await emit(way, type), refused(type), `${way} ${type}`)
-	t.match(await emit('run', ''), /only the gateway writes the events of a run; use call\.emit/)
+	t.match(await emit('run', ''), /the log of a run is for the gateway only; use call\.emit/)
 	for (const way of ['ctx', 'call', 'bus']) t.match(await emit(way, `forger.${way}`), 'emitted')
 	t.match(await emit('ctx', 'older-plugin.did'), 'emitted', 'types that nobody has reserved are free')
 

@@ -1,0 +1,99 @@
+/** Tries the server with the answers so far. A refused answer can be corrected alone. */
+import { CliError } from '../../../core/cli/contract.ts'
+import { askAddress, askKey, askModel, askVariable, keyNow, typeKey } from './inquiry.ts'
+import type { Inquiry } from './inquiry.ts'
+import { listModels, tryModel } from './server.ts'
+import type { Server, Verdict } from './server.ts'
+
+type Failure = Exclude<Verdict, { state: 'ok' }>
+type Way = 'address' | 'key' | 'elsewhere' | 'model' | 'again' | 'onward' | 'leave'
+
+/** The likely cause first. */
+const waysFor: Record<Failure['state'], Way[]> = {
+	unreachable: ['address', 'again', 'model', 'key'],
+	denied: ['key', 'elsewhere', 'address', 'model', 'again'],
+	refused: ['model', 'again', 'key', 'address'],
+}
+
+/** Until the server accepts the address and the key, or the operator continues without. Throws `failed` if the operator leaves. */
+export async function connect(inquiry: Inquiry): Promise<void> {
+	const { answers, cli } = inquiry
+	for (;;) {
+		const verdict = await checked(inquiry, 'Asking the server for its models', (server) =>
+			listModels(server, cli.signal),
+		)
+		inquiry.models = verdict.state === 'ok' ? verdict.models : undefined
+		if (verdict.state === 'ok') return
+		inquiry.wantsKey ||= verdict.state === 'denied'
+		// The question for the key follows.
+		const { key } = answers
+		if (verdict.state === 'denied' && (!key || (key.from === 'vault' && key.value === undefined))) return
+		const ways = waysFor[verdict.state].filter((way) => way !== 'model' && (way !== 'key' || key !== undefined))
+		if (!(await corrected(inquiry, verdict, [...ways, 'onward', 'leave'], 'Continue without this check'))) return
+	}
+}
+
+/** Until the model answers, or the operator saves anyway. Throws `failed` if the operator leaves. */
+export async function tryAnswers(inquiry: Inquiry): Promise<void> {
+	const { answers, cli } = inquiry
+	const { out, signal } = cli
+	for (;;) {
+		if (answers.key?.from === 'vault' && keyNow(inquiry) === undefined) {
+			out.note('Not tested: only the gateway can read the key that its vault has. Try it with svc run.')
+			return
+		}
+		const { model = '' } = answers
+		const verdict = await checked(inquiry, `Trying ${model}`, (server) => tryModel(server, model, signal))
+		if (verdict.state === 'ok') return out.note(out.style.good(`${model} answers.`))
+		inquiry.wantsKey ||= verdict.state === 'denied'
+		if (!(await corrected(inquiry, verdict, [...waysFor[verdict.state], 'onward', 'leave'], 'Save it anyway'))) return
+	}
+}
+
+/** False if the operator continues anyway. */
+async function corrected(inquiry: Inquiry, { message }: Failure, ways: Way[], onward: string): Promise<boolean> {
+	const { answers, cli } = inquiry
+	const { key } = answers
+	const canRetype = key?.from === 'vault' || key?.from === 'env'
+	const labels: Record<Way, string> = {
+		address: 'Correct the address',
+		key: canRetype ? 'Correct the key' : 'Give it a key',
+		elsewhere: 'Take the key from somewhere else',
+		model: 'Choose another model',
+		again: 'Try again',
+		onward,
+		leave: 'Leave without saving',
+	}
+	const offered = ways.filter((way) => way !== 'elsewhere' || canRetype)
+	const label = await cli.ask.choice(
+		`${message}\nWhat do you want to do?`,
+		offered.map((way) => labels[way]),
+	)
+	switch (offered.find((way) => labels[way] === label)) {
+		case 'address':
+			answers.base_url = await askAddress(inquiry, answers.base_url)
+			break
+		case 'key':
+			if (key?.from === 'vault') answers.key = await typeKey(cli, key.secret)
+			else if (key?.from === 'env') answers.key = await askVariable(cli, key.variable)
+			else answers.key = await askKey(inquiry)
+			break
+		case 'elsewhere':
+			answers.key = await askKey(inquiry)
+			break
+		case 'model':
+			answers.model = await askModel(inquiry)
+			break
+		case 'onward':
+			return false
+		case 'leave':
+			throw new CliError('failed', '')
+		default:
+	}
+	return true
+}
+
+async function checked(inquiry: Inquiry, doing: string, check: (server: Server) => Promise<Verdict>): Promise<Verdict> {
+	using _ = inquiry.cli.out.progress(doing, { terminalOnly: true })
+	return await check({ base_url: (inquiry.answers.base_url ?? '').replace(/\/+$/, ''), api_key: keyNow(inquiry) })
+}
