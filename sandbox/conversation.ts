@@ -1,5 +1,6 @@
 import { wireName } from '../core/protocol.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
+import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
 import { inOrderOfCalls } from './in-order-of-calls.ts'
 
@@ -28,7 +29,7 @@ function namesIn(tools: readonly ToolSpec[]): (text: string) => string {
 function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
 	if (order.about !== undefined) turns.push({ role: 'user', content: order.about })
-	turns.push({ role: 'user', content: order.prompt }, ...(order.since ?? []).map(turnOf))
+	turns.push(turnOf({ role: 'user', content: order.prompt }), ...(order.since ?? []).map(turnOf))
 	const names = new Map<string, string>()
 	for (const step of inOrderOfCalls(journal)) {
 		if (step.kind === 'model') {
@@ -57,8 +58,12 @@ export function addRemark(turns: Turn[], content: string): void {
 	else turns.push({ role: 'user', content: text })
 }
 
+/** What users say cannot pass for what the gateway tells. */
 function turnOf(message: ChatMessage): Turn {
-	return message.role === 'assistant' ? { ...message, tool_calls: message.tool_calls ?? [] } : message
+	if (message.role === 'assistant') return { ...message, tool_calls: message.tool_calls ?? [] }
+	if (message.role === 'tool') return message
+	const content = withoutOwnTags(message.content)
+	return content === message.content ? message : { ...message, content }
 }
 
 /**

@@ -4,6 +4,7 @@ import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import { specOf } from './tool-specs.ts'
 import { composeContext } from './context.ts'
+import { mustExist } from './conversation.ts'
 import { systemFor } from './preamble.ts'
 
 const item = Joi.object({
@@ -64,6 +65,7 @@ export function contextRoute(server: Server, ctx: Context): void {
 		handler: async (request) => {
 			const { name, id: conversation } = request.params
 			const agent = await ctx.use('agents').get(name)
+			await mustExist(ctx.store, agent, conversation)
 			const { orders } = await ctx.use('models').choose(agent.config)
 			const tools = await ctx.toolbox.list(agent)
 			const { fitted, budget } = await composeContext(ctx, {

@@ -21,6 +21,19 @@ export async function currentSession(store: Store, agent: AgentRef): Promise<str
 	return entry?.value.session_id ?? agent.uid
 }
 
+/** Throws `not_found` for a conversation without runs, unless it is the current session. */
+export async function mustExist(store: Store, agent: AgentRef, conversation: string): Promise<void> {
+	for await (const _ of store.list(keys.turns(agent.uid, conversation), { limit: 1 })) return
+	if (conversation === (await currentSession(store, agent))) return
+	throw new Fault('not_found', `agent "${agent.name}" has no conversation "${conversation.slice(0, 200)}"`, {
+		hint: {
+			route: 'GET /v1/agents/{name}/runs',
+			params: { name: agent.name },
+			does: 'lists runs with their conversations',
+		},
+	})
+}
+
 /**
  * Begins a new session without the notes of the old one. Returns both ids. `forget`: marks the old one for
  * deletion, in the same write.

@@ -21,7 +21,7 @@ import type {
 } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
-import { NO_MARKS } from '../../sandbox/context/fit.ts'
+import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'

@@ -55,7 +55,7 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	const told = [...lines, ...parts]
 		.filter(Boolean)
 		.join('\n')
-		.replaceAll(/<(?=\s*\/?\s*context)/gi, '‹')
+		.replaceAll(/<(?=\s*\/?\s*(?:context|earlier))/gi, '‹')
 	return `<context>\n${told}\n</context>`
 }
 

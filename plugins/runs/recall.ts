@@ -4,10 +4,11 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import { parseResultId, readResult } from './results.ts'
+import { openSemaphore } from '../../core/util/semaphore.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import { keys } from './keys.ts'
+import { parseResultId, readResult } from './results.ts'
 import { transcriptOf } from './transcript.ts'
 
 type RecallDeps = Pick<Context, 'store' | 'events'>
@@ -16,10 +17,15 @@ const RESULTS = 5
 const SNIPPET = 300
 const PART = 4_000
 const LARGEST_PART = 65_536
-/** Turns that one search reads, newest first; a model is told where it ended. */
+/** Turns and characters that one search reads, newest first. */
 const SEARCHED = 20_000
-/** Turns after which other work gets its turn. */
+const SEARCHED_CHARACTERS = 64 * 1024 * 1024
+/** After so many turns or characters other work gets its turn. */
 const BUSY = 50
+const BUSY_CHARACTERS = 128 * 1024
+/** Searches at the same time, of all agents; further ones wait. */
+const SEARCHES = 2
+const searches = openSemaphore(SEARCHES)
 
 export function addRecall(ctx: Pick<Context, 'primitive' | 'prompt'> & RecallDeps): void {
 	ctx.prompt({
@@ -34,7 +40,7 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'prompt'> & RecallDep
 			query: Joi.string().min(1).max(1_000).required().description('A few words that stood there.'),
 			limit: Joi.number().integer().min(1).max(50).description(`How many at most; default ${RESULTS}.`),
 		}),
-		run: (args, call) => search(ctx, args as unknown as { query: string; limit?: number }, call),
+		run: (args, call) => search(ctx, args as unknown as Search, call),
 	})
 	ctx.primitive({
 		name: 'conversation.read',
@@ -47,6 +53,11 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'prompt'> & RecallDep
 		}).xor('run_id', 'result_id'),
 		run: (args, call) => read(ctx, args as ReadRequest, call),
 	})
+}
+
+interface Search {
+	query: string
+	limit?: number
 }
 
 interface ReadRequest {
@@ -79,20 +90,38 @@ async function read(
 	throw unknown(result_id)
 }
 
-async function search(
+async function search(ctx: RecallDeps, asked: Search, call: ToolCall): Promise<unknown> {
+	const release = await searches.take(call.signal)
+	try {
+		return await find(ctx, asked, call)
+	} finally {
+		release()
+	}
+}
+
+async function find(
 	ctx: RecallDeps,
-	{ query, limit = RESULTS }: { query: string; limit?: number },
+	{ query, limit = RESULTS }: Search,
 	{ agent, conversation, run_id, signal }: ToolCall,
 ): Promise<unknown> {
 	const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu))]
 	if (words.length === 0) throw new Fault('invalid_arguments', 'the query must hold a word or a number')
 	let found: { run_id: string; at: string; matches: number; text: string }[] = []
 	let searched = 0
+	let characters = 0
+	/** Since others had their turn. */
+	let busy = { turns: 0, characters: 0 }
 	for await (const run of newestFirst(ctx.store, agent, conversation, run_id)) {
-		if (signal.aborted || searched === SEARCHED) break
+		if (signal.aborted || searched === SEARCHED || characters > SEARCHED_CHARACTERS) break
 		if (run.started_at === null) continue
-		if (++searched % BUSY === 0) await turn()
+		searched++
 		const text = (await transcriptOf(ctx.events, run, false)).map(textOf).join('\n')
+		characters += text.length
+		busy = { turns: busy.turns + 1, characters: busy.characters + text.length }
+		if (busy.turns === BUSY || busy.characters > BUSY_CHARACTERS) {
+			busy = { turns: 0, characters: 0 }
+			await turn()
+		}
 		const lower = text.toLowerCase()
 		const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0)
 		if (places.length === 0) continue

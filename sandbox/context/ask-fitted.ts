@@ -4,6 +4,7 @@ import type { ContextOrder, ModelOrder, RunOrder } from '../../core/protocol.ts'
 import type { ModelIo } from '../ask-model.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { failed } from '../models/provider.ts'
+import { toldLimit } from '../models/too-long.ts'
 import { budgetFor, modelKey } from './budget.ts'
 import { fit } from './fit.ts'
 
@@ -51,7 +52,7 @@ export async function askFitted(
 		reply.status === 'failed' &&
 		model &&
 		estimates.has(modelKey(model)) &&
-		isTooLong(reply.failure) &&
+		reply.failure.code === 'context_too_long' &&
 		!io.signal.aborted
 	) {
 		const tokens = shorter(model, context, reply.failure.message)
@@ -64,18 +65,10 @@ export async function askFitted(
 	return estimate === undefined ? reply : { ...reply, answer: { ...reply.answer, estimate } }
 }
 
-function isTooLong({ code, message }: { code: string; message: string }): boolean {
-	if (code === 'context_too_long') return true
-	return (
-		code === 'model_rejected' &&
-		/context.?(length|window|size)|maximum.{0,20}tokens|too (long|many tokens)/i.test(message)
-	)
-}
-
 function shorter(model: ModelOrder, context: ContextOrder, message: string): number {
 	const { tokens } = budgetFor(model, context)
-	const told = Number(/(?:maximum|limit|window|size)\D{0,40}?([\d,]{4,9})/i.exec(message)?.[1]?.replaceAll(',', ''))
-	return Math.floor(Math.min(tokens * SHRINK, told > 0 ? told * 0.8 : Infinity))
+	const told = toldLimit(message)
+	return Math.floor(Math.min(tokens * SHRINK, told === undefined ? Infinity : told * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

@@ -4,6 +4,7 @@ import type { ModelOrder } from '../../core/protocol.ts'
 import { failed, ModelError } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
+import { isTooLong } from './too-long.ts'
 import { objectIn, stringIn } from './values.ts'
 
 /** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
@@ -124,7 +125,7 @@ function byStatus(server: ServerError, status: number): Kind {
 		const where = `the server answers with a redirect (${status})${to === null ? '' : ` to ${to}`}`
 		return { code: 'model_rejected', message: `${where}; set base_url to the address itself`, retryable: false }
 	}
-	if (isTooLong(server, status)) return { code: 'context_too_long', message, retryable: false }
+	if (isTooLong(status, code, message)) return { code: 'context_too_long', message, retryable: false }
 	if (status === 429) {
 		// No waiting fills an account.
 		return { code: 'model_rate_limited', message, retryable: !/insufficient_quota|billing/.test(code) }
@@ -133,33 +134,6 @@ function byStatus(server: ServerError, status: number): Kind {
 		return { code: 'model_unavailable', message, retryable: true }
 	}
 	return { code: 'model_rejected', message, retryable: false }
-}
-
-const TOO_LONG = new RegExp(
-	[
-		'maximum context length',
-		'context[_ ](length|size|window)[_ ]?(is )?(exceed|limit|overflow)',
-		'(exceed|larger|longer|greater)\\w* (than )?(the )?(\\w+ )?(available |maximum |model.?s )?context',
-		'context (length|window|size) of (only )?\\d',
-		'exceed_context_size',
-		'prompt is too long',
-		'(prompt|input|request)( is|:)? too (long|large).{0,60}token',
-		'input (is )?too long for',
-		'input token count.{0,40}exceeds',
-		'too many (input )?tokens',
-		'tokens? (count )?exceeds? the (maximum|limit)',
-		'reduce the length of the (messages|prompt|input)',
-		'exceeds the limit of \\d+ tokens',
-		'prompt contains \\d+ tokens',
-	].join('|'),
-	'i',
-)
-
-function isTooLong({ code = '', message }: ServerError, status: number): boolean {
-	if (/context_length|context_window|string_above_max_length|model_max_prompt_tokens/.test(code)) return true
-	if (status === 413) return true
-	// Local servers answer with 500 as well.
-	return (status === 400 || status === 422 || status === 500 || status === 429) && TOO_LONG.test(message)
 }
 
 function withoutSecrets(message: string, { api_key, headers = {} }: ModelOrder): string {

@@ -4,8 +4,9 @@ import type { ChatMessage, RunOrder } from '../../core/protocol.ts'
 import { askFitted } from '../../sandbox/context/ask-fitted.ts'
 import { corrected } from '../../sandbox/context/budget.ts'
 import { tokensIn } from '../../sandbox/context/estimate.ts'
-import { fit, NO_MARKS } from '../../sandbox/context/fit.ts'
-import type { FitInput } from '../../sandbox/context/fit.ts'
+import { NO_MARKS } from '../../sandbox/context/earlier.ts'
+import { fit } from '../../sandbox/context/fit.ts'
+import type { FitInput } from '../../sandbox/context/measure.ts'
 import type { ModelRequest, Turn } from '../../sandbox/models/provider.ts'
 
 const idOf = (at: number): string => `t${String(at).padStart(5, '0')}`
@@ -141,7 +142,7 @@ void t.test('a request that is too long for the model all the same is shortened 
 				return {
 					status: 'failed',
 					failure: {
-						code: 'model_rejected',
+						code: 'context_too_long',
 						message: "This model's maximum context length is 8192 tokens",
 						retryable: false,
 					},

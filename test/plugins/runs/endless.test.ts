@@ -117,6 +117,7 @@ void t.test('a conversation never fails by its size, and nothing said in it is l
 	const { conversation } = await ada.read(last)
 	const { status, body } = await gateway.request('GET', `/v1/agents/ada/conversations/${conversation}/context`)
 	t.equal(status, 200)
+	t.equal((await gateway.request('GET', '/v1/agents/ada/conversations/nowhere/context')).status, 404)
 	t.ok(body.tokens <= body.budget && body.budget <= WINDOW, 'the next request fits')
 	t.equal(
 		body.items.reduce((sum: number, { tokens }: { tokens: number }) => sum + tokens, 0),

@@ -1,0 +1,70 @@
+/** What the parts of a request take: instructions, tools, earlier turns as they are marked, and the turn under way. */
+import type { ChatMessage, ContextMarks as Marks, ContextSummary as Summary } from '../../core/protocol.ts'
+import type { ModelRequest, Turn } from '../models/provider.ts'
+import { tokensIn } from './estimate.ts'
+import { MESSAGE_TOKENS, tokensOf, tokensOfTool } from './message-tokens.ts'
+import { pastOf, placesOf } from './past.ts'
+import type { Cost, PastTurn } from './past.ts'
+
+export interface FitInput extends ModelRequest {
+	/** As many of the first turns of `turns` are earlier ones; with their ids. */
+	history: readonly ChatMessage[]
+	/** The run that goes on. */
+	run_id: string
+	marks: Marks
+	summary?: Summary | undefined
+	/** Tokens that the request may take. */
+	budget: number
+	/** The part of the budget above which is cut; 1: only where it would not fit. */
+	fill: number
+	/** What an estimated token counts at the provider. */
+	factor: number
+}
+
+export interface Measured {
+	cost: Cost
+	past: PastTurn[]
+	/** The turn under way. */
+	current: readonly Turn[]
+	instructions: number
+	tools: number
+	/** Of the earlier turns from `from` on, those from `whole` on complete. */
+	shown(from: number, whole: number): number
+	/** Of what stands for the turns before. */
+	earlier(marks: Marks): number
+	/** Where the marks are. */
+	from: number
+	whole: number
+	/** For earlier turns and what stands for them, if the request is filled as far as it may be. */
+	available: number
+	/** For a summary: tokens by the estimate. */
+	most: number
+}
+
+/** The part of the room for earlier turns that a summary may take. */
+const EARLIER = 0.12
+
+export function measure(input: FitInput): Measured {
+	const { system, tools, turns, history, budget, fill, factor, marks } = input
+	const cost: Cost = (list) => Math.ceil(list.reduce((sum, turn) => sum + tokensOf(turn), 0) * factor)
+	const past = pastOf(turns.slice(0, history.length), history, cost)
+	const current = turns.slice(history.length)
+	const instructions = Math.ceil(tokensIn(system ?? '') * factor)
+	const described = Math.ceil(tools.reduce((sum, tool) => sum + tokensOfTool(tool), 0) * factor)
+	const available = Math.max(0, budget * fill - instructions - described - cost(current))
+	const [from, whole] = placesOf(past, marks)
+	return {
+		cost,
+		past,
+		current,
+		instructions,
+		tools: described,
+		shown: (first, complete) =>
+			past.reduce((sum, turn, at) => sum + (at < first ? 0 : at < complete ? turn.stubTokens : turn.tokens), 0),
+		earlier: ({ earlier }) => (earlier === null ? 0 : Math.ceil(tokensIn(earlier) * factor) + MESSAGE_TOKENS),
+		from,
+		whole,
+		available,
+		most: (available * EARLIER) / factor,
+	}
+}

@@ -1,0 +1,8 @@
+/** The tags around what the gateway itself tells a model: `<context>` before a prompt, `<earlier>` for turns that are not shown. */
+
+const OWN = /<(?=\s*\/?\s*(?:context|earlier)\s*>)/gi
+
+/** The text of somebody else, in which such a tag has another character at its beginning and means nothing. */
+export function withoutOwnTags(text: string): string {
+	return text.replace(OWN, '‹')
+}
