@@ -16,7 +16,7 @@ const PUNCTUAL_MS = 5_000
 const KEY_LIFE_MS = 23 * 3_600_000
 
 /**
- * Does the beat that is due, if any, and returns the time of the next one; undefined if the heartbeat was deleted.
+ * Executes the due beat, if any, and returns the time of the next one; undefined if the heartbeat was deleted.
  *
  * The decision is written first, then carried out and reported, then the record moves to the next beat. So each beat starts
  * at most one run and is reported once, wherever a crash comes in between. This is not one `change`: the run is started

@@ -3,7 +3,7 @@ import type { CommandFile } from '../../core/cli/command.ts'
 export default {
 	commands: {
 		heartbeats: {
-			summary: 'Start runs by the clock',
+			summary: 'Start runs on a schedule',
 			group: 'abilities',
 			order: 4,
 			load: () => import('./cli/heartbeats.ts'),

@@ -7,7 +7,7 @@ export default {
 			heartbeat_id: 'Its id.',
 			cron: 'Its cron expression, or null.',
 			timezone: 'Its time zone, or null.',
-			every: 'Its distance, such as `30m`, or null.',
+			every: 'Its interval, such as `30m`, or null.',
 			next_at: 'When it fires first.',
 		},
 	},

@@ -6,12 +6,12 @@ import { keepTime } from './keeper.ts'
 import { addPrimitives } from './primitives.ts'
 import { routes } from './routes.ts'
 
-/** Heartbeats: runs that start by the clock. */
+/** Heartbeats: runs that start on a schedule. */
 export default definePlugin<HeartbeatSettings, Heartbeats>({
 	name: 'heartbeats',
 	needs: ['auth', 'agents', 'runs'],
 	events,
-	// Two clocks would do each beat twice.
+	// Two instances would execute each beat twice.
 	exclusive: true,
 	start(ctx) {
 		const heartbeats = heartbeatsOf(ctx)

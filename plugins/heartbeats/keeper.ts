@@ -50,7 +50,7 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 
 /**
  * When it is due; undefined if it was deleted. A time that is further away than the schedule says was computed while the
- * clock was ahead, or by other rules of its timezone: it is put right.
+ * clock was ahead, or by other rules of its timezone: it is corrected.
  */
 async function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
 	const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))

@@ -17,7 +17,7 @@ export const requestKeys = {
 	every: Joi.string()
 		.min(1)
 		.max(16)
-		.description('In place of cron, a distance from now on: a number with s, m, h or d, at least one minute.')
+		.description('Instead of cron, an interval from now on: a number with s, m, h or d, at least one minute.')
 		.example('30m'),
 	prompt: Joi.string()
 		.min(1)

@@ -26,20 +26,20 @@ export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'pr
 /** The first beat after `now`, both in milliseconds since 1970. `due` is the beat before it, or when the heartbeat was made. */
 export function nextBeat(schedule: Schedule, due: number, now: number): number {
 	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime() ?? Infinity
-	const distance = millisecondsOf(schedule.every)
+	const interval = millisecondsOf(schedule.every)
 	// A timer that is a little late does not shift the beats; after a pause they start again.
-	return (now - due < SHORTEST_MS ? due : now) + distance
+	return (now - due < SHORTEST_MS ? due : now) + interval
 }
 
 function checkEvery(every: string): void {
-	const distance = millisecondsOf(every)
-	if (!(distance >= SHORTEST_MS)) {
+	const interval = millisecondsOf(every)
+	if (!(interval >= SHORTEST_MS)) {
 		throw invalid('every', 'every must be a whole number with s, m, h or d, such as 30m, and at least one minute')
 	}
-	if (distance > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
+	if (interval > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
 }
 
-/** NaN for an invalid distance. */
+/** NaN for an invalid interval. */
 function millisecondsOf(every: string): number {
 	const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(every) ?? []
 	return Number(count) * units[unit as keyof typeof units]
@@ -72,10 +72,10 @@ function checkCron(schedule: Schedule, now: number): void {
 	if (beats.length === 0) throw invalid('cron', `cron "${cron}" never comes`)
 	// Where the seconds' field has two values, two of any three beats in a row lie in one minute.
 	const tooClose = beats.some((beat, n) => n > 0 && beat.getTime() - (beats[n - 1]?.getTime() ?? 0) < SHORTEST_MS)
-	if (tooClose) throw invalid('cron', `cron "${cron}" beats more than once a minute; at most one second may be named`)
+	if (tooClose) throw invalid('cron', `cron "${cron}" beats more than once a minute; name at most one second`)
 }
 
-/** A beat at a time that the clock skips comes right after the gap; a fixed time that comes twice beats once. */
+/** A beat at a time that the clock skips comes right after the gap; a fixed time that occurs twice beats once. */
 function parse({ cron, timezone }: Schedule): Cron {
 	return new Cron(cron ?? '', { paused: true, mode: '5-or-6-parts', timezone: timezone ?? 'UTC' })
 }

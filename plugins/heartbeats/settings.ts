@@ -3,7 +3,7 @@ import { count } from '../../config/fields.ts'
 import type { HeartbeatSettings } from './contract.ts'
 
 export default defineSettings<HeartbeatSettings>({
-	description: 'Runs that start by the clock.',
+	description: 'Runs that start on a schedule.',
 	topic: 'What agents can do',
 	schema: (joi) =>
 		joi.object<HeartbeatSettings>({

@@ -1,4 +1,4 @@
-/** What is due when, with one timer for all of it. */
+/** Entries by due time, with one timer for all of them. */
 import { Heap } from '../../core/util/heap.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import { SerialQueues } from '../../core/util/serial-queue.ts'
@@ -14,7 +14,7 @@ export interface Timetable<T> extends AsyncDisposable {
 export interface TimetableOptions<T> {
 	/** Items of one queue are done one after another. */
 	queueOf(item: T): string
-	/** Does what is due, and returns when that is due again. After an error it is retried a minute later. */
+	/** Executes a due item, and returns when it is due again. After an error it is retried a minute later. */
 	due(item: T): Promise<number | undefined>
 	failed(error: unknown, item: T): void
 	/** The clock was set back: times computed from it may be wrong. */

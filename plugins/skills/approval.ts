@@ -22,7 +22,7 @@ interface Approved {
 	replaces: string | null
 }
 
-/** Each may need three writes of a commit of 100. */
+/** Each needs up to three writes, and a commit takes 100. */
 const SKILLS_LIMIT = 32
 
 /**

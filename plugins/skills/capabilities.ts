@@ -47,7 +47,7 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 			'medium',
 			program.line + line,
 			lines[line] ?? '',
-			'Hands svc on: what it uses shows only when it runs.',
+			'Passes svc on: what it uses is known only when it runs.',
 		])
 	}
 	for (const kind of Object.values(methods)) {

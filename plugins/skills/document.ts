@@ -27,7 +27,7 @@ export interface SkillDocument {
 /** Bytes of a document. */
 export const DOCUMENT_LIMIT = 272 * 1024
 const BODY_LIMIT = 256 * 1024
-/** Characters of a tool's result that reach a model; the toolbox cuts off the rest. */
+/** Characters of a tool's result that reach a model; the rest is cut off. */
 const SHOWN_LIMIT = 64 * 1024
 const ERROR_LIMIT = 20
 
@@ -36,7 +36,7 @@ export async function readDocument(text: string): Promise<SkillDocument> {
 	if (!text.isWellFormed() || text.includes('\0')) throw invalid(1, 'the document is not text; save it as UTF-8')
 	const { data, lineOf, body, bodyLine } = readFrontMatter(text)
 	const bytes = Buffer.byteLength(body)
-	if (bytes > BODY_LIMIT) throw invalid(bodyLine, `the body has ${bytes} bytes; at most ${BODY_LIMIT} are taken`)
+	if (bytes > BODY_LIMIT) throw invalid(bodyLine, `the body has ${bytes} bytes; the limit is ${BODY_LIMIT}`)
 
 	const { name, description, parameters, runtime, permissions, ...metadata } = check(data, lineOf)
 	const program = runtime === undefined ? null : await readProgram(body, bodyLine)
@@ -189,6 +189,6 @@ async function warningsOf(document: Omit<SkillDocument, 'warnings'>): Promise<st
 	if (!program && body.length > SHOWN_LIMIT)
 		warnings.push(`A model gets the first ${SHOWN_LIMIT} characters of its ${body.length}.`)
 	if (metadata['allowed-tools'] !== undefined)
-		warnings.push('allowed-tools is a request; approving the skill grants nothing of it.')
+		warnings.push('allowed-tools is a request; approving the skill grants none of it.')
 	return warnings
 }

@@ -136,7 +136,7 @@ function checkTokens(head: string): void {
 			case '!':
 				throw invalid(line, `tags (${excerpt(token)}) are not supported; remove the tag, or quote the value`)
 			case '%':
-				if (token.length > 1) throw invalid(line, `directives (${excerpt(token)}) are not taken; leave it out`)
+				if (token.length > 1) throw invalid(line, `directives (${excerpt(token)}) are not supported; remove it`)
 				break
 			case '[':
 			case '{':

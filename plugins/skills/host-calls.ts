@@ -47,7 +47,7 @@ export function answerCalls(
 			if (!controller.signal.aborted) await reply({ kind: 'reply', id, call, ok: true, body: text })
 		} catch (error) {
 			if (controller.signal.aborted) return
-			if (!isFault(error)) log.error({ err: error }, `a call of a program's failed: ${what}`)
+			if (!isFault(error)) log.error({ err: error }, `a call of a program failed: ${what}`)
 			const { code, message } = isFault(error)
 				? error
 				: { code: 'internal', message: 'the gateway failed; its log says why' }

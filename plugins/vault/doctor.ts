@@ -32,7 +32,7 @@ export default {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
 					return error(
 						messageOf(thrown),
-						'bring the right key back, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them again',
+						'restore the right key, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them again',
 					)
 				}
 			},

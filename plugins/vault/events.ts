@@ -33,7 +33,7 @@ export default {
 			secret_id: "The secret's id.",
 			name: 'Its name.',
 			'policy_label?': 'Its label, such as `channel`.',
-			version: 'Counts the values that it had.',
+			version: 'The number of values that it has had.',
 		},
 	},
 	'vault.secret_deleted': {
@@ -41,7 +41,7 @@ export default {
 		payload: {
 			secret_id: "The secret's id.",
 			name: 'Its name.',
-			grants: 'How many grants went with it.',
+			grants: 'How many grants were deleted with it.',
 		},
 	},
 	'vault.granted': {

@@ -1,4 +1,4 @@
-/** A token bucket for each webhook: so many at once, refilled at so many per minute. */
+/** A token bucket for each webhook: its size, and its refill per minute. */
 export interface Buckets {
 	/** Takes a token and returns 0. Otherwise returns the milliseconds until one is available. */
 	take(id: string): number

@@ -45,7 +45,7 @@ export async function tidy(
 	}
 }
 
-/** Its records are deleted with its scope, and its pointers lead nowhere. */
+/** Its records are deleted with its scope, and its pointers have no target. */
 async function forgetAgent({ store }: MaintenanceDeps, secrets: Secrets, uid: string): Promise<void> {
 	for await (const { value } of store.list<Pointer>(keys.pointers())) if (value.uid === uid) secrets.retire(value.id)
 }

@@ -39,7 +39,7 @@ const delivery = Joi.object({
 	source_ip: Joi.string().required().example('192.0.2.7'),
 	signature_valid: Joi.boolean().required().example(true),
 	run_id: aRun.allow(null).required().description('Null if it was refused.'),
-	status_code: Joi.number().integer().required().description('What the sender was answered.').example(200),
+	status_code: Joi.number().integer().required().description('The status that the sender received.').example(200),
 	error: Joi.string().allow(null).required().description('Why it was refused.'),
 	received_at: iso.required(),
 }).id('WebhookDelivery')
@@ -56,10 +56,12 @@ const deliveryHeaders = Joi.object({
 	'x-signature': header.description(
 		'`sha256=` and the HMAC-SHA256 of the exact bytes of the body, in hexadecimal, with the secret as the key.',
 	),
-	'x-hub-signature-256': header.description('The same, as GitHub sends it. Where both are sent, both must be right.'),
-	'x-delivery-id': header.description('The same again within the log of deliveries starts no second run.'),
+	'x-hub-signature-256': header.description('The same, as GitHub sends it. If both are sent, both must be correct.'),
+	'x-delivery-id': header.description(
+		'The id of the delivery. One that the log of deliveries has already starts no second run.',
+	),
 	'x-github-delivery': header.description('The same, as GitHub sends it.'),
-	'webhook-id': header.description('The same, as Standard Webhooks has it.'),
+	'webhook-id': header.description('The same, by the name of Standard Webhooks.'),
 }).unknown()
 
 /** Any JSON. */
@@ -178,7 +180,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			description: 'Send a webhook a delivery of your own, which starts a run of its agent',
 			notes: [
 				"The gateway signs the payload with the webhook's secret and handles it like any delivery: with the same limits, durably, and with a new id, so that each test starts a run.",
-				'The log of deliveries has it, with the address of the caller.',
+				'It is in the log of deliveries, with the address of the caller.',
 			],
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),

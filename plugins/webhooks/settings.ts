@@ -19,9 +19,9 @@ export default defineSettings<WebhookSettings>({
 				1,
 				1024,
 				64,
-				'Signed deliveries accepted at the same time, while others wait in line; and separately, bodies being read.',
+				'Signed deliveries accepted at the same time, while others wait; and, separately, bodies being read.',
 			),
-			max_concurrent_per_webhook: count(1, 1024, 16, 'The same, of one webhook.'),
+			max_concurrent_per_webhook: count(1, 1024, 16, 'The same, for one webhook.'),
 			retention_days: count(1, 3650, 30, 'Days that the log of deliveries is kept.'),
 		}),
 })

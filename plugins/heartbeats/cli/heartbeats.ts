@@ -48,7 +48,7 @@ Examples:
 			options: {
 				'--cron <times>': 'minute hour day month weekday, such as "0 9 * * 1-5"',
 				'--timezone <name>': 'the timezone of --cron, such as Europe/Berlin; default UTC',
-				'--every <distance>': 'in place of --cron: 30m, 6h, 1d',
+				'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
 			},
 			async run(cli, { agent, prompt: words, cron, timezone, every }: { agent: string; prompt: string[] } & Times) {
 				if ((cron === undefined) === (every === undefined))

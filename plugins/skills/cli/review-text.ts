@@ -104,7 +104,7 @@ function parameters(review: Review): string[] {
 }
 
 function findings(review: Review, style: Style): string[] {
-	if (review.findings.length === 0) return ['none, which does not make it safe: read it']
+	if (review.findings.length === 0) return ['nothing, which does not make it safe: read it']
 	const colour = { high: style.bad, medium: style.warn, low: style.dim }
 	return review.findings.flatMap(({ severity, line, rule, message, excerpt }) => [
 		`${colour[severity](severity.toUpperCase())} line ${line}, ${style.plain(rule)}: ${style.plain(message)}`,

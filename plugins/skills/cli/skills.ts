@@ -130,7 +130,7 @@ async function consented(
 		if (named === review.digest) return named
 		throw new CliError(
 			'conflict',
-			`the document is another one by now, sha256:${review.digest}; review it again: svc skills review ${agent} ${review.id}`,
+			`the document has changed to sha256:${review.digest}; review it again: svc skills review ${agent} ${review.id}`,
 			{ code: 'digest_mismatch' },
 		)
 	}

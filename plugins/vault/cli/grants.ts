@@ -71,7 +71,7 @@ Examples:
 			},
 		},
 		revoke: {
-			description: 'Take a secret away, at once: by the id of the grant, or by agent and secret',
+			description: 'Revoke a grant, effective at once: by its id, or by agent and secret',
 			arguments: '<grant> [secret]',
 			options: {
 				...yesOption,

@@ -72,12 +72,9 @@ Examples:
 				...yesOption,
 			},
 			async run(cli, { ...options }: { yes?: boolean }) {
-				await consent(cli, options, 'Make a new keys/vault.key? Backups made so far need a copy of the present one.')
+				await consent(cli, options, 'Create a new keys/vault.key? Earlier backups need a copy of the current one.')
 				const rotated = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/rotate-key')
-				cli.out.answer(
-					rotated,
-					({ secrets }) => `The master key is a new one, for ${count(secrets, 'secret')}. Back it up.`,
-				)
+				cli.out.answer(rotated, ({ secrets }) => `Changed the master key of ${count(secrets, 'secret')}. Back it up.`)
 			},
 		},
 	},

@@ -59,7 +59,7 @@ Examples:
 			},
 		},
 		add: {
-			description: 'Make a webhook, and show its address and, this once, its secret',
+			description: 'Create a webhook, and show its address and, only now, its secret',
 			arguments: '<agent> <slug>',
 			async run(cli, { agent, slug }: { agent: string; slug: string }) {
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, { slug })

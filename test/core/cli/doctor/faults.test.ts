@@ -350,7 +350,7 @@ void t.test('the vault', async (t) => {
 		t,
 		'vault.key',
 		replaced(key, (file) => writeFileSync(file, Buffer.alloc(32, 7).toString('base64'))),
-		{ level: 'error', message: /encrypted with another key/, fix: /bring the right key back/ },
+		{ level: 'error', message: /encrypted with another key/, fix: /restore the right key/ },
 	)
 	await finds(
 		t,
