@@ -1,0 +1,66 @@
+import { path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
+import { when } from '../../../core/cli/when.ts'
+
+interface Profile {
+	content: string
+	version: number
+	updated_at: string | null
+}
+
+export default {
+	examples: `
+Examples:
+  svc profile show ada
+  svc profile set ada "Ada keeps the books of Grace Bell, who prefers short answers."
+  svc profile show ada --json | jq -r .content > ada.txt && $EDITOR ada.txt && svc profile set ada - < ada.txt
+  svc profile undo ada`,
+	commands: {
+		show: {
+			description: 'Show the profile',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				cli.out.answer(await cli.api.request<Profile>('GET', path`/v1/agents/${agent}/profile`), ({ content }) =>
+					content === '' ? `No profile yet. Write one: svc profile set ${agent} "Works for Grace Bell."` : content,
+				)
+			},
+		},
+		set: {
+			description: 'Replace the profile; - reads it from standard input',
+			arguments: '<agent> <text...>',
+			options: {
+				'--expect <version>': { about: 'only if this is still its version', max: Number.MAX_SAFE_INTEGER },
+			},
+			async run(cli, { agent, text: words, expect }: { agent: string; text: string[]; expect?: number }) {
+				const isInput = words.length === 1 && words[0] === '-'
+				const content = isInput ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+				const body = { content, ...(expect !== undefined && { expected_version: expect }) }
+				const written = await cli.api.request<Profile>('PUT', path`/v1/agents/${agent}/profile`, body)
+				cli.out.answer(written, ({ version }) => `Version ${version}.`)
+			},
+		},
+		versions: {
+			description: 'List earlier versions, newest first',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				const where = path`/v1/agents/${agent}/profile/versions`
+				cli.out.answer(await cli.api.request<Profile[]>('GET', where), (list, style) =>
+					style.table(
+						['version', 'written', 'profile'],
+						list.map((one) => [one.version, one.updated_at === null ? '' : when(one.updated_at), one.content]),
+						'No earlier versions.',
+					),
+				)
+			},
+		},
+		undo: {
+			description: 'Bring back the version before',
+			arguments: '<agent>',
+			async run(cli, { agent }: { agent: string }) {
+				const profile = await cli.api.request<Profile>('POST', path`/v1/agents/${agent}/profile/undo`)
+				cli.out.answer(profile, ({ content }) => (content === '' ? 'The profile is empty now.' : content))
+			},
+		},
+	},
+} satisfies Command

@@ -1,0 +1,20 @@
+import { definePlugin } from '../../core/plugin.ts'
+import type { Profiles } from './contract.ts'
+import events from './events.ts'
+import { addPrimitives } from './primitives.ts'
+import { profilesOf } from './profiles.ts'
+import { addToPrompt } from './prompt.ts'
+import { routes } from './routes.ts'
+
+/** Profiles: what an agent knows about itself and its people, in every prompt. */
+export default definePlugin<unknown, Profiles>({
+	name: 'profile',
+	needs: ['auth', 'agents'],
+	events,
+	start(ctx) {
+		const profiles = profilesOf(ctx)
+		addPrimitives(ctx, profiles, addToPrompt(ctx, profiles))
+		return profiles
+	},
+	http: routes,
+})

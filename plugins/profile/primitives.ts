@@ -1,0 +1,47 @@
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { Context, ToolCall } from '../../core/plugin.ts'
+import type { Profiles } from './contract.ts'
+import { changed } from './changed.ts'
+import { PROFILE_BYTES } from './profiles.ts'
+import type { SeenVersions } from './prompt.ts'
+
+export const content = Joi.string()
+	.allow('')
+	.max(PROFILE_BYTES)
+	.description('The whole text, at most 2,048 bytes of UTF-8; empty to have none.')
+export const version = Joi.number().integer().min(0)
+
+/** `profile.read`, `profile.write`. */
+export function addPrimitives(ctx: Pick<Context, 'primitive'>, profiles: Profiles, seen: SeenVersions): void {
+	ctx.primitive({
+		name: 'profile.read',
+		description: 'Reads your profile as it is now; the one in your instructions is as it was when this run began.',
+		async run(_, { agent, run_id }) {
+			const profile = await profiles.read(agent)
+			seen.set(run_id, profile.version)
+			return profile
+		},
+	})
+	ctx.primitive({
+		name: 'profile.write',
+		concurrent: false,
+		description:
+			'Replaces your profile: the few lasting facts about you and your people that every conversation needs. Give the whole new text, with what shall stay of the old one. The text before is kept as an earlier version.',
+		parameters: Joi.object({
+			content: content.required(),
+			version: version.description('The version that you read. Default: the one that this run saw last.'),
+		}),
+		async run(args, { agent, run_id, emit }: ToolCall) {
+			const { content: text, version: expected = seen.get(run_id) } = args as { content: string; version?: number }
+			const before = await profiles.read(agent)
+			if (expected === undefined && before.version > 0 && before.content !== text.trim()) {
+				throw new Fault('conflict', 'read the profile with profile.read before you replace it, so that nothing is lost')
+			}
+			const profile = await profiles.write(agent, text, expected)
+			seen.set(run_id, profile.version)
+			if (profile.version !== before.version) emit(changed(profile, false))
+			return { version: profile.version, updated_at: profile.updated_at }
+		},
+	})
+}

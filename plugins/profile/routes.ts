@@ -1,0 +1,106 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type {} from '../agents/contract.ts'
+import { changed } from './changed.ts'
+import type { Profiles } from './contract.ts'
+import { content, version } from './primitives.ts'
+
+const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const iso = Joi.string().isoDate()
+const text = Joi.string().allow('').required().example('Ada keeps the books of Grace Bell.')
+const number = version.required().description('Every change adds 1; 0 if it was never written.').example(3)
+const profile = Joi.object({
+	content: text,
+	version: number,
+	updated_at: iso.allow(null).required().description('Null if it was never written.'),
+}).id('Profile')
+const params = Joi.object({ name })
+
+interface Params {
+	name: string
+}
+
+export function routes(server: Server, ctx: Context, profiles: Profiles): void {
+	const agentOf = (agent: string): Promise<AgentRef> => ctx.use('agents').get(agent)
+
+	server.route<{ Params: Params }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/profile',
+		options: {
+			id: 'getProfile',
+			description: 'Read the profile',
+			notes: 'What the agent knows about itself and its people; in every prompt.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:read'),
+			validate: { params },
+			response: { status: { 200: profile } },
+		},
+		handler: async ({ params: { name: agent } }) => profiles.read(await agentOf(agent)),
+	})
+	server.route<{ Params: Params; Payload: { content: string; expected_version?: number } }>({
+		method: 'PUT',
+		path: '/v1/agents/{name}/profile',
+		options: {
+			id: 'setProfile',
+			description: 'Replace the profile',
+			notes: 'The text before is kept as an earlier version, of which there are at most 20.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: {
+				params,
+				payload: Joi.object({
+					content: content.required(),
+					expected_version: version.description(
+						'The version that you read: 409 if the profile was changed since. Absent: whatever is there is replaced.',
+					),
+				})
+					.required()
+					.prefs({ convert: false })
+					.example({ content: 'Ada keeps the books of Grace Bell, who prefers short answers.' }),
+			},
+			response: { status: { 200: profile } },
+			plugins: { openapi: { errors: [409] } },
+		},
+		handler: async ({ params: { name: agent }, payload }) => {
+			const ref = await agentOf(agent)
+			const { version: before } = await profiles.read(ref)
+			const written = await profiles.write(ref, payload.content, payload.expected_version)
+			if (written.version !== before) await ctx.emit(changed(written, false), agent)
+			return written
+		},
+	})
+	server.route<{ Params: Params }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/profile/versions',
+		options: {
+			id: 'listProfileVersions',
+			description: 'List earlier versions of the profile, newest first',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:read'),
+			validate: { params },
+			response: { status: { 200: Joi.array().items(profile).max(20) } },
+		},
+		handler: async ({ params: { name: agent } }) => profiles.versions(await agentOf(agent)),
+	})
+	server.route<{ Params: Params }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/profile/undo',
+		options: {
+			id: 'undoProfile',
+			description: 'Bring back the version before of the profile',
+			notes: 'Each call goes one version further back, as a new version.',
+			tags: ['api', 'memory'],
+			auth: scoped('agents:write'),
+			validate: { params },
+			response: { status: { 200: profile } },
+			plugins: { openapi: { errors: [409] } },
+		},
+		handler: async ({ params: { name: agent } }) => {
+			const restored = await profiles.undo(await agentOf(agent))
+			await ctx.emit(changed(restored, true), agent)
+			return restored
+		},
+	})
+}
