@@ -2,7 +2,7 @@
 import type { ModelOrder } from '../../core/protocol.ts'
 import { AnswerBuilder } from './answer.ts'
 import { failureOf } from './failures.ts'
-import type { Thrown } from './failures.ts'
+import type { ServerError } from './failures.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { askWithWorkarounds } from './ask-with-workarounds.ts'
@@ -11,13 +11,10 @@ import type { Traits } from './traits.ts'
 export interface Dialect {
 	/** Fields of a request that can be left out, by the names that servers call them. */
 	optional: readonly string[]
-	/**
-	 * Sends one request and puts what comes into the answer. Throws ModelError, and what its SDK throws; ends without an
-	 * error if it is aborted.
-	 */
+	/** Sends one request and puts what comes into the answer. Throws ModelError, and what `send` does. */
 	exchange(exchange: Exchange): Promise<void>
-	/** What a thrown error means. */
-	read(error: unknown): Thrown
+	/** Completes what a server said of its refusal. */
+	named?(said: ServerError): ServerError
 }
 
 export interface Exchange {
@@ -42,7 +39,7 @@ async function attempt(
 	traits: Traits,
 	io: AskIo,
 ): Promise<ModelReply> {
-	// One controller for both ends: the SDKs' own time limits stop counting once the headers are there.
+	// One controller for both ends.
 	const controller = new AbortController()
 	const { signal } = controller
 	let timedOut = false
@@ -58,12 +55,11 @@ async function attempt(
 	})
 	try {
 		await dialect.exchange({ order, request, traits, answer, signal })
-		// An SDK may end the iteration silently when it is aborted: what came so far is no answer.
 		if (!signal.aborted) answer.check()
 	} catch (error) {
 		// A server that breaks the connection after its last word has said all that matters.
 		if (!signal.aborted && (!answer.isWhole || error instanceof ModelError))
-			return failureOf(error, order, dialect.read)
+			return failureOf(error, order, dialect.named)
 	} finally {
 		clearTimeout(timer)
 		io.signal.removeEventListener('abort', abort)

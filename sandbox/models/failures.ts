@@ -5,7 +5,7 @@ import { failed, ModelError } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
 import { isTooLong } from './too-long.ts'
-import { objectIn, stringIn } from './values.ts'
+import { listIn, objectIn, parsed, stringIn } from './values.ts'
 
 /** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
 const SECRET_LENGTH = 8
@@ -22,16 +22,17 @@ export interface ServerError {
 	/** The field that it names. */
 	param?: string | undefined
 	message: string
-	headers?: Headers | undefined
+	headers?: Pick<Headers, 'get'> | undefined
 }
 
-export type Thrown = ServerError | { kind: 'timeout' } | { kind: 'connection' } | { kind: 'other' }
-
-/** `read` knows the error classes of an SDK. Keys and headers' values are taken out of what the server said. */
-export function failureOf(error: unknown, order: ModelOrder, read: (error: unknown) => Thrown): ModelReply {
-	const thrown = shortened(error instanceof ModelError ? { kind: 'other' } : read(error), order)
-	const { code, message, retryable } = classify(error, thrown, order.timeout_ms)
-	const server = thrown.kind === 'server' ? thrown : undefined
+/** `named` completes what the dialect's server said. Keys and headers' values are taken out of it. */
+export function failureOf(
+	error: unknown,
+	order: ModelOrder,
+	named: (said: ServerError) => ServerError = (said) => said,
+): ModelReply {
+	const server = error instanceof StreamError ? shortened(named(error.said), order) : undefined
+	const { code, message, retryable } = server ? byStatus(server, statusOf(server)) : classify(error)
 	return failed(code, withoutSecrets(message, order), {
 		retryable,
 		retryAfterMs: retryAfter(server?.headers, Date.now()),
@@ -56,7 +57,7 @@ export function errorIn(value: unknown): ServerError | undefined {
 	}
 }
 
-/** What is thrown for `errorIn`. */
+/** What is thrown for what a server said in place of an answer: a refusal, or an error in the middle of a stream. */
 export class StreamError extends Error {
 	readonly said: ServerError
 
@@ -66,12 +67,36 @@ export class StreamError extends Error {
 	}
 }
 
+/** There was no response. */
+export class ConnectionFailure extends Error {
+	constructor(cause: Error) {
+		super('the connection to the server failed', { cause })
+	}
+}
+
+/** What a server said with any status but success. `text`: the body. */
+export function refusalOf(status: number, text: string, headers: ServerError['headers']): StreamError {
+	const body = parsed(text)
+	const refused = Array.isArray(body) ? body[0] : body
+	const said = errorIn(refused)
+	const message = `${status} ${said?.message ?? (text || 'status code (no body)')}`.trim()
+	return new StreamError({ ...said, kind: 'server', status, message, headers: withDelayIn(refused, headers) })
+}
+
+/** Google names the time to wait among the details. */
+function withDelayIn(body: unknown, headers: ServerError['headers']): ServerError['headers'] {
+	const delay = listIn(objectIn(objectIn(body).error).details)
+		.map((detail) => Number.parseFloat(stringIn(objectIn(detail).retryDelay)))
+		.find((seconds) => seconds >= 0)
+	if (delay === undefined) return headers
+	return { get: (name) => headers?.get(name) ?? (name === 'retry-after' ? String(delay) : null) }
+}
+
 /** Secrets are taken out before the text is cut, since the cut could leave a part of one. */
-function shortened(thrown: Thrown, order: ModelOrder): Thrown {
-	if (thrown.kind !== 'server') return thrown
-	const { message, code, param } = thrown
+function shortened(said: ServerError, order: ModelOrder): ServerError {
+	const { message, code, param } = said
 	return {
-		...thrown,
+		...said,
 		message: withoutSecrets(message, order).slice(0, READ_LIMIT),
 		code: code?.slice(0, READ_LIMIT),
 		param: param?.slice(0, READ_LIMIT),
@@ -84,24 +109,14 @@ interface Kind {
 	retryable: boolean
 }
 
-function classify(error: unknown, thrown: Thrown, timeout_ms: number): Kind {
+function classify(error: unknown): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
-	switch (thrown.kind) {
-		case 'timeout':
-			return { code: 'model_timeout', message: `no answer within ${timeout_ms / 1000} s`, retryable: true }
-		case 'connection': {
-			const message = `the connection to the server failed: ${causeOf(error)}`
-			return { code: 'model_unavailable', message, retryable: true }
-		}
-		case 'server':
-			return byStatus(thrown, statusOf(thrown))
-		case 'other':
-			if (error instanceof SyntaxError) {
-				return { code: 'model_malformed', message: 'the stream holds an event that is not JSON', retryable: true }
-			}
-			// Anything else that is thrown here comes from reading the response's body.
-			return { code: 'model_interrupted', message: `the stream broke off: ${causeOf(error)}`, retryable: true }
-	}
+	if (error instanceof ConnectionFailure)
+		return { code: 'model_unavailable', message: `${error.message}: ${causeOf(error)}`, retryable: true }
+	if (error instanceof SyntaxError)
+		return { code: 'model_malformed', message: 'the stream holds an event that is not JSON', retryable: true }
+	// Anything else that is thrown here comes from reading the response's body.
+	return { code: 'model_interrupted', message: `the stream broke off: ${causeOf(error)}`, retryable: true }
 }
 
 /** By the provider's code where there is no status. */

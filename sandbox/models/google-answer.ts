@@ -2,6 +2,7 @@
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder } from './answer.ts'
+import { errorIn, StreamError } from './failures.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
 type Part = Record<string, unknown>
@@ -20,9 +21,11 @@ export class ContentReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError. */
+	/** Throws ModelError and StreamError. */
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
+		const error = errorIn(chunk)
+		if (error) throw new StreamError(error)
 		const answer = this.#answer
 		const [candidate] = listIn(chunk.candidates).map(objectIn)
 		const { blockReason } = objectIn(chunk.promptFeedback)

@@ -1,58 +1,88 @@
+/** Sends a request to a model server, for every dialect. */
+import { Agent, EnvHttpProxyAgent } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { ModelOrder } from '../../core/protocol.ts'
 import { ModelError } from './provider.ts'
+import { ResponseReader } from './read-response.ts'
+import type { ResponseContent } from './read-response.ts'
 
-/** Of one response: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
-const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
+export const OPENAI_URL = 'https://api.openai.com/v1'
+
+export interface Sent {
+	/** Of the order's address, such as `/chat/completions`. */
+	path: string
+	/** The dialect's own, in lower case; those of the order have precedence. */
+	headers: Record<string, string>
+	/** Sent as JSON. */
+	body: object
+}
+
+/** The time limit of an order is the caller's: a model may think for longer than any limit of a socket. */
+const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false }
+/** As Node itself: variables such as HTTPS_PROXY count where NODE_USE_ENV_PROXY is 1. */
+const dispatcher = process.env.NODE_USE_ENV_PROXY === '1' ? new EnvHttpProxyAgent(limits) : new Agent(limits)
 
 /**
- * The `fetch` that is handed to an SDK: adds the order's query and headers, and follows no redirect, which would carry the
- * conversation to an address that is not configured. `bounds: 'errors'`: the caller counts the bytes of answers itself.
+ * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` as it comes. Follows no
+ * redirect, which would carry the conversation to an address that is not configured.
+ *
+ * Rejects with a ModelError for an address or header that is none and for too long a response, StreamError for any status
+ * but success, ConnectionFailure if there was no response, SyntaxError for an event that is not JSON, what `take` throws, the
+ * signal's reason, and else with what broke the response off.
  */
-export function fetchFor(
-	{ query = {}, headers = {} }: ModelOrder,
-	bounds: 'all' | 'errors' = 'all',
-): typeof globalThis.fetch {
-	return async (input, init) => {
-		const url = new URL(input instanceof Request ? input.url : input)
-		for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-		const sent = new Headers(init?.headers)
-		for (const [name, value] of Object.entries(headers)) sent.set(name, value)
-		const response = await globalThis.fetch(url, { ...init, headers: sent, redirect: 'manual' })
-		return response.ok && bounds === 'errors' ? response : bounded(response)
+export function send(
+	order: ModelOrder,
+	standard: string,
+	{ path, headers, body }: Sent,
+	signal: AbortSignal,
+	take: (event: unknown) => void,
+): Promise<ResponseContent> {
+	const url = urlOf(order, standard, path)
+	const sent: Record<string, string> = {
+		accept: 'application/json',
+		// What compresses an answer holds its pieces back.
+		'accept-encoding': 'identity',
+		'content-type': 'application/json',
+		'user-agent': 'svc-gateway',
+		...headers,
 	}
+	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
+	const reader = new ResponseReader(signal, take)
+	const options: Dispatcher.DispatchOptions = {
+		origin: url.origin,
+		path: url.pathname + url.search,
+		method: 'POST',
+		headers: sent,
+		body: JSON.stringify(body),
+	}
+	try {
+		dispatcher.dispatch(options, reader)
+	} catch (error) {
+		reader.fail(error)
+	}
+	return reader.content
 }
 
-/** Throws ModelError if the address is not one. */
-export function addressOf({ base_url }: ModelOrder, standard: string): string {
+/** Of a server that needs no key, the request has none. */
+export function bearer({ api_key }: ModelOrder): Record<string, string> {
+	return api_key ? { authorization: `Bearer ${api_key}` } : {}
+}
+
+function urlOf({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
 	const address = base_url ?? standard
-	if (URL.canParse(address)) return address
-	const message = `"${address}" is no address; set base_url of the provider in gateway.yaml`
-	throw new ModelError('model_rejected', message, { retryable: false })
+	if (!URL.canParse(address)) throw rejected(`"${address}" is no address`)
+	const url = new URL(address)
+	if (!/^https?:$/.test(url.protocol)) throw rejected(`"${address}" is no address of HTTP`)
+	if (url.username !== '' || url.password !== '')
+		throw rejected('the address holds a user name or a password, which belong in headers')
+	const [own = '', search] = path.split('?')
+	url.pathname = url.pathname.replace(/\/$/, '') + own
+	for (const [name, value] of new URLSearchParams(search)) url.searchParams.set(name, value)
+	for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+	return url
 }
 
-/** Throws ModelError once a response is longer than is taken. */
-export function byteCount(): (part: Uint8Array) => void {
-	let bytes = 0
-	return (part) => {
-		bytes += part.byteLength
-		if (bytes <= RESPONSE_LIMIT_BYTES) return
-		throw new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`, {
-			retryable: false,
-		})
-	}
-}
-
-/** Without it, a server that never ends a line would fill the thread's memory, since whole lines are read. */
-function bounded(response: Response): Response {
-	if (!response.body) return response
-	const count = byteCount()
-	const body = response.body.pipeThrough(
-		new TransformStream<Uint8Array, Uint8Array>({
-			transform(part, controller) {
-				count(part)
-				controller.enqueue(part)
-			},
-		}),
-	)
-	return new Response(body, response)
+function rejected(what: string): ModelError {
+	const message = `${what}; set base_url of the provider in gateway.yaml`
+	return new ModelError('model_rejected', message, { retryable: false })
 }

@@ -1,64 +1,208 @@
 /** Reads a response: the events of a stream, or the whole body that a server sent in place of one. */
+import type { Transform } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
+import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
-import { byteCount } from './http.ts'
+import type { EventSourceParser } from 'eventsource-parser'
+import type { Dispatcher } from 'undici'
+import { ConnectionFailure, refusalOf } from './failures.ts'
+import { ModelError } from './provider.ts'
+
+export interface ResponseContent {
+	/** Its content type; empty if the server gave none. */
+	type: string
+	/** Absent after a stream of events: parsed JSON, or text if it is not JSON. */
+	body?: unknown
+}
 
 /** Characters within which the first field of a stream must appear. Chunks from the network are much smaller. */
 const SNIFFED = 256 * 1024
+/** Of one response: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
+const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
+/** What a server may send, and how long it may take, behind the last event, for its connection to be used again. */
+const REST_LIMIT_BYTES = 64 * 1024
+const REST_LIMIT_MS = 1_000
 
-export type ResponseContent =
-	/** The JSON of each event. Throws SyntaxError for one that is not JSON. Ends at `[DONE]`. */
-	| { kind: 'events'; events: AsyncIterable<unknown> }
-	/** Parsed JSON; text if it is not JSON. */
-	| { kind: 'whole'; body: unknown }
+type IncomingHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
 
-/** Decides by the content: some servers do not stream, or send a stream with another content type. Throws ModelError for too long a body. */
-export async function readResponse(response: Response): Promise<ResponseContent> {
-	if (!response.body) return { kind: 'whole', body: '' }
-	const texts = pieces(response.body)
-	if (/event-stream/.test(response.headers.get('content-type') ?? '')) return { kind: 'events', events: events(texts) }
-	let text = ''
-	for (let next = await texts.next(); !next.done; next = await texts.next()) {
-		text += next.value
-		const begins = text.length < SNIFFED && /^\s*(data|event|id|retry|):/.test(text)
-		if (begins) return { kind: 'events', events: events(after(text, texts)) }
+/**
+ * The handler of one request: nothing lies between the socket and the parser, which is what a run's CPU time is made of.
+ * Decides by the content: some servers do not stream, or send a stream with another content type.
+ */
+export class ResponseReader implements Dispatcher.DispatchHandler {
+	readonly #content = Promise.withResolvers<ResponseContent>()
+	readonly #signal: AbortSignal
+	readonly #take: (event: unknown) => void
+	readonly #decoder = new StringDecoder('utf8')
+	#controller: Dispatcher.DispatchController | undefined
+	/** Of the response; 0 until it begins. */
+	#status = 0
+	#headers: IncomingHeaders = {}
+	#unpacker: Transform | undefined
+	#parser: EventSourceParser | undefined
+	#text = ''
+	#bytes = 0
+	#isOver = false
+	#restTimer: NodeJS.Timeout | undefined
+
+	constructor(signal: AbortSignal, take: (event: unknown) => void) {
+		this.#signal = signal
+		this.#take = take
+		if (signal.aborted) this.#abort()
+		else signal.addEventListener('abort', this.#abort, { once: true })
 	}
-	try {
-		return { kind: 'whole', body: JSON.parse(text) }
-	} catch {
-		return { kind: 'whole', body: text }
+
+	/** Settles at the end of the response, or of its events. */
+	get content(): Promise<ResponseContent> {
+		return this.#content.promise
 	}
-}
 
-async function* after(text: string, texts: AsyncIterable<string>): AsyncGenerator<string> {
-	yield text
-	yield* texts
-}
-
-async function* pieces(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-	const count = byteCount()
-	const decoder = new TextDecoder()
-	for await (const part of body) {
-		count(part)
-		yield decoder.decode(part, { stream: true })
+	onRequestStart(controller: Dispatcher.DispatchController): void {
+		this.#controller = controller
+		if (this.#isOver) controller.abort(new Error('the call is over'))
 	}
-}
 
-async function* events(texts: AsyncIterable<string>): AsyncGenerator<unknown> {
-	let found: string[] = []
-	const parser = createParser({ onEvent: ({ data }) => found.push(data) })
-	const take = function* (): Generator<unknown, boolean> {
-		for (const data of found) {
-			if (data.startsWith('[DONE]')) return true
-			if (data.trim() !== '') yield JSON.parse(data)
+	onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHeaders): void {
+		if (status < 200) return
+		this.#status = status
+		this.#headers = headers
+		const encoding = this.#header('content-encoding') ?? 'identity'
+		if (encoding !== 'identity') this.#unpack(encoding)
+		if (this.#isSuccess && this.#type.includes('event-stream')) this.#parser = this.#openParser()
+	}
+
+	onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
+		if (this.#unpacker && !this.#isOver) this.#unpacker.write(part)
+		else this.#receive(part)
+	}
+
+	onResponseEnd(): void {
+		clearTimeout(this.#restTimer)
+		if (this.#unpacker && !this.#isOver) this.#unpacker.end()
+		else this.#end()
+	}
+
+	onResponseError(_controller: unknown, error: Error): void {
+		clearTimeout(this.#restTimer)
+		this.fail(this.#status === 0 ? new ConnectionFailure(error) : error)
+	}
+
+	/** Ends the call, if it is not over. */
+	fail(error: unknown): void {
+		if (this.#isOver) return
+		this.#over()
+		this.#content.reject(isInvalid(error) ? unsendable(error) : error)
+		this.#hangUp()
+	}
+
+	#receive(part: Buffer): void {
+		this.#bytes += part.length
+		if (this.#isOver) {
+			if (this.#bytes > REST_LIMIT_BYTES) this.#hangUp()
+			return
 		}
-		found = []
-		return false
+		try {
+			if (this.#bytes > RESPONSE_LIMIT_BYTES) throw tooLong()
+			this.#read(this.#decoder.write(part))
+		} catch (error) {
+			this.fail(error)
+		}
 	}
-	for await (const text of texts) {
-		parser.feed(text)
-		if (yield* take()) return
+
+	#end(): void {
+		if (this.#isOver) return
+		try {
+			this.#read(this.#decoder.end())
+			// Some leave out the blank line after the last event.
+			this.#parser?.feed('\n\n')
+			if (this.#isSuccess) this.#finish(this.#parser ? {} : { body: parsedOr(this.#text) })
+			else this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
+		} catch (error) {
+			this.fail(error)
+		}
 	}
-	// Some leave out the blank line after the last event.
-	parser.feed('\n\n')
-	yield* take()
+
+	#finish(content: Omit<ResponseContent, 'type'>): void {
+		if (this.#isOver) return
+		this.#over()
+		this.#content.resolve({ type: this.#type, ...content })
+	}
+
+	#over(): void {
+		this.#isOver = true
+		this.#unpacker?.destroy()
+		this.#signal.removeEventListener('abort', this.#abort)
+	}
+
+	/** None is asked for; some servers compress all the same. */
+	#unpack(encoding: string): void {
+		this.#unpacker = encoding === 'br' ? createBrotliDecompress() : createUnzip()
+		this.#unpacker.on('data', (part: Buffer) => this.#receive(part))
+		this.#unpacker.on('end', () => this.#end())
+		this.#unpacker.on('error', (error) => this.fail(error))
+	}
+
+	readonly #abort = (): void => this.fail(this.#signal.reason)
+
+	#hangUp(): void {
+		if (this.#controller && !this.#controller.aborted) this.#controller.abort(new Error('the call is over'))
+	}
+
+	get #isSuccess(): boolean {
+		return this.#status < 300
+	}
+
+	get #type(): string {
+		return this.#header('content-type') ?? ''
+	}
+
+	#header(name: string): string | null {
+		return [this.#headers[name]].flat()[0] ?? null
+	}
+
+	#read(text: string): void {
+		if (this.#parser) return this.#parser.feed(text)
+		this.#text += text
+		if (!this.#isSuccess || this.#text.length >= SNIFFED || !/^\s*(data|event|id|retry|):/.test(this.#text)) return
+		this.#parser = this.#openParser()
+		this.#parser.feed(this.#text)
+	}
+
+	#openParser(): EventSourceParser {
+		return createParser({
+			onEvent: ({ data }) => {
+				if (this.#isOver) return
+				if (data.startsWith('[DONE]')) {
+					this.#restTimer = setTimeout(() => this.#hangUp(), REST_LIMIT_MS)
+					this.#bytes = 0
+					return this.#finish({})
+				}
+				if (data.trim() !== '') this.#take(JSON.parse(data))
+			},
+		})
+	}
+}
+
+function parsedOr(text: string): unknown {
+	try {
+		return JSON.parse(text)
+	} catch {
+		return text
+	}
+}
+
+function tooLong(): ModelError {
+	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`, {
+		retryable: false,
+	})
+}
+
+/** What undici refuses to send: it names the header and leaves out its value. */
+function isInvalid(error: unknown): error is Error {
+	const cause = error instanceof ConnectionFailure ? error.cause : error
+	return (cause as { code?: unknown } | undefined)?.code === 'UND_ERR_INVALID_ARG'
+}
+
+function unsendable(error: Error): ModelError {
+	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`, { retryable: false })
 }

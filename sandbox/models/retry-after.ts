@@ -2,7 +2,7 @@
  * Milliseconds that a server asks to wait: `retry-after-ms` (OpenAI's own), or `Retry-After` in seconds or as a date
  * (RFC 9110, 10.2.3). Undefined if it says nothing that can be understood.
  */
-export function retryAfter(headers: Headers | undefined, now: number): number | undefined {
+export function retryAfter(headers: Pick<Headers, 'get'> | undefined, now: number): number | undefined {
 	const exact = Number.parseFloat(headers?.get('retry-after-ms') ?? '')
 	if (exact >= 0) return exact
 	const text = headers?.get('retry-after')?.trim() ?? ''

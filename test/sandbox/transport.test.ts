@@ -1,0 +1,240 @@
+/** How model servers are reached: the same for every dialect. */
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import t from 'tap'
+import { openRunPool } from '../../core/runs/run-pool.ts'
+import type { ModelOrder, ProviderKind } from '../../core/protocol.ts'
+import { openProvider } from '../../sandbox/models/open.ts'
+import type { ModelReply } from '../../sandbox/models/provider.ts'
+
+type Test = Pick<typeof t, 'teardown'>
+
+const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
+const chat = [
+	event({ choices: [{ delta: { content: 'Yes.' } }] }),
+	event({ choices: [{ delta: {}, finish_reason: 'stop' }] }),
+	'data: [DONE]\n\n',
+].join('')
+const answers: Record<Exclude<ProviderKind, 'offline'>, { path: string; stream: string; key: [string, string] }> = {
+	openai: { path: '/v1/chat/completions', stream: chat, key: ['authorization', 'Bearer k-1'] },
+	'openai-responses': {
+		path: '/v1/responses',
+		key: ['authorization', 'Bearer k-1'],
+		stream:
+			event({ type: 'response.output_text.delta', output_index: 0, delta: 'Yes.' }) +
+			event({
+				type: 'response.completed',
+				response: {
+					status: 'completed',
+					output: [{ type: 'message', content: [{ type: 'output_text', text: 'Yes.' }] }],
+				},
+			}),
+	},
+	anthropic: {
+		path: '/v1/messages',
+		key: ['x-api-key', 'k-1'],
+		stream:
+			event({ type: 'message_start', message: { usage: { input_tokens: 1 } } }) +
+			event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }) +
+			event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Yes.' } }) +
+			event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }),
+	},
+	google: {
+		path: '/v1/models/m:streamGenerateContent',
+		key: ['x-goog-api-key', 'k-1'],
+		stream: event({ candidates: [{ content: { parts: [{ text: 'Yes.' }] }, finishReason: 'STOP' }] }),
+	},
+}
+
+for (const [kind, { path, stream, key }] of Object.entries(answers)) {
+	void t.test(`${kind}: address, key, headers and query`, async (t) => {
+		const { url, requests } = await serve(t, (_request, response) => sse(response).end(stream))
+		const headers = { 'X-Own': 'mine', 'User-Agent': 'other' }
+		const order = {
+			kind: kind as ProviderKind,
+			base_url: `${url}/`,
+			api_key: 'k-1',
+			headers,
+			query: { version: '7 8' },
+		}
+		t.match(await ask(order), { status: 'answered', answer: { content: 'Yes.' } })
+		const [request] = requests
+		const { pathname, searchParams } = new URL(request?.url ?? '', url)
+		t.equal(pathname, path)
+		t.equal(searchParams.get('version'), '7 8')
+		t.match(request?.headers, { [key[0]]: key[1], 'x-own': 'mine', 'user-agent': 'other' })
+		t.match(await ask({ kind: kind as ProviderKind, base_url: url }), { status: 'answered' })
+		t.equal(requests[1]?.headers[key[0]], undefined, 'a server that needs no key gets none')
+	})
+
+	void t.test(`${kind}: a redirect is not followed, and refusals keep their words and waits`, async (t) => {
+		const { url, requests } = await serve(t, (request, response) => {
+			if (requests.length === 1) return response.writeHead(307, { location: '/elsewhere' }).end()
+			if (requests.length === 2)
+				return response.writeHead(429, { 'retry-after': '2' }).end('{"error":{"message":"slow down"}}')
+			return response.writeHead(502, { 'content-type': 'text/html' }).end('<html>Bad Gateway</html>')
+		})
+		const order = { kind: kind as ProviderKind, base_url: url }
+		t.match(await ask(order), { failure: { code: 'model_rejected', message: /redirect \(307\) to \/elsewhere/ } })
+		t.equal(requests.length, 1)
+		t.match(await ask(order), {
+			failure: { code: 'model_rate_limited', status: 429, retryAfterMs: 2_000, message: '429 slow down' },
+		})
+		t.match(await ask(order), { failure: { code: 'model_unavailable', message: '502 <html>Bad Gateway</html>' } })
+	})
+}
+
+void t.test('a connection is used again after the last event, though the response ends later', async (t) => {
+	const sockets = new Set<unknown>()
+	const { url } = await serve(t, (request, response) => {
+		sockets.add(request.socket)
+		sse(response).write(chat, () => setImmediate(() => response.end(': bye\n\n')))
+	})
+	let calls = 0
+	do t.match(await ask({ base_url: url }), { status: 'answered' })
+	while (++calls < 50 && sockets.size === calls)
+	t.ok(sockets.size < calls)
+})
+
+void t.test('a response that does not end after its last event is broken off', async (t) => {
+	const closed = Promise.withResolvers<void>()
+	const { url } = await serve(t, (_request, response) => {
+		response.on('close', closed.resolve)
+		sse(response).write(chat)
+	})
+	t.match(await ask({ base_url: url }), { status: 'answered', answer: { content: 'Yes.' } })
+	await closed.promise
+})
+
+void t.test('compressed responses are read', async (t) => {
+	const { url } = await serve(t, (request, response) => {
+		t.equal(request.headers['accept-encoding'], 'identity')
+		const pack = request.url?.includes('br=') ? brotliCompressSync : gzipSync
+		const type = { 'content-type': 'text/event-stream', 'content-encoding': pack === gzipSync ? 'gzip' : 'br' }
+		response.writeHead(200, type).end(pack(chat))
+	})
+	t.match(await ask({ base_url: url }), { status: 'answered', answer: { content: 'Yes.' } })
+	t.match(await ask({ base_url: url, query: { br: '1' } }), { status: 'answered', answer: { content: 'Yes.' } })
+})
+
+void t.test('a compressed response ends at the limit of bytes that it unfolds to', async (t) => {
+	const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024))
+	const { url } = await serve(t, (_request, response) =>
+		response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb),
+	)
+	t.match(await ask({ base_url: url }), { failure: { code: 'model_malformed', retryable: false, message: /bytes/ } })
+})
+
+void t.test('what cannot be sent is refused, without repeating secrets', async (t) => {
+	const { url, requests } = await serve(t, (_request, response) => response.end())
+	for (const order of [
+		{ base_url: url, api_key: 'se\ncret-1' },
+		{ base_url: url, headers: { 'x-token': 'se\ncret-1' } },
+		{ base_url: url.replace('//', '//user:se-cret-1@') },
+		{ base_url: 'ftp://127.0.0.1/v1' },
+	]) {
+		const reply = await ask(order)
+		t.match(reply, { status: 'failed', failure: { code: 'model_rejected', retryable: false } })
+		t.notMatch(JSON.stringify(reply), /cret-1/)
+	}
+	t.equal(requests.length, 0)
+})
+
+void t.test('a worker reaches its model through the proxy that the environment names', async (t) => {
+	const model = await serve(t, (_request, response) => sse(response).end(chat))
+	const asked: string[] = []
+	const proxy = createServer((request, response) => {
+		asked.push(request.url ?? '')
+		sse(response).end(chat)
+	})
+	proxy.on('connect', (request, socket) => {
+		asked.push(request.url ?? '')
+		const through = connect(Number(new URL(model.url).port), '127.0.0.1', () => {
+			socket.write('HTTP/1.1 200 OK\r\n\r\n')
+			socket.pipe(through).pipe(socket)
+		})
+		through.on('error', () => socket.destroy())
+		socket.on('error', () => through.destroy())
+	})
+	const port = await listen(t, proxy)
+	const names = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: `http://127.0.0.1:${port}`, NO_PROXY: '' }
+	const before = { ...process.env }
+	Object.assign(process.env, names)
+	t.teardown(() => {
+		for (const name of Object.keys(names)) {
+			if (before[name] === undefined) delete process.env[name]
+			else process.env[name] = before[name]
+		}
+	})
+	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
+	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 4 })
+	t.teardown(() => pool[Symbol.asyncDispose]())
+	const host = {
+		event: () => {},
+		stream: () => {},
+		model: () => Promise.resolve(null),
+		remark: () => Promise.resolve(null),
+		tool: () => Promise.reject(new Error('there are no tools')),
+	}
+	const models: ModelOrder[] = [
+		{ provider: 'p', kind: 'openai', model: 'm', base_url: 'http://model.invalid/v1', timeout_ms: 20_000 },
+	]
+	const { outcome } = pool.execute(
+		{
+			run_id: 'r1',
+			agent_id: 'a',
+			models,
+			system: null,
+			history: [],
+			prompt: 'Is it?',
+			tools: [],
+			journal: [],
+			limits: { steps: 5, tokens: 1_000, wall_time_s: 60 },
+			remaining_ms: 60_000,
+		},
+		host,
+	)
+	t.match(await outcome, { status: 'completed', answer: { content: 'Yes.' } })
+	t.match(asked[0], 'model.invalid')
+})
+
+interface Served {
+	url: string
+	requests: IncomingMessage[]
+}
+
+async function serve(
+	test: Test,
+	answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<Served> {
+	const requests: IncomingMessage[] = []
+	const server = createServer((request, response) => {
+		requests.push(request)
+		request.resume()
+		request.on('end', () => answer(request, response))
+	})
+	return { url: `http://127.0.0.1:${await listen(test, server)}/v1`, requests }
+}
+
+async function listen(test: Test, server: ReturnType<typeof createServer>): Promise<number> {
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	test.teardown(() => {
+		server.close()
+		server.closeAllConnections()
+	})
+	return (server.address() as AddressInfo).port
+}
+
+function sse(response: ServerResponse): ServerResponse {
+	return response.writeHead(200, { 'content-type': 'text/event-stream' })
+}
+
+async function ask(change: Partial<ModelOrder>): Promise<ModelReply> {
+	const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', timeout_ms: 20_000, ...change }
+	const request = { system: null, turns: [{ role: 'user' as const, content: 'Is it?' }], tools: [] }
+	const io = { signal: new AbortController().signal, onText: () => {} }
+	return (await openProvider(order.kind)).ask(order, request, io)
+}
