@@ -22,6 +22,7 @@ import { openLmdb } from './store/lmdb/open.ts'
 import { Watcher } from './host/watch.ts'
 import { prepareHome, readConfig, readText } from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
+import { programOf } from './util/own-code.ts'
 
 export interface BootOptions {
 	home: string
@@ -66,7 +67,11 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 		const engine = stack.use(
 			await openLmdb({ path: config.store.path, minFreeBytes: config.store.min_free_mib * 1024 * 1024, log }),
 		)
-		const pool = openRunPool({ worker: new URL('../sandbox/worker.ts', import.meta.url), ...config.workers, log })
+		const pool = openRunPool({
+			worker: programOf(new URL('../sandbox/worker.ts', import.meta.url)),
+			...config.workers,
+			log,
+		})
 		const gateway = new Gateway({
 			version: '0.1.0',
 			home,

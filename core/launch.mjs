@@ -3,7 +3,8 @@
  * is missing or out of date, and hands over to the pinned Node that came with it (node_modules/.bin/node).
  */
 import { join } from 'node:path'
-import { gateway, pinnedNode, root, run } from './process/handover.mjs'
+import { runnable } from './process/bundle.mjs'
+import { gatewayFlags, pinnedNode, replaceBy, root, run } from './process/handover.mjs'
 import { install } from './process/install.mjs'
 
 const [task = 'start', ...rest] = process.argv.slice(2)
@@ -17,7 +18,7 @@ const check = [
 	[bin('knip/bin/knip.js')],
 ]
 const tasks = {
-	start: { needs: 'run', run: [[...gateway, ...rest]], ipc: true },
+	start: { needs: 'run', run: [] },
 	dev: { needs: 'all', run: [['--watch-path=core', '--watch-path=config', 'core/main.ts', ...rest]], ipc: true },
 	check: { needs: 'all', run: check },
 	format: { needs: 'all', run: [[bin('oxfmt/bin/oxfmt'), '.']] },
@@ -33,6 +34,8 @@ if (!chosen) {
 	process.exit(2)
 }
 await install(chosen.needs)
+if (task === 'start')
+	process.exit(await replaceBy(pinnedNode(), [...gatewayFlags, await runnable('core/main.ts'), ...rest]))
 for (const args of chosen.run) {
 	const code = await run(pinnedNode(), args, { ipc: chosen.ipc })
 	if (code !== 0) process.exit(code)

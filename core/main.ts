@@ -19,12 +19,14 @@ const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
 const { startupBanner } = await import('./process/startup-banner.ts')
+const { releaseStartMemory } = await import('./process/start-memory.ts')
 const { bannerLines } = await import('./host/desired-state.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
 const EX_UNAVAILABLE = 69
 const SAME_SIGNAL_MS = 1_000
+const PARENT_CHECK_MS = 1_000
 
 const home = homeFolder(process.env)
 const running = await boot({ home, env: process.env, made: (one) => (own.gateway = one) }).catch((error: unknown) => {
@@ -55,9 +57,13 @@ process.on('SIGINT', end)
 process.on('SIGTERM', end)
 // A terminal that is closed ends what it started; without one, SIGHUP means: read the settings again.
 process.on('SIGHUP', () => (process.stdin.isTTY ? end('SIGHUP') : void gateway.reload().catch(() => {})))
-// Started by core/launch.mjs, and that was killed.
+// Started by core/launch.mjs where that could not hand over its process, and it was killed.
 process.on('disconnect', () => end('the launcher is gone'))
 process.channel?.unref()
+// npm ends on a signal without passing it on.
+const parent = process.ppid
+if (process.env.npm_lifecycle_event)
+	setInterval(() => process.ppid !== parent && stopping === 0 && end('npm is gone'), PARENT_CHECK_MS).unref()
 
 // Behind the signals: its reader may end the gateway at once.
 process.stdout.write(
@@ -68,3 +74,4 @@ process.stdout.write(
 		about: (svc) => bannerLines(running.config, svc),
 	}),
 )
+releaseStartMemory()

@@ -5,18 +5,18 @@
  */
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
-import { join } from 'node:path'
-import { compileCache, pinnedNode, root, run } from './process/handover.mjs'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { runnable } from './process/bundle.mjs'
+import { compileCache, pinnedNode, replaceBy } from './process/handover.mjs'
 import { install } from './process/install.mjs'
 
 await install('run')
 // `npx svc` and npm's scripts find the pinned Node first: then there is no other Node to hand over to.
 if (realpathSync(pinnedNode()) === realpathSync(process.execPath)) {
 	module.enableCompileCache(compileCache)
-	const { start } = await import('./cli/main.ts')
+	const { start } = await import(pathToFileURL(await runnable('core/cli/main.ts')).href)
 	await start()
 } else {
-	process.exit(
-		await run(pinnedNode(), [join(root, 'core/cli/main.ts'), ...process.argv.slice(2)], { cwd: process.cwd() }),
-	)
+	const self = fileURLToPath(import.meta.url)
+	process.exit(await replaceBy(pinnedNode(), [self, ...process.argv.slice(2)], { cwd: process.cwd() }))
 }

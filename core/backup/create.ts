@@ -14,6 +14,7 @@ import type { PackAnswer } from './pack-worker.ts'
 import type { Packed, PackJob } from './pack.ts'
 import { mustHaveRoom } from './room.ts'
 import { verifyPrefix } from './verify.ts'
+import { programOf } from '../util/own-code.ts'
 
 export interface BackupRequest {
 	home: string
@@ -108,7 +109,7 @@ async function freeId(folder: string, begun: Date): Promise<string> {
 
 async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 	signal?.throwIfAborted()
-	const worker = new Worker(new URL('./pack-worker.ts', import.meta.url), {
+	const worker = new Worker(programOf(new URL('./pack-worker.ts', import.meta.url)), {
 		workerData: job,
 		resourceLimits: { maxOldGenerationSizeMb: heapMib },
 	})

@@ -1,6 +1,7 @@
 /** Which commands there are, whose they are, and which could not be used. */
 import { existsSync, readdirSync } from 'node:fs'
 import { messageOf } from '../errors.ts'
+import { importOwn } from '../util/own-code.ts'
 import type { Candidates, CommandFile, Group, TopCommand } from './command.ts'
 
 /** A `CommandFile` with its plugin, or why it cannot be used. `plugin` is undefined for what comes with the gateway. */
@@ -98,7 +99,5 @@ async function readBuiltIn(): Promise<Found[]> {
 		.map((name) => new URL(`${name}/cli.ts`, folder))
 		.filter((file) => existsSync(file))
 	const all = [new URL('./commands.ts', import.meta.url), ...files]
-	return Promise.all(
-		all.map(async ({ href }) => ({ file: ((await import(href)) as { default: CommandFile }).default })),
-	)
+	return Promise.all(all.map(async (file) => ({ file: ((await importOwn(file)) as { default: CommandFile }).default })))
 }

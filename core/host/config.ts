@@ -14,6 +14,7 @@ import * as reading from '../../config/read.ts'
 import * as sections from '../../config/sections.ts'
 import * as writing from '../../config/write.ts'
 import { Fault } from '../errors.ts'
+import { importOwn } from '../util/own-code.ts'
 
 const folder = new URL('../../plugins/', import.meta.url)
 
@@ -46,7 +47,7 @@ function namesOf(folder: URL): string[] {
 async function declarationOf(name: string): Promise<DeclaredPlugin> {
 	const file = new URL(`${name}/settings.ts`, folder)
 	if (!existsSync(file)) return { name, file: null }
-	const { default: declaration } = (await import(file.href)) as { default: SettingsDeclaration }
+	const { default: declaration } = (await importOwn(file)) as { default: SettingsDeclaration }
 	return { ...declaration, name, file }
 }
 

@@ -12,6 +12,7 @@ import { Fault, declareCodes, messageOf } from '../errors.ts'
 import { checkDeclared } from './declared.ts'
 import { entryNames, entryOf } from './entry.ts'
 import { onBehalfOf } from '../util/context.ts'
+import { importOwn } from '../util/own-code.ts'
 import { ownFolder } from '../util/culprit.ts'
 import type { Plugin } from '../plugin.ts'
 import type { SettingsDeclaration } from '../../config/declaration.ts'
@@ -66,7 +67,7 @@ export class Loader {
 		if (builtIn && cached) return cached
 		const loaded = builtIn
 			? {
-					plugin: await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn).href, true),
+					plugin: await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn), true),
 					code: BUILT_IN,
 					source: BUILT_IN,
 				}
@@ -95,7 +96,7 @@ export class Loader {
 		installHook()
 		const query = `?generation=${++generation}`
 		return onBehalfOf(name, async () => {
-			const plugin = await importPlugin(name, pathToFileURL(entry).href + query, false)
+			const plugin = await importPlugin(name, new URL(pathToFileURL(entry).href + query), false)
 			const declaration = await importDeclaration(plugin, dirname(entry), query)
 			return { plugin, ...(declaration && { declaration }), code, source: folder }
 		})
@@ -109,7 +110,7 @@ async function reserveBuiltIn(folder: URL): Promise<void> {
 	for (const name of names) {
 		const file = new URL(`${name}/events.ts`, folder)
 		if (!existsSync(file)) continue
-		const { default: events } = (await import(file.href)) as { default: NonNullable<Plugin['events']> }
+		const { default: events } = (await importOwn(file)) as { default: NonNullable<Plugin['events']> }
 		reserveFamilies(Object.keys(events).map(familyOf))
 	}
 }
@@ -129,9 +130,9 @@ const parts: ReadonlySet<string> = new Set([
 	'legacy',
 ] satisfies (keyof Plugin)[])
 
-async function importDefault(name: string, url: string): Promise<unknown> {
+async function importDefault(name: string, url: URL): Promise<unknown> {
 	try {
-		const module = await within(IMPORT_DEADLINE_MS, 'its code', import(url) as Promise<{ default?: unknown }>)
+		const module = await within(IMPORT_DEADLINE_MS, 'its code', importOwn(url) as Promise<{ default?: unknown }>)
 		return module.default
 	} catch (error) {
 		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, {
@@ -156,7 +157,7 @@ async function importDeclaration(
 	const files = ['ts', 'js', 'mjs'].map((extension) => join(folder, `settings.${extension}`))
 	const file = files.find((one) => existsSync(one))
 	if (file === undefined) return undefined
-	const declared = await importDefault(name, pathToFileURL(file).href + query)
+	const declared = await importDefault(name, new URL(pathToFileURL(file).href + query))
 	const declaration = declared as Partial<SettingsDeclaration> | null | undefined
 	if (typeof declaration?.schema !== 'function') return undefined
 	const unknown = Object.keys(declaration).find((key) => !declarable.has(key))
@@ -166,7 +167,7 @@ async function importDeclaration(
 	return declaration
 }
 
-async function importPlugin(name: string, url: string, builtIn: boolean): Promise<Plugin> {
+async function importPlugin(name: string, url: URL, builtIn: boolean): Promise<Plugin> {
 	const plugin = (await importDefault(name, url)) as Partial<Plugin> | null | undefined
 	if (typeof plugin !== 'object' || typeof plugin?.name !== 'string')
 		refuse(name, 'its entry must default-export an object with a name (see core/plugin.ts)')

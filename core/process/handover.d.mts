@@ -1,9 +1,9 @@
 /** See handover.mjs. */
 export const root: string
-/** The gateway itself, as arguments of Node. */
-export const gateway: string[]
+/** Of Node, for the gateway's process. */
+export const gatewayFlags: string[]
 /** Where compiled code is kept between starts. */
 export const compileCache: string
 export function pinnedNode(): string
-/** Returns the exit code. */
-export function run(command: string, args: string[], options?: { cwd?: string; ipc?: boolean }): Promise<number>
+/** Returns the exit code, where it returns. */
+export function replaceBy(command: string, args: string[], options?: { cwd?: string }): Promise<number>

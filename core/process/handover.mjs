@@ -3,7 +3,8 @@
  * on any Node from 20 on.
  */
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,20 +12,31 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const windows = process.platform === 'win32'
 
-/** The gateway itself, as arguments of Node. */
-export const gateway = [
-	// Room for young objects: by default V8 lets it grow to 48 MiB and more a thread, for nothing that we would notice.
-	'--max-semi-space-size=16',
-	join(root, 'core/main.ts'),
-]
+/** Of the gateway's process. Young objects get room: by default V8 lets it grow to 48 MiB and more a thread, for nothing that we would notice. */
+export const gatewayFlags = ['--max-semi-space-size=16']
 
-/** Where compiled code is kept between starts. */
-export const compileCache = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile')
+/** Where compiled code is kept between starts. An installed package may be in a folder that its user may not write to. */
+export const compileCache =
+	process.env.NODE_COMPILE_CACHE ??
+	(existsSync(join(root, 'package-lock.json'))
+		? join(root, 'node_modules/.cache/compile')
+		: join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-gateway/compile'))
 
 /** node_modules/.bin/node, if it is installed; else the Node that runs this. */
 export function pinnedNode() {
 	const node = join(root, 'node_modules/.bin', windows ? 'node.cmd' : 'node')
 	return existsSync(node) ? node : process.execPath
+}
+
+/**
+ * Runs a command in the place of this process, which then does not return. Where Node cannot do that (before 22.15, and on
+ * Windows), runs it as a child process, and returns its exit code. The child hears when this process is gone.
+ */
+export async function replaceBy(command, args, { cwd = root } = {}) {
+	if (!process.execve || windows) return run(command, args, { cwd, ipc: true })
+	process.chdir(cwd)
+	const file = realpathSync(command)
+	process.execve(file, [file, ...args], { ...process.env, NODE_COMPILE_CACHE: compileCache })
 }
 
 /**

@@ -9,6 +9,7 @@ import { root, run } from './handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 import { packageUsers } from './package-users.mjs'
 
+const lockFile = join(root, 'package-lock.json')
 const windows = process.platform === 'win32'
 const stamp = join(root, 'node_modules/.installed')
 const lockFolder = join(root, '.install')
@@ -23,9 +24,9 @@ const UNAVAILABLE = 69
  * it cannot install, with a message that says what to do.
  */
 export async function install(needs) {
-	const lockHash = createHash('sha256')
-		.update(readFileSync(join(root, 'package-lock.json')))
-		.digest('hex')
+	// An installed package comes with what it needs.
+	if (!existsSync(lockFile)) return
+	const lockHash = createHash('sha256').update(readFileSync(lockFile)).digest('hex')
 	if (isCurrent(lockHash, needs)) return
 	const lock = await takeLock()
 	// The previous holder may have installed the same packages.

@@ -9,12 +9,20 @@ import { join, sep } from 'node:path'
  */
 export function packageUsers(root) {
 	const modules = join(realpathSync(root), 'node_modules') + sep
-	const list = process.platform === 'linux' ? fromProc() : process.platform === 'win32' ? [] : fromPs()
-	const users = list.filter(({ pid, program }) => pid !== process.pid && program.startsWith(modules))
+	const users = processes().filter(({ pid, program }) => pid !== process.pid && program.startsWith(modules))
 	const pids = new Set(users.map(({ pid }) => pid))
 	return users
 		.filter(({ parent }) => !pids.has(parent))
 		.map(({ pid, args }) => ({ pid, script: scriptOf(args).replace(realpathSync(root) + sep, '') }))
+}
+
+/** The arguments of all processes that can be seen, each as a list. Empty on Windows. */
+export function commandLines() {
+	return processes().map(({ args }) => args)
+}
+
+function processes() {
+	return process.platform === 'linux' ? fromProc() : process.platform === 'win32' ? [] : fromPs()
 }
 
 function fromProc() {

@@ -21,9 +21,16 @@ export interface SubjectOptions {
 	/** Files of its home, by path. */
 	files?: Record<string, string>
 	env?: NodeJS.ProcessEnv
+	/** Started from its bundle, as `npm start` does, and not from the sources. */
+	bundled?: boolean
 }
 
-export async function startSubject({ modelUrl, files = {}, env = {} }: SubjectOptions = {}): Promise<Subject> {
+export async function startSubject({
+	modelUrl,
+	files = {},
+	env = {},
+	bundled = false,
+}: SubjectOptions = {}): Promise<Subject> {
 	const home = mkdtempSync(join(tmpdir(), 'svc-bench-'))
 	for (const [path, text] of Object.entries(files)) {
 		mkdirSync(join(home, path, '..'), { recursive: true })
@@ -31,7 +38,7 @@ export async function startSubject({ modelUrl, files = {}, env = {} }: SubjectOp
 	}
 	const model =
 		modelUrl === undefined ? {} : { OPENAI_API_KEY: 'bench', OPENAI_BASE_URL: modelUrl, OPENAI_MODEL: 'bench' }
-	const gateway = await spawnGateway(home, { ...model, ...env })
+	const gateway = await spawnGateway(home, { ...model, ...env }, { bundled })
 	return {
 		url: gateway.url,
 		pid: gateway.pid,

@@ -21,17 +21,46 @@ void t.test('a Ctrl-C that arrives twice at once still ends it in order', async 
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('it ends in order when the launcher is killed', async (t) => {
-	const home = makeHome()
-	const env = { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
-	const launcher = spawn(process.execPath, [join(root, 'core/launch.mjs'), 'start'], {
-		env,
+/** Starts it as `npm start` does, and waits until it listens. */
+async function launch(home: string, flags: string[] = []) {
+	const launcher = spawn(process.execPath, [...flags, join(root, 'core/launch.mjs'), 'start'], {
+		env: { ...process.env, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
 		stdio: ['ignore', 'pipe', 'ignore'],
 	})
 	const out = launcher.stdout as NodeJS.ReadableStream
-	const [greeting] = await once(out, 'data')
-	t.match(String(greeting), /listens at http/)
-	const ended = once(out, 'close') // the gateway has its other end
+	const [greeting] = (await once(out, 'data')) as [Buffer]
+	const { pid } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { pid: number }
+	// The gateway has its other end.
+	return { launcher, pid, greeting: String(greeting), ended: once(out, 'close') }
+}
+
+void t.test('it takes the place of its launcher, which then needs no memory', async (t) => {
+	const home = makeHome()
+	const { launcher, pid, greeting, ended } = await launch(home)
+	t.match(greeting, /listens at http/)
+	t.equal(pid, launcher.pid)
+	launcher.kill('SIGTERM')
+	await ended
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
+})
+
+void t.test('where Node cannot do that, it ends in order when the launcher is killed', async (t) => {
+	const home = makeHome()
+	const without = '--import=data:text/javascript,delete process.execve'
+	const { launcher, pid, ended } = await launch(home, [without])
+	t.not(pid, launcher.pid)
+	launcher.kill('SIGKILL')
+	await ended
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
+})
+
+void t.test('it ends in order when npm is killed, which passes no signal on', async (t) => {
+	const home = makeHome()
+	const program = `
+		const { spawn } = require('node:child_process')
+		const env = { ...process.env, npm_lifecycle_event: 'start' }
+		spawn(process.execPath, process.argv.slice(1), { env, stdio: ['ignore', 'inherit', 'ignore'] })`
+	const { launcher, ended } = await launch(home, ['--eval', program, '--'])
 	launcher.kill('SIGKILL')
 	await ended
 	t.notOk(existsSync(join(home, 'run/gateway.json')))

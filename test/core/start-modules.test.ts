@@ -34,6 +34,26 @@ void t.test('at its start a gateway loads these packages, and no others', async 
 	t.notOk(imported.has('node:http'), 'see core/http/node-http.ts')
 })
 
+void t.test('from its bundle it loads a few files, and of packages only what has a binary', async (t) => {
+	const home = t.testdir()
+	const noted = join(home, 'modules.txt')
+	const hook = fileURLToPath(new URL('../fixtures/note-modules.mjs', import.meta.url))
+	const env = { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted }
+	const gateway = await spawnGateway(home, env, { bundled: true })
+	await gateway.end()
+	const modules = readFileSync(noted, 'utf8')
+		.trim()
+		.split('\n')
+		.map((line) => JSON.parse(line) as Noted)
+		.filter(({ by = '' }) => !by.includes('/node_modules/'))
+	const urls = modules.map(({ url }) => url)
+	const files = new Set(urls.filter((url) => /\/dist\/[^/]+\/[^/]+\.js$/.test(url)))
+	t.ok(files.size > 0 && files.size < 130, String(files.size))
+	t.notOk(urls.some((url) => /\.ts$/.test(url)))
+	const packages = urls.flatMap((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
+	t.strictSame([...new Set(packages)].toSorted(), ['lmdb'])
+})
+
 void t.test('svc --help loads commander alone, and of plugins only what declares their commands', async (t) => {
 	const home = t.testdir()
 	const noted = join(home, 'modules.txt')

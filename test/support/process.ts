@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gatewayFlags } from '../../core/process/handover.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Compiled code is kept between starts, as `npm start` does. */
@@ -24,10 +25,16 @@ export interface GatewayProcess {
 	end(): Promise<number | null>
 }
 
-/** Started as `npm start` does. Settles once it listens; throws with its output where it ends before. */
-export async function spawnGateway(home: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
+/** Started from the sources, or as `npm start` does. Settles once it listens; throws with its output where it ends before. */
+export async function spawnGateway(
+	home: string,
+	env: NodeJS.ProcessEnv = {},
+	{ bundled = false }: { bundled?: boolean } = {},
+): Promise<GatewayProcess> {
 	const began = performance.now()
-	const child = spawn(process.execPath, ['--max-semi-space-size=16', join(root, 'core/main.ts')], {
+	const args = bundled ? ['core/launch.mjs', 'start'] : [...gatewayFlags, 'core/main.ts']
+	const child = spawn(process.execPath, args, {
+		cwd: root,
 		env: {
 			PATH: process.env.PATH,
 			HOME: home,

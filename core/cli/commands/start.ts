@@ -12,9 +12,10 @@ Examples:
   SVC_PORT=8080 svc start
   SVC_HOME=~/another svc start`,
 	async run(cli) {
-		const { gateway, pinnedNode, run } = await import('../../process/handover.mjs')
+		const { gatewayFlags, pinnedNode, replaceBy } = await import('../../process/handover.mjs')
+		const { runnable } = await import('../../process/bundle.mjs')
 		// A relative SVC_HOME belongs to where the user stands.
-		const code = await run(pinnedNode(), gateway, { cwd: cli.cwd, ipc: true })
+		const code = await replaceBy(pinnedNode(), [...gatewayFlags, await runnable('core/main.ts')], { cwd: cli.cwd })
 		if (code !== 0) throw new CliError(meanings[code] ?? 'failed', '')
 	},
 } satisfies Command

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import type { Config } from '../../../config/types.ts'
 import { isOn } from '../../host/desired-state.ts'
+import { importOwn } from '../../util/own-code.ts'
 import type { Expert } from './contract.ts'
 
 const folder = new URL('../../../plugins/', import.meta.url)
@@ -27,7 +28,7 @@ async function read(): Promise<Map<string, Expert>> {
 	return new Map(
 		await Promise.all(
 			names.map(async (name): Promise<[string, Expert]> => {
-				const { default: expert } = (await import(new URL(`${name}/doctor.ts`, folder).href)) as { default: Expert }
+				const { default: expert } = (await importOwn(new URL(`${name}/doctor.ts`, folder))) as { default: Expert }
 				return [name, expert]
 			}),
 		),

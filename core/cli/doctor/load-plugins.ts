@@ -3,8 +3,9 @@ import { fileURLToPath } from 'node:url'
 import type { Patient } from './contract.ts'
 import type { PluginReport } from './plugin-child.ts'
 import { compileCache } from './store-process.ts'
+import { programOf } from '../../util/own-code.ts'
 
-const child = fileURLToPath(new URL('./plugin-child.ts', import.meta.url))
+const child = fileURLToPath(programOf(new URL('./plugin-child.ts', import.meta.url)))
 
 /**
  * Loads the third-party plugins that gateway.yaml switches on, in a child process, and returns the problem of each;

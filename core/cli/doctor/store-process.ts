@@ -9,6 +9,7 @@ import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { Finding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
 import { usualLimits } from './limits.ts'
+import { programOf } from '../../util/own-code.ts'
 
 /** What is found in the data file, page by page. */
 export interface StoreVerdict extends Finding {
@@ -42,7 +43,7 @@ export interface StoreProcessOptions {
 
 /** As core/launch.mjs has it. With compiled code at hand a child process begins in a third of the time. */
 export const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/compile', import.meta.url))
-const child = fileURLToPath(new URL('./store-child.ts', import.meta.url))
+const child = fileURLToPath(programOf(new URL('./store-child.ts', import.meta.url)))
 
 /** Undefined if there is no data file yet. */
 export function openStoreProcess({

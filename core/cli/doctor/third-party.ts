@@ -9,6 +9,7 @@ import type { Check, Finding, Patient } from './contract.ts'
 import { usualLimits } from './limits.ts'
 import type { Limits } from './limits.ts'
 import { compileCache } from './store-process.ts'
+import { programOf } from '../../util/own-code.ts'
 
 export type HomeAndEnv = Pick<Patient, 'home' | 'env'> & { limits?: Partial<Limits> }
 
@@ -20,7 +21,7 @@ export type CheckReport =
 	| { problem: string }
 	| { id: string; findings: Finding[] }
 
-const child = fileURLToPath(new URL('./check-child.ts', import.meta.url))
+const child = fileURLToPath(programOf(new URL('./check-child.ts', import.meta.url)))
 
 /** The checks of the plugins that gateway.yaml switches on, and one that says which of their files cannot be used. */
 export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { configFile } from '../../../config/home.ts'
 import { compileCache } from '../../process/handover.mjs'
+import { programOf } from '../../util/own-code.ts'
 import type { Cli, Style } from '../contract.ts'
 
 export interface Finding {
@@ -40,7 +41,7 @@ export interface CheckOrder {
 export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
 
 const LIMIT_MS = 60_000
-const child = fileURLToPath(new URL('./check-child.ts', import.meta.url))
+const child = fileURLToPath(programOf(new URL('./check-child.ts', import.meta.url)))
 
 /**
  * Loads the plugin, starts it in a gateway with a temporary home, and looks at what it adds. `settings` replaces those of

@@ -9,6 +9,7 @@ import { openSerialQueue } from '../../util/serial-queue.ts'
 import type { Snapshots } from '../ports.ts'
 import type { Env } from './env.ts'
 import { dataFile } from './tables.ts'
+import { programOf } from '../../util/own-code.ts'
 import type { Writer } from './writer.ts'
 
 export interface LmdbSnapshots extends Snapshots {
@@ -24,7 +25,7 @@ interface SnapshotOptions {
 	apartFrom: number | undefined
 }
 
-const child = fileURLToPath(new URL('./copy-child.ts', import.meta.url))
+const child = fileURLToPath(programOf(new URL('./copy-child.ts', import.meta.url)))
 
 /**
  * LMDB's own hot copy, taken from the pages of one read transaction, whatever is written during it. Free pages are left out,

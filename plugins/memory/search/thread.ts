@@ -1,6 +1,7 @@
 /** The main thread's side of the index thread: starts it on demand, sends it requests, and restarts it. */
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../../core/errors.ts'
+import { programOf } from '../../../core/util/own-code.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 
 /** In addition to the indexes. */
@@ -26,7 +27,7 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 	const waiting = new Map<number, Waiting>()
 
 	const start = (): Worker => {
-		const made = new Worker(new URL('./worker.ts', import.meta.url), {
+		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {
 			workerData: settings,
 			env: {},
 			execArgv: [], // what the process was started with is not meant for this thread

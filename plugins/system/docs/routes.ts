@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
@@ -9,7 +9,7 @@ import type { Source } from '../encoded.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {
-	/** As `import.meta.resolve` accepts it. */
+	/** As `require.resolve` accepts it. */
 	from: string
 	type: string
 }
@@ -83,7 +83,7 @@ export function docsRoutes(server: Server): void {
 
 async function load({ from, type }: Asset): Promise<Source> {
 	try {
-		const path = fileURLToPath(import.meta.resolve(from))
+		const path = createRequire(import.meta.url).resolve(from)
 		const [bytes, { mtimeMs }] = await Promise.all([readFile(path), stat(path)])
 		return { bytes, type, etag: `${bytes.length.toString(36)}-${Math.floor(mtimeMs).toString(36)}` }
 	} catch (error) {

@@ -12,7 +12,7 @@ import type { Test } from 'tap'
 const core = fileURLToPath(new URL('../../../core/', import.meta.url))
 const launcher = [
 	'launch.mjs',
-	...['handover', 'install', 'install-lock', 'package-users'].map((name) => `process/${name}.mjs`),
+	...['bundle', 'handover', 'install', 'install-lock', 'package-users'].map((name) => `process/${name}.mjs`),
 ]
 /** A clone whose gateway says that it runs, and then does nothing; its packages come from folders in it. */
 function makeClone(t: Test): string {

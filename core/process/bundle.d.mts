@@ -1,0 +1,2 @@
+/** See bundle.mjs. */
+export function runnable(program: string): Promise<string>

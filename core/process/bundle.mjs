@@ -1,0 +1,139 @@
+/**
+ * The bundle: the gateway's code in a few files of JavaScript, which start in half the time that its sources need. In
+ * plain JavaScript, see install.mjs.
+ *
+ * `dist/current.json` names the bundle's folder and what it was made from. A bundle is used only while all of that has the
+ * same content; else it is made again, from the sources. So whoever edits a source, or gets another version, never runs
+ * stale code.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './handover.mjs'
+import { takeInstallLock } from './install-lock.mjs'
+import { commandLines } from './package-users.mjs'
+
+const dist = join(root, 'dist')
+const current = join(dist, 'current.json')
+/** Bundles that are kept besides those that run: a process that starts now may have chosen the last but one. */
+const KEPT = 2
+
+/**
+ * The file to run for a program, such as `core/main.ts`: in the bundle, which is made first where it is missing or stale.
+ * The source itself where that fails, after a line on standard error that says why.
+ */
+export async function runnable(program) {
+	const folder = freshBundle() ?? (await bundleNow())
+	return folder === undefined ? join(root, program) : join(folder, fileOf(program))
+}
+
+/** The file of a program below the bundle's folder. */
+export function fileOf(program) {
+	return `${program.replace(/\.ts$/, '').replaceAll('/', '-')}.js`
+}
+
+/** Makes the bundle if it is missing or stale, and returns its folder. Throws where that fails. */
+export async function makeBundle() {
+	const lock = await takeInstallLock(join(root, '.install'), (pid) =>
+		process.stderr.write(`Waiting for process ${pid}, which installs packages in ${root} …\n`),
+	)
+	try {
+		// The previous holder may have made it.
+		const made = freshBundle()
+		if (made !== undefined) return made
+		// By its address, so that it is no part of the bundle.
+		const { build } = await import(new URL('./make-bundle.mjs', import.meta.url).href)
+		const folder = `${process.pid}-${Date.now().toString(36)}`
+		mkdirSync(dist, { recursive: true })
+		const sources = await build(join(dist, folder)).catch((error) => {
+			rmSync(join(dist, folder), { recursive: true, force: true })
+			throw new Error(error.errors?.[0]?.text ?? error.message)
+		})
+		publish({ folder, digest: digestOf(sources), ...sources, states: statesOf(sources) })
+		cleanUp(folder)
+		return join(dist, folder)
+	} finally {
+		lock.release()
+	}
+}
+
+async function bundleNow() {
+	try {
+		return await makeBundle()
+	} catch (error) {
+		const [reason] = String(error?.message ?? error).split('\n')
+		// Node strips no types there.
+		if (/[\\/]node_modules[\\/]/.test(root)) {
+			process.stderr.write(
+				`The gateway cannot be started: this package has no bundle, and none can be made: ${reason}\n`,
+			)
+			process.exit(69)
+		}
+		process.stderr.write(
+			`The gateway runs from its sources, which start more slowly: no bundle can be made: ${reason}\n`,
+		)
+		return undefined
+	}
+}
+
+/** Undefined if there is none, or if it was made from something else. */
+function freshBundle() {
+	try {
+		const bundle = JSON.parse(readFileSync(current, 'utf8'))
+		const folder = join(dist, bundle.folder)
+		if (!existsSync(folder)) return undefined
+		const states = statesOf(bundle)
+		if (same(states, bundle.states)) return folder
+		if (digestOf(bundle) !== bundle.digest) return undefined
+		try {
+			publish({ ...bundle, states })
+		} catch {
+			// This user may not write there. Then the next start reads the sources again.
+		}
+		return folder
+	} catch {
+		return undefined // there is none, or a source is gone
+	}
+}
+
+/** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
+function statesOf({ files, folders }) {
+	return [...files, ...folders].map((path) => {
+		const { size, mtimeMs, ctimeMs } = statSync(join(root, path))
+		return [size, mtimeMs, ctimeMs].join(' ')
+	})
+}
+
+/** Of the content of the files, and the names in the folders: a new file there is a new part of a plugin. */
+function digestOf({ files, folders }) {
+	const hash = createHash('sha256')
+	for (const path of files)
+		hash
+			.update(`${path}\0`)
+			.update(readFileSync(join(root, path)))
+			.update('\0')
+	for (const path of folders) hash.update(`${path}\0${readdirSync(join(root, path)).toSorted().join('\0')}\0`)
+	return hash.digest('hex')
+}
+
+function same(one, other) {
+	return one.length === other.length && one.every((state, at) => state === other[at])
+}
+
+function publish(bundle) {
+	const file = `${current}.${process.pid}`
+	writeFileSync(file, JSON.stringify(bundle))
+	renameSync(file, current)
+}
+
+/** Removes bundles from which nothing runs. */
+function cleanUp(newest) {
+	const lines = commandLines()
+	const old = readdirSync(dist, { withFileTypes: true })
+		.filter((one) => one.isDirectory() && one.name !== newest && /^\d+-/.test(one.name))
+		.map(({ name }) => ({ name, made: statSync(join(dist, name)).mtimeMs }))
+		.toSorted((a, b) => b.made - a.made)
+	for (const { name } of old.slice(KEPT - 1))
+		if (!lines.some((args) => args.some((arg) => arg.includes(join(dist, name)))))
+			rmSync(join(dist, name), { recursive: true, force: true })
+}

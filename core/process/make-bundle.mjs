@@ -1,0 +1,153 @@
+/** How esbuild makes the bundle, see bundle.mjs. In plain JavaScript, for any Node from 20 on. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { isAbsolute, join, relative, sep } from 'node:path'
+import { fileOf } from './bundle.mjs'
+import { root } from './handover.mjs'
+
+/**
+ * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs
+ * needs, `lazy`: those that are imported when they are needed. The gateway's start needs most of its code at once, and the
+ * fewer programs share it, the fewer files it is in.
+ */
+const bundles = [
+	{ programs: ['core/main.ts'], eager: ['index', 'settings', 'events'], lazy: [] },
+	{
+		programs: [
+			'core/cli/main.ts',
+			'core/cli/doctor/check-child.ts',
+			'core/cli/doctor/plugin-child.ts',
+			'core/cli/doctor/store-child.ts',
+			'core/cli/plugin/check-child.ts',
+			'test/contracts/testing.ts',
+		],
+		eager: [],
+		lazy: ['index', 'settings', 'events', 'cli', 'doctor'],
+	},
+	{
+		programs: [
+			'sandbox/worker.ts',
+			'core/backup/pack-worker.ts',
+			'core/store/lmdb/copy-child.ts',
+			'plugins/memory/search/worker.ts',
+		],
+		eager: [],
+		lazy: [],
+	},
+]
+const programs = bundles.flatMap((one) => one.programs)
+/** Packages that every start loads. The others are imported from node_modules when they are needed. */
+const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
+const seam = 'core/util/own-code.ts'
+const places = 'core/process/source-places.mjs'
+const packageFiles = ['package.json', 'package-lock.json'].filter((file) => existsSync(join(root, file)))
+
+/** Writes the bundle's files into a folder. Returns what it is made from: `files` and `folders`, relative to the root. */
+export async function build(folder) {
+	const esbuild = await import('esbuild')
+	const results = await Promise.all(
+		bundles.map(({ programs, eager, lazy }) =>
+			esbuild.build({
+				absWorkingDir: root,
+				entryPoints: programs
+					.filter((program) => existsSync(join(root, program)))
+					.map((program) => ({ in: program, out: fileOf(program).slice(0, -'.js'.length) })),
+				outdir: folder,
+				chunkNames: 'chunk-[hash]',
+				bundle: true,
+				splitting: true,
+				platform: 'node',
+				format: 'esm',
+				target: 'node24',
+				charset: 'ascii', // V8 needs two bytes for each character of any other text
+				minifyWhitespace: true,
+				sourcemap: true,
+				sourcesContent: false,
+				inject: [join(root, places)],
+				banner: {
+					js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+				},
+				metafile: true,
+				logLevel: 'silent',
+				plugins: [ownCode(eager, lazy), outside],
+			}),
+		),
+	)
+	const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs))
+	const own = inputs.filter((file) => !file.includes('node_modules/') && existsSync(join(root, file)))
+	const makers = ['bundle', 'make-bundle'].map((name) => `core/process/${name}.mjs`)
+	return {
+		files: [...new Set([...own, ...makers, ...packageFiles])].toSorted(),
+		folders: ['plugins', ...pluginFolders()],
+	}
+}
+
+/** `import.meta.url` stays the address of the source, from which files beside it are found. */
+function ownCode(eager, lazy) {
+	return {
+		name: 'own code',
+		setup(build) {
+			build.onResolve({ filter: /^own:/ }, ({ path }) => ({ path: path.slice('own:'.length), namespace: 'own' }))
+			build.onLoad({ filter: /./, namespace: 'own' }, ({ path }) => ({
+				contents: filesOf(path)
+					.map((file, at) => `export * as file${at} from './${file}'`)
+					.join('\n'),
+				resolveDir: root,
+			}))
+			build.onLoad({ filter: /\.(ts|mjs|js)$/ }, ({ path }) => {
+				const file = relative(root, path).replaceAll(sep, '/')
+				if (file.startsWith('..') || path.includes(`${sep}node_modules${sep}`)) return undefined
+				if (file === places) return undefined
+				const text = file === seam ? table(eager, lazy) : readFileSync(path, 'utf8')
+				const url = `new URL(${JSON.stringify(`../../${file}`)}, import.meta.url).href`
+				return {
+					contents: file === seam ? text : text.replaceAll('import.meta.url', url),
+					loader: file.endsWith('.ts') ? 'ts' : 'js',
+				}
+			})
+		},
+	}
+}
+
+/** What takes the place of own-code.ts. */
+function table(eager, lazy) {
+	const entry = (part, module) =>
+		filesOf(part).map((file, at) => `${JSON.stringify(file)}: async () => (${module}).file${at}`)
+	const modules = [
+		...eager.flatMap((part) => entry(part, part)),
+		...lazy.flatMap((part) => entry(part, `await import('own:${part}')`)),
+	]
+	return `
+		${eager.map((part) => `import * as ${part} from 'own:${part}'`).join('\n')}
+		const root = new URL('../../', import.meta.url).href
+		const modules = {${modules.join(',\n')}}
+		const programs = ${JSON.stringify(Object.fromEntries(programs.map((one) => [one, fileOf(one)])))}
+		const nameOf = ({ href }) => (href.startsWith(root) ? href.slice(root.length) : '')
+		export const importOwn = (file) => (modules[nameOf(file)] ?? (() => import(file.href)))()
+		export const programOf = (file) => new URL(programs[nameOf(file)] ?? file.href, import.meta.url)`
+}
+
+const outside = {
+	name: 'packages from node_modules',
+	setup(build) {
+		build.onResolve({ filter: /^[^./]/ }, ({ path, importer }) => {
+			// What a bundled package imports is bundled.
+			if (path.startsWith('node:') || isAbsolute(path) || importer.includes(`${sep}node_modules${sep}`))
+				return undefined
+			const name = /^(?:@[^/]+\/)?[^/]+/.exec(path)[0]
+			return packages.includes(name) ? undefined : { path, external: true }
+		})
+	},
+}
+
+function pluginFolders() {
+	return readdirSync(join(root, 'plugins'), { withFileTypes: true })
+		.filter((one) => one.isDirectory())
+		.map(({ name }) => `plugins/${name}`)
+		.toSorted()
+}
+
+/** The files of a part of plugins, which are loaded together: one file of the bundle for all of them. */
+function filesOf(part) {
+	const files = pluginFolders().map((folder) => `${folder}/${part}.ts`)
+	return (part === 'cli' ? ['core/cli/commands.ts', ...files] : files).filter((file) => existsSync(join(root, file)))
+}

@@ -1,0 +1,104 @@
+/** The bundle is made by the first start, used by the next ones, and never run when a source has changed. */
+import { execFile } from 'node:child_process'
+import {
+	copyFileSync,
+	cpSync,
+	mkdirSync,
+	readFileSync,
+	readdirSync,
+	rmSync,
+	statSync,
+	symlinkSync,
+	utimesSync,
+	writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import type { Test } from 'tap'
+
+const real = fileURLToPath(new URL('../../../', import.meta.url))
+
+const main = `import { greeting } from './greeting.ts'
+import { importOwn } from './util/own-code.ts'
+import { readdirSync } from 'node:fs'
+
+const folder = new URL('../plugins/', import.meta.url)
+const names: string[] = []
+for (const name of readdirSync(folder)) {
+	const plugin = (await importOwn(new URL(\`\${name}/index.ts\`, folder))) as { default: string }
+	names.push(plugin.default)
+}
+const where = new Error('here').stack?.split('\\n')[1]
+console.log(JSON.stringify({ program: process.argv[1], greeting, names, where }))
+`
+
+/** A small program in the place of the gateway's. Without a lock file nothing is installed. */
+function makeRoot(t: Test): string {
+	const root = t.testdir({ core: { util: {}, 'main.ts': main }, plugins: { one: {} } })
+	cpSync(join(real, 'core/process'), join(root, 'core/process'), { recursive: true })
+	for (const file of ['launch.mjs', 'util/own-code.ts'])
+		copyFileSync(join(real, 'core', file), join(root, 'core', file))
+	writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
+	writeFileSync(join(root, 'core/greeting.ts'), "export const greeting: string = 'hello'\n")
+	writeFileSync(join(root, 'plugins/one/index.ts'), "export default 'one' as string\n")
+	symlinkSync(join(real, 'node_modules'), join(root, 'node_modules'))
+	return root
+}
+
+interface Said {
+	/** Which file ran. */
+	program: string
+	greeting: string
+	names: string[]
+	where: string
+	/** Of standard error. */
+	errors: string
+}
+
+async function start(root: string): Promise<Said> {
+	const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(root, 'core/launch.mjs'), 'start'])
+	return { ...(JSON.parse(stdout) as Said), errors: stderr }
+}
+
+void t.test('a start runs the bundle, which is made again only when its sources have changed', async (t) => {
+	const root = makeRoot(t)
+	const first = await start(root)
+	t.match(first.program, /[\\/]dist[\\/][^\\/]+[\\/]core-main\.js$/)
+	t.match(first, { greeting: 'hello', names: ['one'], errors: '' })
+	t.equal((await start(root)).program, first.program)
+
+	const file = join(root, 'core/greeting.ts')
+	const text = readFileSync(file, 'utf8')
+	writeFileSync(file, text)
+	t.equal((await start(root)).program, first.program, 'the same content')
+
+	const { atime, mtime } = statSync(file)
+	writeFileSync(file, text.replace('hello', 'howdy'))
+	utimesSync(file, atime, mtime)
+	const edited = await start(root)
+	t.not(edited.program, first.program)
+	t.equal(edited.greeting, 'howdy', 'of the same size and time')
+
+	mkdirSync(join(root, 'plugins/two'))
+	writeFileSync(join(root, 'plugins/two/index.ts'), "export default 'two'\n")
+	t.strictSame((await start(root)).names, ['one', 'two'])
+
+	writeFileSync(join(root, 'plugins/two/index.ts'), "export default 'three'\n")
+	t.strictSame((await start(root)).names, ['one', 'three'])
+	t.ok(readdirSync(join(root, 'dist')).length <= 3, 'bundles from which nothing runs are removed')
+})
+
+void t.test('the stack of an error names the place in the source', async (t) => {
+	const root = makeRoot(t)
+	t.match((await start(root)).where, `${join(root, 'core/main.ts')}:11:15`)
+})
+
+void t.test('without a bundle the sources run, and a line says why', async (t) => {
+	const root = makeRoot(t)
+	rmSync(join(root, 'core/process/make-bundle.mjs'))
+	const said = await start(root)
+	t.match(said.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
+	t.equal(said.program, join(root, 'core/main.ts'))
+})
