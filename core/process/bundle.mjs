@@ -33,7 +33,7 @@ export function fileOf(program) {
 }
 
 /** Makes the bundle if it is missing or stale, and returns its folder. Throws where that fails. */
-export async function makeBundle() {
+async function makeBundle() {
 	const lock = await takeInstallLock(join(root, '.install'), (pid) =>
 		process.stderr.write(`Waiting for process ${pid}, which installs packages in ${root} …\n`),
 	)

@@ -3,7 +3,6 @@
  * when a stack is, and not kept: Node's own support keeps the maps in memory, 8 MiB more for a gateway.
  */
 import { readFileSync } from 'node:fs'
-import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const folder = new URL('.', import.meta.url).href
@@ -52,7 +51,7 @@ function sourceOf(file, line, column) {
 }
 
 const digits = new Map(
-	[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].map((digit, value) => [digit, value]),
+	Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', (digit, value) => [digit, value]),
 )
 
 /**

@@ -49,7 +49,7 @@ void t.test('from its bundle it loads a few files, and of packages only what has
 	const urls = modules.map(({ url }) => url)
 	const files = new Set(urls.filter((url) => /\/dist\/[^/]+\/[^/]+\.js$/.test(url)))
 	t.ok(files.size > 0 && files.size < 130, String(files.size))
-	t.notOk(urls.some((url) => /\.ts$/.test(url)))
+	t.notOk(urls.some((url) => url.endsWith('.ts')))
 	const packages = urls.flatMap((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? [])
 	t.strictSame([...new Set(packages)].toSorted(), ['lmdb'])
 })
