@@ -51,10 +51,8 @@ export interface Services {}
  *
  *     declare module '../../core/plugin.ts' { interface Extensions { channel: ChannelAdapter } }
  */
-export interface Extensions {
-	/** Added by `ctx.prompt`. */
-	prompt: PromptPart
-}
+// oxlint-disable-next-line typescript/no-empty-interface -- grows by declaration merging
+export interface Extensions {}
 
 export interface Plugin<Config = unknown, Service = unknown> {
 	/** The key under `plugins:` in gateway.yaml; letters, digits and `-`. */
@@ -199,8 +197,6 @@ export interface Context<Config = unknown> {
 	primitive(definition: ToolDefinition): void
 	/** Adds tools that depend on the agent; asked at the start of each run. A provider that throws gives none. */
 	tools(provide: (agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[]): void
-	/** Adds to what a model is told besides the persona and the conversation. */
-	prompt(part: PromptPart): void
 	/** Adds to another plugin's feature, from the moment in which this instance's generation is current. */
 	extend<K extends keyof Extensions>(point: K, extension: Extensions[K]): void
 	/** What the plugins of the current generation add at an extension point. Late bound: ask again after `onGeneration`. */
@@ -217,30 +213,6 @@ export interface Context<Config = unknown> {
 	emit(event: NewEvent, agent?: string): Promise<void>
 	/** Reports what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
 	trouble(message: string | null): void
-}
-
-/**
- * What a plugin tells the models of agents; plain text, written for a model. Tools go by the names of `ToolDefinition`: a
- * model is told the names that it sees. A part that throws, or takes longer than 5 s, is left out of that run.
- */
-export interface PromptPart {
-	/**
-	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent as long as what it
-	 * describes is the same: providers charge less for a beginning that they have seen before.
-	 */
-	stable?(agent: AgentRef): string | undefined | Promise<string | undefined>
-	/** Asked once when a run begins, and kept with it: lines such as `Place: the workshop`, at most 2,048 characters. */
-	run?(run: PromptRun): string | undefined | Promise<string | undefined>
-}
-
-/** A run as `PromptPart` gets it. */
-export interface PromptRun {
-	run_id: string
-	agent: AgentRef
-	conversation: string
-	/** What started it, such as `api`. */
-	trigger: string
-	prompt: string
 }
 
 export interface Extension<K extends keyof Extensions> {

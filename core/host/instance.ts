@@ -207,7 +207,6 @@ export class Instance {
 				this.primitives.push(this.tool(definition))
 			},
 			tools: (provide) => void this.providers.push(provide),
-			prompt: (part) => void this.extensions.push({ point: 'prompt', value: part }),
 			extend: (point, value) => void this.extensions.push({ point, value }),
 			extensions: <K extends keyof Extensions>(point: K) => host.extensions(point) as unknown as Extension<K>[],
 			on: (...handler) => void this.handlers.push(handler),

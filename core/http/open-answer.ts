@@ -2,12 +2,20 @@
 import type { ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
 import type { Clearance } from '../redactor/redactor.ts'
-import type { Caller, OpenRequest, OpenRequests } from './open-requests.ts'
 import { chunk, Connection, turnOf } from './sse.ts'
 
-export interface WaitingRequest<Who extends Caller> {
-	/** Where it is counted, and ended with its caller's authority. */
-	open: OpenRequests<Who, OpenRequest<Who>>
+/** A request while it is open. */
+interface OpenRequest<Who> {
+	readonly credentials: Who
+	/** It must leave. */
+	end(why: Fault): void
+	/** Twice a second; `now` by the clock of `performance.now`. */
+	beat?(now: number): void
+}
+
+export interface WaitingRequest<Who> {
+	/** Where it is counted, and ended with its caller's authority. `enter` throws if it may not be open. */
+	open: { enter(one: OpenRequest<Who>): void; leave(one: OpenRequest<Who>): void }
 	credentials: Who
 	/** Not begun yet. */
 	response: ServerResponse
@@ -32,8 +40,8 @@ export interface BegunStream {
 /** Bytes that may wait for a client. The last events come on top: they are small, or what the client asked for. */
 const BACKLOG_LIMIT = 1024 * 1024
 
-/** Does `work`; `signal` aborts when the client leaves or must leave. Throws what `work` and `OpenRequests.enter` throw. */
-export async function answerWhole<Who extends Caller, T>(
+/** Does `work`; `signal` aborts when the client leaves or must leave. Throws what `work` and `enter` throw. */
+export async function answerWhole<Who, T>(
 	{ open, credentials, response }: WaitingRequest<Who>,
 	work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -53,9 +61,9 @@ export async function answerWhole<Who extends Caller, T>(
 /**
  * Streams what `begin` writes: each call makes whole events, after the first ones. A client that lets more than 1 MiB wait
  * is cut off. The response belongs to the stream from now on, unless this throws. Settles once the stream is open, or its
- * client has left: then nothing is begun. Throws what `begin` and `OpenRequests.enter` throw.
+ * client has left: then nothing is begun. Throws what `begin` and `enter` throw.
  */
-export async function answerStream<Who extends Caller>(
+export async function answerStream<Who>(
 	{ open, credentials, response }: WaitingRequest<Who>,
 	{ heartbeatMs, stallMs, clearance }: StreamOptions,
 	begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Fault } from '../../core/errors.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
@@ -63,6 +64,35 @@ export interface Needs {
 	changes?: boolean
 }
 
+/** A request that waits or stays open. */
+export interface OpenRequest {
+	readonly credentials: Credentials
+	/** It must leave. */
+	end(why: Fault): void
+	/** Twice a second; `now` by the clock of `performance.now`. */
+	beat?(now: number): void
+}
+
+export interface OpenRequestsOptions {
+	/** How many there may be at the same time. Absent: their owner limits them. */
+	limit?: number
+	/** Such as `WebSockets are open`. */
+	what: string
+}
+
+/** Requests that wait or stay open: how many there may be, whose they are, and that they end with their caller's authority. */
+export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
+	readonly size: number
+	/** Throws `unavailable` if there are too many for another one. */
+	mustHaveRoom(): void
+	/** Throws as `mustHaveRoom`. */
+	enter(one: One): void
+	/** False if it has left before. */
+	leave(one: One): boolean
+	/** Ends all, each with an `unavailable` of its own. Settles once they have left. */
+	end(why: string): Promise<void>
+}
+
 export interface Auth {
 	readonly tokens: Tokens
 	readonly auth_mode: AuthSettings['auth_mode']
@@ -71,6 +101,8 @@ export interface Auth {
 	 * token. For connections that stay open longer than one request.
 	 */
 	check(credentials: Credentials): Promise<boolean>
+	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */
+	openRequests<One extends OpenRequest>(options: OpenRequestsOptions): OpenRequests<One>
 	/**
 	 * The caller of this request; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
 	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.

@@ -8,6 +8,7 @@ import { isLoopback } from './address.ts'
 import { callersOf } from './callers.ts'
 import type { Auth, AuthSettings } from './contract.ts'
 import { guard } from './guard.ts'
+import { OpenRequestTable } from './open-requests.ts'
 import { routes } from './routes.ts'
 import { tokensOf } from './tokens.ts'
 import { violationsOf } from './violations.ts'
@@ -33,7 +34,13 @@ export default definePlugin<AuthSettings, Auth>({
 				`no token was created yet. The first may be created without one: from this machine at once, from elsewhere with the header X-Setup-Code: ${setupCode}`,
 			)
 		}
-		return { tokens, auth_mode: ctx.config.auth_mode, ...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx)) }
+		return {
+			tokens,
+			auth_mode: ctx.config.auth_mode,
+			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx)),
+			// The settings of the instance that serves then count.
+			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
+		}
 	},
 	guard: (server, _ctx, auth, generation) => guard(server, auth, generation),
 	http: (server, _ctx, auth, { scopes }) => routes(server, auth, scopes),

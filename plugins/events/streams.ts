@@ -3,10 +3,8 @@ import { Fault } from '../../core/errors.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
-import { OpenRequests } from '../../core/http/open-requests.ts'
-import type { OpenRequest } from '../../core/http/open-requests.ts'
 import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 import { Channel } from './channel.ts'
 import type { Reader } from './channel.ts'
 import type { EventSettings, StreamRequest } from './contract.ts'
@@ -18,14 +16,14 @@ const RETRY_AFTER_S = 5
 
 const heartbeat = chunk(comment('still here'))
 
-interface Stream extends Reader, OpenRequest<Credentials> {
+interface Stream extends Reader, OpenRequest {
 	channel: Channel
 }
 
 export class Streams {
 	readonly #ctx: Context<EventSettings>
 	readonly #channels = new Map<string, Channel>()
-	readonly #open: OpenRequests<Credentials, Stream>
+	readonly #open: OpenRequests<Stream>
 	readonly #replay: Replay
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
 	#dirty: Channel[] = []
@@ -35,10 +33,7 @@ export class Streams {
 
 	constructor(ctx: Context<EventSettings>) {
 		this.#ctx = ctx
-		this.#open = new OpenRequests({
-			what: 'event streams are open',
-			check: async (credentials) => ctx.use('auth').check(credentials),
-		})
+		this.#open = ctx.use('auth').openRequests({ what: 'event streams are open' })
 		this.#replay = new Replay({
 			events: ctx.events,
 			failed: (reader, error) => {

@@ -1,6 +1,5 @@
-import type { OpenRequest, OpenRequests } from '../../core/http/open-requests.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 
 export interface ChatSettings {
 	/** Requests that may wait for their replies at the same time, streams included; the next one gets 503. */
@@ -14,12 +13,12 @@ export interface ChatSettings {
 	stall_timeout_s: number
 }
 
-export type Waiting = OpenRequests<Credentials, OpenRequest<Credentials>>
+export type Waiting = OpenRequests<OpenRequest>
 /** An open WebSocket. */
-interface OpenSocket extends OpenRequest<Credentials> {
+interface OpenSocket extends OpenRequest {
 	readonly agent: AgentRef
 }
-export type Sockets = OpenRequests<Credentials, OpenSocket>
+export type Sockets = OpenRequests<OpenSocket>
 
 export interface LegacyChat {
 	/** Requests that wait for a reply, streams included. */

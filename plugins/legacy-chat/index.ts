@@ -1,7 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { OpenRequests } from '../../core/http/open-requests.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
 import type { ChatSettings, LegacyChat, Sockets, Waiting } from './contract.ts'
 import { shapeErrors } from './errors.ts'
 import { routes } from './routes.ts'
@@ -13,9 +11,9 @@ export default definePlugin<ChatSettings, LegacyChat>({
 	needs: ['auth', 'agents', 'runs'],
 	start(ctx): LegacyChat {
 		const { max_waiting, max_sockets } = ctx.config
-		const check = async (caller: Credentials): Promise<boolean> => ctx.use('auth').check(caller)
-		const waiting: Waiting = new OpenRequests({ limit: max_waiting, what: 'requests wait for their replies', check })
-		const sockets: Sockets = new OpenRequests({ limit: max_sockets, what: 'WebSockets are open', check })
+		const auth = ctx.use('auth')
+		const waiting: Waiting = auth.openRequests({ limit: max_waiting, what: 'requests wait for their replies' })
+		const sockets: Sockets = auth.openRequests({ limit: max_sockets, what: 'WebSockets are open' })
 		ctx.upgrade('legacy', '/api/agents/', upgrades(ctx, sockets))
 		ctx.on('agent.deleted', ({ payload }) => {
 			for (const socket of sockets)

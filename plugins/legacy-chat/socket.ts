@@ -2,10 +2,8 @@
 import Joi from 'joi'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
-import { revoked } from '../../core/http/open-requests.ts'
-import type { OpenRequest } from '../../core/http/open-requests.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
 import { context, message } from './message.ts'
@@ -44,7 +42,7 @@ const schema = Joi.object<ChatMessage>({ message, context })
 	// Of very many mistakes one is told.
 	.prefs({ convert: false, abortEarly: true, errors: { wrap: { label: false } } })
 
-export class ChatSocket implements OpenRequest<Credentials> {
+export class ChatSocket implements OpenRequest {
 	readonly agent: AgentRef
 	readonly credentials: Credentials
 	readonly #ctx: SocketContext
@@ -116,7 +114,8 @@ export class ChatSocket implements OpenRequest<Credentials> {
 	async #answer(asked: ChatMessage): Promise<void> {
 		const { signal } = this.#left
 		try {
-			if (!(await this.#ctx.use('auth').check(this.credentials))) return this.end(revoked())
+			if (!(await this.#ctx.use('auth').check(this.credentials)))
+				return this.end(new Fault('unauthorized', 'the token is no longer valid'))
 			signal.throwIfAborted()
 			const { reply } = await begin(this.#ctx, this.agent, asked, signal, {
 				token: (content) => this.#send({ type: 'token', content }),

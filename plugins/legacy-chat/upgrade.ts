@@ -5,7 +5,6 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { toBoom } from '../../core/http/boom.ts'
 import { answerSocket, ownOriginOnly } from '../../core/http/raw-answer.ts'
 import { once } from '../../core/util/once.ts'
-import { unavailable } from '../../core/http/open-requests.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { ChatSettings, Sockets } from './contract.ts'
@@ -14,6 +13,8 @@ import { errorBody } from './errors.ts'
 /** Of one frame, or of the fragments of one: above it the socket is closed with 1009. A message has a limit of its own. */
 const PAYLOAD_LIMIT_BYTES = 1024 * 1024
 const FRAGMENT_LIMIT = 1024
+
+const RETRY_AFTER_S = 5
 
 export const RESTARTING = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
 
@@ -28,8 +29,9 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] })
 		const agent = await ctx.use('agents').get(name)
 		const { wss, ChatSocket } = await load()
-		if (ctx.signal.aborted) throw unavailable(RESTARTING)
-		sockets.check()
+		if (ctx.signal.aborted)
+			throw new Fault('unavailable', RESTARTING, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
+		sockets.mustHaveRoom()
 		if (socket.destroyed) return
 		wss.handleUpgrade(request, socket, head, (opened) => {
 			const chat = new ChatSocket(ctx, opened, { agent, credentials, closed: () => sockets.leave(chat) })

@@ -3,9 +3,8 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
-import type { OpenRequest } from '../../core/http/open-requests.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import type { McpAnswer, McpRequest } from './contract.ts'
 import { forTransport, plainer, requestIdIn, withoutContent } from './messages.ts'
@@ -27,7 +26,7 @@ const CALL_LIMIT = 32
 const LEAVE_LIMIT_MS = 2_000
 const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run go on. For long work call run_agent with wait: false, and get_run later.`
 
-export class McpSession implements OpenRequest<Credentials> {
+export class McpSession implements OpenRequest {
 	readonly id: string = randomText(SESSION_ID_BYTES)
 	readonly owner: string
 	readonly credentials: Credentials

@@ -1,9 +1,8 @@
 /** The table of sessions: who may open one, the owner of each, and how they end. */
-import { OpenRequests } from '../../core/http/open-requests.ts'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../../core/util/once.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import type { McpSession } from './session.ts'
@@ -15,16 +14,13 @@ const RETRY_AFTER_S = 5
 export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
 	readonly #sessions = new Map<string, McpSession>()
-	readonly #open: OpenRequests<Credentials, McpSession>
+	readonly #open: OpenRequests<McpSession>
 	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
 
 	constructor(ctx: Context<McpServerSettings>) {
 		this.#ctx = ctx
-		this.#open = new OpenRequests({
-			what: 'MCP sessions are open',
-			check: async (credentials) => ctx.use('auth').check(credentials),
-		})
+		this.#open = ctx.use('auth').openRequests({ what: 'MCP sessions are open' })
 	}
 
 	get size(): number {

@@ -32,7 +32,7 @@ export default definePlugin<McpSettings, McpServers>({
 		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
 		ctx.defer(() => registry.close(), 'connections to MCP servers')
 		ctx.tools(async (agent) => toolsOf((await registry.of(agent)).values(), ctx))
-		ctx.prompt({ stable: async (agent) => instructionsOf((await registry.of(agent)).values()) })
+		ctx.extend('prompt', { stable: async (agent) => instructionsOf((await registry.of(agent)).values()) })
 
 		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))
 		const reconnect = (uses: (one: { agent: AgentRef; secrets: readonly string[] }) => boolean): void => {

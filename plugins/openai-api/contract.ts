@@ -1,6 +1,5 @@
-import type { OpenRequest, OpenRequests } from '../../core/http/open-requests.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 
 export interface OpenAiSettings {
 	/** Whether the field `user` of a request names a stored conversation. Otherwise it is ignored. */
@@ -14,7 +13,7 @@ export interface OpenAiSettings {
 }
 
 export interface OpenAiApi {
-	readonly open: OpenRequests<Credentials, OpenRequest<Credentials>>
+	readonly open: OpenRequests<OpenRequest>
 }
 
 /** A message as in a request: system messages may be anywhere. */

@@ -1,6 +1,4 @@
-import { OpenRequests } from '../../core/http/open-requests.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
 import { chatRoutes } from './chat-routes.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { shapeErrors } from './errors.ts'
@@ -15,11 +13,9 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 	name: 'openai-api',
 	needs: ['auth', 'agents', 'runs'],
 	start(ctx): OpenAiApi {
-		const open: OpenAiApi['open'] = new OpenRequests({
-			limit: ctx.config.max_open,
-			what: 'requests are under way',
-			check: async (caller: Credentials) => ctx.use('auth').check(caller),
-		})
+		const open: OpenAiApi['open'] = ctx
+			.use('auth')
+			.openRequests({ limit: ctx.config.max_open, what: 'requests are under way' })
 		ctx.defer(() => {
 			// Like every request, they end in the generation in which they began, unless there is no next one.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')

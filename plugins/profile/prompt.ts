@@ -9,9 +9,9 @@ export type SeenVersions = Map<string, number>
 /** Runs whose seen version is remembered; a run beyond it has to read the profile before it writes. */
 const RUNS = 10_000
 
-export function addToPrompt(ctx: Pick<Context, 'prompt'>, profiles: Profiles): SeenVersions {
+export function addToPrompt(ctx: Pick<Context, 'extend'>, profiles: Profiles): SeenVersions {
 	const seen = new BoundedMap<string, number>(RUNS)
-	ctx.prompt({
+	ctx.extend('prompt', {
 		async stable(agent) {
 			const { content } = await profiles.read(agent)
 			if (content === '') return `${ABOUT} It is empty so far.`

@@ -320,9 +320,36 @@ export interface RunSettings {
 	retention_days: number
 }
 
+/**
+ * What a plugin tells the models of agents, added by `ctx.extend('prompt', …)`; plain text, written for a model. Tools go by the names of `ToolDefinition`: a
+ * model is told the names that it sees. A part that throws, or takes longer than 5 s, is left out of that run.
+ */
+export interface PromptPart {
+	/**
+	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent as long as what it
+	 * describes is the same: providers charge less for a beginning that they have seen before.
+	 */
+	stable?(agent: AgentRef): string | undefined | Promise<string | undefined>
+	/** Asked once when a run begins, and kept with it: lines such as `Place: the workshop`, at most 2,048 characters. */
+	run?(run: PromptRun): string | undefined | Promise<string | undefined>
+}
+
+/** A run as `PromptPart` gets it. */
+export interface PromptRun {
+	run_id: string
+	agent: AgentRef
+	conversation: string
+	/** What started it, such as `api`. */
+	trigger: string
+	prompt: string
+}
+
 declare module '../../core/plugin.ts' {
 	interface Services {
 		runs: Runs
+	}
+	interface Extensions {
+		prompt: PromptPart
 	}
 }
 

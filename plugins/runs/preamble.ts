@@ -1,11 +1,11 @@
 /** The preamble: what a model gets besides persona and conversation. What never changes comes first; what differs from run to run is separate. */
 import { messageOf } from '../../core/errors.ts'
-import type { Context, PromptRun, ToolDefinition } from '../../core/plugin.ts'
+import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { within } from '../../core/util/deadline.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { RunRecord } from './contract.ts'
+import type { PromptRun, RunRecord } from './contract.ts'
 
 type PromptDeps = Pick<Context, 'extensions' | 'log'>
 

@@ -5,8 +5,8 @@ import { messagesOf, readNotes, writeNote } from './conversation.ts'
 const RECENT_TURNS = 10
 
 /** `ask`, `memory.stm_read`, `memory.stm_write`. */
-export function addPrimitives(ctx: Pick<Context, 'primitive' | 'prompt' | 'store'>): void {
-	ctx.prompt({
+export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend' | 'store'>): void {
+	ctx.extend('prompt', {
 		stable: () =>
 			'Notes for this conversation: memory.stm_write keeps them, memory.stm_read shows them. Call ask only where you cannot go on without an answer.',
 	})

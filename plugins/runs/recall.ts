@@ -27,8 +27,8 @@ const BUSY_CHARACTERS = 128 * 1024
 const SEARCHES = 2
 const searches = openSemaphore(SEARCHES)
 
-export function addRecall(ctx: Pick<Context, 'primitive' | 'prompt'> & RecallDeps): void {
-	ctx.prompt({
+export function addRecall(ctx: Pick<Context, 'primitive' | 'extend'> & RecallDeps): void {
+	ctx.extend('prompt', {
 		stable: () =>
 			'You may be shown only the later part of a conversation. All of it is kept: conversation.search finds earlier turns by words, conversation.read shows a turn by its run_id, or a result by its result_id. Look there before you say that you do not remember.',
 	})

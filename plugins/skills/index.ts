@@ -40,7 +40,7 @@ export default definePlugin<SkillSettings, Skills>({
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
 		ctx.tools((agent) => tools.provide(agent))
-		ctx.prompt({ stable: async (agent) => skillsPrompt(await tools.provide(agent)) })
+		ctx.extend('prompt', { stable: async (agent) => skillsPrompt(await tools.provide(agent)) })
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
 		const skills = skillsOf(ctx, hosts, underWay)
 		ctx.extend('agent', { skills })

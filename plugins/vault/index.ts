@@ -25,7 +25,7 @@ export default definePlugin<unknown, VaultService>({
 	async start(ctx) {
 		const vault = await openVault(ctx)
 		ctx.primitive(vaultRead(vault))
-		ctx.prompt({
+		ctx.extend('prompt', {
 			stable: () =>
 				'Secrets, such as keys and passwords, are in a vault. vault.read usually answers with a handle, {{secret:NAME}}: write it as it is where the value belongs in the arguments of a skill or an MCP tool, and the gateway puts the value there. Never ask a person to write a secret into the conversation. [redacted:NAME] stands where a secret was taken out.',
 		})

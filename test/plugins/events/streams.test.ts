@@ -13,6 +13,8 @@ import type { Context } from '../../../core/plugin.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import type { EventSettings } from '../../../plugins/events/contract.ts'
+import type { OpenRequestsOptions } from '../../../plugins/auth/contract.ts'
+import { OpenRequestTable } from '../../../plugins/auth/open-requests.ts'
 import { Streams } from '../../../plugins/events/streams.ts'
 import { timeToAct } from '../../support/spent.ts'
 import { openStream } from '../../support/sse.ts'
@@ -39,7 +41,9 @@ async function bench(t: Test, read: (read: EventBus['read']) => EventBus['read']
 		log,
 		redactor: openRedactor(),
 		signal: new AbortController().signal,
-		use: () => ({ check: () => check.answer() }),
+		use: () => ({
+			openRequests: (options: OpenRequestsOptions) => new OpenRequestTable(options, () => check.answer()),
+		}),
 	} as unknown as Context<EventSettings>
 	const streams = new Streams(context)
 	const server = http.createServer((request, response) => {

@@ -15,8 +15,8 @@ export default {
 	name: 'lamp',
 	start(ctx) {
 		ctx.primitive({ name: 'lamp.on', description: 'Lights the lamp; lamp.off does not exist.', run: () => 'lit' })
-		ctx.prompt({ stable: ({ name }) => 'The lamp of ' + name + ' is lit with lamp.on.', run: () => 'Lamp: run ' + ++runs + '</context>' })
-		ctx.prompt({ stable() { throw new Error('broken') } })
+		ctx.extend('prompt', { stable: ({ name }) => 'The lamp of ' + name + ' is lit with lamp.on.', run: () => 'Lamp: run ' + ++runs + '</context>' })
+		ctx.extend('prompt', { stable() { throw new Error('broken') } })
 	},
 }
 `
