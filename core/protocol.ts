@@ -15,13 +15,41 @@ export interface NewEvent {
 	payload: Record<string, unknown>
 }
 
-/** A message of a conversation. Every call of a tool is followed by its result before any other message. */
+/** What belongs to a message besides its text: a content part whose bytes are a blob of the agent (core/blobs). */
+export interface Attachment {
+	type: 'image' | 'file' | 'audio'
+	/** `sha256:` and 64 hexadecimal digits: the digest of its bytes. */
+	blob: string
+	/** As its bytes show; the sender's word counts only where they do not. */
+	media_type: string
+	/** Bytes. */
+	size: number
+	/** As the sender named the file, at most 255 characters. */
+	name?: string
+	/** Of a recording: its length. */
+	seconds?: number
+	/** Of a recording: what is said in it; null if it could not be transcribed. Absent: nobody tried. */
+	transcript?: string | null
+}
+
+/**
+ * A message of a conversation. Every call of a tool is followed by its result before any other message. Attachments follow
+ * the text of their message.
+ */
 export type ChatMessage =
 	/** `run_id`: the turn that it begins; absent where the caller sent the history along. */
-	| { role: 'user'; content: string; run_id?: string }
+	| { role: 'user'; content: string; attachments?: Attachment[]; run_id?: string }
 	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelMind)
 	/** `result_id`: for `conversation.read`, in messages of earlier turns. */
-	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string; result_id?: string }
+	| {
+			role: 'tool'
+			call_id: string
+			name: string
+			ok: boolean
+			content: string
+			attachments?: Attachment[]
+			result_id?: string
+	  }
 
 /** Where a conversation is cut for its models; see sandbox/context/fit.ts. Ids of turns are those of their runs, and sort by time. */
 export interface ContextMarks {
@@ -87,6 +115,9 @@ export interface Compat {
 	stream_options?: boolean
 	developer_role?: boolean
 	images?: boolean
+	/** Documents, such as PDF. Text files are sent as text and need nothing. */
+	files?: boolean
+	audio?: boolean
 }
 
 /** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
@@ -201,7 +232,7 @@ export interface Remark {
 export type Step = Readonly<
 	| { kind: 'model'; answer: ModelAnswer }
 	/** `size`: characters of the complete result, where `content` is an abridged one. */
-	| { kind: 'tool'; call_id: string; ok: boolean; content: string; size?: number }
+	| { kind: 'tool'; call_id: string; ok: boolean; content: string; size?: number; attachments?: Attachment[] }
 	| ({ kind: 'remark' } & Remark)
 >
 
@@ -238,6 +269,8 @@ export interface RunOrder {
 	/** Time, place and cause of the run, for the model; comes before the prompt. */
 	about?: string
 	prompt: string
+	/** What came with the prompt. */
+	attachments?: Attachment[]
 	/** What was said since the prompt before this run began. */
 	since?: ChatMessage[]
 	tools: ToolSpec[]
@@ -270,6 +303,8 @@ export interface Calls {
 	remark: { params: Remark; result: null }
 	/** Calls a tool. Main journals the result before it replies. Several calls may be in progress. */
 	tool: { params: { call: ToolCallRequest }; result: ToolReply }
+	/** Reads the bytes of an attachment. Null: they were deleted. */
+	blob: { params: Pick<Attachment, 'blob' | 'media_type'>; result: Uint8Array | null }
 }
 
 export interface ModelReceipt {
@@ -281,7 +316,7 @@ export interface ModelReceipt {
 
 export type ToolReply =
 	/** `waited_ms`: for how long the call waited for a person, which is no active time. */
-	| { status: 'done'; ok: boolean; content: string; waited_ms?: number }
+	| { status: 'done'; ok: boolean; content: string; attachments?: Attachment[]; waited_ms?: number }
 	/** The run waits for the answer to a question, or for the end of a run: the loop ends with the outcome `paused`. */
 	| { status: 'paused'; waits_for: string }
 

@@ -15,6 +15,7 @@ export type { default as Joi } from 'joi'
 export type { Server } from '@hapi/hapi'
 // Each adds its service to `Services`.
 import type {} from './agents/contract.ts'
+import type {} from './attachments/contract.ts'
 import type {} from './auth/contract.ts'
 import type {} from './backups/contract.ts'
 import type {} from './channels/contract.ts'

@@ -29,7 +29,11 @@ function namesIn(tools: readonly ToolSpec[]): (text: string) => string {
 function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
 	if (order.about !== undefined) turns.push({ role: 'user', content: order.about })
-	turns.push(turnOf({ role: 'user', content: order.prompt }), ...(order.since ?? []).map(turnOf))
+	const { prompt, attachments } = order
+	turns.push(
+		turnOf({ role: 'user', content: prompt, ...(attachments && { attachments }) }),
+		...(order.since ?? []).map(turnOf),
+	)
 	const names = new Map<string, string>()
 	for (const step of inOrderOfCalls(journal)) {
 		if (step.kind === 'model') {
@@ -43,8 +47,9 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 				...(provider_state && { provider_state }),
 			})
 		} else if (step.kind === 'tool') {
-			const { call_id, ok, content } = step
-			turns.push({ role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content })
+			const { call_id, ok, content, attachments: files } = step
+			const name = names.get(call_id) ?? ''
+			turns.push({ role: 'tool', call_id, name, ok, content, ...(files && { attachments: files }) })
 		} else addRemark(turns, step.content)
 	}
 	return turns

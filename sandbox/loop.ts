@@ -104,7 +104,8 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 	const reply = await io.call('tool', { call })
 	if (reply.status === 'paused') return reply
 	if (reply.waited_ms !== undefined) time.extend(reply.waited_ms)
-	journal.push({ kind: 'tool', call_id: call.id, ok: reply.ok, content: reply.content })
+	const { ok, content, attachments } = reply
+	journal.push({ kind: 'tool', call_id: call.id, ok, content, ...(attachments && { attachments }) })
 	return reply
 }
 

@@ -33,6 +33,7 @@ export interface RunHost {
 	remark(params: Calls['remark']['params']): Promise<null>
 	/** Several calls may be in progress. */
 	tool(params: Calls['tool']['params']): Promise<ToolReply>
+	blob(params: Calls['blob']['params']): Promise<Calls['blob']['result']>
 }
 
 export interface RunHandle {
@@ -200,6 +201,8 @@ export class ActiveRun implements RunHandle {
 				return host.remark(call.params)
 			case 'tool':
 				return host.tool(call.params)
+			case 'blob':
+				return host.blob(call.params)
 		}
 	}
 

@@ -38,7 +38,7 @@ export interface ToolDefinition {
 	 * three of primitives.
 	 */
 	events?: { called: string; result: string; failed: string; payload?: Record<string, unknown> }
-	/** Returns plain data, or `call.pause(…)`. Throw a Fault to tell the model what to change. */
+	/** Returns plain data, `call.attach(…)` or `call.pause(…)`. Throw a Fault to tell the model what to change. */
 	run(args: Record<string, unknown>, call: ToolCall): unknown
 }
 
@@ -71,6 +71,18 @@ export interface ToolCall {
 	 * and returns. It stays redacted in everything else that is reported or stored about the call.
 	 */
 	reveal(secret_id: string): void
+	/**
+	 * A result with attachments, such as an image: at most 16, and 20 MiB together. They are stored with the result, and shown
+	 * to models that accept them; others are told what there is. One that cannot be stored is left out, and the model is told.
+	 */
+	attach(value: unknown, files: readonly ToolFile[]): Attached
+}
+
+export interface ToolFile {
+	bytes: Uint8Array
+	name?: string
+	/** What it is, as far as the tool knows; the bytes decide. */
+	media_type?: string
 }
 
 export interface QuestionText {
@@ -80,6 +92,16 @@ export interface QuestionText {
 
 /** What a paused run waits for: a person's answer, or the end of another run of the same agent. */
 export type Wait = QuestionText | { run_id: string }
+
+/** The mark of a result with attachments; made by `call.attach` only. */
+export class Attached {
+	readonly value: unknown
+	readonly files: readonly ToolFile[]
+	constructor(value: unknown, files: readonly ToolFile[]) {
+		this.value = value
+		this.files = files
+	}
+}
 
 /** The mark of a call that waits; made by `call.pause` only. */
 export class Pause {

@@ -69,6 +69,7 @@ export default {
 			tool: "The tool's own name at the server.",
 			call_id: 'The call, unique in its run.',
 			result: 'The result as the model gets it, as text; cut if long.',
+			'attachments?': 'What it has besides text, as in `message.user`.',
 		},
 	},
 	'mcp.failed': {

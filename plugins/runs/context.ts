@@ -1,6 +1,14 @@
 /** What of a conversation goes into a request, and where it is cut; the worker fits each request by it. */
 import type { Context } from '../../core/plugin.ts'
-import type { ChatMessage, ContextMarks, ContextOrder, ModelAnswer, ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type {
+	Attachment,
+	ChatMessage,
+	ContextMarks,
+	ContextOrder,
+	ModelAnswer,
+	ModelOrder,
+	ToolSpec,
+} from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { budgetFor, corrected, modelKey } from '../../sandbox/context/budget.ts'
 import { familyFactor } from '../../sandbox/context/estimate.ts'
@@ -20,6 +28,7 @@ export interface ContextRequest {
 	tools: readonly ToolSpec[]
 	about?: string | undefined
 	prompt: string
+	attachments?: Attachment[] | undefined
 	since?: readonly ChatMessage[] | undefined
 }
 
@@ -44,7 +53,7 @@ const limits = new BoundedMap<string, number>(MODELS)
 /** Reads no more turns than fit. Where the conversation is cut anew, that is stored first. */
 export async function composeContext(
 	ctx: Pick<Context, 'store' | 'events'>,
-	{ run, config, models, system, tools, about, prompt, since = [] }: ContextRequest,
+	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,
 ): Promise<Composed> {
 	const key = keys.marks(run.agent_uid, run.conversation)
 	const stored = await ctx.store.get<ContextMarks>(key)
@@ -60,7 +69,7 @@ export async function composeContext(
 		turns: [
 			...history,
 			...(about === undefined ? [] : [{ role: 'user' as const, content: about }]),
-			{ role: 'user' as const, content: prompt },
+			{ role: 'user' as const, content: prompt, ...(attachments && { attachments }) },
 			...since,
 		].map((message) => (message.role === 'assistant' ? { ...message, tool_calls: message.tool_calls ?? [] } : message)),
 		history,

@@ -2,6 +2,7 @@ import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
+	Attachment,
 	ChatMessage,
 	EndReason,
 	FinishReason,
@@ -34,6 +35,8 @@ export interface RunRecord {
 	/** The caller's own span, as W3C Trace Context writes it. */
 	traceparent?: string
 	prompt: string
+	/** What came with the prompt; without a word of text, the prompt is empty. */
+	attachments?: Attachment[]
 	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
 	origin?: NewEvent
 	/** Where and with whom it talks, in a few words for the model. */
@@ -97,6 +100,8 @@ export interface OpenQuestion extends QuestionText {
 export interface Message {
 	role: 'user' | 'assistant'
 	content: string
+	/** What came with it. */
+	attachments?: Attachment[]
 	timestamp: string
 }
 
@@ -119,6 +124,11 @@ export interface RunInputs {
 
 export interface StartRequest {
 	prompt: string
+	/**
+	 * What comes with the prompt, as `Attachments.take` returns it; an empty prompt needs some. The run keeps their blobs, and
+	 * those of the newest attachments of `given`: 32 together. Throws `unavailable` if one of them was deleted meanwhile.
+	 */
+	attachments?: Attachment[]
 	trigger: string
 	/** Default: the agent's current session. */
 	conversation?: string
@@ -139,7 +149,7 @@ export interface StartRequest {
 	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
 	origin?: NewEvent
 	/**
-	 * Writes that become durable together with the run, or not at all: at most 90, in the agent's scope. Called again after
+	 * Writes that become durable together with the run, or not at all: at most 50, in the agent's scope. Called again after
 	 * a conflict. An error that it throws refuses the run.
 	 */
 	also?(run_id: string): Promise<Op[]>
@@ -154,7 +164,7 @@ export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also
 	 */
 	answerTo?(run: RunRecord, asked: OpenQuestion): string | null | Promise<string | null>
 	/**
-	 * Writes that become durable together with the run, or with the answer to its question, or not at all: at most 90, in the
+	 * Writes that become durable together with the run, or with the answer to its question, or not at all: at most 50, in the
 	 * agent's scope. Called again after a conflict. `isNew`: the message starts the run. Its errors refuse the message.
 	 */
 	also?(run_id: string, isNew: boolean): Promise<Op[]>

@@ -136,7 +136,9 @@ function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[]
 	const started_at = run.started_at ?? run.created_at
 	// The client claims that it continues that run, so only a prompt that is already there is left out.
 	const isSaid = run.goes_on && before?.prompt === run.prompt
-	const messages: Message[] = isSaid ? [] : [{ role: 'user', content: run.prompt, timestamp: started_at }]
+	const { prompt, attachments } = run
+	const said = { content: prompt, ...(attachments && { attachments }) }
+	const messages: Message[] = isSaid ? [] : [{ role: 'user', ...said, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
 		messages.push({ role: 'assistant', content: run.answer, timestamp: run.ended_at ?? started_at })
 	return messages

@@ -67,6 +67,8 @@ export default {
 		description: 'What the user said to the agent.',
 		payload: {
 			content: 'The text.',
+			'attachments?':
+				'What came with it: for each its `type` (`image`, `file` or `audio`), `blob`, `media_type`, `size`, `name`.',
 		},
 	},
 	'message.assistant': {
@@ -124,6 +126,7 @@ export default {
 			primitive: 'Its name, such as `memory.store`.',
 			call_id: 'The call, unique in its run.',
 			result: 'The result as the model gets it, as text; cut if long.',
+			'attachments?': 'What it has besides text, as in `message.user`.',
 		},
 	},
 	'primitive.failed': {

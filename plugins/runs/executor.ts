@@ -4,11 +4,13 @@
  * The run's log is the truth: a step is durable in the log before anything depends on it, and a pause or the end changes
  * the record in the same transaction. So after a crash, the log shows where to continue.
  */
+import { isTextType } from '../../core/blobs/media-type.ts'
+import { readBlob } from '../../core/blobs/read.ts'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { withLogFields } from '../../core/util/context.ts'
 import type { LogFields } from '../../core/util/context.ts'
-import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type {
 	JournalStep,
@@ -23,6 +25,7 @@ import type { RunLog } from '../../core/events/run-log.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
@@ -30,6 +33,7 @@ import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { composeContext, contextWith, learnFactor, learnLimit } from './context.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
+import { storeFiles } from './tool-files.ts'
 import { completedWith, eventsOfAnswer, originIn, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
@@ -123,7 +127,8 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		const events: NewEvent[] = [...originIn(log, run), { event_type: 'run.started', payload }]
 		const persona = run.persona ?? agent.persona
 		if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
-		events.push({ event_type: 'message.user', payload: { content: run.prompt } })
+		const { prompt, attachments } = run
+		events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
 		const content = (work.about = await aboutRun(ctx, run, agent))
 		watched(log.append(events, content === undefined ? undefined : { kind: 'about', content }))
 		return null
@@ -192,6 +197,12 @@ async function think(work: Active): Promise<Final | Paused> {
 			await log.append([{ event_type: 'message.remark', payload: { content, about } }], { kind: 'remark', ...remark })
 			return null
 		},
+		async blob({ blob, media_type }) {
+			const bytes = (await readBlob(ctx.store, run.agent_uid, blob)) ?? null
+			// Text is redacted as a message is. What is in an image cannot be.
+			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
+			return Buffer.from(await forModel(ctx, agent, log, new TextDecoder().decode(bytes)))
+		},
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
 			const call = asWritten.get(asTold.id) ?? asTold
@@ -207,6 +218,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				forModel: (text: string, also: ReadonlySet<string>) => forModel(ctx, agent, log, text, also),
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
+				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
 			// What asks for it is a thread, in whose course this run is but one.
@@ -272,6 +284,7 @@ async function compose(work: Active): Promise<RunOrder> {
 				tools: specs,
 				about,
 				prompt: run.prompt,
+				attachments: run.attachments,
 				since,
 			})
 	const redacted = await forModel(ctx, agent, log, {
@@ -280,6 +293,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		history,
 		context,
 		prompt: run.prompt,
+		...(run.attachments && { attachments: run.attachments }),
 		...(since && { since }),
 		tools: specs,
 		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool' || step.kind === 'remark'),

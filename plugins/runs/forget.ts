@@ -1,5 +1,6 @@
 /** Deletes a conversation: its messages, notes and questions, and the sub-agents of its runs. Events stay in the log. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { releaseBlobs } from '../../core/blobs/uses.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import { resultsKey } from './results.ts'
@@ -55,6 +56,7 @@ export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversa
 	]
 	// First, since the record is what a repetition after a crash finds.
 	await deleteAll(store, resultsKey(uid, run_id))
+	await releaseBlobs(store, uid, run_id)
 	await store.commit(
 		agentScope(uid),
 		places.map((key): Op => ({ key, value: undefined })),

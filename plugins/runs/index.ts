@@ -14,7 +14,7 @@ import { runsOf } from './runs.ts'
 /** Runs: from a prompt to its answer, one conversation after another, and the questions in between. */
 export default definePlugin<RunSettings, Runs>({
 	name: 'runs',
-	needs: ['auth', 'agents', 'models'],
+	needs: ['auth', 'agents', 'attachments', 'models'],
 	events,
 	scopes: {
 		'runs:write': 'Start, stop and cancel runs, answer questions',

@@ -97,8 +97,8 @@ export function messagesIn({ steps }: Journal): ChatMessage[] {
 			const mind = { ...(reasoning !== undefined && { reasoning }), ...(provider_state && { provider_state }) }
 			return { role: 'assistant', content, tool_calls, ...mind }
 		}
-		const { call_id, ok, content } = step
-		return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content }
+		const { call_id, ok, content, attachments } = step
+		return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content, ...(attachments && { attachments }) }
 	})
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { Fault, messageOf } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import { Pause } from '../../core/runs/tool.ts'
+import { Attached, Pause } from '../../core/runs/tool.ts'
 import { aboutCall, failure, primitiveEvents, shown, siteOf, success } from './tool-call.ts'
 import { parseArguments } from './tool-specs.ts'
 
@@ -29,8 +29,10 @@ export async function callNested(
 	}
 	try {
 		const nested: ToolCall = { ...call, emit, key, pause: refuse, ask: async () => refuse(), waitFor: refuse }
-		const value = await tool.run(parseArguments(tool, text), nested)
-		if (value instanceof Pause) refuse()
+		const returned = await tool.run(parseArguments(tool, text), nested)
+		if (returned instanceof Pause) refuse()
+		// The outer call is code, which gets data.
+		const value = returned instanceof Attached ? returned.value : returned
 		const { event, content } = success(tool, request, site, value)
 		emit(event)
 		return typeof value === 'string' ? value : (JSON.parse(content) as unknown)

@@ -3,10 +3,14 @@ import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import type { AttachmentSource } from '../attachments/contract.ts'
+import { attachment, attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
 import { contextRoute } from './context-route.ts'
 import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
+/** Of a body that holds attachments as base64. */
+const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
 const CONVERSATION = /^[\x21-\x7e]{1,400}$/
@@ -30,6 +34,7 @@ const run = Joi.object({
 	trigger: Joi.string().required(),
 	conversation: Joi.string().required(),
 	prompt: Joi.string().allow('').required(),
+	attachments: Joi.array().items(attachment).description('What came with the prompt; absent if nothing did.'),
 	answer: Joi.string().allow('', null).required(),
 	created_at: iso.required(),
 	started_at: iso.allow(null).required(),
@@ -107,6 +112,7 @@ const started = Joi.object({
 const message = Joi.object({
 	role: Joi.valid('user', 'assistant').required(),
 	content: Joi.string().allow('').required().example('Which books are due today?'),
+	attachments: Joi.array().items(attachment).description('What came with it; absent if nothing did.'),
 	timestamp: iso.required(),
 }).id('Message')
 const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }).id('Question')
@@ -115,15 +121,19 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 	const agentOf = (agent: string): Promise<AgentRecord> => ctx.use('agents').get(agent)
 	const shown = async (record: RunRecord): Promise<Record<string, unknown>> => view(record, await runs.asked(record))
 
-	server.route<{ Params: { name: string }; Payload: { prompt: string } }>({
+	server.route<{ Params: { name: string }; Payload: { prompt?: string; attachments?: AttachmentSource[] } }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/runs',
 		options: {
 			id: 'startRun',
 			description: 'Start a run',
-			notes: 'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
+			notes: [
+				'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
+				'With `attachments` the body may have 32 MiB, and the prompt may be absent. POST /v1/agents/{name}/blobs takes larger files, as they are.',
+			],
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
+			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object({ name }),
@@ -137,10 +147,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 					prompt: Joi.string()
 						.min(1)
 						.max(PROMPT_LIMIT_BYTES, 'utf8')
-						.required()
-						.description('At most 100 KiB.')
+						.description('At most 100 KiB. Required, unless there are attachments.')
 						.example('Which books are due today?'),
+					attachments: attachmentsGiven,
 				})
+					.custom(saysSomething)
 					.required()
 					.prefs(strict),
 			},
@@ -149,8 +160,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		handler: async (request) => {
 			const key = request.headers['idempotency-key'] as string | undefined
 			const agent = await agentOf(request.params.name)
+			const { prompt = '', attachments: given = [] } = request.payload
+			const attachments = given.length > 0 ? await ctx.use('attachments').take(agent, given) : []
 			const { run_id } = await runs.start(agent, {
-				prompt: request.payload.prompt,
+				prompt,
+				attachments,
 				trigger: 'api',
 				...(key !== undefined && { idempotency_key: key }),
 			})
@@ -341,13 +355,19 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 	})
 }
 
+const saysSomething: Joi.CustomValidator<{ prompt?: string; attachments?: unknown[] }> = (value, helpers) => {
+	if (value.prompt !== undefined || value.attachments?.length) return value
+	const path = [...(helpers.state.path ?? []), 'prompt']
+	return helpers.error('any.required', { label: 'prompt' }, { ...helpers.state, path } as Joi.State)
+}
+
 /** Actions without parameters accept no body, or an empty object. */
 function emptyBody(): Joi.Schema {
 	return Joi.object({}).allow(null).example({})
 }
 
 function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
-	const { run_id, agent, status, trigger, conversation, prompt, answer } = record
+	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer } = record
 	const {
 		created_at,
 		started_at,
@@ -367,6 +387,7 @@ function view(record: RunRecord, open_question: OpenQuestion | null): Record<str
 		trigger,
 		conversation,
 		prompt,
+		...(attachments && { attachments }),
 		answer,
 		created_at,
 		started_at,

@@ -1,6 +1,8 @@
 /** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
+import { digestIn } from '../../core/blobs/keys.ts'
+import { useOps, USES_PER_COMMIT } from '../../core/blobs/uses.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
@@ -65,6 +67,7 @@ export async function takeIn(
 		]
 		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })
 		if (repeated) ops.push(await repeated.op(run_id))
+		ops.push(...(await usesOf(store, uid, run_id, request)))
 		if (request.also) ops.push(...(await request.also(run_id)))
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
 		indexed.catch(() => {}) // awaited below, unless the commit fails first
@@ -72,6 +75,24 @@ export async function takeIn(
 	})
 	await indexed
 	return taken
+}
+
+/** The run keeps what came with its prompt, and what its caller sent along, the newest first. */
+async function usesOf(
+	store: Store,
+	uid: string,
+	run_id: string,
+	{ attachments = [], given }: Pick<StartRequest, 'attachments' | 'given'>,
+): Promise<Op[]> {
+	const said = [...(given?.history ?? []), ...(given?.since ?? [])].toReversed()
+	const along = said.flatMap((message) => (message.role === 'assistant' ? [] : (message.attachments ?? [])))
+	if (attachments.length + along.length === 0) return []
+	const ops = await useOps(store, uid, run_id, [...attachments, ...along])
+	const used = new Set(ops.map(({ key }) => key.at(-1)))
+	for (const { blob } of attachments.slice(0, USES_PER_COMMIT))
+		if (!used.has(digestIn(blob)))
+			throw new Fault('unavailable', 'an attachment was deleted while the run was to be started; send it again')
+	return ops
 }
 
 /** A stopped or failed run takes the runs it started with it: nothing may be added. */
@@ -102,6 +123,7 @@ function makeRecord(
 		status: waits ? 'queued' : 'started',
 		trigger: request.trigger,
 		prompt: request.prompt,
+		...(request.attachments?.length && { attachments: request.attachments }),
 		...(request.origin && { origin: request.origin }),
 		...(request.place !== undefined && { place: request.place.slice(0, 500) }),
 		...(request.persona !== undefined && { persona: request.persona }),
@@ -122,8 +144,10 @@ function makeRecord(
 
 function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash(key))
-	const { prompt, trigger, persona, parent, tools, given } = request
-	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...(given ? [given] : [])]))
+	const { prompt, trigger, persona, parent, tools, given, attachments } = request
+	// As in version 0.1.0 where a request has nothing that was unknown then.
+	const more = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
+	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }

@@ -2,10 +2,11 @@
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import type { Logger } from '../../core/log/log.ts'
-import type { AgentRef, QuestionText, ToolCall, ToolDefinition, Wait } from '../../core/plugin.ts'
-import type { JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
-import { Pause } from '../../core/runs/tool.ts'
-import type { RecordChange } from '../../core/store/ports.ts'
+import type { AgentRef, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from '../../core/plugin.ts'
+import type { Attachment, JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import { Attached, Pause } from '../../core/runs/tool.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Op, RecordChange } from '../../core/store/ports.ts'
 import { showResult } from './results.ts'
 import type { ResultPlace, ShownResult } from './results.ts'
 import { findTool, parseArguments } from './tool-specs.ts'
@@ -27,9 +28,21 @@ export interface CallSite {
 	result_characters: number
 	/** The call had begun before the gateway died, and its outcome is unknown. */
 	interrupted: boolean
+	/** Stores what comes with a result. Must not throw for a file that cannot be stored. */
+	attach(files: readonly ToolFile[]): Promise<StoredFiles>
 }
 
-export type CallResult = { status: 'done'; ok: boolean; content: string } | { status: 'waits'; wait: Wait }
+export interface StoredFiles {
+	attachments: Attachment[]
+	/** Why others are not among them, for the model. */
+	left_out: string[]
+	/** Writes by which the run keeps them, in the scope of its agent; committed with the result. */
+	ops(): Promise<Op[]>
+}
+
+export type CallResult =
+	| { status: 'done'; ok: boolean; content: string; attachments?: Attachment[] }
+	| { status: 'waits'; wait: Wait }
 
 /** Characters of arguments or results that an event carries. */
 const EVENT_LIMIT = 16 * 1024
@@ -76,7 +89,9 @@ export async function callTool(
 		const args = parseArguments(tool, request.arguments)
 		const value = await runTool(tool, args, callOf(request, site, revealed), site)
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
-		return await finish(request, site, success(tool, request, site, value), revealed)
+		if (!(value instanceof Attached)) return await finish(request, site, success(tool, request, site, value), revealed)
+		const files = await site.attach(value.files)
+		return await finish(request, site, successWith(files, tool, request, site, value.value), revealed, files)
 	} catch (error) {
 		if (site.log.closed) throw error
 		if (!(error instanceof Fault)) {
@@ -141,11 +156,26 @@ async function finish(
 	site: CallSite,
 	{ event, ok, content }: Finished,
 	revealed: ReadonlySet<string> = new Set(),
+	files?: StoredFiles,
 ): Promise<CallResult> {
 	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
 	const { step, change } = stepOf(request, ok, shown)
-	await site.log.append([event], step, change)
-	return { status: 'done', ok, content: shown.like(await site.forModel(content, revealed)) }
+	const attached = files && files.attachments.length > 0 ? { attachments: files.attachments } : {}
+	await site.log.append([event], { ...step, ...attached }, withFiles(change, site, files))
+	return { status: 'done', ok, content: shown.like(await site.forModel(content, revealed)), ...attached }
+}
+
+/** Both changes are of the agent's scope. */
+function withFiles(
+	change: RecordChange | undefined,
+	{ agent }: CallSite,
+	files: StoredFiles | undefined,
+): RecordChange | undefined {
+	if (!files || files.attachments.length === 0) return change
+	return {
+		scope: agentScope(agent.uid),
+		ops: async () => [...((await change?.ops()) ?? []), ...(await files.ops())],
+	}
 }
 
 type Logged = Pick<CallSite, 'log'>
@@ -166,6 +196,18 @@ export function success(tool: Named, request: ToolCallRequest, site: Logged, val
 		payload: { ...aboutCall(tool, request), result: shown(content, site) },
 	}
 	return { event, ok: true, content }
+}
+
+function successWith(
+	{ attachments, left_out }: StoredFiles,
+	tool: Named,
+	request: ToolCallRequest,
+	site: Logged,
+	value: unknown,
+): Finished {
+	const { event, content, ok } = success(tool, request, site, value)
+	const whole = [content, ...left_out.map((line) => `[${line}]`)].filter((text) => text !== '').join('\n')
+	return { event: { ...event, payload: { ...event.payload, attachments } }, ok, content: whole }
 }
 
 export function failure(tool: Named, request: ToolCallRequest, site: Logged, error: unknown): Finished {
@@ -209,5 +251,6 @@ function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>)
 		ask: site.ask,
 		waitFor: (run_id) => new Pause({ run_id }),
 		reveal: (secret_id) => void revealed.add(secret_id),
+		attach: (value, files) => new Attached(value, files),
 	}
 }

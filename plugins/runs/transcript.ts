@@ -62,9 +62,12 @@ function keep(run_id: string, messages: readonly ChatMessage[]): void {
 }
 
 function messagesOfTurn(run: RunRecord, journal: Journal): ChatMessage[] {
-	const { run_id, prompt, answer } = run
+	const { run_id, prompt, attachments, answer } = run
 	const done = withResults(messagesIn(journal)).map((message) => withOwnIds(message, run_id))
-	const messages: ChatMessage[] = [{ role: 'user', content: prompt, run_id }, ...done]
+	const messages: ChatMessage[] = [
+		{ role: 'user', content: prompt, ...(attachments && { attachments }), run_id },
+		...done,
+	]
 	const last = done.at(-1)
 	if (last?.role === 'assistant' && (last.tool_calls ?? []).length === 0) return messages
 	// The journal is gone, or the run ended without an answer of the model's.

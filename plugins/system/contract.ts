@@ -33,6 +33,8 @@ export interface OpenApiHints {
 	 * 401, 403, 404, 413, 415, 429, 503 and 507 are added where they belong.
 	 */
 	errors?: readonly number[]
+	/** Media type of its body, where that is not JSON. */
+	consumes?: string
 	/** What its body looks like, where the route reads it by itself, or where its rules are more than can be shown. */
 	body?: Schema
 	/**

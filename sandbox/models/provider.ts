@@ -14,7 +14,7 @@
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type { ModelAnswer, ModelMind, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { Attachment, ModelAnswer, ModelMind, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
 
 export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
@@ -22,9 +22,9 @@ export interface Provider {
 
 /** One message of the conversation, in no provider's own format. */
 export type Turn =
-	| { role: 'user'; content: string }
+	| { role: 'user'; content: string; attachments?: Attachment[] }
 	| ({ role: 'assistant'; content: string; tool_calls: ToolCallRequest[] } & ModelMind)
-	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string }
+	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string; attachments?: Attachment[] }
 
 export interface ModelRequest {
 	system: string | null

@@ -6,13 +6,13 @@ export const batches: Record<string, string[]> = {
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
 		'test/config/**/*.test.ts',
-		'test/plugins/{agents,auth,system}/**/*.test.ts',
+		'test/plugins/{agents,attachments,auth,system}/**/*.test.ts',
 		'test/plugins/{models,runs}/*.test.ts',
 	],
 	core: [
 		'test/architecture/**/*.test.ts',
 		'test/core/*.test.ts',
-		'test/core/{events,fetch,host,http,log,process,redactor,runs,store,util}/**/*.test.ts',
+		'test/core/{blobs,events,fetch,host,http,log,process,redactor,runs,store,util}/**/*.test.ts',
 	],
 	crash: ['test/crash/**/*.test.ts'],
 	discord: ['test/plugins/discord/**/*.test.ts'],

@@ -37,6 +37,13 @@ function defaults(home: string): unknown {
 			wall_time_s: 60,
 			max_per_agent: 100,
 		},
+		attachments: {
+			max_mib: 20,
+			max_mib_per_message: 40,
+			max_per_message: 16,
+			max_mib_per_agent: 2048,
+			allowed_hosts: [],
+		},
 		memory: { max_per_agent: 100_000, index_mib: 512 },
 		mcp: { allowed_commands: [], allowed_hosts: [], max_per_agent: 16, call_timeout_s: 60, max_call_s: 600 },
 		subagents: { max_per_run: 8, max_depth: 2 },

@@ -178,6 +178,7 @@ void t.test('a worker reaches its model through the proxy that the environment n
 		model: () => Promise.resolve(null),
 		remark: () => Promise.resolve(null),
 		tool: () => Promise.reject(new Error('there are no tools')),
+		blob: () => Promise.resolve(null),
 	}
 	const models: ModelOrder[] = [
 		{ provider: 'p', kind: 'openai', model: 'm', base_url: 'http://model.invalid/v1', timeout_ms: 20_000 },

@@ -12,6 +12,7 @@ const host: RunHost = {
 	model: () => Promise.resolve(null),
 	remark: () => Promise.resolve(null),
 	tool: () => Promise.reject(new Error('no tool is expected')),
+	blob: () => Promise.resolve(null),
 }
 
 void t.test('a run in a thread asks a real server, calls tools and ends with its answer', async (t) => {

@@ -43,6 +43,7 @@ const first = [
 	'registerWebhook',
 	'deliver',
 	'startRun',
+	'uploadBlob',
 ]
 const takesAway = /^(delete|remove|revoke|forget|clear|end)/
 
@@ -56,6 +57,7 @@ export function inOrder<T extends { operation: { operationId: string } }>(operat
 
 /** By operationId; the others are sent just as the document has them. */
 export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
+	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
 	listSteps: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),

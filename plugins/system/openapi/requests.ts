@@ -22,7 +22,8 @@ export function parametersOf(route: RequestRoute, schemas: Schemas): Record<stri
 
 /** Undefined if it has no body. */
 export function bodyOf(settings: RouteSettings, schemas: Schemas): Record<string, unknown> | undefined {
-	const rules: unknown = settings.plugins?.openapi?.body ?? settings.validate?.payload
+	const { body, consumes = 'application/json' } = settings.plugins?.openapi ?? {}
+	const rules: unknown = body ?? settings.validate?.payload
 	if (!isJoi(rules)) {
 		const isRaw = settings.payload?.parse === false
 		return isRaw ? { required: true, content: { 'application/json': { schema: {} } } } : undefined
@@ -32,7 +33,7 @@ export function bodyOf(settings: RouteSettings, schemas: Schemas): Record<string
 	const { examples: _, ...rest } = schema
 	return {
 		required: isRequired(rules),
-		content: { 'application/json': { schema: rest, ...(example !== undefined && { example }) } },
+		content: { [consumes]: { schema: rest, ...(example !== undefined && { example }) } },
 	}
 }
 

@@ -215,6 +215,7 @@ async function call(run: ToolDefinition['run'], args: Record<string, unknown> = 
 		run_id: 'r1',
 		agent: { name: 'ada', uid: 'uid' },
 		conversation: 'c1',
+		attach: () => Promise.reject(new Error('no file is expected')),
 		signal: new AbortController().signal,
 		log,
 		ask: () => Promise.reject(new Error('nobody')),

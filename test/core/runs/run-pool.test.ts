@@ -37,6 +37,10 @@ class Host implements RunHost {
 		return Promise.resolve(null)
 	}
 
+	blob(): Promise<null> {
+		return Promise.resolve(null)
+	}
+
 	tool({ call }: Parameters<RunHost['tool']>[0]): Promise<ToolReply> {
 		this.#see(`tool ${call.name} ${call.arguments}`)
 		return this.onTool()

@@ -39,6 +39,8 @@ const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> =
 				{ name: `server-${n}`, transport: 'http', url: 'http://127.0.0.1:9/' },
 				{ trusted: true, secrets: true },
 			),
+	'an attachment': (agent, n) =>
+		ctx.use('attachments').take(agent, [{ bytes: Buffer.from(`file ${n}`) }, { bytes: Buffer.alloc(3_000_000, n) }]),
 	'a heartbeat': (agent) => ctx.use('heartbeats').create(agent, { every: '1h', prompt: 'Hello.' }),
 	'a webhook': (agent, n) => ctx.use('webhooks').register(agent, `hook-${n}`),
 	'a grant': ({ name }, n) =>

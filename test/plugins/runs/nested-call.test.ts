@@ -33,6 +33,7 @@ async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall
 		log,
 		result_characters: 32_768,
 		interrupted: false,
+		attach: () => Promise.reject(new Error('no file is expected')),
 		ask: () => Promise.resolve('asked'),
 		forModel: (text: string) => Promise.resolve(text),
 	}

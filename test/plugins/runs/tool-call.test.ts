@@ -39,6 +39,7 @@ async function openRun() {
 		forModel: (text) => Promise.resolve(text),
 		result_characters: 32_768,
 		interrupted: false,
+		attach: () => Promise.reject(new Error('no file is expected')),
 	}
 	return {
 		site,

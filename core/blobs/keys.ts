@@ -1,0 +1,65 @@
+import type { AgentRef } from '../runs/tool.ts'
+import { agentScope } from '../store/agent-scope.ts'
+import type { Key } from '../store/ports.ts'
+
+type Uid = AgentRef['uid']
+
+/** All in the scope of the agent: they go with it, and one commit can change them together with a run. */
+export const keys = {
+	blob: (uid: Uid, digest: string): Key => [agentScope(uid), 'blob', digest],
+	blobs: (uid: Uid): Key => [agentScope(uid), 'blob'],
+	/** Bytes belong to an upload, so that what one deletes never belongs to another of the same content. */
+	piece: (uid: Uid, upload: string, at: number): Key => [
+		agentScope(uid),
+		'blob-bytes',
+		upload,
+		String(at).padStart(5, '0'),
+	],
+	pieces: (uid: Uid, upload: string): Key => [agentScope(uid), 'blob-bytes', upload],
+	/** An upload whose bytes belong to no blob: it has not ended yet, or its blob was deleted. */
+	loose: (uid: Uid, upload: string): Key => [agentScope(uid), 'blob-loose', upload],
+	allLoose: (uid: Uid): Key => [agentScope(uid), 'blob-loose'],
+	/** The blobs that a run refers to. */
+	uses: (uid: Uid, run: string): Key => [agentScope(uid), 'blob-uses', run],
+	total: (uid: Uid): Key => [agentScope(uid), 'blob-total'],
+}
+
+export interface BlobRecord {
+	/** The prefix of the keys of its bytes. */
+	upload: string
+	pieces: number
+	/** Bytes. */
+	size: number
+	media_type: string
+	/** Runs that refer to it. */
+	uses: number
+	/** When it was uploaded; renewed while no run uses it. ISO 8601. */
+	at: string
+}
+
+export interface LooseRecord {
+	at: string
+	/** Its blob was deleted: nothing waits for it any more. */
+	deleted?: true
+}
+
+export interface UsesRecord {
+	/** Without the name of the algorithm. */
+	digests: string[]
+}
+
+export interface TotalRecord {
+	/** Of all blobs of the agent. */
+	bytes: number
+}
+
+const NAME = /^sha256:([0-9a-f]{64})$/
+
+/** The digest in a blob's name; undefined for other texts. */
+export function digestIn(blob: string): string | undefined {
+	return NAME.exec(blob)?.[1]
+}
+
+export function blobName(digest: string): string {
+	return `sha256:${digest}`
+}

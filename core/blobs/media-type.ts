@@ -1,0 +1,118 @@
+/**
+ * What bytes are, by how they begin. What the sender says counts only between kinds of text, and where one container holds
+ * sound as well as video. Markup that a browser would execute is never an image.
+ */
+import type { Attachment } from '../protocol.ts'
+
+/** Bytes that are looked at. */
+export const HEAD_BYTES = 4096
+
+interface About {
+	name?: string | undefined
+	media_type?: string | undefined
+}
+
+export function mediaTypeOf(head: Uint8Array, about: About = {}): string {
+	const bytes = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, HEAD_BYTES))
+	const found = SIGNATURES.find(([at, signature]) => bytes.subarray(at, at + signature.length).equals(signature))?.[2]
+	if (typeof found === 'string') return found
+	const declared = (about.media_type ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+	if (found) return found(bytes, declared)
+	if (!isText(bytes)) return BINARY.test(declared) ? declared : 'application/octet-stream'
+	return textTypeOf(bytes, declared, about.name ?? '')
+}
+
+/** The type of the content part that such bytes are. */
+export function partTypeOf(media_type: string): Attachment['type'] {
+	if (IMAGES.has(media_type)) return 'image'
+	return media_type.startsWith('audio/') ? 'audio' : 'file'
+}
+
+/** Whether such bytes are UTF-8 text, which every model can read. */
+export function isTextType(media_type: string): boolean {
+	return media_type.startsWith('text/') || TEXTS.has(media_type)
+}
+
+const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/heic', 'image/avif'])
+const TEXTS = new Set([
+	'application/json',
+	'application/xml',
+	'application/yaml',
+	'application/x-yaml',
+	'application/toml',
+	'application/sql',
+	'application/javascript',
+	'application/typescript',
+	'application/x-sh',
+	'image/svg+xml',
+])
+
+type Signature = readonly [at: number, signature: Buffer, type: string | ((bytes: Buffer, declared: string) => string)]
+
+const latin = (text: string): Buffer => Buffer.from(text, 'latin1')
+
+const SIGNATURES: readonly Signature[] = [
+	[0, latin('\x89PNG\r\n\x1a\n'), 'image/png'],
+	[0, latin('\xff\xd8\xff'), 'image/jpeg'],
+	[0, latin('GIF87a'), 'image/gif'],
+	[0, latin('GIF89a'), 'image/gif'],
+	[0, latin('RIFF'), (bytes) => RIFF[bytes.toString('latin1', 8, 12)] ?? 'application/octet-stream'],
+	[0, latin('%PDF-'), 'application/pdf'],
+	[0, latin('OggS'), (_, declared) => (declared.startsWith('video/') ? 'video/ogg' : 'audio/ogg')],
+	[0, latin('ID3'), 'audio/mpeg'],
+	[0, latin('\xff\xfb'), 'audio/mpeg'],
+	[0, latin('\xff\xf3'), 'audio/mpeg'],
+	[0, latin('\xff\xf2'), 'audio/mpeg'],
+	[0, latin('\xff\xf1'), 'audio/aac'],
+	[0, latin('\xff\xf9'), 'audio/aac'],
+	[0, latin('fLaC'), 'audio/flac'],
+	[4, latin('ftyp'), mp4],
+	[0, latin('\x1aE\xdf\xa3'), (_, declared) => (declared.startsWith('audio/') ? 'audio/webm' : 'video/webm')],
+	[0, latin('PK\x03\x04'), (_, declared) => (/^application\/(vnd|epub)/.test(declared) ? declared : 'application/zip')],
+	[0, latin('\x1f\x8b'), 'application/gzip'],
+]
+
+const RIFF: Readonly<Record<string, string>> = { WEBP: 'image/webp', WAVE: 'audio/wav', 'AVI ': 'video/x-msvideo' }
+
+function mp4(bytes: Buffer, declared: string): string {
+	const brand = bytes.toString('latin1', 8, 12)
+	if (/^(heic|heix|mif1|msf1)$/.test(brand)) return 'image/heic'
+	if (brand === 'avif') return 'image/avif'
+	return /^M4[AB] $/.test(brand) || declared.startsWith('audio/') ? 'audio/mp4' : 'video/mp4'
+}
+
+/** A declared type that says what binary data is, and that nothing displays. */
+const BINARY = /^(application\/(?!.*(html|xml|javascript|ecmascript|json))|video\/|font\/)[a-z0-9.+-]{1,100}$/
+
+/** Control characters that text files hold. */
+const CONTROLS = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b])
+
+function isText(bytes: Buffer): boolean {
+	if (bytes.some((byte) => (byte < 0x20 && !CONTROLS.has(byte)) || byte === 0x7f)) return false
+	try {
+		// The last character may be cut.
+		new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
+		return true
+	} catch {
+		return false
+	}
+}
+
+function textTypeOf(bytes: Buffer, declared: string, name: string): string {
+	const beginning = bytes.toString('latin1', 0, 512).trimStart().toLowerCase()
+	if (/^(<!doctype html|<html|<script|<body|<head|<iframe)/.test(beginning)) return 'text/html'
+	if (/^(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype svg[^>]*>\s*)?<svg/s.test(beginning)) return 'image/svg+xml'
+	if (/^text\/[a-z0-9.+-]{1,60}$/.test(declared) || TEXTS.has(declared)) return declared
+	return BY_ENDING[/\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'text/plain'
+}
+
+const BY_ENDING: Readonly<Record<string, string>> = {
+	csv: 'text/csv',
+	html: 'text/html',
+	json: 'application/json',
+	md: 'text/markdown',
+	svg: 'image/svg+xml',
+	xml: 'application/xml',
+	yaml: 'application/yaml',
+	yml: 'application/yaml',
+}

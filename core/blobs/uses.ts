@@ -1,0 +1,100 @@
+/** Which runs use a blob. It lives for as long as one does; one commit writes the run's record, or its step, and its uses. */
+import type { Attachment } from '../protocol.ts'
+import { agentScope } from '../store/agent-scope.ts'
+import { change } from '../store/change.ts'
+import type { Op, Store } from '../store/ports.ts'
+import { now } from '../util/ids.ts'
+import { digestIn, keys } from './keys.ts'
+import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './keys.ts'
+import { deleteLoose } from './write.ts'
+
+/** Blobs that one commit adds to a run, or takes from it: two writes each, and the commit has others too. */
+export const USES_PER_COMMIT = 32
+
+/**
+ * The writes by which a run uses the blobs of attachments: one more than there are new ones, of which the first 32 count.
+ * Blobs that do not exist any more are left out. To be committed with what refers to them.
+ */
+export async function useOps(
+	store: Pick<Store, 'get'>,
+	uid: string,
+	run_id: string,
+	attachments: Iterable<Pick<Attachment, 'blob'>>,
+): Promise<Op[]> {
+	const used = await store.get<UsesRecord>(keys.uses(uid, run_id))
+	const digests = new Set(used?.value.digests)
+	const before = digests.size
+	const ops: Op[] = []
+	for (const { blob } of attachments) {
+		const digest = digestIn(blob)
+		if (digest === undefined || digests.has(digest) || ops.length === USES_PER_COMMIT) continue
+		const entry = await store.get<BlobRecord>(keys.blob(uid, digest))
+		if (!entry) continue
+		digests.add(digest)
+		ops.push({ key: entry.key, value: { ...entry.value, uses: entry.value.uses + 1 }, expect: entry.rev })
+	}
+	if (digests.size === before) return []
+	const value: UsesRecord = { digests: [...digests] }
+	return [...ops, { key: keys.uses(uid, run_id), value, expect: used?.rev ?? null }]
+}
+
+/** Ends the uses of a deleted run. Blobs that no other run uses are deleted. May be repeated after a crash. */
+export async function releaseBlobs(store: Store, uid: string, run_id: string): Promise<void> {
+	const key = keys.uses(uid, run_id)
+	for (let isLeft = true; isLeft;) {
+		const loose = await change(store, agentScope(uid), async () => {
+			const used = await store.get<UsesRecord>(key)
+			isLeft = (used?.value.digests.length ?? 0) > USES_PER_COMMIT
+			if (!used) return { result: [] }
+			const left = used.value.digests.slice(USES_PER_COMMIT)
+			const { ops, result } = await withoutUse(store, uid, used.value.digests.slice(0, USES_PER_COMMIT))
+			ops.push({ key, value: left.length > 0 ? { digests: left } : undefined, expect: used.rev })
+			return { ops, result }
+		})
+		for (const upload of loose) await deleteLoose(store, uid, upload)
+	}
+}
+
+/** Deletes blobs that no run came to use, and the bytes of interrupted uploads and deletions. `before`: ISO 8601. */
+export async function collectBlobs(store: Store, uid: string, before: string): Promise<void> {
+	for await (const { key, value } of store.list<BlobRecord>(keys.blobs(uid))) {
+		if (value.uses > 0 || value.at >= before) continue
+		const loose = await change(store, agentScope(uid), async () => {
+			const entry = await store.get<BlobRecord>(key)
+			if (!entry || entry.value.uses > 0 || entry.value.at >= before) return { result: [] }
+			return withoutUse(store, uid, [key.at(-1) ?? ''])
+		})
+		for (const upload of loose) await deleteLoose(store, uid, upload)
+	}
+	for await (const { key, value } of store.list<LooseRecord>(keys.allLoose(uid)))
+		if (value.deleted || value.at < before) await deleteLoose(store, uid, key.at(-1) ?? '')
+}
+
+/** One use less of each. The result: uploads whose bytes are loose then. */
+async function withoutUse(
+	store: Store,
+	uid: string,
+	digests: readonly string[],
+): Promise<{ ops: Op[]; result: string[] }> {
+	const ops: Op[] = []
+	const result: string[] = []
+	let freed = 0
+	for (const digest of digests) {
+		const entry = await store.get<BlobRecord>(keys.blob(uid, digest))
+		if (!entry) continue
+		const { uses, upload, size } = entry.value
+		if (uses > 1) {
+			ops.push({ key: entry.key, value: { ...entry.value, uses: uses - 1 }, expect: entry.rev })
+			continue
+		}
+		freed += size
+		result.push(upload)
+		ops.push({ key: entry.key, value: undefined, expect: entry.rev })
+		ops.push({ key: keys.loose(uid, upload), value: { at: now(), deleted: true } satisfies LooseRecord })
+	}
+	if (freed === 0) return { ops, result }
+	const total = await store.get<TotalRecord>(keys.total(uid))
+	const bytes = Math.max(0, (total?.value.bytes ?? 0) - freed)
+	ops.push({ key: keys.total(uid), value: { bytes } satisfies TotalRecord, expect: total?.rev ?? null })
+	return { ops, result }
+}

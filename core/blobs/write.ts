@@ -1,0 +1,156 @@
+/**
+ * Blobs: bytes by their content, such as an image that came with a message. Equal bytes of one agent are one blob. They are
+ * stored in pieces, so that a large one is neither one record nor one transaction, and memory holds a few pieces of it.
+ */
+import { createHash } from 'node:crypto'
+import { Fault } from '../errors.ts'
+import { agentScope } from '../store/agent-scope.ts'
+import { change } from '../store/change.ts'
+import { deleteAll } from '../store/delete-all.ts'
+import type { Op, Rev, Store } from '../store/ports.ts'
+import { newId, now } from '../util/ids.ts'
+import { blobName, keys } from './keys.ts'
+import type { BlobRecord, LooseRecord, TotalRecord } from './keys.ts'
+import { HEAD_BYTES, mediaTypeOf } from './media-type.ts'
+
+export interface BlobLimits {
+	max_bytes: number
+	/** Of all blobs of the agent. */
+	max_bytes_per_agent: number
+}
+
+export interface Blob {
+	/** `sha256:…` */
+	blob: string
+	media_type: string
+	size: number
+}
+
+/** Bytes of a piece: LMDB needs that many in a row, and a reader holds one at a time. */
+const PIECE_BYTES = 256 * 1024
+/** Pieces of one commit. */
+const PIECES = 8
+
+/**
+ * Stores bytes as they come. `about`: what the sender says of them. Durable when it settles. A blob that no run comes to use
+ * is deleted an hour later. Throws `payload_too_large`, `invalid_request` for no bytes, and what `source` throws.
+ */
+export async function writeBlob(
+	store: Store,
+	uid: string,
+	source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+	about: { name?: string | undefined; media_type?: string | undefined },
+	{ max_bytes, max_bytes_per_agent }: BlobLimits,
+): Promise<Blob> {
+	const upload = newId()
+	const hash = createHash('sha256')
+	let size = 0
+	let pieces = 0
+	let head = Buffer.alloc(0)
+	let rest: Uint8Array[] = []
+	let waiting: Op[] = []
+	let loose: Rev | undefined
+
+	const cut = (): void => {
+		waiting.push({ key: keys.piece(uid, upload, pieces++), value: new Uint8Array(Buffer.concat(rest)) })
+		rest = []
+	}
+	const flush = async (): Promise<void> => {
+		const mark: Op = { key: keys.loose(uid, upload), value: { at: now() } satisfies LooseRecord, expect: null }
+		const [first] = await store.commit(agentScope(uid), loose === undefined ? [mark, ...waiting] : waiting)
+		loose ??= first
+		waiting = []
+	}
+
+	try {
+		for await (const bytes of source) {
+			size += bytes.length
+			if (size > max_bytes) throw tooLarge(max_bytes)
+			hash.update(bytes)
+			if (head.length < HEAD_BYTES) head = Buffer.concat([head, bytes.subarray(0, HEAD_BYTES - head.length)])
+			for (let at = 0; at < bytes.length;) {
+				const room = PIECE_BYTES - rest.reduce((sum, one) => sum + one.length, 0)
+				rest.push(bytes.subarray(at, at + room))
+				at += room
+				if (at > bytes.length) continue
+				cut()
+				if (waiting.length === PIECES) await flush()
+			}
+		}
+		if (size === 0) throw new Fault('invalid_request', 'an attachment must not be empty')
+		if (rest.length > 0) cut()
+		const digest = hash.digest('hex')
+		const blob: BlobRecord = {
+			upload,
+			pieces,
+			size,
+			media_type: mediaTypeOf(head, about),
+			uses: 0,
+			at: now(),
+		}
+		const kept = await publish(store, uid, digest, blob, { waiting, loose, max_bytes_per_agent })
+		if (kept.upload !== upload && loose !== undefined) await deleteLoose(store, uid, upload)
+		return { blob: blobName(digest), media_type: kept.media_type, size }
+	} catch (error) {
+		if (loose !== undefined) await deleteLoose(store, uid, upload).catch(() => {}) // collected later
+		throw error
+	}
+}
+
+/** Deletes the bytes of an upload. May be repeated. */
+export async function deleteLoose(store: Store, uid: string, upload: string): Promise<void> {
+	await deleteAll(store, keys.pieces(uid, upload))
+	await store.delete(keys.loose(uid, upload))
+}
+
+interface Ending {
+	/** The last pieces, which are not written yet. */
+	waiting: readonly Op[]
+	/** Of the mark at `keys.loose`, if there are written pieces: whoever deleted those has deleted it. */
+	loose: Rev | undefined
+	max_bytes_per_agent: number
+}
+
+/** Returns the record under the digest: the given one, or that of an earlier upload of the same bytes. */
+function publish(
+	store: Store,
+	uid: string,
+	digest: string,
+	blob: BlobRecord,
+	{ waiting, loose, max_bytes_per_agent }: Ending,
+): Promise<BlobRecord> {
+	const key = keys.blob(uid, digest)
+	return change(store, agentScope(uid), async () => {
+		const known = await store.get<BlobRecord>(key)
+		if (known) {
+			const renewed = { ...known.value, at: blob.at }
+			return { ops: known.value.uses > 0 ? [] : [{ key, value: renewed, expect: known.rev }], result: known.value }
+		}
+		if (loose !== undefined && (await store.get(keys.loose(uid, blob.upload)))?.rev !== loose)
+			throw new Fault('unavailable', 'the upload took too long; send it again')
+		const total = await store.get<TotalRecord>(keys.total(uid))
+		const bytes = (total?.value.bytes ?? 0) + blob.size
+		if (bytes > max_bytes_per_agent) throw full(max_bytes_per_agent)
+		const ops: Op[] = [
+			...waiting,
+			{ key, value: blob, expect: null },
+			{ key: keys.total(uid), value: { bytes } satisfies TotalRecord, expect: total?.rev ?? null },
+		]
+		if (loose !== undefined) ops.push({ key: keys.loose(uid, blob.upload), value: undefined, expect: loose })
+		return { ops, result: blob }
+	})
+}
+
+function tooLarge(bytes: number): Fault {
+	return new Fault(
+		'payload_too_large',
+		`an attachment may have at most ${bytes} bytes (attachments.max_mib); send a smaller one`,
+	)
+}
+
+function full(bytes: number): Fault {
+	return new Fault(
+		'payload_too_large',
+		`the attachments of this agent would take more than ${bytes} bytes (attachments.max_mib_per_agent); delete conversations, or raise the limit`,
+	)
+}

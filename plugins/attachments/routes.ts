@@ -1,0 +1,115 @@
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { findBlob, readPieces } from '../../core/blobs/read.ts'
+import { Fault } from '../../core/errors.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import type { Attachments, AttachmentSettings } from './contract.ts'
+
+const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
+const digest = Joi.string()
+	.pattern(/^sha256:[0-9a-f]{64}$/, 'sha256: and 64 hexadecimal digits')
+	.required()
+	.description('The `blob` of an attachment.')
+	.example('sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08')
+
+const uploaded = Joi.object({
+	type: Joi.valid('image', 'file', 'audio').required(),
+	blob: digest,
+	media_type: Joi.string().required().example('image/png'),
+	size: Joi.number().integer().required().description('Bytes.').example(2048),
+	name: Joi.string(),
+}).id('Blob')
+
+const fileBytes = Joi.string().description('The bytes of the file.').example('a,b\n1,2\n')
+
+/** What a browser may be told that it is. Everything else could be executed, or is of no use to it. */
+const SHOWN =
+	/^(image\/(png|jpeg|gif|webp|heic|avif)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|application\/(pdf|zip|gzip))$/
+
+/**
+ * Its bytes as they come, within the server's time limit for a request. What is left when nobody wants more is read and
+ * dropped, since a client that still sends does not see the answer.
+ */
+async function* bodyOf(request: IncomingMessage): AsyncGenerator<Uint8Array> {
+	try {
+		yield* request.iterator({ destroyOnReturn: false })
+	} finally {
+		request.resume()
+	}
+}
+
+export function routes(server: Server, ctx: Context<AttachmentSettings>, attachments: Attachments): void {
+	server.route<{ Params: { name: string }; Query: { name?: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{name}/blobs',
+		options: {
+			id: 'uploadBlob',
+			description: 'Upload a file to attach it to runs',
+			notes: [
+				'The body is the file itself, at most `attachments.max_mib`. The answer is an attachment for POST /v1/agents/{name}/runs.',
+				'A blob that no run uses within an hour is deleted; others are deleted with the last conversation that has them.',
+			],
+			tags: ['api', 'runs'],
+			auth: scoped('runs:write'),
+			payload: {
+				parse: false,
+				output: 'stream',
+				// Whatever type the request declares: the bytes decide what it is.
+				override: 'application/octet-stream',
+				allow: 'application/octet-stream',
+				maxBytes: Number.MAX_SAFE_INTEGER,
+				timeout: 120_000,
+			},
+			plugins: {
+				openapi: {
+					consumes: 'application/octet-stream',
+					body: fileBytes.required(),
+				},
+			},
+			validate: {
+				params: Joi.object({ name }),
+				query: Joi.object({ name: Joi.string().max(1000).description('Name of the file.').example('photo.png') }),
+			},
+			response: { status: { 201: uploaded } },
+		},
+		handler: async (request, h) => {
+			const agent = await ctx.use('agents').get(request.params.name)
+			const { 'content-type': media_type } = request.headers as Record<string, string | undefined>
+			const about = { media_type, name: request.query.name }
+			return h.response(await attachments.upload(agent, bodyOf(request.raw.req), about)).code(201)
+		},
+	})
+	server.route<{ Params: { name: string; digest: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/blobs/{digest}',
+		options: {
+			id: 'readBlob',
+			description: 'Read the bytes of an attachment',
+			notes: 'To be saved, never displayed: the answer is a download, and no page is executed.',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			plugins: { openapi: { answers: { 200: { 'application/octet-stream': fileBytes } } } },
+			validate: { params: Joi.object({ name, digest }) },
+		},
+		handler: async (request, h) => {
+			const { uid } = await ctx.use('agents').get(request.params.name)
+			const found = await findBlob(ctx.store, uid, request.params.digest)
+			if (!found)
+				throw new Fault('not_found', 'the agent has no such blob; it may have been deleted with its conversation')
+			const bytes = Readable.from(readPieces(ctx.store, uid, found.blob), { objectMode: false })
+			return h
+				.response(bytes)
+				.type(SHOWN.test(found.media_type) ? found.media_type : 'application/octet-stream')
+				.bytes(found.size)
+				.header('content-disposition', 'attachment')
+				.header('content-security-policy', "sandbox; default-src 'none'")
+				.header('cross-origin-resource-policy', 'same-origin')
+				.header('cache-control', 'private, max-age=31536000, immutable')
+				.etag(found.blob.slice('sha256:'.length))
+		},
+	})
+}

@@ -1,0 +1,39 @@
+/** Attachments of a tool's result: from the bytes that it returned to blobs that the run keeps. */
+import { useOps } from '../../core/blobs/uses.ts'
+import { isFault } from '../../core/errors.ts'
+import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import type { StoredFiles } from './tool-call.ts'
+import type {} from '../attachments/contract.ts'
+import type { RunRecord } from './contract.ts'
+
+const FILES = 16
+const BYTES = 20 * 1024 * 1024
+
+/** One that is refused is reported to the model; other errors, such as a full disk, are thrown. */
+export async function storeFiles(
+	ctx: Pick<Context, 'store' | 'use'>,
+	{ agent_uid, run_id }: Pick<RunRecord, 'agent_uid' | 'run_id'>,
+	agent: AgentRef,
+	files: readonly ToolFile[],
+): Promise<StoredFiles> {
+	const attachments: Attachment[] = []
+	const left_out: string[] = []
+	let bytes = 0
+	for (const [at, file] of files.entries()) {
+		bytes += file.bytes.length
+		if (at >= FILES || bytes > BYTES) {
+			left_out.push(
+				`${files.length - at} more attachments are left out: a result may have ${FILES}, of 20 MiB together`,
+			)
+			break
+		}
+		try {
+			attachments.push(...(await ctx.use('attachments').take(agent, [file])))
+		} catch (error) {
+			if (!isFault(error, 'invalid_request', 'payload_too_large')) throw error
+			left_out.push(`an attachment is left out: ${error.message}`)
+		}
+	}
+	return { attachments, left_out, ops: () => useOps(ctx.store, agent_uid, run_id, attachments) }
+}

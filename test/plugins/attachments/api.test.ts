@@ -1,0 +1,179 @@
+/** Attachments over HTTP: uploaded or sent along, shown in records and events, read back, and deleted with what has them. */
+import { createHash } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, Reply } from '../../support/gateway.ts'
+import { dataUrl, pdf, png } from '../../support/files.ts'
+import { follow } from '../../support/runs.ts'
+
+const files = createServer((request, response) => {
+	if (request.url === '/photo%20one.png?size=1') response.writeHead(200, { 'content-type': 'image/png' }).end(png('w'))
+	else if (request.url === '/large') response.writeHead(200).end(Buffer.alloc(2 * 1024 * 1024))
+	else if (request.url === '/away') response.writeHead(302, { location: 'http://127.0.0.1:9/secret' }).end()
+	else response.writeHead(404).end('no such file')
+})
+await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve))
+const { port } = files.address() as AddressInfo
+t.teardown(() => files.close())
+
+const gateway = await startGateway({
+	config: `attachments: {max_mib: 1, max_mib_per_message: 2, max_per_message: 4, allowed_hosts: ["127.0.0.1:${port}"]}\nplugins: {lender: true}\n`,
+	files: {
+		'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lent = ctx } }",
+	},
+})
+t.teardown(() => gateway.stop())
+const ctx = (globalThis as unknown as { lent: Context }).lent
+
+const nameOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+const upload = (agent: string, bytes: Buffer, query = ''): Promise<Reply<Answer>> =>
+	gateway.request('POST', `/v1/agents/${agent}/blobs${query}`, {
+		body: bytes,
+		headers: { 'content-type': 'application/octet-stream' },
+	})
+const start = (agent: string, body: object): Promise<Reply<Answer>> =>
+	gateway.request('POST', `/v1/agents/${agent}/runs`, { body })
+const read = async (agent: string, blob: string): Promise<{ status: number; headers: Headers; bytes: Buffer }> => {
+	const response = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${blob}`)
+	return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
+}
+
+void t.test('a file is uploaded, sent with a run, and read back', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const uploaded = await upload('ada', png(), '?name=..%2Ffolder%2Fphoto.png')
+	t.equal(uploaded.status, 201)
+	const image = { type: 'image', blob: nameOf(png()), media_type: 'image/png', size: png().length }
+	t.strictSame(uploaded.body, { ...image, name: 'photo.png' })
+
+	const { blob, name } = uploaded.body
+	const started = await start('ada', {
+		prompt: 'Look.',
+		attachments: [{ blob, name }, { data: pdf().toString('base64') }],
+	})
+	t.equal(started.status, 200, JSON.stringify(started.body))
+	const { run_id } = started.body
+	await ada.ended(run_id)
+	const document = { type: 'file', blob: nameOf(pdf()), media_type: 'application/pdf', size: pdf().length }
+	const attachments = [{ ...image, name: 'photo.png' }, document]
+	t.match(await ada.read(run_id), { prompt: 'Look.', attachments })
+	const said = ada.eventsOf(run_id).find(({ event_type }) => event_type === 'message.user')
+	t.strictSame(said?.payload, { content: 'Look.', attachments })
+	t.match((await ada.call('history')).body, [{ role: 'user', content: 'Look.', attachments }, { role: 'assistant' }])
+
+	const back = await read('ada', image.blob)
+	t.equal(back.status, 200)
+	t.ok(back.bytes.equals(png()))
+	t.match(Object.fromEntries(back.headers), {
+		'content-type': 'image/png',
+		'content-length': String(png().length),
+		'content-disposition': 'attachment',
+		'x-content-type-options': 'nosniff',
+		'content-security-policy': /sandbox/,
+	})
+})
+
+void t.test('markup is served as bytes that no browser executes', async (t) => {
+	await follow(t, gateway, 'mark')
+	for (const text of [
+		'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
+		'<html><script>1</script>',
+		'plain',
+	]) {
+		const { body } = await upload('mark', Buffer.from(text))
+		t.equal(body.type, 'file')
+		const { headers } = await read('mark', body.blob)
+		t.equal(headers.get('content-type'), 'application/octet-stream')
+		t.equal(headers.get('x-content-type-options'), 'nosniff')
+	}
+})
+
+void t.test('a prompt may be absent where there are attachments, and only there', async (t) => {
+	const bob = await follow(t, gateway, 'bob')
+	const { status, body } = await start('bob', { attachments: [{ data: dataUrl('image/png', png('b')) }] })
+	t.equal(status, 200)
+	await bob.ended(body.run_id)
+	t.match(await bob.read(body.run_id), { prompt: '', attachments: [{ type: 'image' }] })
+	for (const refused of [{}, { attachments: [] }, { prompt: '' }]) {
+		const answer = await start('bob', refused)
+		t.equal(answer.status, 400, JSON.stringify(refused))
+		t.equal(answer.body.errors?.[0]?.path, 'prompt')
+	}
+})
+
+void t.test('attachments are fetched from addresses that may be fetched', async (t) => {
+	const carl = await follow(t, gateway, 'carl')
+	const at = (url: string): Promise<Reply<Answer>> => start('carl', { prompt: 'Look.', attachments: [{ url }] })
+	const { body } = await at(`http://127.0.0.1:${port}/photo%20one.png?size=1`)
+	await carl.ended(body.run_id)
+	t.match(await carl.read(body.run_id), { attachments: [{ blob: nameOf(png('w')), name: 'photo one.png' }] })
+
+	t.match(await at(`http://127.0.0.1:${port}/missing`), { status: 400, body: { message: /status 404/ } })
+	t.match(await at(`http://127.0.0.1:${port}/large`), { status: 400, body: { message: /larger than 1048576 bytes/ } })
+	t.match(await at('http://127.0.0.1:9/x'), {
+		status: 400,
+		body: { code: 'address_refused', message: /allowed_hosts/ },
+	})
+	t.match(await at(`http://127.0.0.1:${port}/away`), { status: 400, body: { code: 'address_refused' } })
+	t.match(await at('file:///etc/passwd'), { status: 400, body: { code: 'address_refused' } })
+	const { body: audit } = await gateway.request('GET', '/v1/audit?agent_id=carl&event_type=security.violation')
+	t.match(audit.events, [{ payload: { reason: 'address_refused' } }])
+})
+
+void t.test('limits and mistakes are refused with what to change', async (t) => {
+	await follow(t, gateway, 'dora')
+	const given = (...attachments: object[]): Promise<Reply<Answer>> => start('dora', { prompt: 'Look.', attachments })
+	const file = (n: number, size = 700_000): object => ({ data: Buffer.alloc(size, n).toString('base64') })
+	t.match(await given(file(1, 1_100_000)), { status: 413, body: { message: /max_mib\)/ } })
+	t.match(await upload('dora', Buffer.alloc(1_100_000)), { status: 413, body: { message: /max_mib\)/ } })
+	t.match(await given(file(1), file(2), file(3), file(4)), { status: 413, body: { message: /max_mib_per_message/ } })
+	t.match(await given(...[1, 2, 3, 4, 5].map((n) => file(n, 10))), {
+		status: 400,
+		body: { message: /max_per_message/ },
+	})
+	t.match(await given({ data: 'no base64!' }), { status: 400, body: { message: /not base64/ } })
+	t.match(await given(file(1, 10), { data: '' }), { status: 400 })
+	t.match(await given({ blob: nameOf(png('never')) }), { status: 400, body: { message: /no such blob/ } })
+	t.match(await given({ blob: nameOf(png()), url: 'https://example.com' }), { status: 400 })
+	t.match(await upload('dora', Buffer.alloc(0)), { status: 400, body: { message: /empty/ } })
+	t.match(await upload('nobody', png()), { status: 404 })
+	t.equal((await read('dora', nameOf(png('never')))).status, 404)
+	t.equal((await read('dora', 'sha256:..')).status, 400)
+	t.equal((await read('nobody', nameOf(png()))).status, 404)
+})
+
+void t.test('a blob is deleted with the last conversation that has it', async (t) => {
+	const eve = await follow(t, gateway, 'eve')
+	const agent: AgentRef = await ctx.use('agents').get('eve')
+	const inConversation = async (conversation: string, ...marks: string[]): Promise<void> => {
+		const attachments = await ctx.use('attachments').take(
+			agent,
+			marks.map((mark) => ({ bytes: png(mark) })),
+		)
+		const { run_id } = await ctx.use('runs').start(agent, { prompt: 'x', attachments, trigger: 'api', conversation })
+		await eve.ended(run_id)
+	}
+	const session = await ctx.use('runs').session(agent)
+	await inConversation(session, 'shared', 'own')
+	await inConversation('other', 'shared')
+	await ctx.use('runs').clear(agent)
+	t.equal((await read('eve', nameOf(png('own')))).status, 404)
+	t.equal((await read('eve', nameOf(png('shared')))).status, 200)
+	await gateway.request('DELETE', '/v1/agents/eve')
+	t.equal((await read('eve', nameOf(png('shared')))).status, 404)
+})
+
+void t.test('the same key with other attachments is another request', async (t) => {
+	const fay = await follow(t, gateway, 'fay')
+	const keyed = (mark: string): Promise<Reply<Answer>> =>
+		gateway.request('POST', '/v1/agents/fay/runs', {
+			body: { prompt: 'Look.', attachments: [{ data: png(mark).toString('base64') }] },
+			headers: { 'idempotency-key': 'one' },
+		})
+	const first = await keyed('a')
+	t.equal((await keyed('a')).body.run_id, first.body.run_id)
+	t.match(await keyed('b'), { status: 409, body: { code: 'idempotency_mismatch' } })
+	await fay.ended(first.body.run_id)
+})
