@@ -3,6 +3,7 @@ import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
 import { questionOf, termsOf } from '../words.ts'
 import type { Scored } from './best.ts'
+import { fuse } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
 import { KeywordIndex } from './keywords.ts'
@@ -19,10 +20,10 @@ const CANDIDATES = { words: 100, vectors: 40 }
 /** Candidates from the graph per group member, since some of them are already in other groups. */
 const GROUP_CANDIDATES = 4
 
-/** A memory at rank r (from 1) counts weight / (FUSION + r) in each index. */
-const FUSION = 20
 /** The weight of the built-in embedder beside the keywords: low, and higher the more words of the query are unknown. */
 const HASHING_WEIGHT = { least: 0.05, unknown: 0.3 }
+/** Measured with a small sentence encoder; recall falls slowly on both sides. */
+const EMBEDDER_WEIGHT = 0.5
 /** Below this cosine a result of the built-in embedder is ignored. */
 const HASHING_FLOOR = 0.2
 
@@ -143,9 +144,10 @@ export class AgentIndex {
 		const near = isBuiltIn ? hashTerms(forms, (term) => this.#keywords.weightOf(term)) : vector
 		const byVector = near ? this.#nearest(near, most(CANDIDATES.vectors), isBuiltIn ? HASHING_FLOOR : 0, allowed) : []
 
-		const weight = isBuiltIn ? this.#hashingWeight(terms) : 1
+		const weight = isBuiltIn ? this.#hashingWeight(terms) : EMBEDDER_WEIGHT
+		const similar = near ? { found: byVector, of: this.#relative(near, byVector[0]?.score ?? 0), weight } : undefined
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
-		return fuse(byWord, byVector, weight, limit).map((ordinal) => ({
+		return fuse(byWord, similar, limit).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
 			similarity: plain ? this.#similarity(ordinal, plain) : null,
 		}))
@@ -205,6 +207,18 @@ export class AgentIndex {
 		for (let ordinal = 0; ordinal < this.#ids.length; ordinal++) if (vectors.has(ordinal)) this.#graph.add(ordinal)
 	}
 
+	/**
+	 * How similar a memory is to the query: 1 for the most similar one, 0 for what memories are on average. So embedders whose cosines
+	 * lie close together count like others.
+	 */
+	#relative(query: Float32Array, most: number): (ordinal: number) => number {
+		const vectors = this.#vectors
+		const mean = vectors?.meanCosine(query) ?? 0
+		if (!vectors || most <= mean) return () => 0
+		return (ordinal) =>
+			vectors.has(ordinal) ? Math.max(0, (vectors.cosine(ordinal, query) - mean) / (most - mean)) : 0
+	}
+
 	#similarity(ordinal: number, query: Float32Array): number | null {
 		if (!this.#vectors?.has(ordinal) || query.length !== this.#vectors.dimensions) return null
 		return Math.round(Math.min(1, Math.max(0, this.#vectors.cosine(ordinal, query))) * 10_000) / 10_000
@@ -219,15 +233,20 @@ export class AgentIndex {
 		})
 	}
 
+	/** Terms without trigrams, such as pairs of Chinese characters, gain nothing from the built-in embedder. */
 	#hashingWeight(terms: readonly string[][]): number {
 		let all = 0
+		let spelt = 0
 		let unknown = 0
 		for (const forms of terms) {
 			const weight = Math.max(...forms.map((form) => this.#keywords.weightOf(form)))
 			all += weight
+			if (forms.every(({ length }) => length < 3)) continue
+			spelt += weight
 			if (!forms.some((form) => this.#keywords.has(form))) unknown += weight
 		}
-		return HASHING_WEIGHT.least + HASHING_WEIGHT.unknown * (all === 0 ? 1 : unknown / all)
+		if (all === 0) return HASHING_WEIGHT.least + HASHING_WEIGHT.unknown
+		return (HASHING_WEIGHT.least * spelt + HASHING_WEIGHT.unknown * unknown) / all
 	}
 
 	#having(tags: readonly string[]): Set<number> {
@@ -242,17 +261,4 @@ export class AgentIndex {
 		for (const [language, count] of this.#languages) if (count > most) [usual, most] = [language, count]
 		return usual
 	}
-}
-
-/** Ordinals, best first. By ranks, since the scores of the two indexes are not comparable. */
-function fuse(byWord: readonly Scored[], byVector: readonly Scored[], weight: number, limit: number): number[] {
-	const scores = new Map<number, number>()
-	for (const [rank, { ordinal }] of byWord.entries()) scores.set(ordinal, 1 / (FUSION + rank + 1))
-	for (const [rank, { ordinal }] of byVector.entries()) {
-		scores.set(ordinal, (scores.get(ordinal) ?? 0) + weight / (FUSION + rank + 1))
-	}
-	return [...scores]
-		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])
-		.slice(0, limit)
-		.map(([ordinal]) => ordinal)
 }

@@ -7,6 +7,7 @@ import type { Scored } from './best.ts'
 import { grown } from './grown.ts'
 
 const START = 256
+const SAMPLE = 64
 
 export class Vectors {
 	readonly dimensions: number
@@ -62,6 +63,20 @@ export class Vectors {
 			sum += (query[at] as number) * (codes[from + at] as number)
 		}
 		return sum * (this.#scales[ordinal] ?? 0)
+	}
+
+	/** Of all vectors, from an even sample of at most 64; 0 if there are none. */
+	meanCosine(query: Float32Array): number {
+		const step = Math.max(1, this.#scales.length / SAMPLE)
+		let sum = 0
+		let count = 0
+		for (let at = 0; at < this.#scales.length; at += step) {
+			const ordinal = Math.floor(at)
+			if (!this.has(ordinal)) continue
+			sum += this.cosine(ordinal, query)
+			count++
+		}
+		return count === 0 ? 0 : sum / count
 	}
 
 	/** The nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; nearest first. */

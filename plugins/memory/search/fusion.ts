@@ -1,0 +1,25 @@
+import type { Scored } from './best.ts'
+
+/** The results of the vector leg, and how it scores any memory: at most 1. */
+export interface Similar {
+	found: readonly Scored[]
+	of: (ordinal: number) => number
+	weight: number
+}
+
+/**
+ * Ordinals of both legs, best first: the keyword score relative to the best one, plus the weighted similarity. The scores
+ * are added rather than the ranks, since ranks do not tell a clear match from one that is barely better than the next.
+ */
+export function fuse(byWord: readonly Scored[], similar: Similar | undefined, limit: number): number[] {
+	const best = byWord[0]?.score ?? 1
+	const scores = new Map(byWord.map(({ ordinal, score }) => [ordinal, score / best]))
+	if (similar) {
+		for (const { ordinal } of similar.found) if (!scores.has(ordinal)) scores.set(ordinal, 0)
+		for (const [ordinal, score] of scores) scores.set(ordinal, score + similar.weight * similar.of(ordinal))
+	}
+	return [...scores]
+		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])
+		.slice(0, limit)
+		.map(([ordinal]) => ordinal)
+}
