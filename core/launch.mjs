@@ -26,6 +26,7 @@ const tasks = {
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
 	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },
 	docs: { needs: 'run', run: [['docs/make.ts']] },
+	pack: { needs: 'all', run: [['core/process/pack.mjs', ...rest]] },
 }
 
 const chosen = tasks[task]

@@ -15,7 +15,7 @@ import { commandLines } from './package-users.mjs'
 
 const dist = join(root, 'dist')
 const current = join(dist, 'current.json')
-/** Bundles that are kept besides those that run: a process that starts now may have chosen the last but one. */
+/** Bundles that are kept besides those that run: a process that starts now may have chosen the last one. */
 const KEPT = 2
 
 /**
@@ -49,8 +49,8 @@ async function makeBundle() {
 			rmSync(join(dist, folder), { recursive: true, force: true })
 			throw new Error(error.errors?.[0]?.text ?? error.message)
 		})
-		publish({ folder, digest: digestOf(sources), ...sources, states: statesOf(sources) })
-		cleanUp(folder)
+		publish({ folder, packages: packagesNow(), digest: digestOf(sources), ...sources, states: statesOf(sources) })
+		removeOldBundles(KEPT)
 		return join(dist, folder)
 	} finally {
 		lock.release()
@@ -81,7 +81,7 @@ function freshBundle() {
 	try {
 		const bundle = JSON.parse(readFileSync(current, 'utf8'))
 		const folder = join(dist, bundle.folder)
-		if (!existsSync(folder)) return undefined
+		if (!existsSync(folder) || bundle.packages !== (packagesNow() ?? bundle.packages)) return undefined
 		const states = statesOf(bundle)
 		if (same(states, bundle.states)) return folder
 		if (digestOf(bundle) !== bundle.digest) return undefined
@@ -94,6 +94,12 @@ function freshBundle() {
 	} catch {
 		return undefined // there is none, or a source is gone
 	}
+}
+
+/** The digest of the lock file that is installed, see install.mjs. Undefined in an installed package, which has none. */
+function packagesNow() {
+	const stamp = join(root, 'node_modules/.installed')
+	return existsSync(stamp) ? readFileSync(stamp, 'utf8').split(' ')[0] : undefined
 }
 
 /** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
@@ -126,14 +132,14 @@ function publish(bundle) {
 	renameSync(file, current)
 }
 
-/** Removes bundles from which nothing runs. */
-function cleanUp(newest) {
+/** Removes bundles from which nothing runs. `kept`: how many stay, the newest ones. */
+export function removeOldBundles(kept) {
 	const lines = commandLines()
-	const old = readdirSync(dist, { withFileTypes: true })
-		.filter((one) => one.isDirectory() && one.name !== newest && /^\d+-/.test(one.name))
+	const all = readdirSync(dist, { withFileTypes: true })
+		.filter((one) => one.isDirectory() && /^\d+-/.test(one.name))
 		.map(({ name }) => ({ name, made: statSync(join(dist, name)).mtimeMs }))
 		.toSorted((a, b) => b.made - a.made)
-	for (const { name } of old.slice(KEPT - 1))
+	for (const { name } of all.slice(kept))
 		if (!lines.some((args) => args.some((arg) => arg.includes(join(dist, name)))))
 			rmSync(join(dist, name), { recursive: true, force: true })
 }

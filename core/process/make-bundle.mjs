@@ -39,7 +39,6 @@ const programs = bundles.flatMap((one) => one.programs)
 const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
 const seam = 'core/util/own-code.ts'
 const places = 'core/process/source-places.mjs'
-const packageFiles = ['package.json', 'package-lock.json'].filter((file) => existsSync(join(root, file)))
 
 /** Writes the bundle's files into a folder. Returns what it is made from: `files` and `folders`, relative to the root. */
 export async function build(folder) {
@@ -76,7 +75,7 @@ export async function build(folder) {
 	const own = inputs.filter((file) => !file.includes('node_modules/') && existsSync(join(root, file)))
 	const makers = ['bundle', 'make-bundle'].map((name) => `core/process/${name}.mjs`)
 	return {
-		files: [...new Set([...own, ...makers, ...packageFiles])].toSorted(),
+		files: [...new Set([...own, ...makers, 'package.json'])].toSorted(),
 		folders: ['plugins', ...pluginFolders()],
 	}
 }

@@ -7,6 +7,7 @@ import { Reader } from './reader.ts'
 
 /** What a test has not got; a page that needs something else would go by without being tried. */
 const known = new Set([
+	'package',
 	'another-gateway',
 	'caddy',
 	'claude',

@@ -6,6 +6,7 @@ import type { EventBus } from '../../core/events/event-bus.ts'
 import { familyOf } from '../../core/events/families.ts'
 import type { EventType } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
+import { importOwn } from '../../core/util/own-code.ts'
 
 export type EventTypes = ReadonlyMap<string, EventType>
 
@@ -17,7 +18,7 @@ export async function eventTypesIn(folder: string): Promise<EventTypes> {
 	const files = existsSync(folder)
 		? readdirSync(folder).flatMap((name) => ['ts', 'js'].map((end) => join(folder, name, `events.${end}`)))
 		: []
-	const modules = files.filter(existsSync).map((file) => import(pathToFileURL(file).href))
+	const modules = files.filter(existsSync).map((file) => importOwn(pathToFileURL(file)))
 	const declared = (await Promise.all(modules)) as { default: Record<string, EventType> }[]
 	return new Map(declared.flatMap(({ default: types }) => Object.entries(types)))
 }

@@ -10,7 +10,7 @@ import type { Plugin } from '../../plugin.ts'
 import type { CheckOrder, CheckReport, Finding } from './check.ts'
 import { commandFindings, doctorFindings } from './file-findings.ts'
 import { checkName } from './name.ts'
-import { observed } from './observer/index.ts'
+import { observed } from './observer/index.mjs'
 import { routeFindings } from './route-findings.ts'
 
 const observer = fileURLToPath(new URL('./observer/', import.meta.url))

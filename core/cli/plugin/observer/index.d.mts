@@ -1,0 +1,4 @@
+/** See index.mjs. */
+import type { Server } from '@hapi/hapi'
+
+export function observed(): readonly Server[]

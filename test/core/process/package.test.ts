@@ -1,0 +1,85 @@
+/**
+ * The package, as npm makes and installs it, in an empty folder. The short version puts the packages that it needs beside it by
+ * links; the long one, SVC_TEST_PACKAGE=install, installs all of them with npm.
+ */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	realpathSync,
+	rmSync,
+	symlinkSync,
+	writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const run = promisify(execFile)
+const env = { ...process.env, npm_config_prefer_offline: 'true', npm_config_audit: 'false' }
+
+/** Installs the package into a folder, and returns the file of `svc`. */
+async function install(folder: string): Promise<string> {
+	const packed = ['core/launch.mjs', 'pack', '--pack-destination', folder, '--loglevel=error']
+	await run(process.execPath, packed, { cwd: root, env })
+	t.notOk(existsSync(join(root, 'dist/types')), 'in the clone the sources are the types')
+	const name = readdirSync(folder).find((one) => one.endsWith('.tgz')) as string
+	const archive = join(folder, name)
+	if (process.env.SVC_TEST_PACKAGE === 'install') {
+		const prefix = join(folder, 'installed')
+		await run('npm', ['install', '--global', '--prefix', prefix, '--ignore-scripts', archive], { cwd: folder, env })
+		return join(prefix, 'bin/svc')
+	}
+	const modules = join(folder, 'node_modules')
+	mkdirSync(modules)
+	for (const one of readdirSync(join(root, 'node_modules')))
+		if (one !== '.bin' && one !== '.installed') symlinkSync(join(root, 'node_modules', one), join(modules, one))
+	await run('tar', ['-xzf', archive, '-C', modules])
+	await run('mv', [join(modules, 'package'), join(modules, 'svc-gateway')])
+	return join(modules, 'svc-gateway/core/svc.mjs')
+}
+
+void t.test('the package starts, runs an agent, and checks the plugins of its users', async (t) => {
+	const folder = realpathSync(mkdtempSync(join(tmpdir(), 'svc-package-')))
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const svcFile = await install(folder)
+	const home = join(folder, 'home')
+	const own = { PATH: process.env.PATH, HOME: folder, SVC_HOME: home, SVC_PORT: '0', SVC_LEGACY_PORT: '0' }
+	const options = { cwd: folder, env: own }
+	const svc = async (...words: string[]): Promise<string> =>
+		(await run(process.execPath, [svcFile, ...words], options)).stdout
+
+	const gateway = spawn(process.execPath, [svcFile, 'start'], { ...options, stdio: ['ignore', 'pipe', 'inherit'] })
+	const ended = once(gateway, 'exit')
+	t.teardown(() => gateway.kill('SIGKILL'))
+	const [greeting] = (await once(gateway.stdout, 'data')) as [Buffer]
+	t.match(String(greeting), 'listens at')
+	await svc('agents', 'create', 'ada')
+	t.match(await svc('run', 'ada', 'Hello'), 'received: Hello')
+
+	await svc('plugins', 'new', 'greeter')
+	const plugin = join(home, 'plugins/greeter')
+	t.match(await svc('plugins', 'check', plugin), 'greeter 0.1.0: it runs')
+	await svc('plugins', 'test', 'greeter')
+	const reserved = `export default { name: 'greeter', http: (server) =>
+		server.route({ method: 'GET', path: '/elsewhere', handler: () => 'x' }) }`
+	await svc('config', 'set', 'plugins.greeter', 'true')
+	t.match(await svc('doctor', '--only', 'plugin.failed'), /all \d+ plugins run/)
+
+	// What an editor sees: the types of the package, checked as strictly as the template asks.
+	const tsc = join(root, 'node_modules/typescript/bin/tsc')
+	const types = await run(process.execPath, [tsc, '--listFiles'], { cwd: plugin })
+	t.match(types.stdout, 'svc-gateway/dist/types/plugins/types.d.ts')
+	t.notMatch(types.stdout, /svc-gateway\/(core|plugins)\/.*\.ts$/m)
+
+	writeFileSync(join(plugin, 'index.ts'), reserved)
+	t.match(await svc('plugins', 'check', plugin).catch((error: { stdout: string }) => error.stdout), '/elsewhere')
+	gateway.kill('SIGTERM')
+	await ended
+})
