@@ -15,8 +15,7 @@ export interface AgentConfig {
 	limits?: Partial<AgentLimits>
 	/** IANA time zone in which its model is told the time; default: the machine's. */
 	timezone?: string
-	/** `tokens`: of one request at most, if the model's window is larger. */
-	context?: { tokens?: number }
+	context?: ContextConfig
 	/** False: its model is told the persona alone. */
 	preamble?: boolean
 	/** Over those of its provider. */
@@ -24,6 +23,16 @@ export interface AgentConfig {
 	/** Tokens; in place of its provider's. */
 	context_window?: number
 	[key: string]: unknown
+}
+
+/** How much of a conversation a model gets, and what becomes of the rest. */
+export interface ContextConfig {
+	/** Of one request at most, if the model's window is larger. */
+	tokens?: number
+	/** False: no model summarizes turns that leave the window. Default true. */
+	summary?: boolean
+	/** Whether facts of these turns go to long-term memory; default: unless others than the agent's own people may have said them. */
+	facts?: boolean
 }
 
 export interface AgentRecord extends AgentRef {

@@ -49,6 +49,12 @@ const configKeys = {
 			.min(2_000)
 			.max(10_000_000)
 			.description("Maximum tokens of one request, if the model's context window is larger; default 100,000."),
+		summary: Joi.boolean().description(
+			'Whether the model summarizes turns before it gets them no longer; default true. Without, it gets a list of how they begin.',
+		),
+		facts: Joi.boolean().description(
+			'Whether facts of these turns are stored in long-term memory; default true, except in conversations of webhooks and of the OpenAI-compatible API. Requires `summary`.',
+		),
 	}).description('How much of a conversation the model gets with a request; it can search and read the rest.'),
 	preamble: Joi.boolean().description(
 		'Whether the model gets the preamble beside the persona: its name, the time and the place, and how secrets, skills and memory work; default true.',

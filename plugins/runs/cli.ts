@@ -26,6 +26,12 @@ export default {
 			order: 5,
 			load: () => import('./cli/questions.ts'),
 		},
+		conversations: {
+			summary: 'Show and summarize what a model gets of a conversation',
+			group: 'work',
+			order: 6,
+			load: () => import('./cli/conversations.ts'),
+		},
 	},
 	candidates: {
 		run: async (cli, prefix, signal) => (await import('../../core/cli/run-id.ts')).runCandidates(cli, prefix, signal),

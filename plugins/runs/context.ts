@@ -5,6 +5,7 @@ import type {
 	ChatMessage,
 	ContextMarks,
 	ContextOrder,
+	ContextSummary,
 	ModelAnswer,
 	ModelOrder,
 	ToolSpec,
@@ -15,10 +16,13 @@ import { familyFactor } from '../../sandbox/context/estimate.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import { fit } from '../../sandbox/context/fit.ts'
 import type { Fitted } from '../../sandbox/context/fit.ts'
+import type { FitInput } from '../../sandbox/context/measure.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { historyOf } from './history.ts'
 import { keys } from './keys.ts'
+import { readSummary } from './summary-record.ts'
+import { awaitSummary } from './under-way.ts'
 
 export interface ContextRequest {
 	run: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string }
@@ -50,20 +54,62 @@ const MODELS = 1_000
 const factors = new BoundedMap<string, number>(MODELS)
 const limits = new BoundedMap<string, number>(MODELS)
 
+/** Runs at whose end their conversation may be near its limit; for its summary. */
+const long = new BoundedMap<string, true>(10_000)
+/** The part of the budget from which on that is so. */
+const LONG = 0.35
+/** How long a run waits for a summary that is being made of turns which it would not be shown otherwise. */
+const WAIT_MS = 5_000
+
 /** Reads no more turns than fit. Where the conversation is cut anew, that is stored first. */
 export async function composeContext(
 	ctx: Pick<Context, 'store' | 'events'>,
-	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,
+	request: ContextRequest,
+	mayWait = request.run.run_id !== undefined,
 ): Promise<Composed> {
-	const key = keys.marks(run.agent_uid, run.conversation)
-	const stored = await ctx.store.get<ContextMarks>(key)
-	const context = contextWith(config, models, stored?.value ?? NO_MARKS)
+	const { agent_uid, conversation, run_id } = request.run
+	const { input, context } = await contextInput(ctx, request)
+	const fitted = fit(input)
+	const { marks } = fitted
+	const isCut = marks !== context.marks
+	if (isCut && mayWait && marks.omitted.length > 0 && (await awaitSummary(agent_uid, conversation, WAIT_MS)))
+		return composeContext(ctx, request, false)
+	if (run_id !== undefined) {
+		if (isCut) await ctx.store.put(keys.marks(agent_uid, conversation), marks)
+		if (fitted.tokens > input.budget * LONG || marks.omitted.length > 0) long.set(run_id, true)
+	}
+	const { history } = input
+	const begin = history.findIndex((one) => one.role === 'user' && (one.run_id ?? '') >= (marks.from ?? ''))
+	const shown = begin < 0 ? [] : history.slice(begin)
+	return { history: shown, context: { ...context, marks }, fitted, budget: input.budget }
+}
+
+/** Whether the conversation of this run is a long one. True once. */
+export function isLong(run_id: string): boolean {
+	return long.delete(run_id)
+}
+
+/** What fitting the request goes by: the earlier turns that may fit, where they are cut, and the summary of those before. */
+export async function contextInput(
+	ctx: Pick<Context, 'store' | 'events'>,
+	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,
+): Promise<{ input: FitInput; context: ContextOrder }> {
+	const [stored, summary] = await Promise.all([
+		ctx.store.get<ContextMarks>(keys.marks(run.agent_uid, run.conversation)),
+		config.context?.summary === false ? undefined : readSummary(ctx.store, run.agent_uid, run.conversation),
+	])
+	const context = contextWith(config, models, stored?.value ?? NO_MARKS, summary)
 	const [first = models[0]] = models
 	if (!first) throw new TypeError('a run has at least one model')
 	const { tokens: budget, factor } = budgetFor(first, context)
 	const most = Math.max(...models.map((model) => budgetFor(model, context).tokens / budgetFor(model, context).factor))
-	const history = await historyOf(ctx, run, { from: context.marks.from, tokens: most })
-	const fitted = fit({
+	const { marks } = context
+	const { messages: history, unread } = await historyOf(ctx, run, {
+		from: marks.from,
+		whole: marks.whole,
+		tokens: most,
+	})
+	const input: FitInput = {
 		system,
 		tools: [...tools],
 		turns: [
@@ -73,21 +119,25 @@ export async function composeContext(
 			...since,
 		].map((message) => (message.role === 'assistant' ? { ...message, tool_calls: message.tool_calls ?? [] } : message)),
 		history,
+		unread,
 		// A turn to come sorts after all others.
 		run_id: run.run_id ?? 'g',
-		marks: context.marks,
+		marks,
+		summary,
 		budget,
 		fill: FILL,
 		factor,
-	})
-	const { marks } = fitted
-	if (run.run_id !== undefined && marks !== context.marks) await ctx.store.put(key, marks)
-	const begin = history.findIndex((one) => one.role === 'user' && (one.run_id ?? '') >= (marks.from ?? ''))
-	return { history: begin < 0 ? [] : history.slice(begin), context: { ...context, marks }, fitted, budget }
+	}
+	return { input, context }
 }
 
 /** For messages that the caller sends along: these are cut for each run anew. */
-export function contextWith(config: AgentConfig, models: readonly ModelOrder[], marks: ContextMarks): ContextOrder {
+export function contextWith(
+	config: AgentConfig,
+	models: readonly ModelOrder[],
+	marks: ContextMarks,
+	summary?: ContextSummary,
+): ContextOrder {
 	const own = (map: BoundedMap<string, number>): Record<string, number> =>
 		Object.fromEntries(
 			models.flatMap((model) => {
@@ -95,7 +145,8 @@ export function contextWith(config: AgentConfig, models: readonly ModelOrder[], 
 				return value === undefined ? [] : [[modelKey(model), value]]
 			}),
 		)
-	return { marks, tokens: config.context?.tokens ?? CONTEXT_TOKENS, limits: own(limits), factors: own(factors) }
+	const tokens = config.context?.tokens ?? CONTEXT_TOKENS
+	return { marks, ...(summary && { summary }), tokens, limits: own(limits), factors: own(factors) }
 }
 
 /** Corrects the estimate for a model by what it reports. */

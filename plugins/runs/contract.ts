@@ -14,6 +14,7 @@ import type {
 	Usage,
 } from '../../core/protocol.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
+import type { AgentRecord } from '../agents/contract.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -28,7 +29,7 @@ export interface RunRecord {
 	/** Runs of one conversation execute one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`; a channel's type, `webhook`. */
+	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`, `summary`; a channel's type, `webhook`. */
 	trigger: string
 	/** The HTTP request that started it, if any. */
 	request_id?: string
@@ -53,6 +54,8 @@ export interface RunRecord {
 	waited_by?: string[]
 	/** `none`: the model gets no tools. */
 	tools?: 'none'
+	/** In place of the agent's own. */
+	limits?: Partial<AgentLimits>
 	/** The run has inputs of its own; see `RunInputs`. */
 	given?: true
 	/** It began with answers and results since its prompt, mostly those of an earlier run that ended with `tool_calls`. */
@@ -145,6 +148,8 @@ export interface StartRequest {
 	parent?: { run_id: string; depth: number }
 	/** `none`: the model gets no tools. */
 	tools?: 'none'
+	/** In place of the agent's own. */
+	limits?: Partial<AgentLimits>
 	given?: RunInputs
 	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
 	origin?: NewEvent
@@ -301,7 +306,7 @@ export interface Runs {
 	callPrimitive(call: ToolCall, name: string, args: unknown): Promise<unknown>
 	/** False also for an unknown run. */
 	isActive(run_id: string): Promise<boolean>
-	/** Whether a run of the agent is active or queued. A paused one does not count. */
+	/** Whether a run of the agent is active or queued. Paused runs and summaries do not count. */
 	isBusy(agent: AgentRef): Promise<boolean>
 	/** Reads every conversation that has a run, so it is slow with many of them: do not call it for each request. */
 	census(): Promise<RunCensus>
@@ -318,6 +323,11 @@ export interface Runs {
 	 * messages, notes, questions and sub-agents. Events stay. Returns the new session's id.
 	 */
 	clear(agent: AgentRef): Promise<string>
+	/**
+	 * Begins to summarize a conversation, all turns but the newest two, and returns how many that are. Throws `conflict` if there is
+	 * nothing to summarize, or it is being done.
+	 */
+	compact(agent: AgentRecord, conversation: string): Promise<number>
 	/** Deletes the short-term notes of a conversation that has ended. */
 	forgetNotes(agent: AgentRef, conversation: string): Promise<void>
 }

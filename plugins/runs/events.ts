@@ -11,7 +11,7 @@ export default {
 		description: 'A run begins to work on its prompt.',
 		payload: {
 			trigger:
-				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `openai` or `mcp`.',
+				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `summary`, `openai` or `mcp`.',
 			conversation: 'The conversation that it belongs to.',
 			'parent_run_id?': 'The run that started it as a sub-agent.',
 			'request_id?': 'The request that started it, as in `X-Request-Id` and the log.',
@@ -61,6 +61,27 @@ export default {
 			provider: 'The name of the provider.',
 			model: 'The model that rejected it.',
 			tokens: 'The new maximum of estimated tokens for requests to this model.',
+		},
+	},
+	'context.summarized': {
+		description: 'Older turns of a conversation were summarized, so that they may leave the window of its model.',
+		payload: {
+			conversation: 'The conversation.',
+			since: 'The first turn that the summary covers, as a run_id.',
+			through: 'The last one.',
+			turns: 'How many it covers.',
+			characters: 'Length of the summary.',
+			memory_ids: 'Memories that were made of facts in these turns.',
+			'summary_run_id?': 'The run in which a model wrote it; absent with the offline provider.',
+		},
+	},
+	'context.summary_failed': {
+		description:
+			'A summary could not be made. The model gets a list of the turns instead; another attempt follows after a later run.',
+		payload: {
+			conversation: 'The conversation.',
+			code: 'The [code of the error](http-api.md#codes).',
+			message: 'What went wrong, for people.',
 		},
 	},
 	'message.user': {

@@ -104,7 +104,7 @@ async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void
 
 	const began = Date.now()
 	const active_ms = (): number => run.active_ms + Date.now() - began - work.waited_ms
-	const limits = { ...ctx.config.limits, ...agent.config.limits }
+	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const work: Active = { ...logged, agent, limits, waited_ms: 0, active_ms }
 	const taken = await takeUp(work)
 	const outcome = taken === null ? await think(work) : taken

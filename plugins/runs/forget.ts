@@ -9,6 +9,7 @@ import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { conversationOfSummaries } from './summary-run.ts'
 import { forgetTranscript } from './transcript.ts'
 
 type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
@@ -29,6 +30,10 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 		if (gone.has(value.run_id)) await store.delete(key)
 	await store.delete(keys.shortTerm(uid, conversation))
 	await store.delete(keys.marks(uid, conversation))
+	await store.delete(keys.summary(uid, conversation))
+	const summaries = conversationOfSummaries(conversation)
+	for await (const _ of store.list(keys.turns(uid, summaries), { limit: 1 }))
+		await forgetConversation(ctx, uid, summaries)
 	await store.delete(keys.forgetting(uid, conversation))
 }
 

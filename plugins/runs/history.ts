@@ -1,30 +1,51 @@
 /** The earlier turns of a conversation, read newest first, so that the work does not grow with what is not read. */
 import type { Context } from '../../core/plugin.ts'
-import type { ChatMessage } from '../../core/protocol.ts'
+import type { ChatMessage, ContextMarks } from '../../core/protocol.ts'
+import { lineOf } from '../../sandbox/context/earlier.ts'
 import { tokensOf } from '../../sandbox/context/message-tokens.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import { transcriptOf } from './transcript.ts'
 
+export interface History {
+	/** Oldest first, each turn complete. */
+	messages: ChatMessage[]
+	/** How the newest of the turns before these begin, oldest first; empty if all turns were read. */
+	unread: ContextMarks['omitted']
+}
+
+/** Of `unread`. */
+const UNREAD = 30
+/** Tokens of a result, and of another message, in a turn that is shown as stubs. */
+const STUB = { result: 80, text: 600 }
+
 /**
- * Oldest first, each turn complete; those of `from` and later, and no more than it takes to exceed `tokens`. A turn that
+ * The turns of `from` and later, and no more than it takes to exceed `tokens`; those before `whole` count as stubs. A turn that
  * never began is left out.
  */
 export async function historyOf(
 	{ store, events }: Pick<Context, 'store' | 'events'>,
 	{ agent_uid, conversation, run_id }: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string },
-	{ from, tokens }: { from: string | null; tokens: number },
-): Promise<ChatMessage[]> {
+	{ from, whole, tokens }: Pick<ContextMarks, 'from' | 'whole'> & { tokens: number },
+): Promise<History> {
 	const turns: (readonly ChatMessage[])[] = []
+	const unread: ContextMarks['omitted'] = []
 	let used = 0
 	for await (const earlier of newestFirst(store, { uid: agent_uid }, conversation, run_id)) {
 		if (from !== null && earlier.run_id < from) break
 		// A run that ended with calls of its caller's tools goes on in another run, which has the same prompt.
 		if (earlier.started_at === null || earlier.tool_calls) continue
+		if (used > tokens) {
+			if (unread.push({ run_id: earlier.run_id, line: lineOf(earlier.prompt) }) === UNREAD) break
+			continue
+		}
 		const messages = await transcriptOf(events, earlier)
 		turns.push(messages)
-		for (const message of messages) used += tokensOf(message)
-		if (used > tokens) break
+		const isStub = whole !== null && earlier.run_id < whole
+		for (const message of messages) {
+			const most = !isStub ? Infinity : message.role === 'tool' ? STUB.result : STUB.text
+			used += Math.min(tokensOf(message), most)
+		}
 	}
-	return turns.toReversed().flat()
+	return { messages: turns.toReversed().flat(), unread: unread.toReversed() }
 }

@@ -27,6 +27,10 @@ export const keys = {
 	shortTerm: (uid: Uid, conversation: string): Key => [agentScope(uid), 'stm', conversation],
 	/** Where the conversation is cut for models. */
 	marks: (uid: Uid, conversation: string): Key => [agentScope(uid), 'context', conversation],
+	allMarks: (uid: Uid): Key => [agentScope(uid), 'context'],
+	/** What stands for the oldest turns of a conversation. */
+	summary: (uid: Uid, conversation: string): Key => [agentScope(uid), 'summary', conversation],
+	summaries: (uid: Uid): Key => [agentScope(uid), 'summary'],
 	allShortTerm: (uid: Uid): Key => [agentScope(uid), 'stm'],
 	/** Conversations whose deletion has begun. */
 	forgetting: (uid: Uid, conversation: string): Key => [agentScope(uid), 'forgetting', conversation],

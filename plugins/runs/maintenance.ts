@@ -9,6 +9,7 @@ import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { forgetEndedNotes } from './notes.ts'
 import { hasOpenChild, isEnded } from './records.ts'
+import { forgetEndedSummaries } from './summary-record.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
 import type { IdempotencyRecord } from './start.ts'
 import { withRun } from './turns.ts'
@@ -27,6 +28,7 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 	for await (const { uid, name } of ctx.use('agents').list()) {
 		if (signal.aborted) return
 		await forgetEndedNotes(store, { uid, name })
+		await forgetEndedSummaries(store, uid)
 		for await (const { key, value } of store.list<IdempotencyRecord>(keys.idempotencies(uid))) {
 			if (Date.parse(value.at) < at - IDEMPOTENCY_MS) await store.delete(key)
 		}

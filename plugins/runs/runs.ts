@@ -21,6 +21,7 @@ import { callNested } from './nested-call.ts'
 import { forgetAllNotes } from './notes.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
 import { takeIn } from './start.ts'
+import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './turns.ts'
 
 /** Limit of runs read for one page of all runs. */
@@ -227,7 +228,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) {
 				for (const run_id of value.runs) {
 					const run = await store.get<RunRecord>(keys.run(agent.uid, run_id))
-					if (run && (run.value.status === 'started' || run.value.status === 'queued')) return true
+					const isWork = run?.value.status === 'started' || run?.value.status === 'queued'
+					if (isWork && run.value.trigger !== 'summary') return true
 				}
 			}
 			return false
@@ -249,8 +251,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			await forgetConversation(ctx, agent.uid, old)
 			return tellSession(agent, session_id)
 		},
+		compact: (agent, conversation) => summaries.compact(agent, conversation),
 		forgetNotes: ({ uid }, conversation) => store.delete(keys.shortTerm(uid, conversation)),
 	}
+	const summaries = summariesOf(ctx, runs)
+	for (const type of ['run.completed', 'run.failed', 'run.stopped'])
+		ctx.on(type, ({ run_id }) => run_id !== null && summaries.ended(run_id))
 	return runs
 
 	async function tellSession(agent: AgentRef, session_id: string): Promise<string> {

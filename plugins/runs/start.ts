@@ -129,6 +129,7 @@ function makeRecord(
 		...(request.persona !== undefined && { persona: request.persona }),
 		...(request.parent && { parent: request.parent }),
 		...(request.tools && { tools: request.tools }),
+		...(request.limits && { limits: request.limits }),
 		...(request.given && { given: true }),
 		...(request.given?.since?.length && { goes_on: true }),
 		created_at: at,

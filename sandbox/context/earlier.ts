@@ -13,6 +13,8 @@ const LINE = 100
 
 export interface Told {
 	marks: Marks
+	/** Turns before those of `past`. */
+	unread?: Marks['omitted'] | undefined
 	summary?: Summary | undefined
 	/** The run that goes on. */
 	run_id: string
@@ -22,7 +24,7 @@ export interface Told {
 
 /** The marks after a cut: turns from `from` on are shown, those from `whole` on are whole. */
 export function marksAt(past: readonly PastTurn[], from: number, whole: number, told: Told): Marks {
-	const { marks, summary, run_id, most } = told
+	const { marks, unread = [], summary, run_id, most } = told
 	const idOf = (at: number): string => past[at]?.run_id ?? run_id
 	const begun = placesOf(past, marks)[0]
 	const lines = past
@@ -30,13 +32,13 @@ export function marksAt(past: readonly PastTurn[], from: number, whole: number, 
 		.flatMap(({ run_id: id, whole: [prompt] }) =>
 			id === undefined ? [] : [{ run_id: id, line: lineOf(prompt?.content ?? '') }],
 		)
-	const omitted = notCovered([...marks.omitted, ...lines], summary).slice(-LINES)
+	const omitted = notCovered([...marks.omitted, ...unread, ...lines], summary).slice(-LINES)
 	const isKept = past.every((one) => one.run_id !== undefined)
 	return { from: idOf(from), whole: idOf(whole), omitted, earlier: earlierOf(omitted, summary, most, isKept) }
 }
 
 /** The same marks once a summary covers all turns that they list; otherwise the very same. */
-export function caughtUp({ marks, summary, most }: Omit<Told, 'run_id'>): Marks {
+export function caughtUp({ marks, summary, most }: Omit<Told, 'run_id' | 'unread'>): Marks {
 	const last = marks.omitted.at(-1)
 	if (!last || !summary || last.run_id > summary.through) return marks
 	return { ...marks, omitted: [], earlier: earlierOf([], summary, most, true) }
@@ -51,7 +53,8 @@ export function notCovered(omitted: Marks['omitted'], summary: Summary | undefin
 	return summary === undefined ? omitted : omitted.filter(({ run_id }) => run_id > summary.through)
 }
 
-function lineOf(prompt: string): string {
+/** How a turn begins, in one line. */
+export function lineOf(prompt: string): string {
 	return withoutOwnTags(prompt.slice(0, LINE).toWellFormed().replaceAll(/\s+/g, ' '))
 }
 

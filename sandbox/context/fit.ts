@@ -32,19 +32,20 @@ export interface Fitted {
 }
 
 export function fit(input: FitInput): Fitted {
-	const { system, tools, budget, fill, run_id, summary } = input
+	const { system, tools, budget, fill, run_id, summary, unread } = input
 	const { cost, past, instructions, tools: described, shown, earlier, available, most, ...begun } = measure(input)
 	let { current, from, whole } = begun
 	const fixed = instructions + described
+	const told = { marks: input.marks, unread, summary, run_id, most }
 	let marks = caughtUp({ marks: input.marks, summary, most })
 	const used = (): number => fixed + earlier(marks) + shown(from, whole) + cost(current)
 	if (used() > budget * fill && past.length > from) {
 		;[from, whole] = cutAt(past, from, available, summary)
-		marks = marksAt(past, from, whole, { marks: input.marks, summary, run_id, most })
+		marks = marksAt(past, from, whole, told)
 	}
 	if (used() > budget) {
 		from = whole = past.length
-		marks = marksAt(past, from, whole, { marks: input.marks, summary, run_id, most })
+		marks = marksAt(past, from, whole, told)
 	}
 	const room = budget - fixed - earlier(marks) - shown(from, whole)
 	if (cost(current) > room) current = shrunk(current, room, run_id, cost)

@@ -9,6 +9,8 @@ import type { Cost, PastTurn } from './past.ts'
 export interface FitInput extends ModelRequest {
 	/** As many of the first turns of `turns` are earlier ones; with their ids. */
 	history: readonly ChatMessage[]
+	/** Turns before these that are not shown, if there are some: how they begin. */
+	unread?: Marks['omitted']
 	/** The run that goes on. */
 	run_id: string
 	marks: Marks

@@ -60,6 +60,18 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
 	listSteps: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
+	async getContext({ gateway, made }) {
+		const { conversation } = (await gateway.request('GET', `/v1/runs/${made.get('startRun').run_id}`)).body
+		return { params: { id: conversation } }
+	},
+	async compactConversation({ gateway }) {
+		await gateway.request('POST', '/v1/agents', { body: { name: 'dora' } })
+		const start = () => gateway.request('POST', '/v1/agents/dora/runs', { body: { prompt: 'hello' } })
+		const run_ids = (await Promise.all([start(), start(), start()])).map(({ body }) => body.run_id as string)
+		const ended = async () => (await gateway.request('GET', '/v1/agents/dora/runs?status=completed')).body
+		await until(async () => (await ended()).length === run_ids.length)
+		return { params: { name: 'dora', id: (await ended())[0].conversation } }
+	},
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },

@@ -1,0 +1,272 @@
+/**
+ * Summarizes the older turns of conversations before they leave their models' windows, in the background after a run. Each
+ * summary is made of the one before and the turns that followed, and is stored before the next one is begun. A failed summary
+ * changes nothing: the turns that it should cover are listed for the model instead.
+ */
+import { Fault, isFault, toWire } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { now } from '../../core/util/ids.ts'
+import { openSemaphore } from '../../core/util/semaphore.ts'
+import { leavingNext, leavingNow } from '../../sandbox/context/cut.ts'
+import type { Leaving } from '../../sandbox/context/cut.ts'
+import { charactersIn, marksBehind } from '../../sandbox/context/earlier.ts'
+import { tokensIn } from '../../sandbox/context/estimate.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type {} from '../models/contract.ts'
+import { contextInput, isLong } from './context.ts'
+import type { ContextRequest } from './context.ts'
+import type { RunRecord, Runs } from './contract.ts'
+import { newestFirst } from './conversation.ts'
+import { keepFacts } from './facts.ts'
+import { keys } from './keys.ts'
+import { nextRequest } from './next-request.ts'
+import { readSummary, writeSummary } from './summary-record.ts'
+import type { SummaryRecord } from './summary-record.ts'
+import { askForSummary } from './summary-run.ts'
+import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
+import { transcriptOf } from './transcript.ts'
+import { begin, isUnderWay } from './under-way.ts'
+
+type Deps = Pick<
+	Context,
+	'store' | 'events' | 'use' | 'find' | 'toolbox' | 'extensions' | 'log' | 'redactor' | 'signal' | 'emit'
+>
+
+export interface Summaries {
+	/** A run has ended. Returns at once; what fails is reported by `context.summary_failed`. */
+	ended(run_id: string): void
+	/**
+	 * Summarizes all turns but the newest two now, in the background, and cuts the conversation there. Returns how many turns the
+	 * summary gets. Throws `conflict` if there are none, one is being made, or the agent has none (`config.context.summary`).
+	 */
+	compact(agent: AgentRecord, conversation: string): Promise<number>
+}
+
+/** Summaries that are made at the same time, of all agents. */
+const AT_ONCE = 2
+/** Turns that `compact` leaves as they are. */
+const KEPT = 2
+/** Tokens of the turns of one model call at most, and calls in a row: of a longer conversation the newest turns are summarized. */
+const BLOCK_TOKENS = 24_000
+const BLOCKS = 4
+const BLOCK_LEAST = 300
+/** Of the request: the instructions. */
+const INSTRUCTIONS = 600
+/** A longer summary helps no more. */
+const CHARACTERS = 6_000
+/** After failures in a row, so many ends of runs at most pass without another attempt. */
+const MOST_SKIPPED = 32
+const CONVERSATIONS = 10_000
+/** Where people who are not the agent's own may speak, facts are stored only if the agent's config says so. */
+const PUBLIC: readonly string[] = ['webhook', 'openai']
+
+interface Block {
+	runs: RunRecord[]
+	messages: (readonly ChatMessage[])[]
+	lines: string[]
+	tokens: number
+}
+
+interface Work {
+	agent: AgentRecord
+	conversation: string
+	request: ContextRequest
+	leaving: Leaving
+	previous: SummaryRecord | undefined
+	blocks: Block[]
+	/** Characters that the summary may have. */
+	characters: number
+}
+
+export function summariesOf(ctx: Deps, runs: Runs): Summaries {
+	const places = openSemaphore(AT_ONCE)
+	const failures = new BoundedMap<string, { times: number; skip: number }>(CONVERSATIONS)
+
+	async function afterRun(run_id: string): Promise<void> {
+		const run = await runs.find(run_id)
+		const agent = run && (await ctx.use('agents').find(run.agent))
+		if (!agent || agent.uid !== run.agent_uid || !wants(agent)) return
+		const { conversation } = run
+		const failed = failures.get(keyOf(agent, conversation))
+		if (failed && failed.skip-- > 0) return
+		if (isUnderWay(agent.uid, conversation)) return
+		await begin(agent.uid, conversation, async () => {
+			const work = await workOf(agent, conversation, leavingNext)
+			if (work) await carryOut(work)
+		})
+	}
+
+	async function workOf(
+		agent: AgentRecord,
+		conversation: string,
+		choose: (input: Parameters<typeof leavingNext>[0]) => Leaving | null,
+	): Promise<Work | null> {
+		const request = await nextRequest(ctx, agent, conversation)
+		const { input } = await contextInput(ctx, request)
+		const leaving = choose(input)
+		if (!leaving) return null
+		const previous = await readSummary(ctx.store, agent.uid, conversation)
+		const characters = Math.min(CHARACTERS, Math.max(200, charactersIn(leaving.most)))
+		const most = Math.floor((input.budget * 0.75) / input.factor) - INSTRUCTIONS - tokensIn(previous?.text ?? '')
+		const room = Math.max(BLOCK_LEAST, Math.min(BLOCK_TOKENS, most))
+		const blocks = await blocksOf(ctx, agent, conversation, {
+			after: previous?.through,
+			through: leaving.through,
+			room,
+		})
+		return { agent, conversation, request, leaving, previous, blocks, characters }
+	}
+
+	/** Never rejects. */
+	async function carryOut(work: Work): Promise<void> {
+		const { agent, conversation } = work
+		const key = keyOf(agent, conversation)
+		try {
+			const release = await places.take(ctx.signal)
+			try {
+				let summary = work.previous
+				for (const block of work.blocks) {
+					summary = await summarize(work, summary, block)
+					if (!summary) return
+				}
+				failures.delete(key)
+			} finally {
+				release()
+			}
+		} catch (error) {
+			// The run goes on after the next start, and the next summary takes its answer.
+			if (ctx.signal.aborted || isFault(error, 'not_found')) return
+			const times = (failures.get(key)?.times ?? 0) + 1
+			failures.set(key, { times, skip: Math.min(MOST_SKIPPED, 2 ** (times - 1) - 1) })
+			const { code, message } = toWire(error)
+			ctx.log.warn({ agent: agent.name, conversation, code }, `a conversation was not summarized: ${message}`)
+			await ctx.emit({ event_type: 'context.summary_failed', payload: { conversation, code, message } }, agent.name)
+		}
+	}
+
+	/** Undefined if the conversation was deleted meanwhile. */
+	async function summarize(
+		work: Work,
+		previous: SummaryRecord | undefined,
+		block: Block,
+	): Promise<SummaryRecord | undefined> {
+		const { agent, conversation, characters } = work
+		const { text, facts, run } = await textOf(work, previous, block)
+		const [first, last] = [block.runs[0], block.runs.at(-1)]
+		if (!first || !last) return previous
+		const record: SummaryRecord = {
+			since: previous?.since ?? first.run_id,
+			through: last.run_id,
+			turns: (previous?.turns ?? 0) + block.runs.length,
+			text: ctx.redactor
+				.of([{ uid: agent.uid }])
+				.text(text, 'record')
+				.slice(0, characters * 2),
+			made_at: now(),
+		}
+		if (!(await writeSummary(ctx.store, agent.uid, conversation, record))) return undefined
+		const memory_ids = await keepFacts(ctx, agent, facts)
+		const { since, through, turns } = record
+		const payload = { conversation, since, through, turns, characters: record.text.length, memory_ids }
+		await ctx.emit(
+			{ event_type: 'context.summarized', payload: { ...payload, ...(run && { summary_run_id: run.run_id }) } },
+			agent.name,
+		)
+		return record
+	}
+
+	async function textOf(
+		{ agent, conversation, request, characters }: Work,
+		previous: SummaryRecord | undefined,
+		{ runs: turns, messages, lines }: Block,
+	): Promise<{ text: string; facts: string[]; run?: RunRecord }> {
+		const { models } = request
+		if (models[0]?.kind === 'offline') return { text: plainSummary(previous?.text, messages, characters), facts: [] }
+		const isPublic = turns.some(({ trigger }) => PUBLIC.includes(trigger))
+		const facts = (agent.config.context?.facts ?? !isPublic) && ctx.find('memory') !== undefined
+		const prompt = promptOf(previous?.text, lines, { characters, facts })
+		const run = await askForSummary(ctx, runs, agent, conversation, { prompt, models })
+		const answer = answerIn(run.answer ?? '', run.finish_reason === 'length', lines.join('\n'), characters)
+		if (answer.summary === '') throw new Fault('model_empty', `the model gave no summary in run ${run.run_id}`)
+		return { text: answer.summary, facts: facts ? answer.facts : [], run }
+	}
+
+	return {
+		ended(run_id) {
+			if (!isLong(run_id)) return
+			afterRun(run_id).catch((error: unknown) => {
+				if (!ctx.signal.aborted && !isFault(error, 'not_found'))
+					ctx.log.error({ err: error, run_id }, 'a conversation could not be read for its summary')
+			})
+		},
+		async compact(agent, conversation) {
+			if (!wants(agent)) throw new Fault('conflict', `config.context.summary of agent "${agent.name}" is false`)
+			if (isUnderWay(agent.uid, conversation))
+				throw new Fault('conflict', 'a summary of this conversation is being made; wait for context.summarized')
+			const planned = Promise.withResolvers<Work>()
+			begin(agent.uid, conversation, async () => {
+				const work = await workOf(agent, conversation, (input) => leavingNow(input, KEPT))
+				if (!work)
+					throw new Fault(
+						'conflict',
+						`there is nothing to summarize: the newest ${KEPT} turns stay as they are, and a summary covers all before them`,
+					)
+				planned.resolve(work)
+				await carryOut(work)
+				await cutBehind(work)
+			}).catch((error: unknown) => {
+				planned.reject(error as Error)
+				ctx.log.debug({ err: error }, 'a conversation was not compacted')
+			})
+			return (await planned.promise).blocks.reduce((sum, block) => sum + block.runs.length, 0)
+		},
+	}
+
+	/** The next run shows the summary in place of its turns, unless it failed. */
+	async function cutBehind({ agent, conversation, leaving: { through, next, most } }: Work): Promise<void> {
+		const summary = await readSummary(ctx.store, agent.uid, conversation)
+		if (summary?.through !== through || next === null) return
+		await ctx.store.put(keys.marks(agent.uid, conversation), marksBehind(summary, next, most))
+	}
+}
+
+function wants({ config }: AgentRecord): boolean {
+	return config.context?.summary !== false
+}
+
+function keyOf({ uid }: AgentRecord, conversation: string): string {
+	return `${uid} ${conversation}`
+}
+
+/** The turns of `after` (exclusive) to `through`, oldest first; of a long conversation the newest. `room`: tokens of each block. */
+async function blocksOf(
+	ctx: Deps,
+	{ uid }: AgentRecord,
+	conversation: string,
+	{ after, through, room }: { after: string | undefined; through: string; room: number },
+): Promise<Block[]> {
+	const turns: { run: RunRecord; messages: readonly ChatMessage[]; line: string; tokens: number }[] = []
+	let tokens = 0
+	for await (const run of newestFirst(ctx.store, { uid }, conversation)) {
+		if (after !== undefined && run.run_id <= after) break
+		if (run.run_id > through || run.started_at === null || run.tool_calls) continue
+		const messages = await transcriptOf(ctx.events, run, false)
+		const line = linesOf(messages, room * 2)
+		const own = tokensIn(line)
+		tokens += own
+		if (tokens > room * BLOCKS && turns.length > 0) break
+		turns.push({ run, messages, line, tokens: own })
+	}
+	const blocks: Block[] = []
+	for (const { run, messages, line, tokens: own } of turns.toReversed()) {
+		let block = blocks.at(-1)
+		if (!block || block.tokens + own > room) blocks.push((block = { runs: [], messages: [], lines: [], tokens: 0 }))
+		block.runs.push(run)
+		block.messages.push(messages)
+		block.lines.push(line)
+		block.tokens += own
+	}
+	return blocks
+}

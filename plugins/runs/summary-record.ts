@@ -1,0 +1,42 @@
+/** The stored summary of a conversation's older turns. */
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import type { Op, Store } from '../../core/store/ports.ts'
+import type { ContextSummary } from '../../core/protocol.ts'
+import { keys } from './keys.ts'
+
+export interface SummaryRecord extends ContextSummary {
+	/** The oldest turn that it covers. */
+	since: string
+	/** How many turns it covers. */
+	turns: number
+	made_at: string
+}
+
+export async function readSummary(store: Store, uid: string, conversation: string): Promise<SummaryRecord | undefined> {
+	return (await store.get<SummaryRecord>(keys.summary(uid, conversation)))?.value
+}
+
+/** False, with no change, if the conversation was deleted meanwhile. */
+export function writeSummary(store: Store, uid: string, conversation: string, record: SummaryRecord): Promise<boolean> {
+	return change(store, agentScope(uid), async () => {
+		const turn = await store.get(keys.turn(uid, conversation, record.through))
+		if (!turn) return { result: false }
+		const ops: Op[] = [
+			{ key: keys.summary(uid, conversation), value: record },
+			{ key: turn.key, check: true, expect: turn.rev },
+		]
+		return { ops, result: true }
+	})
+}
+
+/** Deletes what is kept about conversations of which no turn is left. */
+export async function forgetEndedSummaries(store: Store, uid: string): Promise<void> {
+	for (const prefix of [keys.summaries(uid), keys.allMarks(uid)]) {
+		for await (const { key } of store.list(prefix)) {
+			let isEnded = true
+			for await (const _ of store.list(keys.turns(uid, key.at(-1) ?? ''), { limit: 1 })) isEnded = false
+			if (isEnded) await store.delete(key)
+		}
+	}
+}
