@@ -6,9 +6,12 @@
  * same content; else it is made again, from the sources. So whoever edits a source, or gets another version, never runs
  * stale code.
  */
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { root } from './handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 import { commandLines } from './package-users.mjs'
@@ -41,19 +44,25 @@ async function makeBundle() {
 		// The previous holder may have made it.
 		const made = freshBundle()
 		if (made !== undefined) return made
-		// By its address, so that it is no part of the bundle.
-		const { build } = await import(new URL('./make-bundle.mjs', import.meta.url).href)
 		const folder = `${process.pid}-${Date.now().toString(36)}`
 		mkdirSync(dist, { recursive: true })
-		const sources = await build(join(dist, folder)).catch((error) => {
-			rmSync(join(dist, folder), { recursive: true, force: true })
-			throw new Error(error.errors?.[0]?.text ?? error.message)
-		})
+		const sources = await build(join(dist, folder))
 		publish({ folder, packages: packagesNow(), digest: digestOf(sources), ...sources, states: statesOf(sources) })
 		removeOldBundles(KEPT)
 		return join(dist, folder)
 	} finally {
 		lock.release()
+	}
+}
+
+/** In a process of its own: esbuild's would stay until this one ends, and this one may become the gateway. */
+async function build(folder) {
+	const maker = fileURLToPath(new URL('./make-bundle.mjs', import.meta.url))
+	try {
+		return JSON.parse((await promisify(execFile)(process.execPath, [maker, folder])).stdout)
+	} catch (error) {
+		rmSync(folder, { recursive: true, force: true })
+		throw new Error(/^.*Error.*?: (.*)$/m.exec(error.stderr)?.[1] ?? error.message, { cause: error })
 	}
 }
 

@@ -1,4 +1,7 @@
-/** How esbuild makes the bundle, see bundle.mjs. In plain JavaScript, for any Node from 20 on. */
+/**
+ * How esbuild makes the bundle, see bundle.mjs: `node make-bundle.mjs FOLDER` writes its files into the folder, and what it was
+ * made from to standard output. In plain JavaScript, for any Node from 20 on.
+ */
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { fileOf } from './bundle.mjs'
@@ -40,8 +43,16 @@ const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner',
 const seam = 'core/util/own-code.ts'
 const places = 'core/process/source-places.mjs'
 
-/** Writes the bundle's files into a folder. Returns what it is made from: `files` and `folders`, relative to the root. */
-export async function build(folder) {
+build(process.argv[2]).then(
+	(sources) => process.stdout.write(JSON.stringify(sources), () => process.exit(0)),
+	(error) => {
+		process.stderr.write(`Error: ${error.errors?.[0]?.text ?? error.message}\n`)
+		process.exit(1)
+	},
+)
+
+/** Returns what the bundle is made from: `files` and `folders`, relative to the root. */
+async function build(folder) {
 	const esbuild = await import('esbuild')
 	const results = await Promise.all(
 		bundles.map(({ programs, eager, lazy }) =>
