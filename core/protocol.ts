@@ -2,9 +2,9 @@
  * Every message between the main thread and a worker thread, as types. This file and errors.ts are all of ours that the
  * sandbox sees.
  *
- * A run's thread gets a `RunOrder` and one MessagePort. The worker sends `ToMain`, main answers with `ToWorker`. The
- * worker's messages come as lists, since waking the other thread costs more than what is said; the last list, which ends
- * with `outcome`, is the result of the task. Only data crosses: no classes, no functions; errors cross as `WireError`.
+ * Each thread has one MessagePort for all of its runs. Main gives it runs by `ToThread`, and the two speak about each by its
+ * number: the worker sends `ToMain`, main answers with `ToWorker`. The worker's messages come as lists, since waking the
+ * other thread costs more than what is said. Only data crosses: no classes, no functions; errors cross as `WireError`.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { WireError } from './errors.ts'
@@ -330,16 +330,35 @@ export type ToMain =
 	/** A piece of the unfinished answer; delivered live, not stored. */
 	| { kind: 'stream'; content: string }
 	| { [M in Method]: { kind: 'call'; id: number; method: M; params: Calls[M]['params'] } }[Method]
-	| { kind: 'outcome'; outcome: RunOutcome }
+	/** Last message. Null: the worker's code ended the run without an outcome. */
+	| { kind: 'outcome'; outcome: RunOutcome | null }
 
 export type ToWorker =
 	| { kind: 'reply'; id: number; value: unknown }
 	| { kind: 'reply'; id: number; error: WireError }
 	| { kind: 'abort'; reason: string }
 
-/** The task that Piscina hands to the worker's entry, which returns the run's last messages: `Promise<ToMain[]>`. */
+/** A message to a thread, about one of its runs. */
+export interface ToThread {
+	/** Unique within the thread. */
+	run: number
+	message: { kind: 'order'; order: Omit<RunOrder, 'tools'>; tools: ToolSet } | ToWorker
+}
+
+/** Tools are the largest part of an order, and the same for many runs: a thread gets each list once. */
+export interface ToolSet {
+	id: number
+	/** Absent: the thread has it. */
+	list?: ToolSpec[]
+	/** The thread needs that one no longer. */
+	forget?: number
+}
+
+/** What a thread sends: messages of its runs, by their numbers. */
+export type FromThread = { run: number; message: ToMain }[]
+
+/** The one task of a thread; see core/runs/worker-pool.ts. */
 export interface WorkerTask {
-	order: RunOrder
 	port: MessagePort
 }
 

@@ -8,13 +8,32 @@ import { inOrderOfCalls } from './in-order-of-calls.ts'
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {
 	const turns = conversationOf(order, journal)
 	if (order.models.every(({ kind }) => kind === 'offline')) return { system: order.system, turns, tools: order.tools }
-	const named = namesIn(order.tools)
+	const { inText, tools } = named(order.tools)
 	return {
 		system: order.system,
 		// Errors of tools say which other tool helps.
-		turns: turns.map((turn) => (turn.role === 'tool' && !turn.ok ? { ...turn, content: named(turn.content) } : turn)),
-		tools: order.tools.map((tool) => ({ ...tool, description: named(tool.description) })),
+		turns: turns.map((turn) => (turn.role === 'tool' && !turn.ok ? { ...turn, content: inText(turn.content) } : turn)),
+		tools,
 	}
+}
+
+interface Named {
+	/** Replaces the names of the tools in a text by those that a model sees. */
+	inText(text: string): string
+	/** The tools with such descriptions. */
+	tools: ToolSpec[]
+}
+
+const namedTools = new WeakMap<ToolSpec[], Named>()
+
+/** Computed once for each list. */
+function named(tools: ToolSpec[]): Named {
+	const known = namedTools.get(tools)
+	if (known) return known
+	const inText = namesIn(tools)
+	const made = { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
+	namedTools.set(tools, made)
+	return made
 }
 
 /** Replaces the names of tools in a text by those that a model sees. */

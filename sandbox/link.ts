@@ -1,6 +1,5 @@
-/** The worker's end of the protocol: one run, one MessagePort. */
-import { receiveMessageOnPort, threadId } from 'node:worker_threads'
-import type { MessagePort } from 'node:worker_threads'
+/** The worker's side of one run. */
+import { threadId } from 'node:worker_threads'
 import { Fault, fromWire } from '../core/errors.ts'
 import type { Calls, Method, NewEvent, RunOutcome, ToMain, ToWorker } from '../core/protocol.ts'
 import { mergeText } from './merge-text.ts'
@@ -13,26 +12,21 @@ export interface Link {
 	stream(content: string): void
 	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
-	/** Closes the port and returns the messages that main must still receive, the outcome last. */
-	end(outcome: RunOutcome): ToMain[]
 }
 
-/** Says hello at once. An abort that was posted before the thread took the run is received before this returns. */
-export function openLink(port: MessagePort): Link {
+export interface OpenLink extends Link {
+	/** A message of main's. */
+	receive(message: ToWorker): void
+	/** Posts what main must still receive, the outcome last. */
+	end(outcome: RunOutcome | null): void
+}
+
+/** Says hello at once. */
+export function openLink(post: (message: ToMain) => void): OpenLink {
 	const controller = new AbortController()
 	const { signal } = controller
 	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
 	let lastId = 0
-	const unsent: ToMain[] = []
-
-	/** What is said in one go goes as one message. */
-	const post = (message: ToMain): void => {
-		unsent.push(message)
-		if (unsent.length === 1) queueMicrotask(send)
-	}
-	const send = (): void => {
-		if (unsent.length > 0) port.postMessage(unsent.splice(0))
-	}
 	const pieces = mergeText((content) => post({ kind: 'stream', content }))
 
 	const abort = (reason: string): void => {
@@ -41,21 +35,8 @@ export function openLink(port: MessagePort): Link {
 		for (const { reject } of waiting.values()) reject(new Fault('stopped', reason))
 		waiting.clear()
 	}
-	const receive = (message: ToWorker): void => {
-		if (message.kind === 'abort') return abort(message.reason)
-		const call = waiting.get(message.id)
-		waiting.delete(message.id)
-		if ('error' in message) call?.reject(fromWire(message.error))
-		else call?.resolve(message.value)
-	}
 
 	post({ kind: 'hello', thread: threadId })
-	for (let early = receiveMessageOnPort(port); early; early = receiveMessageOnPort(port)) {
-		receive(early.message as ToWorker)
-	}
-	port.on('message', receive)
-	port.on('close', () => abort('the main thread let go of the run'))
-
 	return {
 		signal,
 		emit(event) {
@@ -72,11 +53,16 @@ export function openLink(port: MessagePort): Link {
 			waiting.set(id, reply)
 			return reply.promise as Promise<Calls[M]['result']>
 		},
+		receive(message) {
+			if (message.kind === 'abort') return abort(message.reason)
+			const call = waiting.get(message.id)
+			waiting.delete(message.id)
+			if ('error' in message) call?.reject(fromWire(message.error))
+			else call?.resolve(message.value)
+		},
 		end(outcome) {
 			pieces.flush()
-			const last: ToMain[] = [...unsent.splice(0), { kind: 'outcome', outcome }]
-			port.close()
-			return last
+			post({ kind: 'outcome', outcome })
 		},
 	}
 }

@@ -1,14 +1,13 @@
-/** Piscina's entry: one run from its order to its outcome. A run that fails is data; nothing here throws because of one. */
-import type { ToMain, WorkerTask } from '../core/protocol.ts'
+/** Piscina's entry: runs, from their orders to their outcomes. A run that fails is data; nothing here throws because of one. */
+import type { WorkerTask } from '../core/protocol.ts'
 import { askFitted } from './context/ask-fitted.ts'
-import { openLink } from './link.ts'
 import { runLoop } from './loop.ts'
 import { askModels } from './models/retry.ts'
+import { serve } from './serve.ts'
 
-export default async function work({ order, port }: WorkerTask): Promise<ToMain[]> {
-	const link = openLink(port)
-	return link.end(
-		await runLoop(order, link, (request, io) =>
+export default function work({ port }: WorkerTask): Promise<void> {
+	return serve(port, (order, link) =>
+		runLoop(order, link, (request, io) =>
 			askFitted(order, request, io, (requestFor, each) => askModels(order.models, requestFor, each)),
 		),
 	)

@@ -1,26 +1,15 @@
 /**
- * The main thread's side of one run: its port, the thread's requests, and how it is ended.
+ * The main thread's side of one run: the thread's requests, and how it is ended.
  *
  * A run ends exactly once. From then on, and after the first request to end it, nothing that its thread still sends
  * reaches the host. It is ended in steps: a message; if the thread does not respond within the grace time, the
  * thread is terminated; if even that does not help, the run is abandoned.
  */
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
-import type { MessagePort } from 'node:worker_threads'
-import { Fault, toWire } from '../errors.ts'
+import { Fault, messageOf, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
 import { addUsage } from '../protocol.ts'
-import type {
-	Calls,
-	NewEvent,
-	RunOrder,
-	RunOutcome,
-	ToMain,
-	ToolReply,
-	ToWorker,
-	Usage,
-	WorkerTask,
-} from '../protocol.ts'
+import type { Calls, NewEvent, RunOrder, RunOutcome, ToMain, ToolReply, ToWorker, Usage } from '../protocol.ts'
+import type { Passenger, Seat } from './run-thread.ts'
 
 /** What a run may request from its executor. */
 export interface RunHost {
@@ -49,13 +38,6 @@ export interface RunHandle {
 	hold(): () => void
 }
 
-/** What a run needs from the threads. */
-export interface Threads {
-	/** Settles with the run's last messages, or with how the run ends if no thread executed it. Never rejects. */
-	post(task: WorkerTask): Promise<ToMain[] | Verdict>
-	terminate(thread: number): void
-}
-
 /** How a run ends that does not end by itself. */
 export type Verdict = RunOutcome | { rejects: unknown }
 
@@ -72,14 +54,13 @@ const TAKE_LIMIT_MS = 30_000
 /** The longest delay of a timer; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
-export class ActiveRun implements RunHandle {
+export class ActiveRun implements RunHandle, Passenger {
 	readonly run_id: string
 	readonly #options: ActiveRunOptions
 	readonly #outcome = Promise.withResolvers<RunOutcome>()
 	readonly #usage: Usage = { input_tokens: 0, output_tokens: 0 }
-	#threads: Threads | undefined
-	#port: MessagePort | undefined
-	#thread: number | undefined
+	#seat: Seat | undefined
+	#isTaken = false
 	#verdict: Verdict | undefined
 	#timer: NodeJS.Timeout | undefined
 	/** When its wall time ends, by the clock of `performance.now`. */
@@ -98,27 +79,28 @@ export class ActiveRun implements RunHandle {
 		return this.#outcome.promise
 	}
 
-	/** Called when a thread reports that it has the run. */
+	/** A thread has reported that it has the run. */
 	get isTaken(): boolean {
-		return this.#thread !== undefined
+		return this.#isTaken
 	}
 
-	/** Hands the run to a thread, unless it is over already. */
-	start(threads: Threads): void {
+	/** Hands the run to a thread, unless it is over already. `seat` gives it a place there. */
+	start(seat: () => Seat): void {
 		if (this.#isOver) return
-		this.#threads = threads
-		const { port1, port2 } = new MessageChannel()
-		this.#port = port1
-		port1.on('message', (messages: ToMain[]) => this.#receive(messages))
+		this.#seat = seat()
 		this.#after(TAKE_LIMIT_MS, () =>
 			this.end({ rejects: new Fault('thread_lost', `no thread took the run within ${TAKE_LIMIT_MS / 1000} s`) }),
 		)
-		void threads.post({ order: this.#options.order, port: port2 }).then((end) => {
-			if (!Array.isArray(end)) return this.#finish(end)
-			this.#receiveLeft()
-			this.#receive(end)
-			this.#finish({ rejects: new Error('the worker ended the run without an outcome') })
-		})
+		try {
+			this.#seat.order(this.#options.order)
+		} catch (error) {
+			const message = `the run's order cannot be handed to a thread: ${messageOf(error)}`
+			this.#finish({ status: 'failed', error: { code: 'internal', message }, usage: this.#usage })
+		}
+	}
+
+	lost(cause: unknown): void {
+		this.#finish({ rejects: cause })
 	}
 
 	async abort(reason: string): Promise<void> {
@@ -136,23 +118,22 @@ export class ActiveRun implements RunHandle {
 	end(verdict: Verdict, message: ToWorker = { kind: 'abort', reason: 'the gateway ends the run' }): void {
 		if (this.#isOver || this.#verdict) return
 		this.#verdict = verdict
-		if (!this.#port) return this.#finish(verdict)
-		this.#port.postMessage(message)
+		if (!this.#seat) return this.#finish(verdict)
+		this.#seat.post(message)
 		this.#after(this.#options.graceMs, () => {
 			// If a thread still takes the run, it reads the abort before anything else.
-			if (this.#thread === undefined) return this.#finish(verdict)
-			this.#threads?.terminate(this.#thread)
+			if (!this.#isTaken) return this.#finish(verdict)
+			this.#seat?.terminate()
 			this.#after(this.#options.graceMs, () => this.#finish(verdict))
 		})
 	}
 
-	#receive(messages: ToMain[]): void {
-		for (const message of messages) {
-			if (this.#isOver) return
-			if (message.kind === 'outcome') this.#finish(message.outcome)
-			if (message.kind === 'hello') this.#thread = message.thread
-			if (!this.#verdict) this.#obey(message)
-		}
+	receive(message: ToMain): void {
+		if (this.#isOver) return
+		if (message.kind === 'outcome')
+			this.#finish(message.outcome ?? { rejects: new Error('the worker ended the run without an outcome') })
+		if (message.kind === 'hello') this.#isTaken = true
+		if (!this.#verdict) this.#obey(message)
 	}
 
 	#obey(message: ToMain): void {
@@ -172,20 +153,11 @@ export class ActiveRun implements RunHandle {
 		}
 	}
 
-	/** What was posted before the end may arrive after it, since it came by another port. */
-	#receiveLeft(): void {
-		while (!this.#isOver && this.#port) {
-			const left = receiveMessageOnPort(this.#port)
-			if (!left) return
-			this.#receive(left.message as ToMain[])
-		}
-	}
-
 	async #answer(call: Extract<ToMain, { kind: 'call' }>): Promise<void> {
 		try {
 			if (call.method === 'model') addUsage(this.#usage, call.params.answer.usage)
 			const value = await this.#ask(call)
-			if (!this.#isOver && !this.#verdict) this.#port?.postMessage({ kind: 'reply', id: call.id, value })
+			if (!this.#isOver && !this.#verdict) this.#seat?.post({ kind: 'reply', id: call.id, value })
 		} catch (error) {
 			// A tool that fails is a reply. What is thrown is a failure of the host itself, such as a full disk.
 			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
@@ -226,7 +198,7 @@ export class ActiveRun implements RunHandle {
 		if (this.#isOver) return
 		this.#isOver = true
 		clearTimeout(this.#timer)
-		this.#port?.close()
+		this.#seat?.leave()
 		const verdict = this.#verdict ?? end
 		this.#options.over()
 		if ('rejects' in verdict) this.#outcome.reject(verdict.rejects)

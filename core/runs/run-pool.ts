@@ -1,7 +1,7 @@
 /**
  * The run pool: gives each run to a worker thread and answers the thread's requests.
  *
- * Many runs share a thread, since they wait for a model most of the time. Piscina spreads them over the threads and
+ * Many runs share a thread, since they wait for a model most of the time. They are spread over the threads, and Piscina
  * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
  */
 import { ActiveRun } from './active-run.ts'
@@ -20,7 +20,7 @@ export interface RunPoolSettings {
 }
 
 export interface RunPoolOptions extends RunPoolSettings {
-	/** The worker's module, whose default export takes a WorkerTask. */
+	/** The worker's module, whose default export takes a WorkerTask and serves it until the thread ends. */
 	worker: URL
 	/** How long a run, and then its thread, may take to end on request, in milliseconds. Default 2,000. */
 	grace_ms?: number
@@ -151,7 +151,7 @@ class Pool implements RunPool {
 			const run = this.#waiting.shift()
 			if (!run) return
 			this.#pools.get(pool)?.add(run)
-			run.start(pool)
+			run.start(() => pool.seat(run))
 		}
 	}
 

@@ -1,9 +1,13 @@
-/** The threads of one size of the run pool: Piscina, and what it does not handle. */
+/**
+ * The threads of one size of the run pool. Piscina starts and replaces them; each has one task for as long as it lives, which
+ * serves all of its runs: a task and a port for each run would cost more than the rest of what the run does here.
+ */
 import { createRequire } from 'node:module'
 import type * as Package from 'piscina'
-import type { Threads, Verdict } from './active-run.ts'
 import { Fault, messageOf } from '../errors.ts'
-import type { ToMain, WorkerTask } from '../protocol.ts'
+import type { WorkerTask } from '../protocol.ts'
+import { RunThread } from './run-thread.ts'
+import type { Passenger, Seat } from './run-thread.ts'
 
 export interface WorkerPoolOptions {
 	/** The worker's module. */
@@ -11,11 +15,11 @@ export interface WorkerPoolOptions {
 	threads: number
 	runs_per_thread: number
 	heap_mib: number
-	/** A task slot is free again. */
+	/** A place for a run is free again. */
 	onFree: () => void
 	/** A thread ended without being closed; another replaces it. */
 	onLost: () => void
-	/** Threads no longer start here: tasks that no thread has taken yet will wait forever. */
+	/** Threads no longer start here: runs that no thread has taken yet will wait forever. */
 	onBroken: (fault: Fault) => void
 }
 
@@ -34,11 +38,11 @@ const passedOn = [
 	'TZ',
 ]
 
-export class WorkerPool implements Threads {
+export class WorkerPool {
 	readonly capacity: number
 	readonly #piscina: Package.Piscina
 	readonly #options: WorkerPoolOptions
-	#tasks = 0
+	readonly #threads = new Set<RunThread>()
 	/** Threads start, so one that ends does so because of a run. */
 	#works = false
 	#closed: Promise<void> | undefined
@@ -55,9 +59,8 @@ export class WorkerPool implements Threads {
 			filename: worker.href,
 			minThreads: threads,
 			maxThreads: threads,
-			concurrentTasksPerWorker: runs_per_thread,
 			// Waits only for the thread that takes the place of a lost one.
-			maxQueue: this.capacity,
+			maxQueue: threads,
 			// The threads have sockets and timers of their own while they have no task.
 			atomics: 'disabled',
 			recordTiming: false,
@@ -75,50 +78,66 @@ export class WorkerPool implements Threads {
 		this.#piscina.on('workerDestroy', () => {
 			if (!this.#isClosing) options.onLost()
 		})
+		for (let n = 0; n < threads; n++) this.#serve()
 	}
 
+	/** Places for runs. */
 	get free(): number {
-		return this.capacity - this.#tasks
+		let free = 0
+		for (const { load } of this.#threads) free += Math.max(0, this.#options.runs_per_thread - load)
+		return free
 	}
 
 	get threads(): number {
 		return this.#piscina.threads.length
 	}
 
-	async post(task: WorkerTask): Promise<ToMain[] | Verdict> {
-		this.#tasks++
-		try {
-			const last: unknown = await this.#piscina.run(task, { transferList: [task.port] })
-			return Array.isArray(last) ? last : []
-		} catch (error) {
-			return this.#whyNotDone(error)
-		} finally {
-			this.#tasks--
-			this.#options.onFree()
+	/** On the thread that has the fewest runs. */
+	seat(run: Passenger): Seat {
+		const [first, ...others] = this.#threads
+		if (!first) throw new TypeError('no thread has a free place')
+		const seat = others.reduce((least, thread) => (thread.load < least.load ? thread : least), first).seat(run)
+		return {
+			...seat,
+			leave: () => {
+				seat.leave()
+				this.#options.onFree()
+			},
 		}
 	}
 
-	terminate(thread: number): void {
-		const worker = this.#piscina.threads.find((one) => one.threadId === thread)
-		// Its exit ends its tasks.
-		worker?.terminate().catch(() => {})
+	/** Gives a thread its task, and another thread its own when this one ends. */
+	#serve(): void {
+		const thread = new RunThread((id) => {
+			const worker = this.#piscina.threads.find((one) => one.threadId === id)
+			// Its exit ends its task.
+			worker?.terminate().catch(() => {})
+		})
+		this.#threads.add(thread)
+		const ended = (error: unknown): void => {
+			this.#threads.delete(thread)
+			const why = this.#whyEnded(error)
+			if (this.#works && !this.#isClosing) this.#serve()
+			thread.close(why)
+			this.#options.onFree()
+		}
+		const { farPort } = thread
+		this.#piscina
+			.run({ port: farPort } satisfies WorkerTask, { transferList: [farPort] })
+			.then(() => ended(new Error('its task is over')), ended)
 	}
 
-	/** Ends all threads, and with them the tasks that they still have. */
+	/** Ends all threads, and with them the runs that they still have. */
 	close(): Promise<void> {
 		this.#isClosing = true
 		this.#closed ??= this.#piscina.destroy()
 		return this.#closed
 	}
 
-	#whyNotDone(error: unknown): Verdict {
-		if (error instanceof DOMException && error.name === 'DataCloneError') {
-			const message = `the run's order cannot be handed to a thread: ${error.message}`
-			return { status: 'failed', error: { code: 'internal', message }, usage: { input_tokens: 0, output_tokens: 0 } }
-		}
-		if (!this.#works && !this.#isClosing) return { rejects: this.#break(error) }
+	#whyEnded(error: unknown): Fault {
+		if (!this.#works && !this.#isClosing) return this.#break(error)
 		const message = this.#isClosing ? 'the threads are being closed' : `the thread ended: ${messageOf(error)}`
-		return { rejects: new Fault('thread_lost', `${message}; the run continues from its journal`, { cause: error }) }
+		return new Fault('thread_lost', `${message}; the run continues from its journal`, { cause: error })
 	}
 
 	#break(error: unknown): Fault {

@@ -1,6 +1,6 @@
 /** Asks again, in another way, where a server refuses what can be done without. */
 import { createHash } from 'node:crypto'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder, ToolSpec } from '../../core/protocol.ts'
 import { workaroundFor } from './workarounds.ts'
 import type { ModelReply, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
@@ -46,8 +46,21 @@ export async function askWithWorkarounds(
 
 /** What one agent or client asks for in vain must not change the requests of others. */
 function suchRequests(name: string, { params, sampling }: ModelOrder, { tools }: ModelRequest): string {
-	const settings = JSON.stringify([params, sampling, tools])
-	return `${name} ${createHash('sha256').update(settings).digest('base64url')}`
+	const settings = JSON.stringify([params, sampling, digestOfTools(tools)])
+	return `${name} ${digestOf(settings)}`
+}
+
+const digests = new WeakMap<readonly ToolSpec[], string>()
+
+/** Computed once for each list. */
+function digestOfTools(tools: readonly ToolSpec[]): string {
+	let digest = digests.get(tools)
+	if (digest === undefined) digests.set(tools, (digest = digestOf(JSON.stringify(tools))))
+	return digest
+}
+
+function digestOf(text: string): string {
+	return createHash('sha256').update(text).digest('base64url')
 }
 
 function and(known: Traits = {}, more: Traits = {}): Traits {

@@ -1,0 +1,113 @@
+/** The main thread's end of a worker thread: one port, for all runs that the thread works on. */
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
+
+/** A run on a thread. */
+export interface Passenger {
+	receive(message: ToMain): void
+	/** The thread ended. */
+	lost(cause: unknown): void
+}
+
+/** The place of a run on a thread. */
+export interface Seat {
+	/** Throws if it cannot be cloned. */
+	order(order: RunOrder): void
+	/** Throws if it cannot be cloned. */
+	post(message: ToWorker): void
+	/** Ends the thread, and with it all of its runs. */
+	terminate(): void
+	/** The run is over: what is still said of it is dropped. */
+	leave(): void
+}
+
+/** Lists of tools that a thread keeps. */
+const TOOL_SETS = 32
+
+export class RunThread {
+	/** For the thread; it must be transferred. */
+	readonly farPort: MessagePort
+	/** `worker_threads.threadId`, once it has taken a run. */
+	id: number | undefined
+	readonly #port: MessagePort
+	readonly #runs = new Map<number, Passenger>()
+	readonly #tools = new ToolSets()
+	readonly #terminate: (id: number) => void
+	#lastRun = 0
+
+	/** `terminate` ends the thread of that id. */
+	constructor(terminate: (id: number) => void) {
+		this.#terminate = terminate
+		const { port1, port2 } = new MessageChannel()
+		this.#port = port1
+		this.farPort = port2
+		port1.on('message', (said: FromThread) => this.#receive(said))
+	}
+
+	/** Runs on it. */
+	get load(): number {
+		return this.#runs.size
+	}
+
+	seat(run: Passenger): Seat {
+		const number = ++this.#lastRun
+		this.#runs.set(number, run)
+		const post = (message: ToThread['message']): void =>
+			this.#port.postMessage({ run: number, message } satisfies ToThread)
+		return {
+			order: ({ tools, ...order }) => this.#tools.send(tools, (set) => post({ kind: 'order', order, tools: set })),
+			post,
+			terminate: () => {
+				if (this.id !== undefined) this.#terminate(this.id)
+			},
+			leave: () => void this.#runs.delete(number),
+		}
+	}
+
+	/** To be called when the thread has ended. What it said before still counts. */
+	close(cause: unknown): void {
+		for (let left = receiveMessageOnPort(this.#port); left; left = receiveMessageOnPort(this.#port))
+			this.#receive(left.message as FromThread)
+		this.#port.close()
+		for (const run of [...this.#runs.values()]) run.lost(cause)
+	}
+
+	#receive(said: FromThread): void {
+		for (const { run, message } of said) {
+			if (message.kind === 'hello') this.id = message.thread
+			this.#runs.get(run)?.receive(message)
+		}
+	}
+}
+
+/** The lists of tools that a thread has. Tools that are the same objects are the same list. */
+class ToolSets {
+	/** By the numbers of the tools; oldest use first. */
+	readonly #sent = new Map<string, number>()
+	#lastId = 0
+
+	/** `post` is called once, and may throw. */
+	send(tools: ToolSpec[], post: (set: ToolSet) => void): void {
+		const key = tools.map(numberOf).join()
+		const known = this.#sent.get(key)
+		const id = known ?? ++this.#lastId
+		if (known !== undefined) post({ id })
+		else {
+			const [oldest] = this.#sent.size < TOOL_SETS ? [] : this.#sent
+			post({ id, list: tools, ...(oldest && { forget: oldest[1] }) })
+			if (oldest) this.#sent.delete(oldest[0])
+		}
+		this.#sent.delete(key)
+		this.#sent.set(key, id)
+	}
+}
+
+const numbers = new WeakMap<ToolSpec, number>()
+let lastNumber = 0
+
+function numberOf(tool: ToolSpec): number {
+	const number = numbers.get(tool) ?? ++lastNumber
+	numbers.set(tool, number)
+	return number
+}

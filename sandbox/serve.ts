@@ -1,0 +1,59 @@
+/** The worker's end of the protocol: all runs of a thread, over one MessagePort. */
+import { receiveMessageOnPort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
+import type { FromThread, RunOrder, RunOutcome, ToMain, ToolSpec, ToThread } from '../core/protocol.ts'
+import { openLink } from './link.ts'
+import type { Link, OpenLink } from './link.ts'
+
+/** Executes one run. Without an outcome, main takes the run for lost. */
+export type Execute = (order: RunOrder, link: Link) => Promise<RunOutcome | undefined>
+
+/** Serves runs until main closes the port. An abort that was posted before the thread took the run is received before the run begins. */
+export function serve(port: MessagePort, execute: Execute): Promise<void> {
+	const links = new Map<number, OpenLink>()
+	/** Lists of tools, by id: what is computed of one is kept for all runs that have it. */
+	const tools = new Map<number, ToolSpec[]>()
+	let unsent: FromThread = []
+
+	/** What all runs say in one go goes as one message. */
+	const post = (run: number, message: ToMain): void => {
+		unsent.push({ run, message })
+		if (unsent.length === 1) queueMicrotask(send)
+	}
+	const send = (): void => {
+		const said = unsent
+		unsent = []
+		port.postMessage(said)
+	}
+
+	/** Returns what begins the run that the message brings. */
+	const receive = ({ run, message }: ToThread): (() => void) | undefined => {
+		if (message.kind !== 'order') return void links.get(run)?.receive(message)
+		const { id, list, forget } = message.tools
+		if (list) tools.set(id, list)
+		if (forget !== undefined) tools.delete(forget)
+		const link = openLink((said) => post(run, said))
+		links.set(run, link)
+		const order = { ...message.order, tools: tools.get(id) ?? [] }
+		return () => {
+			const end = (outcome?: RunOutcome): void => {
+				links.delete(run)
+				link.end(outcome ?? null)
+			}
+			execute(order, link).then(end, () => end())
+		}
+	}
+
+	return new Promise((resolve) => {
+		port.on('message', (first: ToThread) => {
+			const begins = [receive(first)]
+			for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
+				begins.push(receive(next.message as ToThread))
+			for (const begin of begins) begin?.()
+		})
+		port.on('close', () => {
+			for (const link of links.values()) link.receive({ kind: 'abort', reason: 'the main thread let go of the run' })
+			resolve()
+		})
+	})
+}
