@@ -362,6 +362,13 @@ export interface WorkerTask {
 	port: MessagePort
 }
 
+const TEXTS = /^(text\/|image\/svg\+xml$|application\/(json|xml|(x-)?yaml|toml|sql|javascript|typescript|x-sh)$)/
+
+/** Whether bytes of that type are UTF-8 text, which every model can read. */
+export function isTextType(media_type: string): boolean {
+	return TEXTS.test(media_type)
+}
+
 const WIRE_NAME_LIMIT = 64
 
 /** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */

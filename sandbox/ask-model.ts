@@ -1,5 +1,5 @@
 /** How the loop asks a model. */
-import type { NewEvent } from '../core/protocol.ts'
+import type { Attachment, NewEvent } from '../core/protocol.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
 export interface ModelIo {
@@ -9,6 +9,8 @@ export interface ModelIo {
 	step: number
 	emit(event: NewEvent): void
 	stream(content: string): void
+	/** The bytes of an attachment; null if there are none. Never rejects. */
+	blob(attachment: Attachment): Promise<Uint8Array | null>
 }
 
 /** Asks the models of an order until one has answered. Never rejects; see models/provider.ts. */

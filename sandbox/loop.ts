@@ -19,6 +19,7 @@ import type {
 	ToolReply,
 	Usage,
 } from '../core/protocol.ts'
+import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
@@ -143,6 +144,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 			step: journal.filter((step) => step.kind === 'model').length + 1,
 			emit: io.emit,
 			stream: io.stream,
+			blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
 		},
 		({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
 	)

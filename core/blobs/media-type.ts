@@ -2,6 +2,7 @@
  * What bytes are, by how they begin. What the sender says counts only between kinds of text, and where one container holds
  * sound as well as video. Markup that a browser would execute is never an image.
  */
+import { isTextType } from '../protocol.ts'
 import type { Attachment } from '../protocol.ts'
 
 /** Bytes that are looked at. */
@@ -28,24 +29,7 @@ export function partTypeOf(media_type: string): Attachment['type'] {
 	return media_type.startsWith('audio/') ? 'audio' : 'file'
 }
 
-/** Whether such bytes are UTF-8 text, which every model can read. */
-export function isTextType(media_type: string): boolean {
-	return media_type.startsWith('text/') || TEXTS.has(media_type)
-}
-
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/heic', 'image/avif'])
-const TEXTS = new Set([
-	'application/json',
-	'application/xml',
-	'application/yaml',
-	'application/x-yaml',
-	'application/toml',
-	'application/sql',
-	'application/javascript',
-	'application/typescript',
-	'application/x-sh',
-	'image/svg+xml',
-])
 
 type Signature = readonly [at: number, signature: Buffer, type: string | ((bytes: Buffer, declared: string) => string)]
 
@@ -102,7 +86,7 @@ function textTypeOf(bytes: Buffer, declared: string, name: string): string {
 	const beginning = bytes.toString('latin1', 0, 512).trimStart().toLowerCase()
 	if (/^(<!doctype html|<html|<script|<body|<head|<iframe)/.test(beginning)) return 'text/html'
 	if (/^(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype svg[^>]*>\s*)?<svg/s.test(beginning)) return 'image/svg+xml'
-	if (/^text\/[a-z0-9.+-]{1,60}$/.test(declared) || TEXTS.has(declared)) return declared
+	if (isTextType(declared) && /^[a-z0-9./+-]{1,80}$/.test(declared)) return declared
 	return BY_ENDING[/\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'text/plain'
 }
 

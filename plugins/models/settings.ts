@@ -268,6 +268,9 @@ function compat(kind: string): ObjectSchema {
 			}),
 			tools: joi.boolean().description(`Whether it takes tools; without, they are described in the prompt. ${found}`),
 			streaming: joi.boolean().description(`Whether it streams. ${found}`),
+			images: joi.boolean().description(`Whether the model accepts images; if not, it is told what was sent. ${found}`),
+			files: joi.boolean().description(`The same for documents such as PDF. ${found}`),
+			audio: joi.boolean().description(`The same for recordings. ${found}`),
 		})
 		.empty(null)
 		.description('What the server can do.')

@@ -4,14 +4,13 @@
  * The run's log is the truth: a step is durable in the log before anything depends on it, and a pause or the end changes
  * the record in the same transaction. So after a crash, the log shows where to continue.
  */
-import { isTextType } from '../../core/blobs/media-type.ts'
 import { readBlob } from '../../core/blobs/read.ts'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { withLogFields } from '../../core/util/context.ts'
 import type { LogFields } from '../../core/util/context.ts'
 import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
-import { usageOf } from '../../core/protocol.ts'
+import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
 	JournalStep,
 	ModelOrder,

@@ -1,4 +1,5 @@
 /** What a model is told in place of the turns that it is not shown. */
+import { inWords } from '../attachments/words.ts'
 import type { ContextMarks as Marks, ContextSummary as Summary } from '../../core/protocol.ts'
 import { tokensIn } from './estimate.ts'
 import { withoutOwnTags } from './own-tags.ts'
@@ -30,7 +31,7 @@ export function marksAt(past: readonly PastTurn[], from: number, whole: number, 
 	const lines = past
 		.slice(begun, from)
 		.flatMap(({ run_id: id, whole: [prompt] }) =>
-			id === undefined ? [] : [{ run_id: id, line: lineOf(prompt?.content ?? '') }],
+			id === undefined ? [] : [{ run_id: id, line: lineOf(prompt ? inWords(prompt).content : '') }],
 		)
 	const omitted = notCovered([...marks.omitted, ...unread, ...lines], summary).slice(-LINES)
 	const isKept = past.every((one) => one.run_id !== undefined)

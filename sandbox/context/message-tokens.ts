@@ -1,5 +1,6 @@
 /** How many tokens a message or a tool takes in a request, by the estimate. */
 import type { ChatMessage, ToolSpec } from '../../core/protocol.ts'
+import { tokensOfAttachment } from '../attachments/tokens.ts'
 import type { Turn } from '../models/provider.ts'
 import { tokensIn } from './estimate.ts'
 
@@ -13,6 +14,7 @@ export function tokensOf(turn: Turn | ChatMessage): number {
 	let tokens = counted.get(turn)
 	if (tokens === undefined) {
 		tokens = tokensIn(turn.content) + MESSAGE_TOKENS
+		if (turn.role !== 'assistant') for (const one of turn.attachments ?? []) tokens += tokensOfAttachment(one)
 		if (turn.role === 'assistant')
 			for (const call of turn.tool_calls ?? [])
 				tokens += tokensIn(call.name) + tokensIn(call.arguments) + MESSAGE_TOKENS * 2

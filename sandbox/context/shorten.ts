@@ -1,9 +1,12 @@
 /** Shorter versions of messages, each of which says how to read the whole. */
+import { inWords } from '../attachments/words.ts'
 import type { Turn } from '../models/provider.ts'
 
 /** Characters of a result, and of other texts, up to which a stub is no shorter. */
 const RESULT = 240
 const TEXT = 2_000
+/** Characters of texts below which attachments are told in words: an image takes about as much. */
+const SHOWN = 4_000
 
 /** Where the whole text of a message is: for `conversation_read`. */
 export interface Origin {
@@ -11,8 +14,9 @@ export interface Origin {
 	result_id?: string | undefined
 }
 
-/** Of an old turn: results of tools as one line, long texts by their beginning and end. */
-export function stubOf(turn: Turn, origin: Origin): Turn {
+/** Of an old turn: results of tools and attachments as one line each, long texts by their beginning and end. */
+export function stubOf(shown: Turn, origin: Origin): Turn {
+	const turn = inWords(shown)
 	if (turn.role === 'tool') {
 		if (turn.content.length <= RESULT) return turn
 		const beginning = turn.content.slice(0, 80).toWellFormed().replaceAll(/\s+/g, ' ')
@@ -30,7 +34,8 @@ export function stubOf(turn: Turn, origin: Origin): Turn {
 }
 
 /** With at most about `limit` characters of text, and as many in the arguments of each call. */
-export function abridged(turn: Turn, limit: number, origin: Origin): Turn {
+export function abridged(shown: Turn, limit: number, origin: Origin): Turn {
+	const turn = limit < SHOWN ? inWords(shown) : shown
 	const content = cut(turn.content, limit, origin)
 	if (turn.role !== 'assistant') return { ...turn, content }
 	const { provider_state: _state, ...rest } = turn

@@ -1,6 +1,8 @@
 import { wireName } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import { pairCalls } from './pair-calls.ts'
+import { shownOf } from '../attachments/shown.ts'
+import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
@@ -42,7 +44,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 		model: order.model,
 		max_tokens: drop.has('max_tokens') ? OLD_MAX_TOKENS : (params.max_tokens ?? MAX_TOKENS + budgetIn(thinking)),
 		...(system !== null && { system: [{ type: 'text', text: system }] }),
-		messages: messagesOf(order, turns, traits),
+		messages: messagesOf(order, request, traits),
 		...(tools.length > 0 && {
 			tools: tools.map(({ name, description, parameters }) => ({
 				name: wireName(name),
@@ -93,11 +95,11 @@ function isContinuable(order: ModelOrder, turns: readonly Turn[]): boolean {
 	)
 }
 
-function messagesOf(order: ModelOrder, turns: readonly Turn[], traits: Traits): Message[] {
+function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): Message[] {
 	const messages: Message[] = []
-	for (const turn of turns) {
+	for (const turn of request.turns) {
 		const role = turn.role === 'assistant' ? 'assistant' : 'user'
-		const content = blocksOf(order, turn, traits)
+		const content = blocksOf(order, request, turn, traits)
 		const last = messages.at(-1)
 		if (content.length === 0) continue
 		if (last?.role === role) last.content.push(...content)
@@ -107,17 +109,33 @@ function messagesOf(order: ModelOrder, turns: readonly Turn[], traits: Traits): 
 	return isBegun ? messages : [{ role: 'user', content: [{ type: 'text', text: '…' }] }, ...messages]
 }
 
-function blocksOf(order: ModelOrder, turn: Turn, traits: Traits): Block[] {
+const TAKES: Takes = {
+	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+	// The API takes 5 MiB as base64.
+	image_bytes: 3.75 * 1024 * 1024,
+	files: new Set(['application/pdf']),
+	audio: new Set(),
+}
+
+function contentOf(turn: Turn, request: ModelRequest, traits: Traits): Block[] {
+	return shownOf(turn, request, traits, TAKES).flatMap((shown): Block[] => {
+		if (shown.kind === 'text') return textBlock(shown.text)
+		const source = { type: 'base64', media_type: shown.media_type, data: shown.base64 }
+		return [shown.kind === 'image' ? { type: 'image', source } : { type: 'document', source, title: shown.name }]
+	})
+}
+
+function blocksOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: Traits): Block[] {
 	switch (turn.role) {
 		case 'user':
-			return textBlock(turn.content)
+			return contentOf(turn, request, traits)
 		case 'tool': {
-			const { call_id, ok, content } = turn
+			const { call_id, ok } = turn
 			return [
 				{
 					type: 'tool_result',
 					tool_use_id: safeId(call_id),
-					content: textBlock(content),
+					content: contentOf(turn, request, traits),
 					...(!ok && { is_error: true }),
 				},
 			]

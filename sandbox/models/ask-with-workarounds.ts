@@ -24,8 +24,10 @@ export async function askWithWorkarounds(
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
 	const such = suchRequests(name, order, request)
+	const these = theseAttachments(name, request)
+	const places = { 'for the model': name, 'for such requests': such, 'for these attachments': these }
 	const fields = [...optional, ...Object.keys(order.sampling ?? {}), ...Object.keys(order.extra_body ?? {})]
-	let traits: Traits = { ...and(learned.get(name), learned.get(such)), ...order.compat }
+	let traits: Traits = { ...and(and(learned.get(name), learned.get(such)), learned.get(these)), ...order.compat }
 	if (order.compat?.developer_role) traits.system_role = 'developer'
 	const lasting: [name: string, traits: Traits][] = []
 	for (let left = WORKAROUNDS_LIMIT; ; left--) {
@@ -40,7 +42,7 @@ export async function askWithWorkarounds(
 		const { drop, ...others } = workaround.traits
 		const added = { ...others, ...(drop && { drop: drop.filter((field) => !known.includes(field)) }) }
 		traits = and(traits, added)
-		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : such, added])
+		if (workaround.holds) lasting.push([places[workaround.holds], added])
 	}
 }
 
@@ -61,6 +63,11 @@ function digestOfTools(tools: readonly ToolSpec[]): string {
 
 function digestOf(text: string): string {
 	return createHash('sha256').update(text).digest('base64url')
+}
+
+/** An image that a server cannot read does not keep others from being shown. */
+function theseAttachments(name: string, { files }: ModelRequest): string {
+	return files ? `${name} ${[...files.keys()].join(' ')}` : name
 }
 
 function and(known: Traits = {}, more: Traits = {}): Traits {

@@ -1,6 +1,8 @@
 import { wireName } from '../../core/protocol.ts'
 import type { ModelOrder, ToolCallRequest } from '../../core/protocol.ts'
 import { pairCalls } from './pair-calls.ts'
+import { shownOf, textIn } from '../attachments/shown.ts'
+import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
@@ -59,7 +61,7 @@ export function contentRequest(order: ModelOrder, asked: ModelRequest, traits: T
 		...(thinkingConfig && { thinkingConfig }),
 	}
 	for (const field of traits.drop ?? []) delete config[field]
-	const contents = contentsOf(order, request.turns, traits)
+	const contents = contentsOf(order, request, traits)
 	if (traits.system_role === 'user' && request.system !== null) contents[0]?.parts.unshift({ text: request.system })
 	return { model: order.model, contents, config }
 }
@@ -79,30 +81,56 @@ function thinkingOf({ model }: ModelOrder, effort: unknown): object | undefined 
 	return { includeThoughts: effort !== 'none', thinkingBudget: BUDGETS[effort] ?? BUDGETS.high }
 }
 
-function contentsOf(order: ModelOrder, turns: readonly Turn[], traits: Traits): Content[] {
+function contentsOf(order: ModelOrder, request: ModelRequest, traits: Traits): Content[] {
 	const contents: Content[] = []
 	/** The provider's own ids, where it gave one. */
 	const ids = new Map<string, string>()
-	for (const turn of turns) {
+	for (const turn of request.turns) {
 		const role = turn.role === 'assistant' ? 'model' : 'user'
-		const parts = partsOf(order, turn, traits, ids)
+		const parts = partsOf(order, request, turn, traits, ids)
 		const last = contents.at(-1)
 		if (parts.length === 0) continue
 		if (last?.role === role) last.parts.push(...parts)
 		else contents.push({ role, parts })
 	}
-	return contents
+	// The results of an answer's calls stand together, what they have besides text behind them.
+	const isResult = ({ functionResponse }: Part): boolean => functionResponse !== undefined
+	return contents.map(({ role, parts }) => ({
+		role,
+		parts: [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))],
+	}))
 }
 
-function partsOf(order: ModelOrder, turn: Turn, traits: Traits, ids: Map<string, string>): Part[] {
+const TAKES: Takes = {
+	images: new Set(['image/png', 'image/jpeg', 'image/webp', 'image/heic']),
+	files: new Set(['application/pdf']),
+	audio: new Set(['audio/wav', 'audio/mpeg', 'audio/ogg', 'audio/flac', 'audio/aac', 'audio/mp4']),
+}
+
+function partOf(shown: Shown): Part {
+	if (shown.kind === 'text') return { text: shown.text }
+	return { inlineData: { mimeType: shown.media_type, data: shown.base64 } }
+}
+
+function partsOf(
+	order: ModelOrder,
+	request: ModelRequest,
+	turn: Turn,
+	traits: Traits,
+	ids: Map<string, string>,
+): Part[] {
 	switch (turn.role) {
 		case 'user':
-			return textPart(turn.content)
+			return shownOf(turn, request, traits, TAKES).map(partOf)
 		case 'tool': {
-			const { call_id, name, ok, content } = turn
+			const { call_id, name, ok } = turn
 			const id = ids.get(call_id)
-			const response = ok ? { result: content } : { error: content }
-			return [{ functionResponse: { ...(id !== undefined && { id }), name: wireName(name), response } }]
+			const shown = shownOf(turn, request, traits, TAKES)
+			const response = ok ? { result: textIn(shown) } : { error: textIn(shown) }
+			return [
+				{ functionResponse: { ...(id !== undefined && { id }), name: wireName(name), response } },
+				...shown.filter(({ kind }) => kind !== 'text').map(partOf),
+			]
 		}
 		case 'assistant': {
 			const { tool_calls } = turn

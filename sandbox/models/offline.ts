@@ -7,6 +7,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { wireName } from '../../core/protocol.ts'
 import type { ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
 import { estimateUsage } from './usage.ts'
@@ -31,7 +32,8 @@ interface Reply {
 	tool_calls: ToolCallRequest[]
 }
 
-function answer({ turns, tools }: ModelRequest): Reply {
+function answer({ turns: said, tools }: ModelRequest): Reply {
+	const turns = said.map(inWords)
 	const asked = turns.findLastIndex((turn) => turn.role === 'user')
 	const prompt = turns[asked]?.content ?? ''
 	const since = turns.slice(asked + 1)

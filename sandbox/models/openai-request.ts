@@ -2,6 +2,8 @@ import type OpenAI from 'openai'
 import { wireName } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import { pairCalls } from './pair-calls.ts'
+import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
+import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
@@ -43,45 +45,86 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 	return body as Body
 }
 
-function messagesOf(order: ModelOrder, { system, turns }: ModelRequest, traits: Traits): Message[] {
-	const messages = turns.map((turn) => messageOf(order, turn, traits))
+const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
+const SOUNDS: Readonly<Record<string, 'wav' | 'mp3'>> = { 'audio/wav': 'wav', 'audio/mpeg': 'mp3' }
+const TAKES: Takes = {
+	images: IMAGES,
+	files: new Set(['application/pdf']),
+	audio: new Set(Object.keys(SOUNDS)),
+}
+
+function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): Message[] {
+	const { system, turns } = request
+	const messages: Message[] = []
+	/** A result is text; what else it has comes as a message behind the results. */
+	let besides: OpenAI.ChatCompletionContentPart[] = []
+	const flush = (): void => {
+		if (besides.length > 0) messages.push({ role: 'user', content: besides })
+		besides = []
+	}
+	for (const turn of turns) {
+		if (turn.role === 'tool') {
+			const shown = shownOf(turn, request, traits, TAKES)
+			const parts = shown.filter((one) => one.kind !== 'text').map(partOf)
+			if (parts.length > 0)
+				besides.push({ type: 'text', text: `[Attachments of the result of ${wireName(turn.name)}:]` })
+			besides.push(...parts)
+			messages.push({ role: 'tool', tool_call_id: turn.call_id, content: textIn(shown) })
+			continue
+		}
+		flush()
+		messages.push(turn.role === 'user' ? userMessage(turn, request, traits) : messageOf(order, turn, traits))
+	}
+	flush()
 	if (system !== null) messages.unshift({ role: traits.system_role ?? 'system', content: system })
 	// A template without a system role also wants the roles to alternate.
 	return traits.alternate || traits.system_role === 'user' ? alternating(messages) : messages
 }
 
-function messageOf(order: ModelOrder, turn: Turn, traits: Traits): Message {
-	switch (turn.role) {
-		case 'user':
-			return { role: 'user', content: turn.content }
-		case 'tool':
-			return { role: 'tool', tool_call_id: turn.call_id, content: turn.content }
-		case 'assistant': {
-			const { content, tool_calls } = turn
-			const state = traits.state === false ? {} : objectIn(openState(order, turn))
-			const { calls, ...back } = state
-			if (tool_calls.length === 0) return { role: 'assistant', content, ...back }
-			const made = listIn(calls).map(objectIn)
-			const pairs = pairCalls(
-				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
-				tool_calls,
-			)
-			const extraOf = (call: unknown): unknown => made[pairs?.findIndex((pair) => pair === call) ?? -1]?.extra_content
+function userMessage(turn: Turn, request: ModelRequest, traits: Traits): Message {
+	const shown = shownOf(turn, request, traits, TAKES)
+	// Many servers take nothing but text as it is.
+	if (shown.every((one) => one.kind === 'text')) return { role: 'user', content: textIn(shown) }
+	return { role: 'user', content: shown.map(partOf) }
+}
+
+function partOf(shown: Shown): OpenAI.ChatCompletionContentPart {
+	switch (shown.kind) {
+		case 'text':
+			return { type: 'text', text: shown.text }
+		case 'image':
+			return { type: 'image_url', image_url: { url: dataUrl(shown) } }
+		case 'file':
+			return { type: 'file', file: { filename: shown.name, file_data: dataUrl(shown) } }
+		case 'audio':
+			return { type: 'input_audio', input_audio: { data: shown.base64, format: SOUNDS[shown.media_type] ?? 'wav' } }
+	}
+}
+
+function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>, traits: Traits): Message {
+	const { content, tool_calls } = turn
+	const state = traits.state === false ? {} : objectIn(openState(order, turn))
+	const { calls, ...back } = state
+	if (tool_calls.length === 0) return { role: 'assistant', content, ...back }
+	const made = listIn(calls).map(objectIn)
+	const pairs = pairCalls(
+		made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
+		tool_calls,
+	)
+	const extraOf = (call: unknown): unknown => made[pairs?.findIndex((pair) => pair === call) ?? -1]?.extra_content
+	return {
+		role: 'assistant',
+		content: content === '' && !traits.text_always ? null : content,
+		...back,
+		tool_calls: tool_calls.map((call) => {
+			const extra_content = extraOf(call)
 			return {
-				role: 'assistant',
-				content: content === '' && !traits.text_always ? null : content,
-				...back,
-				tool_calls: tool_calls.map((call) => {
-					const extra_content = extraOf(call)
-					return {
-						id: call.id,
-						type: 'function',
-						function: { name: wireName(call.name), arguments: parseable(call.arguments) },
-						...(extra_content !== undefined && { extra_content }),
-					}
-				}),
+				id: call.id,
+				type: 'function',
+				function: { name: wireName(call.name), arguments: parseable(call.arguments) },
+				...(extra_content !== undefined && { extra_content }),
 			}
-		}
+		}),
 	}
 }
 
@@ -110,11 +153,10 @@ function alternating(messages: Message[]): Message[] {
 	return result
 }
 
-function joined(...messages: Message[]): string {
-	return messages
-		.map(({ content }) => stringIn(content))
-		.filter((text) => text !== '')
-		.join('\n\n')
+function joined(...messages: Message[]): string | object[] {
+	const contents = messages.flatMap(({ content }) => (content ? [content] : []))
+	if (contents.every((content) => typeof content === 'string')) return contents.join('\n\n')
+	return contents.flatMap((content): object[] => (typeof content === 'string' ? [{ type: 'text', text: content }] : content))
 }
 
 /** Some servers parse the calls that they get back and refuse the whole conversation for one that is no JSON object. */

@@ -1,6 +1,8 @@
 import { wireName } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import { pairCalls } from './pair-calls.ts'
+import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
+import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
@@ -25,7 +27,7 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 	const body: Record<string, unknown> = {
 		model: order.model,
 		...(system !== null && { instructions: system }),
-		input: turns.flatMap((turn) => itemsOf(order, turn, traits)),
+		input: turns.flatMap((turn) => itemsOf(order, request, turn, traits)),
 		...(tools.length > 0 && {
 			tools: tools.map(({ name, description, parameters }) => ({
 				type: 'function',
@@ -49,12 +51,29 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 	return without(body, traits.drop ?? [])
 }
 
-function itemsOf(order: ModelOrder, turn: Turn, traits: Traits): unknown[] {
+const TAKES: Takes = {
+	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+	files: new Set(['application/pdf']),
+	audio: new Set(),
+}
+
+/** Text as it is, or a list where there is more than text. */
+function contentOf(turn: Turn, request: ModelRequest, traits: Traits): string | object[] {
+	const shown = shownOf(turn, request, traits, TAKES)
+	if (shown.every((one) => one.kind === 'text')) return textIn(shown)
+	return shown.map((one) => {
+		if (one.kind === 'text') return { type: 'input_text', text: one.text }
+		if (one.kind === 'image') return { type: 'input_image', image_url: dataUrl(one), detail: 'auto' }
+		return { type: 'input_file', filename: one.name, file_data: dataUrl(one) }
+	})
+}
+
+function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: Traits): unknown[] {
 	switch (turn.role) {
 		case 'user':
-			return [{ role: 'user', content: turn.content }]
+			return [{ role: 'user', content: contentOf(turn, request, traits) }]
 		case 'tool':
-			return [{ type: 'function_call_output', call_id: turn.call_id, output: turn.content }]
+			return [{ type: 'function_call_output', call_id: turn.call_id, output: contentOf(turn, request, traits) }]
 		case 'assistant': {
 			const { content, tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))

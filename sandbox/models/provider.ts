@@ -32,6 +32,8 @@ export interface ModelRequest {
 	turns: Turn[]
 	/** Offered to the model; each call of the answer names one of them canonically, or is what the model said. */
 	tools: ToolSpec[]
+	/** Bytes of attachments, by their blobs. Those without bytes are told in words. */
+	files?: ReadonlyMap<string, Uint8Array>
 }
 
 export interface AskIo {

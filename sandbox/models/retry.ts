@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { ModelIo } from '../ask-model.ts'
+import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'
 import { failed } from './provider.ts'
 import type { ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
@@ -36,7 +37,8 @@ export async function askModels(
 ): Promise<ModelReply> {
 	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
 	for (const [at, order] of models.entries()) {
-		const request = typeof asked === 'function' ? asked(order) : asked
+		const whole = typeof asked === 'function' ? asked(order) : asked
+		const request = order.kind === 'offline' ? whole : await withFiles(whole, io.blob)
 		const messages = request.turns.length + (request.system === null ? 0 : 1)
 		const { provider, model } = order
 		io.emit({

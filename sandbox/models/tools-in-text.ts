@@ -2,9 +2,9 @@ import { wireName } from '../../core/protocol.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 
 /** The request for a server that takes no tools: they are described in the system prompt, and calls and results are text. */
-export function toolsInText({ system, turns, tools }: ModelRequest): ModelRequest {
+export function toolsInText({ system, turns, tools, ...rest }: ModelRequest): ModelRequest {
 	const said = turns.map(inText)
-	if (tools.length === 0) return { system, turns: said, tools }
+	if (tools.length === 0) return { ...rest, system, turns: said, tools }
 	const list = tools.map(({ name, description, parameters }) =>
 		JSON.stringify({ name: wireName(name), description, parameters }),
 	)
@@ -15,12 +15,14 @@ export function toolsInText({ system, turns, tools }: ModelRequest): ModelReques
 		'<tool_call>{"name": "NAME", "arguments": {}}</tool_call>',
 		'The results come in <tool_response> tags. Where no tool is needed, answer as usual.',
 	].join('\n')
-	return { system: system === null ? how : `${system}\n\n${how}`, turns: said, tools: [] }
+	return { ...rest, system: system === null ? how : `${system}\n\n${how}`, turns: said, tools: [] }
 }
 
 function inText(turn: Turn): Turn {
 	if (turn.role === 'tool') {
-		return { role: 'user', content: `<tool_response name="${wireName(turn.name)}">\n${turn.content}\n</tool_response>` }
+		const { name, content: result, attachments } = turn
+		const content = `<tool_response name="${wireName(name)}">\n${result}\n</tool_response>`
+		return { role: 'user', content, ...(attachments && { attachments }) }
 	}
 	if (turn.role === 'user' || turn.tool_calls.length === 0) return turn
 	const calls = turn.tool_calls.map(

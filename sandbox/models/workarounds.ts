@@ -1,12 +1,16 @@
 /** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { Attachment, ModelOrder } from '../../core/protocol.ts'
+import { shows } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
 export interface Workaround {
 	traits: Traits
-	/** For which later calls it holds too: of the same model, or only of those with the same settings and tools. */
-	holds?: 'for the model' | 'for such requests'
+	/**
+	 * For which later calls it holds too: of the same model, or only of those with the same settings and tools, or with the same
+	 * attachments.
+	 */
+	holds?: 'for the model' | 'for such requests' | 'for these attachments'
 }
 
 interface Asked {
@@ -21,12 +25,14 @@ interface Asked {
 const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 422, 500, 501])
 
 const REFUSES =
-	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints/i
+	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|could not|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints|at most|missing/i
 
 /** Undefined where the refusal names nothing that can be done without, or that was left out already. */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	const { code, status, message } = failure
 	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
+	const media = mediaRefused(failure, asked)
+	if (media) return media
 	const found = RULES.map((rule) => rule(failure, asked)).find((traits) => traits !== undefined)
 	if (found) {
 		const holds = isAboutThisRequest(failure, found) ? 'for such requests' : 'for the model'
@@ -36,6 +42,29 @@ export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround |
 		return { traits: { state: false }, ...(asked.order.kind === 'openai' && { holds: 'for the model' }) }
 	}
 	return undefined
+}
+
+const MEDIA: readonly (readonly [type: Attachment['type'], trait: 'images' | 'files' | 'audio', named: RegExp])[] = [
+	['image', 'images', /image|vision|multi-?modal|picture|mmproj/i],
+	['file', 'files', /\bfiles?\b|document|pdf|input_file/i],
+	['audio', 'audio', /audio|sound|modalit/i],
+]
+
+/** One image that a server cannot read says nothing about others. */
+const BROKEN =
+	/could not (process|decode|read)|(invalid|corrupt|malformed|empty) (image|file|document|pdf|audio|base64)|does not match|exceeds|too (large|big|many|small|long)|dimension|resolution|at most [1-9]|valid (image|base64)|one of the following formats|password/i
+
+/** What a model cannot be shown is told to it in words. Some servers only say that a message must be text. */
+function mediaRefused({ message, param = '' }: ModelFailure, { request, traits }: Asked): Workaround | undefined {
+	const sent = MEDIA.filter(([type, trait]) => traits[trait] !== false && shows(request, type))
+	if (sent.length === 0) return undefined
+	const said = `${param} ${message}`
+	const named = sent.filter(([, , name]) => name.test(said))
+	const isAboutText = /content/i.test(said) && /string|text|type|part|variant|array|list/i.test(message)
+	const refused = named.length > 0 ? named : isAboutText ? sent : []
+	if (refused.length === 0) return undefined
+	const holds = BROKEN.test(message) ? 'for these attachments' : 'for the model'
+	return { traits: Object.fromEntries(refused.map(([, trait]) => [trait, false])), holds }
 }
 
 /**

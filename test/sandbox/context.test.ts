@@ -132,6 +132,7 @@ void t.test('a request that is too long for the model all the same is shortened 
 		step: 1,
 		emit: (event: unknown) => void events.push(event),
 		stream() {},
+		blob: () => Promise.resolve(null),
 	}
 	const asked: number[] = []
 	const ask = (takes: number) =>

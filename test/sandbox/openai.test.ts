@@ -579,7 +579,12 @@ async function askAll(
 	}
 	const request: ModelRequest = { system: null, turns: [{ role: 'user', content: 'Hi.' }], tools: [] }
 	const policy = { retries: 3, baseMs, capMs }
-	const reply = await askModels(orders, request, { signal, step: 3, emit, stream: () => {} }, { policy })
+	const reply = await askModels(
+		orders,
+		request,
+		{ signal, step: 3, emit, stream: () => {}, blob: async () => null },
+		{ policy },
+	)
 	return { reply, events }
 }
 

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { isTextType, mediaTypeOf, partTypeOf } from '../../../core/blobs/media-type.ts'
+import { mediaTypeOf, partTypeOf } from '../../../core/blobs/media-type.ts'
+import { isTextType } from '../../../core/protocol.ts'
 import { ogg, pdf, png, wav } from '../../support/files.ts'
 
 const text = (words: string): Buffer => Buffer.from(words)

@@ -1,0 +1,74 @@
+/** What a model is shown of a message: its text, then its attachments in the form that a dialect can send, or in words. */
+import { isTextType } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import { withoutOwnTags } from '../context/own-tags.ts'
+import type { ModelRequest, Turn } from '../models/provider.ts'
+import type { Traits } from '../models/traits.ts'
+import { aboutAttachment, lineOf } from './words.ts'
+
+/** What a dialect can send: media types of each kind of attachment. */
+export interface Takes {
+	images: ReadonlySet<string>
+	/** Bytes of one image; more are shown in words. */
+	image_bytes?: number
+	/** Besides text, which every dialect can send as text. */
+	files: ReadonlySet<string>
+	audio: ReadonlySet<string>
+}
+
+export type Shown =
+	| { kind: 'text'; text: string }
+	| { kind: 'image' | 'file' | 'audio'; media_type: string; name: string; base64: string }
+
+/** Characters of a text file that are shown. */
+export const TEXT_LIMIT = 100_000
+
+/** In order, the text first; a text is never empty. */
+export function shownOf(turn: Turn, { files }: Pick<ModelRequest, 'files'>, traits: Traits, takes: Takes): Shown[] {
+	const text: Shown[] = turn.content === '' ? [] : [{ kind: 'text', text: turn.content }]
+	if (turn.role === 'assistant' || !turn.attachments) return text
+	return [...text, ...turn.attachments.map((one) => showOne(one, files?.get(one.blob), traits, takes))]
+}
+
+/** All that is text of a message, as one. */
+export function textIn(shown: readonly Shown[]): string {
+	return shown.flatMap((one) => (one.kind === 'text' ? [one.text] : [])).join('\n\n')
+}
+
+export function dataUrl({ media_type, base64 }: Exclude<Shown, { kind: 'text' }>): string {
+	return `data:${media_type};base64,${base64}`
+}
+
+/** Whether the request has something of that kind in another form than words. */
+export function shows({ turns, files }: ModelRequest, type: Attachment['type']): boolean {
+	return turns.some(
+		(turn) =>
+			turn.role !== 'assistant' &&
+			turn.attachments?.some((one) => one.type === type && files?.has(one.blob) && !isTextType(one.media_type)),
+	)
+}
+
+function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: Traits, takes: Takes): Shown {
+	const { type, media_type, size, name = `${type}.${media_type.split(/[/+]/)[1]}` } = attachment
+	const words = (why?: string): Shown => ({ kind: 'text', text: lineOf(attachment, why) })
+	if (!bytes) return words()
+	if (isTextType(media_type)) return { kind: 'text', text: textOfFile(attachment, bytes) }
+	const base64 = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
+	if (type === 'image') {
+		if (traits.images === false || !takes.images.has(media_type)) return words('this model cannot be shown it')
+		if (size > (takes.image_bytes ?? Infinity)) return words('too large to be shown to this model')
+		return { kind: type, media_type, name, base64: base64() }
+	}
+	const known = type === 'file' ? takes.files : takes.audio
+	if (traits[type === 'file' ? 'files' : 'audio'] === false || !known.has(media_type))
+		return words('this model cannot be shown it')
+	return { kind: type, media_type, name, base64: base64() }
+}
+
+function textOfFile(attachment: Attachment, bytes: Uint8Array): string {
+	const text = withoutOwnTags(new TextDecoder().decode(bytes))
+	const about = aboutAttachment(attachment)
+	if (text.length <= TEXT_LIMIT) return `[${about}; its text:]\n${text}\n[end of the file]`
+	const rest = text.length - TEXT_LIMIT
+	return `[${about}; the beginning of its text:]\n${text.slice(0, TEXT_LIMIT).toWellFormed()}\n[… ${rest} more characters are left out]`
+}

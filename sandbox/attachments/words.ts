@@ -1,0 +1,34 @@
+/** Attachments in words, for models that cannot be shown them, and where there is no room. */
+import type { Attachment } from '../../core/protocol.ts'
+import type { Turn } from '../models/provider.ts'
+
+/** One line, such as `[image "photo.png", image/png, 12 KB]`; of a transcribed recording, what is said in it. */
+export function lineOf(attachment: Attachment, why?: string): string {
+	const { transcript } = attachment
+	const about = aboutAttachment(attachment)
+	if (typeof transcript === 'string') return `[${about}; in words:]\n${transcript}`
+	const more = why ?? (transcript === null ? 'it could not be transcribed' : undefined)
+	return more === undefined ? `[${about}]` : `[${about}: ${more}]`
+}
+
+export function aboutAttachment({ type, name, media_type, size, seconds }: Attachment): string {
+	const what = type === 'audio' ? 'recording' : type
+	const named = name === undefined ? what : `${what} ${JSON.stringify(name)}`
+	return [named, media_type, ...(seconds === undefined ? [] : [`${seconds} s`]), sizeOf(size)].join(', ')
+}
+
+/** The same message with lines in place of its attachments. */
+export function inWords(turn: Turn): Turn {
+	if (turn.role === 'assistant' || !turn.attachments) return turn
+	const { attachments, ...rest } = turn
+	return { ...rest, content: joined([turn.content, ...attachments.map((one) => lineOf(one))]) }
+}
+
+export function joined(texts: readonly string[]): string {
+	return texts.filter((text) => text !== '').join('\n\n')
+}
+
+function sizeOf(bytes: number): string {
+	if (bytes < 1000) return `${bytes} bytes`
+	return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}
