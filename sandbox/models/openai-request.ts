@@ -156,7 +156,9 @@ function alternating(messages: Message[]): Message[] {
 function joined(...messages: Message[]): string | object[] {
 	const contents = messages.flatMap(({ content }) => (content ? [content] : []))
 	if (contents.every((content) => typeof content === 'string')) return contents.join('\n\n')
-	return contents.flatMap((content): object[] => (typeof content === 'string' ? [{ type: 'text', text: content }] : content))
+	return contents.flatMap((content): object[] =>
+		typeof content === 'string' ? [{ type: 'text', text: content }] : content,
+	)
 }
 
 /** Some servers parse the calls that they get back and refuse the whole conversation for one that is no JSON object. */

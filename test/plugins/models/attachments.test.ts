@@ -107,7 +107,13 @@ const expected: Record<string, (body: Answer) => void> = {
 			{ type: 'text', text: binary },
 		])
 		t.match(body.messages.at(-1).content, [
-			{ type: 'tool_result', content: [{ type: 'text', text: 'Smile.' }, { type: 'image', source: { data: shot } }] },
+			{
+				type: 'tool_result',
+				content: [
+					{ type: 'text', text: 'Smile.' },
+					{ type: 'image', source: { data: shot } },
+				],
+			},
 		])
 	},
 	google(body) {
@@ -146,7 +152,10 @@ for (const [kind, check] of Object.entries(expected))
 void t.test('recordings go to models that take their format, others are told', async (t) => {
 	const recordings = [{ data: wav().toString('base64') }, { data: ogg().toString('base64'), name: 'voice.oga' }]
 	const heard: Record<string, RegExp[]> = {
-		openai: [/"input_audio":\{"data":"UklGR[^"]+","format":"wav"\}/, /\[recording \\"voice.oga\\", audio\/ogg, \d+ bytes: /],
+		openai: [
+			/"input_audio":\{"data":"UklGR[^"]+","format":"wav"\}/,
+			/\[recording \\"voice.oga\\", audio\/ogg, \d+ bytes: /,
+		],
 		'openai-responses': [/\[recording, audio\/wav, 8 KB: this model cannot be shown it\]/],
 		anthropic: [/\[recording, audio\/wav, 8 KB: this model cannot be shown it\]/],
 		google: [/"inlineData":\{"mimeType":"audio\/wav"/, /"inlineData":\{"mimeType":"audio\/ogg"/],
@@ -187,7 +196,8 @@ async function refusing(t: Test, name: string, refuses: (body: Answer) => object
 
 const refusals = {
 	openai: 'Invalid content type. image_url is only supported by certain models.',
-	deepseek: 'Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text`',
+	deepseek:
+		'Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text`',
 	'llama.cpp': 'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj',
 	vllm: 'At most 0 image(s) may be provided in one request.',
 	text: 'messages.1.content: Input should be a valid string',
@@ -203,7 +213,10 @@ for (const [server, message] of Object.entries(refusals))
 			requests.map(({ body }) => hasImage(body)),
 			[true, false, false],
 		)
-		t.match(JSON.stringify(requests[1]?.body), /\[image \\"cat.png\\", image\/png, \d+ bytes: this model cannot be shown it\]/)
+		t.match(
+			JSON.stringify(requests[1]?.body),
+			/\[image \\"cat.png\\", image\/png, \d+ bytes: this model cannot be shown it\]/,
+		)
 	})
 
 void t.test('an image that a server cannot read does not keep others from being shown', async (t) => {
