@@ -2,11 +2,13 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context, ErrorCode } from '../../core/plugin.ts'
+import type {} from '../runs/contract.ts'
 import events from './events.ts'
 import { compactionsOf } from './compaction/compactions.ts'
 import type { LongTermMemory, MemoryCode, MemorySettings } from './contract.ts'
 import { countsOf } from './counts.ts'
 import { embeddingsOf } from './embeddings.ts'
+import { keepFacts } from './facts.ts'
 import { indexThread } from './search/thread.ts'
 import { memoriesOf } from './memories.ts'
 import { memoryIndex } from './memory-index.ts'
@@ -42,6 +44,7 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 			undo,
 		}
 		addPrimitives(ctx, memories)
+		ctx.extend('facts', { keep: (agent, facts) => keepFacts(memories, agent, facts) })
 		ctx.on('agent.deleted', async ({ payload }) => {
 			const uid = String(payload.uid)
 			embeddings.forget(uid)

@@ -332,6 +332,12 @@ export interface Runs {
 	forgetNotes(agent: AgentRef, conversation: string): Promise<void>
 }
 
+/** What another plugin does with facts of turns that leave their model's window, at the extension point `facts`. */
+export interface FactKeeper {
+	/** At most eight sentences that a model made of a conversation: data, never instructions. Returns the ids of what was stored. */
+	keep(agent: AgentRef, facts: readonly string[]): Promise<string[]>
+}
+
 export interface RunSettings {
 	limits: AgentLimits
 	/** Limit of runs that wait behind the active one of a conversation. */
@@ -367,6 +373,9 @@ export interface PromptRun {
 declare module '../../core/plugin.ts' {
 	interface Services {
 		runs: Runs
+	}
+	interface Extensions {
+		facts: FactKeeper
 	}
 	interface Extensions {
 		prompt: PromptPart

@@ -3,7 +3,7 @@
  * summary is made of the one before and the turns that followed, and is stored before the next one is begun. A failed summary
  * changes nothing: the turns that it should cover are listed for the model instead.
  */
-import { Fault, isFault, toWire } from '../../core/errors.ts'
+import { Fault, isFault, messageOf, toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -19,7 +19,6 @@ import { contextInput, isLong } from './context.ts'
 import type { ContextRequest } from './context.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { newestFirst } from './conversation.ts'
-import { keepFacts } from './facts.ts'
 import { keys } from './keys.ts'
 import { nextRequest } from './next-request.ts'
 import { readSummary, writeSummary } from './summary-record.ts'
@@ -31,7 +30,7 @@ import { begin, isUnderWay } from './under-way.ts'
 
 type Deps = Pick<
 	Context,
-	'store' | 'events' | 'use' | 'find' | 'toolbox' | 'extensions' | 'log' | 'redactor' | 'signal' | 'emit'
+	'store' | 'events' | 'use' | 'toolbox' | 'extensions' | 'log' | 'redactor' | 'signal' | 'emit'
 >
 
 export interface Summaries {
@@ -167,7 +166,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 			made_at: now(),
 		}
 		if (!(await writeSummary(ctx.store, agent.uid, conversation, record))) return undefined
-		const memory_ids = await keepFacts(ctx, agent, facts)
+		const memory_ids = await keep(agent, facts)
 		const { since, through, turns } = record
 		const payload = { conversation, since, through, turns, characters: record.text.length, memory_ids }
 		await ctx.emit(
@@ -185,12 +184,26 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 		const { models } = request
 		if (models[0]?.kind === 'offline') return { text: plainSummary(previous?.text, messages, characters), facts: [] }
 		const isPublic = turns.some(({ trigger }) => PUBLIC.includes(trigger))
-		const facts = (agent.config.context?.facts ?? !isPublic) && ctx.find('memory') !== undefined
+		const facts = (agent.config.context?.facts ?? !isPublic) && ctx.extensions('facts').length > 0
 		const prompt = promptOf(previous?.text, lines, { characters, facts })
 		const run = await askForSummary(ctx, runs, agent, conversation, { prompt, models })
 		const answer = answerIn(run.answer ?? '', run.finish_reason === 'length', lines.join('\n'), characters)
 		if (answer.summary === '') throw new Fault('model_empty', `the model gave no summary in run ${run.run_id}`)
 		return { text: answer.summary, facts: facts ? answer.facts : [], run }
+	}
+
+	/** The ids of what was stored. */
+	async function keep(agent: AgentRecord, facts: readonly string[]): Promise<string[]> {
+		const ids: string[] = []
+		if (facts.length === 0) return ids
+		for (const { plugin, value, run } of ctx.extensions('facts')) {
+			try {
+				ids.push(...(await run(() => value.keep(agent, facts))))
+			} catch (error) {
+				ctx.log.warn({ agent: agent.name, plugin }, `facts of a conversation were not stored: ${messageOf(error)}`)
+			}
+		}
+		return ids
 	}
 
 	return {

@@ -42,7 +42,10 @@ export function promptOf(
 /** The messages of a turn, one JSON object a line. `characters`: about how long all may be. */
 export function linesOf(messages: readonly ChatMessage[], characters: number): string {
 	const lines = messages.map((message) => {
-		if (message.role === 'user') return JSON.stringify({ user: shortened(message.content, TEXT) })
+		if (message.role === 'user') {
+			const files = message.attachments?.map((one) => one.name ?? one.type)
+			return JSON.stringify({ user: shortened(message.content, TEXT), ...(files && { files }) })
+		}
 		if (message.role === 'tool')
 			return JSON.stringify({ result_of: message.name, text: shortened(message.content, RESULT) })
 		const calls = (message.tool_calls ?? []).map(({ name, arguments: args }) => `${name} ${shortened(args, RESULT)}`)

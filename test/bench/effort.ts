@@ -4,8 +4,8 @@ export interface Effort {
 	rounds: number
 	/** Runs of a round; a multiple of 32. */
 	runs: number
-	/** Turns of the long conversations; the gateway shows a model 50 at most. */
-	turns: number
+	/** Turns of the longer conversations. */
+	turns: readonly number[]
 	/** Single runs, for latency. */
 	single: number
 	/** REST requests of a round. */
@@ -28,7 +28,7 @@ export const efforts: Record<Level, Effort> = {
 	quick: {
 		rounds: 1,
 		runs: 320,
-		turns: 5,
+		turns: [5],
 		single: 100,
 		requests: 2_000,
 		deliveries: 640,
@@ -41,7 +41,7 @@ export const efforts: Record<Level, Effort> = {
 	standard: {
 		rounds: 3,
 		runs: 960,
-		turns: 50,
+		turns: [5, 50],
 		single: 300,
 		requests: 5_000,
 		deliveries: 1_600,
@@ -54,7 +54,7 @@ export const efforts: Record<Level, Effort> = {
 	long: {
 		rounds: 9,
 		runs: 1_920,
-		turns: 50,
+		turns: [5, 50],
 		single: 3_000,
 		requests: 20_000,
 		deliveries: 4_000,

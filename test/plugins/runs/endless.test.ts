@@ -1,9 +1,13 @@
-/** A conversation that is far longer than its model's window. `CONTEXT_TURNS` sets how long. */
+/** A conversation that is far longer than its model's window. `CONTEXT_TURNS` sets how long, `CONTEXT_KILLS` how many kill -9 it takes. */
+import { rmSync } from 'node:fs'
 import t from 'tap'
-import { startGateway } from '../../support/gateway.ts'
-import { follow } from '../../support/runs.ts'
+import type { Test } from 'tap'
+import { makeHome, send, startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { spawnGateway } from '../../support/process.ts'
 import { latest, smallProvider, startSmallModel, summaryAsked } from '../../support/small-model.ts'
 import type { SmallMessage, SmallReply, SmallRequest } from '../../support/small-model.ts'
+import { eventually } from '../../support/wait.ts'
 
 const WINDOW = 8_192
 const TURNS = Number(process.env.CONTEXT_TURNS ?? 40)
@@ -32,63 +36,143 @@ export default {
 }
 `
 
-void t.test('a conversation never fails by its size, and nothing said in it is lost', async (t) => {
-	const model = await startSmallModel(t, WINDOW, answerTo)
-	const gateway = await startGateway({
-		config: `${smallProvider(model)}plugins:\n  ledger: true\n`,
-		files: { 'plugins/ledger/index.js': ledger },
-	})
-	t.teardown(() => gateway.stop())
-	const ada = await follow(t, gateway, 'ada', {
-		persona: 'You are Ada. Never speak of the weather.',
-		config: { context: { tokens: WINDOW - 400 }, max_tokens: 400 },
-	})
-	let last = ''
-	for (let turn = 1; turn <= TURNS; turn++) {
-		const told = turn === 3 ? 'Remember: the word of the harbour is Heron.' : `Turn ${turn}: read the next page for me.`
-		last = await ada.complete(turn === TURNS ? 'What is the word that I told you?' : told)
+/** Kills of the gateway, spread over the turns: 39 with 2,000 turns are one in 50. */
+const KILLS = Number(process.env.CONTEXT_KILLS ?? 0)
+
+interface Server {
+	request: TestGateway['request']
+	/** Waits until a run has ended. */
+	ended(run_id: string): Promise<Answer>
+	/** Starts it anew after a kill in the middle of what it does. */
+	kill(): Promise<void>
+}
+
+/** In this process; in one of its own if it is to be killed. */
+async function startServer(t: Test, config: string): Promise<Server> {
+	const files = { 'plugins/ledger/index.js': ledger }
+	if (KILLS === 0) {
+		const gateway = await startGateway({ config, files })
+		t.teardown(() => gateway.stop())
+		return serverOf(gateway.request, async () => {})
 	}
-	t.equal((await ada.read(last)).answer, 'Heron', 'a fact of turn 3 is found')
-	const { conversation } = await ada.read(last)
-	const { status, body } = await gateway.request('GET', `/v1/agents/ada/conversations/${conversation}/context`)
-	t.equal(status, 200)
-	t.equal((await gateway.request('GET', '/v1/agents/ada/conversations/nowhere/context')).status, 404)
-	t.ok(body.tokens <= body.budget && body.budget <= WINDOW, 'the next request fits')
-	t.equal(
-		body.items.reduce((sum: number, { tokens }: { tokens: number }) => sum + tokens, 0),
-		body.tokens,
-	)
-	t.match(body.items.map(({ kind }: { kind: string }) => kind).slice(0, 4), [
-		'instructions',
-		'tools',
-		'earlier',
-		'turn',
-	])
-	t.equal(model.refused(), 0, 'no request is over the window')
-	const requests = model.requests.filter((request) => summaryAsked(request) === undefined)
-	t.ok(requests.every(({ messages }) => messages[0]?.content?.startsWith('You are Ada. Never speak of the weather.')))
-	t.ok(requests.length >= 2 * TURNS)
-	const before = (messages: SmallMessage[]): string[] =>
-		messages
-			.slice(
-				0,
-				messages.findIndex(({ content }) => content?.includes('<context>\n')),
-			)
-			.map((one) => JSON.stringify(one))
-	const same = requests.slice(1).filter(({ messages }, at) => {
-		const next = messages.map((one) => JSON.stringify(one))
-		return before(requests[at]?.messages ?? []).every((one, place) => next[place] === one)
+	const home = makeHome({ config, files })
+	let gateway = await spawnGateway(home)
+	t.teardown(async () => {
+		await gateway.kill()
+		rmSync(home, { recursive: true, force: true })
 	})
-	const share = same.length / (requests.length - 1)
-	t.ok(share >= 0.8, `${Math.round(share * 100)} % of the requests begin as the one before`)
-	t.comment(`${requests.length} requests, ${Math.round(share * 100)} % begin as the one before`)
-	t.ok(
-		requests.some(({ messages }) => JSON.stringify(messages).includes('<earlier>')),
-		'it was cut',
+	return serverOf(
+		(method, path, options) => send(gateway.url + path, method, options),
+		async () => {
+			await gateway.kill()
+			gateway = await spawnGateway(home)
+		},
 	)
-	const shown = requests.at(-1)?.messages ?? []
-	t.ok(
-		shown.some(({ role, content }) => role === 'tool' && content?.includes('left out here; it begins: Page')),
-		'stubs say what was there',
-	)
-})
+}
+
+function serverOf(request: TestGateway['request'], kill: () => Promise<void>): Server {
+	const read = async (run_id: string): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
+	const ended = (run_id: string): Promise<Answer> =>
+		eventually(
+			() => read(run_id),
+			(run) => run.ended_at !== null,
+		)
+	return { request, ended, kill }
+}
+
+const toldAt = (turn: number): string =>
+	turn === 3 ? 'Remember: the word of the harbour is Heron.' : `Turn ${turn}: read the next page for me.`
+
+void t.test(
+	'a conversation never fails by its size, and nothing said in it is lost',
+	{ timeout: 900_000 },
+	async (t) => {
+		let requestsBefore = 0
+		const model = await startSmallModel(t, WINDOW, answerTo)
+		const server = await startServer(t, `${smallProvider(model)}plugins:\n  ledger: true\n`)
+		const body = {
+			name: 'ada',
+			persona: 'You are Ada. Never speak of the weather.',
+			config: { context: { tokens: WINDOW - 400 }, max_tokens: 400 },
+		}
+		t.equal((await server.request('POST', '/v1/agents', { body })).status, 201)
+		const failed: unknown[] = []
+		const runs: Answer[] = []
+		let kills = 0
+		for (let turn = 1; turn <= TURNS; turn++) {
+			const prompt = turn === TURNS ? 'What is the word that I told you?' : toldAt(turn)
+			const { run_id } = (await server.request('POST', '/v1/agents/ada/runs', { body: { prompt } })).body
+			if (Math.floor((turn * (KILLS + 1)) / TURNS) > kills && kills < KILLS) {
+				kills++
+				// While the model is asked: every second time for its second answer.
+				const wanted = requestsBefore + 1 + (kills % 2)
+				await eventually(() => model.requests.length >= wanted)
+				await server.kill()
+			}
+			const run = await server.ended(run_id)
+			if (run.status !== 'completed') failed.push(run)
+			runs.push(run)
+			requestsBefore = model.requests.length
+		}
+		t.strictSame(failed, [], 'no turn fails')
+		t.equal(kills, KILLS)
+		t.equal(runs.at(-1).answer, 'Heron', 'a fact of turn 3 is found')
+		const { conversation } = runs.at(-1)
+		t.ok(runs.every((run) => run.conversation === conversation))
+		const history = (await server.request('GET', '/v1/agents/ada/history')).body as { role: string; content: string }[]
+		const prompts = history.filter(({ role }) => role === 'user').map(({ content }) => content)
+		const wanted = runs.map(({ prompt }) => prompt).slice(-1_000)
+		t.strictSame(prompts, wanted, 'every prompt is there, once')
+		t.equal(history.length, wanted.length * 2, 'and its answer')
+
+		const path = `/v1/agents/ada/conversations/${conversation}/context`
+		const { status, body: context } = await server.request('GET', path)
+		t.equal(status, 200)
+		t.equal((await server.request('GET', '/v1/agents/ada/conversations/nowhere/context')).status, 404)
+		t.ok(context.tokens <= context.budget && context.budget <= WINDOW, 'the next request fits')
+		const kinds = context.items.map(({ kind }: { kind: string }) => kind)
+		t.match(kinds.slice(0, 4), ['instructions', 'tools', 'earlier', 'turn'])
+		const sum = context.items.reduce((all: number, { tokens }: { tokens: number }) => all + tokens, 0)
+		t.equal(sum, context.tokens)
+		t.match(context.summary?.text, /^Pages were read\./)
+
+		t.equal(model.refused(), 0, 'no request is over the window')
+		const requests = model.requests.filter((request) => summaryAsked(request) === undefined)
+		t.ok(requests.every(({ messages }) => messages[0]?.content?.startsWith('You are Ada. Never speak of the weather.')))
+		t.ok(requests.length >= 2 * TURNS)
+		const share = unchangedShare(requests)
+		t.ok(share >= 0.8, `${Math.round(share * 100)} % of the requests begin as the one before`)
+		const summaries = model.requests.length - requests.length
+		t.comment(
+			`${TURNS} turns, ${kills} kills, ${failed.length} failed, ${model.refused()} refused; ${requests.length} requests, ${(share * 100).toFixed(1)} % begin as the one before; ${summaries} summaries`,
+		)
+		const told = requests.map(({ messages }) => JSON.stringify(messages))
+		t.ok(
+			told.some((text) => text.includes('<earlier>')),
+			'it was cut',
+		)
+		t.ok(
+			requests
+				.at(-1)
+				?.messages.some(({ role, content }) => role === 'tool' && content?.includes('left out here; it begins: Page')),
+			'stubs say what was there',
+		)
+	},
+)
+
+/** The part of requests that begin with all that the one before had ahead of its last prompt. */
+function unchangedShare(requests: readonly SmallRequest[]): number {
+	const before = (messages: SmallMessage[]): SmallMessage[] =>
+		messages.slice(
+			0,
+			messages.findIndex(({ content }) => content?.includes('<context>\n')),
+		)
+	const same = requests
+		.slice(1)
+		.filter(({ messages }, at) =>
+			before(requests[at]?.messages ?? []).every(
+				(one, place) => JSON.stringify(messages[place]) === JSON.stringify(one),
+			),
+		)
+	return same.length / (requests.length - 1)
+}

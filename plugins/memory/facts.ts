@@ -1,0 +1,27 @@
+/** Stores facts of a conversation before the turns that hold them leave their model's window. */
+import { createHash } from 'node:crypto'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { LongTermMemory } from './contract.ts'
+import { wordsOf } from './words.ts'
+
+/** The tag of such memories: nobody asked for them to be stored. */
+const TAG = 'from-conversation'
+/** Memories among which the same fact is looked for. */
+const LOOKED_AT = 3
+
+/** Returns the ids of new memories. A fact that the agent remembers already is not stored again. */
+export async function keepFacts(
+	memories: Pick<LongTermMemory, 'search' | 'store'>,
+	agent: AgentRef,
+	facts: readonly string[],
+): Promise<string[]> {
+	const ids: string[] = []
+	for (const fact of facts) {
+		const said = wordsOf(fact).join(' ')
+		const known = await memories.search(agent, fact, LOOKED_AT)
+		if (known.some(({ content }) => wordsOf(content).join(' ') === said)) continue
+		const key = `fact:${createHash('sha256').update(said).digest('hex')}`
+		ids.push((await memories.store(agent, { content: fact, tags: [TAG], key })).id)
+	}
+	return ids
+}
