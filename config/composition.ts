@@ -73,14 +73,13 @@ export function settingsOf(config: object, { name, schema, at, reads = {} }: Dec
 	return { ...own, ...Object.fromEntries(Object.entries(places).map(([key, path]) => [key, valueAt(config, path)])) }
 }
 
-export function valueAt(settings: unknown, path: string): unknown {
-	return path
-		.split('.')
-		.reduce<unknown>(
-			(at, name) =>
-				typeof at === 'object' && at !== null && Object.hasOwn(at, name)
-					? (at as Record<string, unknown>)[name]
-					: undefined,
-			settings,
-		)
+/** `path`: dotted, or its parts. */
+export function valueAt(settings: unknown, path: string | readonly string[]): unknown {
+	return (typeof path === 'string' ? path.split('.') : path).reduce<unknown>(
+		(at, name) =>
+			typeof at === 'object' && at !== null && Object.hasOwn(at, name)
+				? (at as Record<string, unknown>)[name]
+				: undefined,
+		settings,
+	)
 }

@@ -198,7 +198,7 @@ function isOnOneLine(text: string, [from, to]: readonly number[]): boolean {
 }
 
 /** One value on a line, quoted where that is needed, also within brackets. */
-function inline(value: unknown): string {
+export function inline(value: unknown): string {
 	return stringify([value], { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trim().slice(1, -1)
 }
 

@@ -1,6 +1,6 @@
 /** The gateway.yaml of a first start: every setting with its meaning and default, switched off by a `#`. */
-import { stringify } from 'yaml'
 import type { Composition } from './composition.ts'
+import { inline } from './edit.ts'
 import { overridingVariables } from './environment.ts'
 
 export function exampleFile(composition: Composition): string {
@@ -41,10 +41,6 @@ function lines(name: string, { flags = {}, keys, examples = [] }: Described, ind
 	if (!keys) return [...comment, `${indent}#${name}: ${inline(examples[0] ?? fallback)}`]
 	const inner = Object.entries(keys).flatMap(([key, one]) => lines(key, one, `${indent}  `))
 	return [...comment, `${indent}#${name}:`, ...inner]
-}
-
-function inline(value: unknown): string {
-	return stringify([value], { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trim().slice(1, -1)
 }
 
 function wrapped(text: string, width: number): string[] {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import {
 	chmodSync,
 	existsSync,
@@ -91,7 +91,7 @@ function isCurrent(file: string, sources: string): boolean {
 }
 
 function digestLine(sources: string, rest: string): string {
-	return `\t"$comment": "Written by the gateway. ${sources} ${createHash('sha256').update(rest).digest('hex').slice(0, 16)}",\n`
+	return `\t"$comment": "Written by the gateway. ${sources} ${hash('sha256', rest).slice(0, 16)}",\n`
 }
 
 /** Others on the machine must not read keys: their modes are set right, and that they were not is worth knowing. */

@@ -2,7 +2,7 @@ import { wireName } from '../core/protocol.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
-import { inOrderOfCalls } from './in-order-of-calls.ts'
+import { inOrderOfCalls } from './context/in-order-of-calls.ts'
 
 /** What the models of an order are asked after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {

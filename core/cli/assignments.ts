@@ -41,7 +41,8 @@ export function merged(settings: Settings, changes: Settings): Settings {
 	return result
 }
 
-function withoutNull(settings: Settings): Settings {
+/** Null stands for a setting that is removed. */
+export function withoutNull(settings: Settings): Settings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
 }
 

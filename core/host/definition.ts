@@ -2,7 +2,7 @@
  * The wanted plugins, loaded and checked. The gateway's start, its reloads and `svc config validate` all call this, so
  * that they cannot disagree.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import Joi from 'joi'
 import type { ValidationErrorItem } from 'joi'
 import { messages } from '../../config/messages.ts'
@@ -56,7 +56,7 @@ export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateP
 		plugin,
 		config: deepFreeze(config),
 		source,
-		fingerprint: createHash('sha256').update(identity).digest('hex'),
+		fingerprint: hash('sha256', identity),
 	}
 }
 

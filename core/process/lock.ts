@@ -1,5 +1,5 @@
 /** One gateway a home: the store's checks are exact only while a single process writes. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import net from 'node:net'
@@ -85,7 +85,7 @@ async function listenInstead(path: string): Promise<Server | null> {
 
 function socketPath(home: string): string {
 	const real = realpathSync(home)
-	const id = createHash('sha256').update(real).digest('hex').slice(0, 32)
+	const id = hash('sha256', real).slice(0, 32)
 	if (process.platform === 'win32') return `\\\\.\\pipe\\svc-gateway-${id}`
 	const path = join(real, 'run', 'gateway.lock')
 	return Buffer.byteLength(path) <= PATH_LIMIT_BYTES ? path : join(tmpdir(), `svc-${id}.lock`)

@@ -1,5 +1,5 @@
 /** run/gateway.json: tells other programs on this machine where the gateway listens and which settings are in force. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../errors.ts'
@@ -55,5 +55,5 @@ export function runtimeFileOf(home: string): string {
 
 /** Shows whether two texts of gateway.yaml are the same. */
 export function digestOf(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
+	return hash('sha256', text)
 }

@@ -4,7 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
-import { modelParams } from '../../config/model-params.ts'
+import { modelParams } from '../../core/runs/model-params.ts'
 import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024

@@ -1,5 +1,5 @@
 /** Pairing codes: their format, and which of a channel's codes are open. */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** The stored record. */
 export interface OpenCode {
@@ -31,7 +31,7 @@ export function readCode(text: string): string | undefined {
 
 /** Bound to its channel: a record copied into another channel is invalid there. */
 export function hashOf(channel_id: string, code: string): string {
-	return createHash('sha256').update(`pairing\0${channel_id}\0${code}`).digest('base64url')
+	return hash('sha256', `pairing\0${channel_id}\0${code}`, 'base64url')
 }
 
 export function openAmong(codes: readonly OpenCode[], now: number): OpenCode[] {

@@ -1,5 +1,5 @@
 /** The records of heartbeats, in the scope of their agent. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -57,7 +57,7 @@ export function addRecord(
 
 /** Returns false if a call with the same `callKey` has deleted it before. Throws `not_found`. */
 export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, callKey?: string): Promise<boolean> {
-	const mark = callKey === undefined ? null : hash(callKey)
+	const mark = callKey === undefined ? null : hash('sha256', callKey)
 	return changeLedger(store, uid, async (ledger) => {
 		if (mark !== null && ledger.deletions.includes(mark)) return { result: false }
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
@@ -75,7 +75,7 @@ export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, 
 
 /** The id that belongs to a call, also when the call is repeated. */
 export function idOf(callKey: string): string {
-	const hex = hash(callKey)
+	const hex = hash('sha256', callKey)
 	return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join(
 		'-',
 	)
@@ -92,10 +92,6 @@ function changeLedger<T>(
 		const { result, op, ledger } = await decide(entry?.value ?? { count: 0, deletions: [] })
 		return op ? { ops: [op, { key, value: ledger, expect: entry?.rev ?? null }], result } : { result }
 	})
-}
-
-function hash(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
 }
 
 /** The runs of a heartbeat share a conversation. */

@@ -1,6 +1,7 @@
 /** The tools that a server lists: checked, since a list may contain anything, and each with a digest of its definition. */
 import { createHash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
+import { isObject } from './fields.ts'
 
 export interface Definition {
 	name: string
@@ -83,8 +84,4 @@ function definitionOf({ name, title, description, inputSchema, outputSchema, ann
 function isShallow(value: unknown, depth: number): boolean {
 	if (typeof value !== 'object' || value === null) return true
 	return depth > 0 && Object.values(value).every((one) => isShallow(one, depth - 1))
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

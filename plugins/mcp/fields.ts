@@ -131,6 +131,6 @@ function kindOf({ type, format }: Record<string, unknown>, scrub: Field['scrub']
 	return typeof format === 'string' ? `text: ${scrub(format).slice(0, 50)}` : 'text'
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,5 @@
 /** The service: storing, searching and deleting memories. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isFault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -159,5 +159,5 @@ function removal(uid: string, { id, call }: MemoryRecord): Op[] {
 }
 
 function hashOf(key: string): string {
-	return createHash('sha256').update(key).digest('hex')
+	return hash('sha256', key)
 }

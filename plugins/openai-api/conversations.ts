@@ -2,7 +2,7 @@
  * The conversations of runs on this API. A name belongs to its owner: a token, or the local callers without one.
  * Conversations of channels and others cannot be named here.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Request } from '@hapi/hapi'
 import Joi from 'joi'
 import { isFault } from '../../core/errors.ts'
@@ -50,7 +50,7 @@ export function nameIn(
 ): string | undefined {
 	const name = (request.headers[HEADER] as string | undefined) || (user_is_conversation && user) || undefined
 	if (name === undefined) return undefined
-	return PLAIN.test(name) ? name : createHash('sha256').update(name).digest('hex')
+	return PLAIN.test(name) ? name : hash('sha256', name)
 }
 
 /**

@@ -4,7 +4,7 @@ import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { Journal, RunLog } from '../../core/events/run-log.ts'
-import { inOrderOfCalls } from '../../sandbox/in-order-of-calls.ts'
+import { inOrderOfCalls } from '../../sandbox/context/in-order-of-calls.ts'
 import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 

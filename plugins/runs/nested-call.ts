@@ -1,5 +1,5 @@
 /** The call of a primitive in the middle of another tool's call. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault, messageOf } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
@@ -49,8 +49,8 @@ const nestedCalls = new WeakMap<ToolCall, Map<string, number>>()
 function nestedKey(call: ToolCall, name: string, args: string): string {
 	const counts = nestedCalls.get(call) ?? new Map<string, number>()
 	nestedCalls.set(call, counts)
-	const hash = createHash('sha256').update(`${name} ${args}`).digest('hex').slice(0, 16)
-	const count = (counts.get(hash) ?? 0) + 1
-	counts.set(hash, count)
-	return `${call.key}.${hash}.${count}`
+	const digest = hash('sha256', `${name} ${args}`).slice(0, 16)
+	const count = (counts.get(digest) ?? 0) + 1
+	counts.set(digest, count)
+	return `${call.key}.${digest}.${count}`
 }

@@ -2,7 +2,7 @@
  * Results that are too long to show to a model whole: it sees the beginning and the end, and the complete text is stored
  * in the scope of the agent, in pieces, for as long as the run. `readResult` reads any part of it.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { wireName } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
@@ -137,7 +137,7 @@ function number(at: number): string {
 /** Ids of calls come from servers and may be long, or hold anything. */
 function callPart(call_id: string): string {
 	if (/^[\w.-]{1,64}$/.test(call_id)) return call_id
-	return createHash('sha256').update(call_id).digest('hex').slice(0, 32)
+	return hash('sha256', call_id).slice(0, 32)
 }
 
 /** No piece ends in the middle of a character, so one may be a unit longer than the others. */

@@ -1,5 +1,5 @@
 /** Approved documents: read from the store, checked against their digest, parsed once. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -76,5 +76,5 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 
 /** sha256 of its bytes, in hex. */
 export function digestOf(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
+	return hash('sha256', text)
 }

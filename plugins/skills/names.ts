@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** Bytes of a model's limit (64) without `skill_` and the longest suffix. */
 const SLUG_LIMIT = 48
@@ -18,9 +18,9 @@ export function toolNameFor(name: string, isTaken: (tool: string) => boolean): s
 		.replace(/-$/, '')
 	const tool = `skill_${slug}`
 	if (slug !== '' && !isTaken(tool)) return tool
-	const hash = createHash('sha256').update(name).digest('hex')
+	const digest = hash('sha256', name)
 	// Names whose hashes begin alike can be found within a second: then the next part of the hash distinguishes them.
-	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${hash.slice(8 * n, 8 * n + 8)}`
+	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${digest.slice(8 * n, 8 * n + 8)}`
 	let piece = 0
 	while (piece < 7 && isTaken(withPiece(piece))) piece++
 	return withPiece(piece)

@@ -1,5 +1,5 @@
 /** The records of sub-agents: in their agent's scope, below the run that started them, by the call that did. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
@@ -15,7 +15,7 @@ export const keys = {
 
 /** From a call's key, which may be long. */
 export function callId(key: string): string {
-	return createHash('sha256').update(key).digest('hex').slice(0, 32)
+	return hash('sha256', key).slice(0, 32)
 }
 
 /** Each sub-agent has a conversation of its own. */

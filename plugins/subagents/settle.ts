@@ -10,6 +10,7 @@ import { SerialQueues } from '../../core/util/serial-queue.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { promptOf } from './result.ts'
+import { hasEventAbout } from './told.ts'
 
 type SubagentContext = Context<SubagentSettings>
 
@@ -72,14 +73,7 @@ async function isTold({ events }: SubagentContext, child: RunRecord, { parent_ru
 		{ run_id: parent_run_id, types },
 		{ agent_id: child.agent, types, since: child.created_at },
 	]
-	for (const filter of places) {
-		let after: string | null = null
-		do {
-			const page = await events.read(filter, after, 100, true)
-			if (page.entries.some(({ event }) => event.payload.run_id === child.run_id)) return true
-			after = page.next
-		} while (after !== null)
-	}
+	for (const filter of places) if (await hasEventAbout(events, filter, child.run_id)) return true
 	return false
 }
 

@@ -4,6 +4,7 @@ import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import type { StartRequest } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
+import { hasEventAbout } from './told.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const PERSONA_LIMIT_BYTES = 10 * 1024
@@ -100,14 +101,8 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 }
 
 /** Only after a crash in the middle of the call: its durable part is in the log. */
-async function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
-	let after: string | null = null
-	do {
-		const page = await events.read({ run_id: parent, types: ['subagent.spawned'] }, after, 100)
-		if (page.entries.some(({ event }) => event.payload.run_id === run_id)) return true
-		after = page.next
-	} while (after !== null)
-	return false
+function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
+	return hasEventAbout(events, { run_id: parent, types: ['subagent.spawned'] }, run_id)
 }
 
 function cut({ redactor }: Context<SubagentSettings>, { agent }: ToolCall, whole: string): string {

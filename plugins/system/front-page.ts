@@ -1,5 +1,5 @@
 /** The page at the gateway's own address, for people with a browser: what this is, and whether it is healthy. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
@@ -15,7 +15,7 @@ body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto
 /** The page loads and runs nothing; its only style sheet is allowed by its hash. */
 const contentSecurityPolicy = [
 	"default-src 'none'",
-	`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+	`style-src 'sha256-${hash('sha256', style, 'base64')}'`,
 	'img-src data:',
 	"base-uri 'none'",
 	"form-action 'none'",

@@ -61,7 +61,10 @@ void t.test('its limit is 2,048 bytes, and of two who read the same version one 
 	t.equal((await write('limits', { content: 'ä'.repeat(1024) })).status, 200)
 	refused(t, await write('limits', { content: `${'ä'.repeat(1024)}.` }), { status: 400, code: 'invalid_request' })
 	const both = await Promise.all(['Cats.', 'Dogs.'].map((content) => write('limits', { content, expected_version: 1 })))
-	t.strictSame(both.map(({ status }) => status).toSorted(), [200, 409])
+	t.strictSame(
+		both.map(({ status }) => status).toSorted((a, b) => a - b),
+		[200, 409],
+	)
 	refused(t, await write('limits', { content: 'Birds.', expected_version: 1 }), {
 		status: 409,
 		code: 'conflict',

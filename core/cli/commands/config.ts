@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse } from 'yaml'
+import { valueAt } from '../../../config/composition.ts'
 import { isAppliedAtStart } from '../../../config/core-sections.ts'
 import type { Explanation } from '../../../config/explain.ts'
 import { configFile } from '../../../config/home.ts'
@@ -241,16 +242,6 @@ function pathFor(key: string): string[] {
 		if (isFault(error, 'not_found')) return path
 		throw error
 	}
-}
-
-function valueAt(settings: unknown, path: readonly string[]): unknown {
-	return path.reduce<unknown>(
-		(at, name) =>
-			typeof at === 'object' && at !== null && Object.hasOwn(at, name)
-				? (at as Record<string, unknown>)[name]
-				: undefined,
-		settings,
-	)
 }
 
 function isPlain(value: unknown): boolean {

@@ -1,6 +1,6 @@
 /** Stores a bot token in the vault, and creates the channel that uses it. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { settingsOf } from '../../../core/cli/assignments.ts'
+import { settingsOf, withoutNull } from '../../../core/cli/assignments.ts'
 import { readChannel } from './find.ts'
 import type { Channel, ChannelDetails } from './find.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
@@ -53,10 +53,6 @@ export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOpt
 	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
 	const given = Object.entries(named).filter(([, value]) => value !== undefined)
 	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...Object.fromEntries(given) }
-}
-
-function withoutNull(config: Record<string, unknown>): Record<string, unknown> {
-	return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== null))
 }
 
 /** A token given instead of its name is already exposed in the shell history; it must not reach the gateway's log too. */

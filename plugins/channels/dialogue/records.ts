@@ -1,5 +1,5 @@
 /** The records of a dialogue. Those of a run are in the scope of its agent, so that one commit can write both. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import type { ChatKind, ChatRef, Markup } from '../adapter.ts'
@@ -166,8 +166,8 @@ export function conversationOf(
 
 /** 25 characters, the same for every attempt to send this message. `of`: what the message is part of; `n` counts its parts. */
 export function nonceOf(of: string, n: number): string {
-	const hash = createHash('sha256').update(`${of}\n${n}`).digest('hex')
-	return BigInt(`0x${hash}`).toString(36).padStart(25, '0').slice(0, 25)
+	const digest = hash('sha256', `${of}\n${n}`)
+	return BigInt(`0x${digest}`).toString(36).padStart(25, '0').slice(0, 25)
 }
 
 const PART_LIMIT = 128
@@ -175,5 +175,5 @@ const PART_LIMIT = 128
 /** An id of the platform as a part of a key. */
 function part(id: string): string {
 	const isPlain = id !== '' && id.length <= PART_LIMIT && /^[\x20-\x7e]+$/.test(id)
-	return isPlain ? id : `sha256-${createHash('sha256').update(id).digest('hex')}`
+	return isPlain ? id : `sha256-${hash('sha256', id)}`
 }

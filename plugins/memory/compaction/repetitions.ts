@@ -6,7 +6,7 @@
  * "Bob manages Ada" are identical to it (1.0), as is "before" to "after"; "is paid within 30 days" and "we pay within 30
  * days" are not (0.81).
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { wordsOf } from '../words.ts'
 
 export interface Said {
@@ -30,7 +30,7 @@ export function saidIn(id: string, content: string): Said {
 		const words = wordsOf(sentence)
 		const telling = words.filter((word) => !articles.has(word))
 		const text = (telling.length > 0 ? telling : words).join(' ')
-		if (text !== '') sentences.add(createHash('sha256').update(text).digest('base64url').slice(0, 16))
+		if (text !== '') sentences.add(hash('sha256', text, 'base64url').slice(0, 16))
 	}
 	return { id, sentences }
 }

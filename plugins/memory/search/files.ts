@@ -2,7 +2,7 @@
  * Graphs stored in files, since building one of 100,000 vectors takes half a minute. A file is a cache: it is read only if
  * it matches its manifest to the byte (a damaged one can crash the loader); otherwise the graph is rebuilt.
  */
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import {
 	closeSync,
 	fsyncSync,
@@ -48,7 +48,7 @@ export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit
 		const body: Manifest = { format: FORMAT, ...about, sha256: digestOf(made) }
 		const text = JSON.stringify(body)
 		const handle = openSync(manifest, 'w', 0o600)
-		writeSync(handle, `${createHash('sha256').update(text).digest('hex')}\n${text}`)
+		writeSync(handle, `${hash('sha256', text)}\n${text}`)
 		fsyncSync(handle)
 		closeSync(handle)
 		renameSync(made, files.graph)
@@ -66,7 +66,7 @@ export function readManifest(folder: string, uid: string, wanted: Pick<Manifest,
 		const text = readFileSync(files.manifest, 'utf8')
 		const end = text.indexOf('\n')
 		const body = text.slice(end + 1)
-		if (createHash('sha256').update(body).digest('hex') !== text.slice(0, end)) throw new Error('damaged')
+		if (hash('sha256', body) !== text.slice(0, end)) throw new Error('damaged')
 		const manifest = JSON.parse(body) as Manifest
 		if (manifest.format !== FORMAT || manifest.embedder !== wanted.embedder) throw new Error('of another kind')
 		if (manifest.dimensions !== wanted.dimensions) throw new Error('of another kind')

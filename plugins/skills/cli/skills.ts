@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
@@ -134,7 +134,7 @@ async function consented(
 			{ code: 'digest_mismatch' },
 		)
 	}
-	const shown = createHash('sha256').update(review.markdown).digest('hex')
+	const shown = hash('sha256', review.markdown)
 	if (shown !== review.digest)
 		throw new CliError(
 			'conflict',

@@ -63,7 +63,8 @@ function contentsOf(settings: RouteSettings, method: string, schemas: Schemas): 
 	return method === 'delete' ? { 204: {} } : { 200: {} }
 }
 
-function mediaOf(schema: JsonSchema, schemas: Schemas): Content[string] {
+/** The schema and its example, as the content of a media type. */
+export function mediaOf(schema: JsonSchema, schemas: Schemas): Content[string] {
 	const example = exampleOf(schema, schemas)
 	const { examples: _, ...rest } = schema
 	return { schema: rest, ...(example !== undefined && { example }) }

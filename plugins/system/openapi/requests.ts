@@ -1,7 +1,7 @@
 /** The inputs of an operation: its parameters and its body. */
 import type { RequestRoute, RouteSettings } from '@hapi/hapi'
 import type { ObjectSchema, Schema } from 'joi'
-import { exampleOf } from './examples.ts'
+import { mediaOf } from './answers.ts'
 import { templateOf } from './path.ts'
 import { isJoi } from './schemas.ts'
 import type { Schemas } from './schemas.ts'
@@ -28,13 +28,7 @@ export function bodyOf(settings: RouteSettings, schemas: Schemas): Record<string
 		const isRaw = settings.payload?.parse === false
 		return isRaw ? { required: true, content: { 'application/json': { schema: {} } } } : undefined
 	}
-	const schema = schemas.of(rules)
-	const example = exampleOf(schema, schemas)
-	const { examples: _, ...rest } = schema
-	return {
-		required: isRequired(rules),
-		content: { [consumes]: { schema: rest, ...(example !== undefined && { example }) } },
-	}
+	return { required: isRequired(rules), content: { [consumes]: mediaOf(schemas.of(rules), schemas) } }
 }
 
 function isRequired(rules: Schema): boolean {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { once } from '../../../core/util/once.ts'
@@ -59,5 +59,5 @@ export function documentRoutes(server: Server, generation: GenerationView, ctx: 
 
 function sourceOf(text: string, type: string): Source {
 	const bytes = Buffer.from(text)
-	return { bytes, type, etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22) }
+	return { bytes, type, etag: hash('sha256', bytes, 'base64url').slice(0, 22) }
 }

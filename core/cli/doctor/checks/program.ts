@@ -1,5 +1,5 @@
 /** The program itself: Node and the installed packages. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, note, ok, warning } from '../contract.ts'
@@ -34,7 +34,7 @@ export const programChecks: Check[] = [
 			// Installed as a package: then npm has seen to it.
 			if (!lock) return []
 			const stamp = await readFile(join(root, 'node_modules', '.installed'), 'utf8').catch(() => undefined)
-			const wanted = createHash('sha256').update(lock).digest('hex')
+			const wanted = hash('sha256', lock)
 			if (stamp?.startsWith(`${wanted} `)) return ok('the packages are those of package-lock.json')
 			if (stamp === undefined) return note('the packages were installed by other means than npm start', installing)
 			return warning('package-lock.json is newer than the installed packages', installing)

@@ -1,4 +1,4 @@
-import type { JournalStep } from '../core/protocol.ts'
+import type { JournalStep } from '../../core/protocol.ts'
 
 /** The same steps, with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
 export function inOrderOfCalls<S extends JournalStep>(journal: readonly S[]): S[] {
