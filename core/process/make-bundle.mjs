@@ -27,12 +27,7 @@ const bundles = [
 		lazy: ['index', 'settings', 'events', 'cli', 'doctor'],
 	},
 	{
-		programs: [
-			'sandbox/worker.ts',
-			'core/backup/pack-worker.ts',
-			'core/store/lmdb/copy-child.ts',
-			'plugins/memory/search/worker.ts',
-		],
+		programs: ['sandbox/worker.ts', 'core/backup/pack-worker.ts', 'core/store/lmdb/copy-child.ts', ...pluginWorkers()],
 		eager: [],
 		lazy: [],
 	},
@@ -42,6 +37,13 @@ const programs = bundles.flatMap((one) => one.programs)
 const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
 const seam = 'core/util/own-code.ts'
 const places = 'core/process/source-places.mjs'
+
+/** The worker threads of plugins, which are found by their file: `worker.ts`. */
+function pluginWorkers() {
+	const below = existsSync(join(root, 'plugins')) ? readdirSync(join(root, 'plugins'), { recursive: true }) : []
+	const files = below.filter((file) => file.split(sep).at(-1) === 'worker.ts')
+	return files.map((file) => `plugins/${file.replaceAll(sep, '/')}`).toSorted()
+}
 
 build(process.argv[2]).then(
 	(sources) => process.stdout.write(JSON.stringify(sources), () => process.exit(0)),

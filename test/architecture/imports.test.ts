@@ -19,6 +19,7 @@ const exceptions = [
 	'config/first-start.ts: for (const folder of', // the folders of a home
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
+	'core/main.ts: const { releaseStartMemory }', // the process's memory
 	"core/protocol.ts: export type ProviderKind = 'openai'", // the dialects of model providers
 	"core/events/run-log.ts: if (last.startsWith('security.')",
 	'core/process/startup-banner.ts: The gateway listens at', // what the second address is for
