@@ -30,8 +30,5 @@ function checked(text: string): string {
 	const url = URL.parse(text)
 	if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash)
 		return url.href.replace(/\/+$/, '')
-	throw new CliError(
-		'usage',
-		'SVC_URL must be an address such as http://127.0.0.1:3000; a token belongs into SVC_TOKEN',
-	)
+	throw new CliError('usage', 'SVC_URL must be an address such as http://127.0.0.1:3000; a token belongs in SVC_TOKEN')
 }

@@ -23,7 +23,7 @@ export function settingsOf(assignments: readonly string[], example: string): Set
 		let place = settings
 		for (const part of parts.slice(0, -1)) {
 			const inner = (place[part] ??= Object.create(null))
-			if (!isSettings(inner)) throw new CliError('usage', `--set ${key}: ${part} is also given a value itself`)
+			if (!isSettings(inner)) throw new CliError('usage', `--set ${key}: ${part} also has a value of its own`)
 			place = inner
 		}
 		place[parts.at(-1) as string] = valueOf(value)

@@ -81,7 +81,7 @@ function unanswered(
 }
 
 export function notAGateway(url: string): CliError {
-	return new CliError('unavailable', `what answers at ${url} is no gateway; say where it is with SVC_URL`)
+	return new CliError('unavailable', `the server at ${url} is not a gateway; set SVC_URL to the address of the gateway`)
 }
 
 interface Refusal {
@@ -119,9 +119,13 @@ export async function textOf(response: Response, connection: Connection): Promis
 	} catch (error) {
 		if (error instanceof CliError) throw error
 		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
-		throw new CliError('unavailable', `the gateway at ${connection.url()} went away in the middle of its answer`, {
-			cause: error,
-		})
+		throw new CliError(
+			'unavailable',
+			`the gateway at ${connection.url()} closed the connection in the middle of its answer`,
+			{
+				cause: error,
+			},
+		)
 	}
 	return text + decoder.decode()
 }

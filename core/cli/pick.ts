@@ -19,7 +19,7 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 	if (exact !== undefined) return exact
 	const named = list.filter((one) => names(one).includes(wanted))
 	if (named.length > 1)
-		throw new CliError('usage', `${named.length} go by the name "${wanted}"; give an id: ${named.map(id).join(', ')}`)
+		throw new CliError('usage', `${named.length} have the name "${wanted}"; give an id: ${named.map(id).join(', ')}`)
 	const meant = named.length > 0 ? named : list.filter((one) => isMeant(id(one), wanted))
 	if (meant.length > 1)
 		throw new CliError(

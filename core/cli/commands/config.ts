@@ -167,7 +167,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 			throw isFault(error, 'config_invalid') ? unchanged(cli, error, pathOf(key)) : error
 		})
 		.finally(() => {
-			if (isNew && existsSync(home)) cli.out.note(`Made a new home at ${home}.`)
+			if (isNew && existsSync(home)) cli.out.note(`Created a new home at ${home}.`)
 		})
 	for (const { path, message } of problems)
 		cli.out.note(cli.out.style.warn(`still wrong in the file: ${path}: ${message}`))

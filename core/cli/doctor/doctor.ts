@@ -83,7 +83,7 @@ async function runCheck(check: Check, patient: OpenPatient): Promise<Finding[]> 
 		}
 		return [
 			warning(
-				`${check.about}: looking failed (${messageOf(thrown)})`,
+				`${check.about}: the check failed (${messageOf(thrown)})`,
 				`fix what the message names, then check again: svc doctor --only ${check.id}`,
 			),
 		]

@@ -62,7 +62,7 @@ export async function installPlugin(
 		if (skipped.length > 0)
 			out.note(
 				out.style.warn(
-					`The install scripts of ${skipped.join(', ')} were not run; the plugin may miss what they make.`,
+					`The install scripts of ${skipped.join(', ')} were not run; the plugin may lack what they create.`,
 				),
 			)
 

@@ -50,7 +50,7 @@ export async function fetchPackage(cli: Surroundings, source: string, folder: st
 		unpackedSize: number
 		entryCount: number
 	}[]
-	if (!packed) throw new CliError('not_found', `npm made no package of ${source}`)
+	if (!packed) throw new CliError('not_found', `npm created no package from ${source}`)
 	const { filename, integrity, unpackedSize: bytes, entryCount: files } = packed
 	const file = join(archives, filename.replace('@', '').replace('/', '-'))
 	if (bytes > BYTE_LIMIT || files > FILE_LIMIT || statSync(file).size > BYTE_LIMIT)

@@ -109,7 +109,7 @@ void t.test('what is no gateway is told apart, and gets no token by way of a red
 	for (const argv of [['agents'], ['plugins']]) {
 		const { code, stderr } = await other(argv)
 		t.equal(code, exitCodes.unavailable)
-		t.match(stderr, /is no gateway/)
+		t.match(stderr, /is not a gateway/)
 	}
 	t.notOk(asked.includes('/elsewhere'))
 })
@@ -131,7 +131,7 @@ void t.test('a server of JSON that is no gateway is no bug of ours', async (t) =
 			answer = { status: 200, body }
 			const { code, stdout, stderr } = await other(command.split(' '))
 			t.strictSame([code, stdout], [exitCodes.unavailable, ''], `${command}: ${body}`)
-			t.match(stderr, `what answers at ${url} is no gateway`, `${command}: ${body}`)
+			t.match(stderr, `the server at ${url} is not a gateway`, `${command}: ${body}`)
 		}
 	headers = { 'x-request-id': 'its-own' }
 	for (const command of ['status', 'tokens', 'channels', 'backup list']) {

@@ -165,7 +165,7 @@ void t.test('a home that a change makes is named, and a refused change says what
 	const home = join(folder, 'new')
 	const own = svcFor({ home, url: gateway.url })
 	const config = (...argv: string[]): Promise<CliResult> => own(['config', ...argv], { cwd: folder })
-	t.match((await config('set', 'server.port', '8080')).stderr, `Made a new home at ${home}.`)
+	t.match((await config('set', 'server.port', '8080')).stderr, `Created a new home at ${home}.`)
 	t.notMatch((await config('set', 'server.port', '8081')).stderr, 'Made')
 
 	const init = (model: string, name = 'ollama'): Promise<CliResult> =>

@@ -83,7 +83,7 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 
 	const wrong = await svc(['channels', 'add', 'telegram', '--name', 'WRONG', ...root], { stdin: '1:wrong-token' })
 	t.match(wrong, { code: 1, out: /connection: error/, err: /the channel was created, but is not connected/ })
-	t.match(await svc(['channels', 'show', 'telegram']), { code: 2, err: /2 go by the name/ })
+	t.match(await svc(['channels', 'show', 'telegram']), { code: 2, err: /2 have the name/ })
 	t.equal((await svc(['channels', 'remove', 'WRONG', '-y'])).code, 0)
 
 	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
@@ -111,7 +111,7 @@ void t.test('settings of a platform are given with their types, and checked by i
 		['api_root=gopher://example.org', /irc:\/\/ or ircs:\/\//],
 	] as const)
 		t.match(await add(set), { code: 2, err: says }, set)
-	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick is also given a value itself/ })
+	t.match(await add('nick=1', 'nick.name=x'), { code: 2, err: /nick also has a value of its own/ })
 	t.notMatch((await svc(['vault'])).out, /RADIO/, 'a token that nothing uses is not kept')
 
 	const all = [

@@ -63,7 +63,7 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 	t.equal((await svc(['skills', 'install', 'nobody', 'weather'], { cwd })).code, 4)
 	t.match(await svc(['skills', 'remove', 'ada', 'weather', '-y']), {
 		code: 2,
-		err: /4 go by the name "weather"; give an id/,
+		err: /4 have the name "weather"; give an id/,
 	})
 	t.equal((await svc(['skills', 'remove', 'ada', id, '--yes'])).code, 0)
 	t.match(await svc(['skills', 'remove', 'ada', installed.json.id]), { code: 2, err: /--yes/ })

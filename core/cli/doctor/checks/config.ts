@@ -61,8 +61,8 @@ export const configChecks: Check[] = [
 				)
 				if (meant === undefined)
 					return note(
-						`nothing reads the variable ${name}, unless a plugin of yours does`,
-						`where none does: unset ${name}`,
+						`nothing reads the variable ${name}, unless one of your plugins does`,
+						`if none does: unset ${name}`,
 					)
 				return warning(
 					`nothing reads the variable ${name}; SVC_${meant} is probably meant`,

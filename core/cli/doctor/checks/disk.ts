@@ -23,7 +23,7 @@ export const diskChecks: Check[] = [
 					todo,
 				)
 			// Some file systems have no fixed number of files, and say 0 of 0.
-			if (found.files > 0 && found.ffree === 0) return error('the disk takes no more files', todo)
+			if (found.files > 0 && found.ffree === 0) return error('the disk cannot hold more files', todo)
 			if (free < min_free_mib + SOON_MIB)
 				return warning(`the disk has ${free} MiB free; below ${min_free_mib} MiB writes are refused`, todo)
 			return ok(`the store's disk has ${free > 10 * 1024 ? `${Math.floor(free / 1024)} GiB` : `${free} MiB`} free`)

@@ -19,7 +19,7 @@ export const holderChecks: Check[] = [
 			const todo = `wait a moment; where that does not help, ${end} and start it again: svc start`
 			if (url === null)
 				return warning(
-					`process ${pid} holds the home and does not say where it listens: it is starting or ending`,
+					`process ${pid} holds the home and does not say where it listens: it is starting or stopping`,
 					todo,
 				)
 			const alive = await patient.ask(`${url}/healthz`).catch(() => undefined)
@@ -36,11 +36,15 @@ export const holderChecks: Check[] = [
 			const gateway = await patient.gateway()
 			const announced = await readAnnounced(patient.home)
 			if (!gateway)
-				return warning(`${file} is left of a gateway that was killed`, 'remove it: svc doctor --fix', async () => {
-					if ((await holderOf(patient.home)) !== null) return 'left alone: a gateway is running now'
-					await rm(file, { force: true })
-					return `removed ${file}`
-				})
+				return warning(
+					`${file} was left behind by a gateway that was killed`,
+					'remove it: svc doctor --fix',
+					async () => {
+						if ((await holderOf(patient.home)) !== null) return 'left alone: a gateway is running now'
+						await rm(file, { force: true })
+						return `removed ${file}`
+					},
+				)
 			if (announced && (gateway.pid === 'unknown' || String(announced.pid) === gateway.pid))
 				return ok('run/gateway.json is of the gateway that runs')
 			return warning(

@@ -27,7 +27,7 @@ export const homeChecks: Check[] = [
 			}
 			if (strangers.length === 0) return ok('all of the home belongs to one user')
 			return error(
-				`some of the home belongs to another user: ${strangers.join(', ')}`,
+				`parts of the home belong to another user: ${strangers.join(', ')}`,
 				`give all of it to one user: sudo chown -R ${owner} ${quoted(home)}`,
 			)
 		},

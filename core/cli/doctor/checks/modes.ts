@@ -16,8 +16,8 @@ export const modeChecks: Check[] = [
 		async run({ home, env }) {
 			const real = await realpath(home).catch(() => home)
 			const found = await statOf(real)
-			if (!found) return note(`there is no home folder ${home} yet`, 'make one: svc init')
-			if (!found.isDirectory()) return error(`${home} is no folder`, 'set SVC_HOME to a folder for the gateway')
+			if (!found) return note(`there is no home folder ${home} yet`, 'create one: svc init')
+			if (!found.isDirectory()) return error(`${home} is not a folder`, 'set SVC_HOME to a folder for the gateway')
 			const shared = sharedPlaces(home)
 			if (shared.length > 0) return shared.map((place) => writable(place, real, env))
 			return isOpen(found.mode) ? opened(real, found.mode, 0o700) : ok(`${home} is closed to other users`)

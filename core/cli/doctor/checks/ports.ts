@@ -60,7 +60,7 @@ async function tryPort({ setting, host, port }: PortSetting): Promise<Finding | 
 				)
 			default:
 				return error(
-					`${host} (server.host) is no address of this machine (${code})`,
+					`${host} (server.host) is not an address of this machine (${code})`,
 					'set server.host in gateway.yaml to 127.0.0.1, or to an address that this machine has: ip addr',
 				)
 		}

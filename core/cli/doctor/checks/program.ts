@@ -16,13 +16,13 @@ export const programChecks: Check[] = [
 			if (Number.parseInt(have, 10) < least)
 				return error(
 					`this is Node ${have}; at least ${least} is needed`,
-					'start it by npm start, which brings the right Node along',
+					'start it with npm start, which installs the right Node',
 				)
 			const pinned = pinnedVersion(optionalDependencies)
 			if (pinned === undefined || pinned === have) return ok(`this is Node ${have}, as wanted`)
 			return note(
 				`this is Node ${have}; ${pinned} is what everything was tested with`,
-				'start it by npm start, which uses the Node that was installed with the packages',
+				'start it with npm start, which uses the Node that was installed with the packages',
 			)
 		},
 	},

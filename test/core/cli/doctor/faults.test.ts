@@ -494,7 +494,7 @@ void t.test('what hangs or throws is a finding, and holds nobody else up', async
 	const native = await examined(home, ['native.lmdb', 'config.unknown-env'], { root, env, limits: { check: 1_000 } })
 	t.match(native.checks, [
 		{ id: 'native.lmdb', level: 'warning', message: /longer than 1 s/, fix: /svc doctor --only native\.lmdb/ },
-		{ id: 'config.unknown-env', level: 'warning', message: /looking failed \(nobody may look\)/ },
+		{ id: 'config.unknown-env', level: 'warning', message: /the check failed \(nobody may look\)/ },
 	])
 	if (existsSync('/proc/self/cmdline')) await eventually(() => !isAnyOf(root), Boolean)
 

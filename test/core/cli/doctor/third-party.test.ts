@@ -59,7 +59,7 @@ void t.test('they are listed and run, with what the built-in ones get', async (t
 		{
 			id: 'clock.broken',
 			level: 'warning',
-			message: 'a check that fails: looking failed (no hands)',
+			message: 'a check that fails: the check failed (no hands)',
 			fix: 'fix what the message names, then check again: svc doctor --only clock.broken',
 		},
 		{
