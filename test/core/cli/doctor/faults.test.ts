@@ -143,7 +143,7 @@ void t.test('files', async (t) => {
 			plant: ({ home }) => writeFileSync(join(home, 'run/gateway.json'), '{"pid": 1, "url": "http://127.0.0.1:9"}'),
 			heal: ({ home }) => unlinkSync(join(home, 'run/gateway.json')),
 		},
-		{ level: 'warning', message: /left of a gateway that was killed/, fix: /svc doctor --fix/ },
+		{ level: 'warning', message: /left behind by a gateway that was killed/, fix: /svc doctor --fix/ },
 	)
 	let lock: AsyncDisposable | undefined
 	await finds(
@@ -233,7 +233,7 @@ void t.test('settings', async (t) => {
 		t,
 		'port.free',
 		configured((config) => config.replace('{port: 0}', '{port: 39999, host: 203.0.113.7}')),
-		{ level: 'error', message: /203\.0\.113\.7 .*no address of this machine/, fix: /server\.host/ },
+		{ level: 'error', message: /203\.0\.113\.7 .*not an address of this machine/, fix: /server\.host/ },
 		{ env: {} },
 	)
 	await finds(
