@@ -13,7 +13,7 @@ import { effort, modelSettings, model, refused, shared, toolFields, verbosity } 
 import type { Sampling } from './fields.ts'
 import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
-import { progressOf } from './progress.ts'
+import { progressOf, withOpenCalls } from './progress.ts'
 import { answerTo, stream } from './serve.ts'
 import { specsOf } from './tools.ts'
 import type { ClientTool } from './tools.ts'
@@ -125,7 +125,7 @@ async function askedBy(
 ): Promise<AgentRequest> {
 	const agent = await agentOf(ctx, body.model)
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const turn = turnOf(messagesOf(body.messages), 'messages')
+	const turn = turnOf(await withOpenCalls(ctx, agent, named, messagesOf(body.messages)), 'messages')
 	const {
 		temperature,
 		top_p,

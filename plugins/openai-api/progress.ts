@@ -2,7 +2,9 @@
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type {} from '../runs/contract.ts'
+import type { RequestMessage } from './contract.ts'
 import { mayKnow } from './conversations.ts'
+import { ownCalls } from './exchange.ts'
 import { callId, callIn } from './ids.ts'
 import type { Turn } from './turn.ts'
 
@@ -29,4 +31,27 @@ export async function progressOf(
 	})
 	const done = own.length === results.length ? await runs.progress(run.run_id) : []
 	return done.length > 0 ? [...done, ...own] : since
+}
+
+/**
+ * In a kept conversation a request may consist of the results alone: then the prompt and the calls of the run that waits for them
+ * come before. Other messages are returned as they are.
+ */
+export async function withOpenCalls(
+	ctx: Pick<Context, 'use'>,
+	agent: AgentRef,
+	conversation: string | undefined,
+	messages: RequestMessage[],
+): Promise<RequestMessage[]> {
+	const first = messages.find(({ role }) => role !== 'system')
+	if (conversation === undefined || first?.role !== 'tool') return messages
+	const call = callIn(first.call_id)
+	const run = call && (await ctx.use('runs').find(call.run_id))
+	if (run?.agent_uid !== agent.uid || run.conversation !== conversation || !run.tool_calls) return messages
+	const tool_calls = ownCalls(run.run_id, run.tool_calls)
+	return [
+		{ role: 'user', content: run.prompt },
+		{ role: 'assistant', content: run.answer ?? '', tool_calls },
+		...messages,
+	]
 }

@@ -12,7 +12,7 @@ import { modelSettings } from './fields.ts'
 import type { Sampling } from './fields.ts'
 import { messagesOf } from './items.ts'
 import type { InputItem } from './items.ts'
-import { progressOf } from './progress.ts'
+import { progressOf, withOpenCalls } from './progress.ts'
 import { resolved } from './references.ts'
 import { seconds } from './response-events.ts'
 import { chainOf, creation, missing, newPlace, readResponse } from './stored.ts'
@@ -61,7 +61,12 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 		? await previousOf(ctx, agent, owner, body.previous_response_id)
 		: undefined
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const input = messagesOf(await resolved(ctx, agent, owner, body.input))
+	const input = await withOpenCalls(
+		ctx,
+		agent,
+		previous ? undefined : named,
+		messagesOf(await resolved(ctx, agent, owner, body.input)),
+	)
 	const instructions: RequestMessage = { role: 'system', content: body.instructions ?? '' }
 	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
 	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : (body.tools ?? []))

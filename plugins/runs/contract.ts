@@ -108,7 +108,7 @@ export interface Message {
 	timestamp: string
 }
 
-/** Inputs of one run, besides those of its agent and its conversation. Kept until it ends. */
+/** Inputs of one run, besides those of its agent and its conversation. Kept until it ends; `since` for as long as the run, if there is no `history`. */
 export interface RunInputs {
 	/** Earlier messages; they replace those of the conversation's earlier runs. */
 	history?: ChatMessage[]

@@ -39,7 +39,7 @@ export async function historyOf(
 			if (unread.push({ run_id: earlier.run_id, line: lineOf(earlier.prompt) }) === UNREAD) break
 			continue
 		}
-		const messages = await transcriptOf(events, earlier)
+		const messages = await transcriptOf({ store, events }, earlier)
 		turns.push(messages)
 		const isStub = whole !== null && earlier.run_id < whole
 		for (const message of messages) {

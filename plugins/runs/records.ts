@@ -5,7 +5,7 @@ import type { JournalStep, NewEvent } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
-import type { RunRecord, RunStatus } from './contract.ts'
+import type { RunInputs, RunRecord, RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 
@@ -65,7 +65,7 @@ export async function endOps(
 	const ops: Op[] = [{ key: entry.key, value: run, expect: entry.rev }]
 	const jobs: Job[] = []
 	// The run that continues after its calls still needs it.
-	if (run.given && !run.tool_calls) ops.push({ key: keys.given(uid, run_id), value: undefined })
+	if (run.given && !run.tool_calls) ops.push({ key: keys.given(uid, run_id), value: await leftOf(store, run) })
 
 	for (const id of run.waited_by ?? []) {
 		const waiting = await store.get<RunRecord>(keys.run(uid, id))
@@ -86,6 +86,14 @@ export async function endOps(
 	const promoted: RunRecord = { ...next.value, status: 'started', started_at: at }
 	ops.push({ key: next.key, value: promoted, expect: next.rev })
 	return { ops, result: [jobOf(promoted), ...jobs] }
+}
+
+/** Of the inputs of an ended run: what later runs of its conversation must see. */
+async function leftOf(store: Store, run: RunRecord): Promise<RunInputs | undefined> {
+	if (!run.goes_on) return undefined
+	const given = (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value
+	// With a history of its own it is no part of a conversation that others continue.
+	return given?.since && !given.history ? { since: given.since } : undefined
 }
 
 /** True if a run that this one started is unfinished. */

@@ -265,7 +265,7 @@ async function blocksOf(
 	for await (const run of newestFirst(ctx.store, { uid }, conversation)) {
 		if (after !== undefined && run.run_id <= after) break
 		if (run.run_id > through || run.started_at === null || run.tool_calls) continue
-		const messages = await transcriptOf(ctx.events, run, false)
+		const messages = await transcriptOf(ctx, run, false)
 		const line = linesOf(messages, room * 2)
 		const own = tokensIn(line)
 		tokens += own

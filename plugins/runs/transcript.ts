@@ -1,9 +1,10 @@
 /** An ended run as messages: what its model said, the calls it made with their results, and how it ended. */
 import type { ChatMessage } from '../../core/protocol.ts'
-import type { EventBus } from '../../core/events/event-bus.ts'
+import type { Context } from '../../core/plugin.ts'
 import type { Journal } from '../../core/events/run-log.ts'
 import { resultId } from './results.ts'
-import type { RunRecord } from './contract.ts'
+import type { RunInputs, RunRecord } from './contract.ts'
+import { keys } from './keys.ts'
 import { messagesIn } from './journal.ts'
 import { isEnded } from './records.ts'
 
@@ -19,7 +20,7 @@ let cached = 0
  * place, since models expect one. Of a run whose journal was removed (`events.retention_days`), prompt and answer are left.
  */
 export async function transcriptOf(
-	events: Pick<EventBus, 'journal'>,
+	{ events, store }: Pick<Context, 'events' | 'store'>,
 	run: RunRecord,
 	keeps = true,
 ): Promise<readonly ChatMessage[]> {
@@ -29,7 +30,11 @@ export async function transcriptOf(
 		transcripts.set(run.run_id, known)
 		return known.messages
 	}
-	const messages = messagesOfTurn(run, (await events.journal(run.run_id)) as Journal)
+	const [journal, given] = await Promise.all([
+		events.journal(run.run_id),
+		run.goes_on ? store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)) : undefined,
+	])
+	const messages = messagesOfTurn(run, journal as Journal, given?.value.since ?? [])
 	if (keeps && isEnded(run.status)) keep(run.run_id, messages)
 	return messages
 }
@@ -61,11 +66,14 @@ function keep(run_id: string, messages: readonly ChatMessage[]): void {
 	}
 }
 
-function messagesOfTurn(run: RunRecord, journal: Journal): ChatMessage[] {
+/** `since`: what was said after the prompt before the run began. */
+function messagesOfTurn(run: RunRecord, journal: Journal, since: readonly ChatMessage[]): ChatMessage[] {
 	const { run_id, prompt, attachments, answer } = run
+	const before = since.map((message) => withOwnIds(message, run_id, false))
 	const done = withResults(messagesIn(journal)).map((message) => withOwnIds(message, run_id))
 	const messages: ChatMessage[] = [
 		{ role: 'user', content: prompt, ...(attachments && { attachments }), run_id },
+		...before,
 		...done,
 	]
 	const last = done.at(-1)
@@ -110,11 +118,13 @@ function withResults(messages: ChatMessage[]): ChatMessage[] {
 /** Some servers number their calls anew in each answer; in a conversation, every id must be unique. */
 const COUNTED = /^[a-z_.:-]*\d{1,4}(?:_\d{1,4})?$/i
 
-function withOwnIds(message: ChatMessage, run_id: string): ChatMessage {
+function withOwnIds(message: ChatMessage, run_id: string, isOwn = true): ChatMessage {
 	const own = (id: string): string => (COUNTED.test(id) ? `${id}_${run_id.slice(-8)}` : id)
 	if (message.role === 'tool') {
-		const result_id = resultId({ run_id, call_id: message.call_id })
-		return { ...message, call_id: own(message.call_id), result_id }
+		const call_id = own(message.call_id)
+		return isOwn
+			? { ...message, call_id, result_id: resultId({ run_id, call_id: message.call_id }) }
+			: { ...message, call_id }
 	}
 	if (message.role !== 'assistant') return message
 	return { ...message, tool_calls: (message.tool_calls ?? []).map((call) => ({ ...call, id: own(call.id) })) }

@@ -153,7 +153,7 @@ void t.test('results of calls that the gateway does not know stand as the client
 	])
 })
 
-void t.test('a kept conversation has the prompt once, and its answer', async (t) => {
+void t.test('a kept conversation has the prompt once, with its call, result and answer', async (t) => {
 	model.on('kept call', { tools: [toolOf('Kiel')] }, 'Windy.')
 	model.on('and now', 'The same.')
 	const ask = (messages: Messages) =>
@@ -164,7 +164,13 @@ void t.test('a kept conversation has the prompt once, and its answer', async (t)
 	t.equal((await ask(messages)).choices[0]?.message.content, 'Windy.')
 	await ask([{ role: 'user', content: 'and now' }])
 	const contents = (list: { content: unknown }[] = []) => list.map(({ content }) => content)
-	t.strictSame(contents(said(model.requests('and now')[0]?.messages)), ['kept call', 'Windy.', 'and now'])
+	t.strictSame(contents(said(model.requests('and now')[0]?.messages)), [
+		'kept call',
+		null,
+		'Wind.',
+		'Windy.',
+		'and now',
+	])
 	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:keeper')
 	t.strictSame(contents(body), ['kept call', 'Windy.', 'and now', 'The same.'])
 })
@@ -206,4 +212,33 @@ void t.test('what does not fit together is refused', async (t) => {
 	const twice = [...messages, { role: 'assistant', tool_calls: [call, call] }]
 	t.match(await create({ messages: twice }), { status: 400, message: /two calls have the id "x"/ })
 	t.equal(model.requests('never said').length, 0)
+})
+
+void t.test('results for a kept conversation may come alone, and its later turns see calls and results', async () => {
+	const ask = (messages: Messages) =>
+		openai.chat.completions.create(
+			{ model: 'svc/ada', messages, tools: [weather] },
+			{ headers: { 'x-svc-conversation': 'travel' } },
+		)
+	model.on('rain in Oslo', { text: 'I look.', tools: [toolOf('Oslo')], usage }, { text: 'It rains.', usage })
+	model.on('and what else', { text: 'Nothing.', usage })
+	const first = await ask([{ role: 'user', content: 'Is there rain in Oslo?' }])
+	const call = first.choices[0]?.message
+	t.equal(call?.tool_calls?.length, 1)
+	const second = await ask(results(call, 'wet: 100 %'))
+	t.equal(second.choices[0]?.message.content, 'It rains.')
+	await ask([{ role: 'user', content: 'and what else?' }])
+	t.match(said(model.requests('and what else')[0]?.messages), [
+		{ role: 'user', content: 'Is there rain in Oslo?' },
+		{ role: 'assistant', content: 'I look.', tool_calls: [{ function: { name: 'get_weather' } }] },
+		{ role: 'tool', content: 'wet: 100 %' },
+		{ role: 'assistant', content: 'It rains.' },
+		{ role: 'user', content: 'and what else?' },
+	])
+	// The results of another conversation are none of this one.
+	const other = openai.chat.completions.create(
+		{ model: 'svc/ada', messages: results(call, 'dry'), tools: [weather] },
+		{ headers: { 'x-svc-conversation': 'work' } },
+	)
+	t.match(await refusal(other), { status: 400 })
 })
