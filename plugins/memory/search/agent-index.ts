@@ -7,6 +7,7 @@ import { fuse } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
 import { KeywordIndex } from './keywords.ts'
+import { nearest } from './nearest.ts'
 import type { Hit, IndexStatus, Question, Row } from './protocol.ts'
 import { Vectors } from './vectors.ts'
 
@@ -177,10 +178,7 @@ export class AgentIndex {
 
 	#nearest(query: Float32Array, most: number, floor: number, allowed?: ReadonlySet<number>): Scored[] {
 		if (!this.#vectors || query.length !== this.#vectors.dimensions) return []
-		if (!this.#graph) return this.#vectors.scan(query, most, floor, allowed)
-		// A few allowed ones among many would be hidden by the others in the graph.
-		if (allowed) return this.#vectors.scan(query, most, floor, allowed)
-		return this.#vectors.scan(query, most, floor, this.#graph.near(query, most))
+		return nearest(this.#vectors, this.#graph, { query, most, floor, allowed })
 	}
 
 	#setVector(ordinal: number, vector: Float32Array): void {

@@ -16,7 +16,11 @@ export function fuse(byWord: readonly Scored[], similar: Similar | undefined, li
 	const scores = new Map(byWord.map(({ ordinal, score }) => [ordinal, score / best]))
 	if (similar) {
 		for (const { ordinal } of similar.found) if (!scores.has(ordinal)) scores.set(ordinal, 0)
-		for (const [ordinal, score] of scores) scores.set(ordinal, score + similar.weight * similar.of(ordinal))
+		// Most candidates cannot become one of the results by their similarity, which is then not computed.
+		const enough = (byWord[limit - 1]?.score ?? 0) / best - similar.weight
+		for (const [ordinal, score] of scores)
+			if (score < enough) scores.delete(ordinal)
+			else scores.set(ordinal, score + similar.weight * similar.of(ordinal))
 	}
 	return [...scores]
 		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])

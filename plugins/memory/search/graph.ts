@@ -10,7 +10,7 @@ import type { Vectors } from './vectors.ts'
 /** Measured at 100,000 memories: nine and a half of the ten nearest are found, in a fifth of a millisecond. */
 const CONNECTIVITY = 16
 const EXPANSION_ADD = 128
-const EXPANSION_SEARCH = 96
+const EXPANSION_SEARCH = 64
 
 export class Graph {
 	readonly #vectors: Vectors

@@ -42,6 +42,8 @@ export class KeywordIndex {
 	/** Kept between searches, all zeros. */
 	#scores = new Float32Array(256)
 	#near = new Float32Array(256)
+	/** Kept between searches: which ordinals got a score. An array of its own for each search would soon be garbage. */
+	#touched = new Uint32Array(256)
 
 	/** Number of ordinals assigned so far, including removed ones. */
 	get count(): number {
@@ -50,7 +52,7 @@ export class KeywordIndex {
 
 	/** Approximate size in memory. */
 	get bytes(): number {
-		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 14
+		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 18
 	}
 
 	/** Returns the ordinal. `at`: when it was stored, in milliseconds. */
@@ -113,7 +115,7 @@ export class KeywordIndex {
 			})
 			.filter((list) => list.length > 0)
 			.toSorted((a, b) => a.length - b.length)
-		const touched: number[] = []
+		const touched = new Touched(this.#touched)
 		let looked = 0
 		for (const [rank, list] of found.entries()) {
 			if (rank > 0 && looked + list.length > MOST_POSTINGS) break
@@ -123,16 +125,18 @@ export class KeywordIndex {
 		}
 
 		const best = new Best(limit)
-		for (const ordinal of touched) {
-			const score = this.#scores[ordinal] as number
-			this.#scores[ordinal] = 0
-			if (this.#removed[ordinal] === 0 && (!allowed || allowed(ordinal))) best.offer(ordinal, score)
+		const [scores, removed, ordinals] = [this.#scores, this.#removed, this.#touched]
+		for (let at = 0; at < touched.count; at++) {
+			const ordinal = ordinals[at] as number
+			const score = scores[ordinal] as number
+			scores[ordinal] = 0
+			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) best.offer(ordinal, score)
 		}
 		return best.take()
 	}
 
 	/** Adds a score to every memory that has the term, and to its neighbours. */
-	#open(list: readonly number[], touched: number[]): void {
+	#open(list: readonly number[], touched: Touched): void {
 		const [scores, near, removed, lengths, back] = [this.#scores, this.#near, this.#removed, this.#lengths, this.#back]
 		const idf = this.#idf(list.length)
 		const nearness = Math.sqrt(idf / this.#idf(1))
@@ -166,7 +170,7 @@ export class KeywordIndex {
 	}
 
 	/** Adds to existing scores, and if `touched` is given also creates new ones. */
-	#add(list: readonly number[], touched?: number[]): void {
+	#add(list: readonly number[], touched?: Touched): void {
 		const [scores, lengths, removed] = [this.#scores, this.#lengths, this.#removed]
 		const idf = this.#idf(list.length) * (K1 + 1)
 		const perTerm = B / this.#averageLength
@@ -197,5 +201,20 @@ export class KeywordIndex {
 		this.#removed = grown(this.#removed, this.#count)
 		this.#scores = grown(this.#scores, this.#count)
 		this.#near = grown(this.#near, this.#count)
+		this.#touched = grown(this.#touched, this.#count)
+	}
+}
+
+/** A list of ordinals in an array that is large enough. */
+class Touched {
+	readonly #ordinals: Uint32Array
+	count = 0
+
+	constructor(ordinals: Uint32Array) {
+		this.#ordinals = ordinals
+	}
+
+	push(ordinal: number): void {
+		this.#ordinals[this.count++] = ordinal
 	}
 }

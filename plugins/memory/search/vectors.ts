@@ -15,6 +15,8 @@ export class Vectors {
 	/** The scale of a code; 0 if there is no vector. */
 	#scales = new Float32Array(START)
 	#count = 0
+	/** Of the sample; absent if a vector has changed since. */
+	#mean: Float32Array | undefined
 
 	constructor(dimensions: number) {
 		this.dimensions = dimensions
@@ -34,6 +36,7 @@ export class Vectors {
 	set(ordinal: number, vector: Float32Array): void {
 		this.#scales = grown(this.#scales, ordinal + 1)
 		this.#codes = grown(this.#codes, (ordinal + 1) * this.dimensions)
+		this.#mean = undefined
 		const had = this.has(ordinal)
 		const codes = this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
 		this.#scales[ordinal] = encode(vector, codes)
@@ -46,6 +49,7 @@ export class Vectors {
 
 	remove(ordinal: number): void {
 		if (!this.has(ordinal)) return
+		this.#mean = undefined
 		this.#scales[ordinal] = 0
 		this.#count--
 	}
@@ -67,16 +71,25 @@ export class Vectors {
 
 	/** Of all vectors, from an even sample of at most 64; 0 if there are none. */
 	meanCosine(query: Float32Array): number {
-		const step = Math.max(1, this.#scales.length / SAMPLE)
+		const mean = (this.#mean ??= this.#meanOfSample())
 		let sum = 0
+		for (let at = 0; at < this.dimensions; at++) sum += (query[at] as number) * (mean[at] as number)
+		return sum
+	}
+
+	/** The mean of cosines is the cosine of the mean. */
+	#meanOfSample(): Float32Array {
+		const mean = new Float32Array(this.dimensions)
+		const step = Math.max(1, this.#scales.length / SAMPLE)
 		let count = 0
-		for (let at = 0; at < this.#scales.length; at += step) {
-			const ordinal = Math.floor(at)
+		for (let place = 0; place < this.#scales.length; place += step) {
+			const ordinal = Math.floor(place)
 			if (!this.has(ordinal)) continue
-			sum += this.cosine(ordinal, query)
 			count++
+			const scale = this.#scales[ordinal] as number
+			for (const [at, code] of this.codes(ordinal).entries()) mean[at] = (mean[at] as number) + code * scale
 		}
-		return count === 0 ? 0 : sum / count
+		return count === 0 ? mean : mean.map((value) => value / count)
 	}
 
 	/** The nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; nearest first. */

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, 
 import { join } from 'node:path'
 import t from 'tap'
 import { Graph } from '../../../plugins/memory/search/graph.ts'
+import { nearest } from '../../../plugins/memory/search/nearest.ts'
 import { Vectors } from '../../../plugins/memory/search/vectors.ts'
 import { HASHING_DIMENSIONS, hashTerms } from '../../../plugins/memory/hashing.ts'
 import { termsOf } from '../../../plugins/memory/words.ts'
@@ -17,6 +18,8 @@ const COUNT = LARGE ? 100_000 : 4_200
 const QUESTIONS = LARGE ? 100 : 40
 const UID = '01a1fed6-468c-7000-b91a-159978f7bae7'
 const TOP = 10
+/** As a search of ten takes from the graph. */
+const CANDIDATES = 40
 
 const contents = sentences(COUNT)
 const rows = rowsOf(contents)
@@ -32,18 +35,32 @@ void t.test('the ten nearest are found as by looking at every vector', { timeout
 	while (graph.work(1_000));
 	t.equal(graph.size, COUNT)
 
+	const half = new Set(exact.keys().filter((ordinal) => ordinal % 2 === 0))
+	const few = new Set([7, 99, 1_000, 4_000])
 	let found = 0
+	let foundInHalf = 0
 	for (const question of sentences(COUNT + QUESTIONS).slice(COUNT)) {
 		const query = hashTerms(termsOf(question.split(' ').slice(0, 9).join(' ')).terms)
 		const cosines = exact.map((vector) => dot(vector, query))
 		// Of many memories that are equally near any may come last, so a value counts, not a number.
 		const least = cosines.toSorted((a, b) => b - a)[TOP - 1] as number
-		const near = vectors.scan(query, TOP, 0, graph.near(query, 96))
+		const near = nearest(vectors, graph, { query, most: CANDIDATES, floor: 0 }).slice(0, TOP)
 		found += near.filter(({ ordinal }) => (cosines[ordinal] as number) >= least - 1e-3).length
+
+		const leastInHalf = cosines.filter((_, at) => half.has(at)).toSorted((a, b) => b - a)[TOP - 1] as number
+		const inHalf = nearest(vectors, graph, { query, most: CANDIDATES, floor: 0, allowed: half }).slice(0, TOP)
+		t.ok(inHalf.every(({ ordinal }) => half.has(ordinal)))
+		foundInHalf += inHalf.filter(({ ordinal }) => (cosines[ordinal] as number) >= leastInHalf - 1e-3).length
+
+		const ofFew = nearest(vectors, graph, { query, most: CANDIDATES, floor: -1, allowed: few })
+		t.strictSame(new Set(ofFew.map(({ ordinal }) => ordinal)), few, 'however far away')
 	}
 	const recall = found / (QUESTIONS * TOP)
 	t.comment(`recall@10 of ${COUNT} memories: ${recall}`)
 	t.ok(recall >= 0.95, `${(recall * 100).toFixed(1)} % of the nearest were found`)
+	const recallInHalf = foundInHalf / (QUESTIONS * TOP)
+	t.comment(`recall@10 of half of them, by a tag: ${recallInHalf}`)
+	t.ok(recallInHalf >= 0.95, `${(recallInHalf * 100).toFixed(1)} % of the nearest allowed ones were found`)
 })
 
 void t.test('a graph comes back from its file, with what was added and removed since', async (t) => {
