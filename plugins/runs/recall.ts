@@ -4,6 +4,7 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
+import { isName } from '../../core/store/keys.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
@@ -74,6 +75,7 @@ async function read(
 ): Promise<unknown> {
 	const result = result_id === undefined ? undefined : parseResultId(result_id)
 	const id = result?.run_id ?? run_id ?? ''
+	if (!isName(id)) throw unknown(result_id ?? id)
 	const run = (await ctx.store.get<RunRecord>(keys.run(agent.uid, id)))?.value
 	if (run?.conversation !== conversation) throw unknown(result_id ?? id)
 	if (result_id === undefined) {

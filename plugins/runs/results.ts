@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto'
 import { wireName } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
+import { isName } from '../../core/store/keys.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 
@@ -50,14 +51,19 @@ const RUN_LIMIT = 64 * 1024 * 1024
 const PIECE = 256 * 1024
 /** The part of a shown result that comes from its beginning. */
 const HEAD = 0.75
+/** How a call is named in the id of its result. */
+const PART = /^[\w.-]{1,64}$/
+
+/** Characters that results of a run take which are not in its journal yet: concurrent calls may end at the same time. */
+const unwritten = new WeakMap<RunLog, Map<string, number>>()
 
 /** Abridges a result of more than `limit` characters, and stores the complete text without secrets. */
 export function showResult(log: RunLog, place: ResultPlace, content: string, limit: number): ShownResult {
 	if (content.length <= limit) return { content, like: (text) => text }
 	const size = content.length
 	const text = log.redactor.text(content.toWellFormed(), 'record')
-	const earlier = log.journal.steps.reduce((sum, step) => sum + (step.kind === 'tool' ? storedOf(step.size) : 0), 0)
-	const stored = wholeStart(text, Math.min(RESULT_LIMIT, Math.max(0, RUN_LIMIT - earlier)))
+	const stored = wholeStart(text, Math.min(RESULT_LIMIT, Math.max(0, RUN_LIMIT - storedBefore(log, place.call_id))))
+	unwritten.set(log, (unwritten.get(log) ?? new Map<string, number>()).set(place.call_id, stored.length))
 	const note = (shown: number, offset: number): string => {
 		const left = `[… ${size - shown} of ${size} characters are left out here`
 		if (stored.length === 0)
@@ -88,8 +94,8 @@ export function resultId({ run_id, call_id }: Pick<ResultPlace, 'run_id' | 'call
 
 /** The run of a result, and whether a call of that run is the one that is meant. Undefined for anything else than an id. */
 export function parseResultId(id: string): { run_id: string; isOf(call_id: string): boolean } | undefined {
-	const [run_id, part, ...rest] = id.split(':')
-	if (!run_id || !part || rest.length > 0) return undefined
+	const [run_id = '', part = '', ...rest] = id.split(':')
+	if (!isName(run_id) || !PART.test(part) || rest.length > 0) return undefined
 	return { run_id, isOf: (call_id) => callPart(call_id) === part }
 }
 
@@ -136,7 +142,7 @@ function number(at: number): string {
 
 /** Ids of calls come from servers and may be long, or hold anything. */
 function callPart(call_id: string): string {
-	if (/^[\w.-]{1,64}$/.test(call_id)) return call_id
+	if (PART.test(call_id)) return call_id
 	return hash('sha256', call_id).slice(0, 32)
 }
 
@@ -151,8 +157,17 @@ function piecesOf(text: string): Piece[] {
 	return pieces
 }
 
-function storedOf(size: number = 0): number {
-	return Math.min(size, RESULT_LIMIT)
+/** Characters that the other results of the run take. */
+function storedBefore(log: RunLog, call_id: string): number {
+	const others = unwritten.get(log)
+	let sum = 0
+	for (const step of log.journal.steps) {
+		if (step.kind !== 'tool') continue
+		others?.delete(step.call_id)
+		sum += Math.min(step.size ?? 0, RESULT_LIMIT)
+	}
+	for (const [id, size] of others ?? []) if (id !== call_id) sum += size
+	return sum
 }
 
 /** The beginning of a text, at most so long, that ends with a whole character. */

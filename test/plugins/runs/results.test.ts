@@ -81,3 +81,16 @@ void t.test('what is stored has no secret in it, even one that a piece would cut
 	t.ok(text === '[redacted:KEY] '.repeat(20_000))
 	t.notOk(String(model.requests('secret one').at(-1)?.messages.at(-1)?.content).includes(value))
 })
+
+void t.test('an id of no result is unknown, whatever its form', async (t) => {
+	const ada = await follow(t, gateway, 'dan')
+	const ids = ['::', ':a', 'a:b\0', '\ud800:a', 'nothing', `${'x'.repeat(150)}:a`]
+	const tools = ids.map((result_id) => ({ name: 'conversation_read', arguments: { result_id } }))
+	model.on('wrong ids', { tools }, 'I saw it.')
+	const run_id = await ada.complete('wrong ids')
+	const failed = ada.eventsOf(run_id).filter(({ event_type }) => event_type === 'primitive.failed')
+	t.strictSame(
+		failed.map(({ payload }) => payload.code),
+		ids.map(() => 'not_found'),
+	)
+})

@@ -97,7 +97,8 @@ void t.test('ids of calls may hold anything', async (t) => {
 		t.equal(parsed?.isOf(call_id), true)
 		t.equal(parsed?.isOf('other'), false)
 	}
-	for (const id of ['', ':', 'run-1', 'run-1:', ':a', 'a:b:c']) t.equal(parseResultId(id), undefined, id)
+	for (const id of ['', ':', 'run-1', 'run-1:', ':a', '::', 'a:b:c', 'a\0:b', 'a:b\0', 'a:\ud800'])
+		t.equal(parseResultId(id), undefined, id)
 })
 
 void t.test('one result, and all of a run, are stored up to a limit, and the note says so', async (t) => {
@@ -110,4 +111,13 @@ void t.test('one result, and all of a run, are stored up to a limit, and the not
 	const late = await run.keep('late', 'x'.repeat(10_000))
 	t.match(late, 'are not stored, since the results of this run are too long already; ask for less at a time')
 	t.equal(await run.read('late', 0), undefined)
+})
+
+void t.test('results of concurrent calls do not exceed the limit of the run together', async (t) => {
+	const run = await openRun()
+	const ids = Array.from({ length: 10 }, (_, at) => String(at))
+	const texts = await Promise.all(ids.map((id) => run.keep(id, 'x'.repeat(8 * MI))))
+	t.equal(texts.filter((text) => text.includes('are not stored')).length, 2)
+	t.equal((await run.read('7', 8 * MI - 1))?.text, 'x')
+	t.equal(await run.read('8', 0), undefined)
 })
