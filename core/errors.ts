@@ -39,6 +39,7 @@ export const generalCodes = {
 	limit_steps: 409,
 	limit_tokens: 409,
 	limit_wall_time: 409,
+	limit_cost: 409,
 	repeated_calls: 409,
 	question_expired: 409,
 	restart_loop: 500,

@@ -120,6 +120,14 @@ export interface Compat {
 	audio?: boolean
 }
 
+/** What a model costs: money per million tokens, in the operator's currency, which is not named. */
+export interface Prices {
+	input: number
+	/** Of input that is read from the provider's cache; default: as other input. */
+	cached_input?: number
+	output: number
+}
+
 /** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
 export interface ModelOrder {
 	/** The provider's name in gateway.yaml. */
@@ -140,6 +148,8 @@ export interface ModelOrder {
 	sampling?: Record<string, unknown>
 	/** Tokens that the model takes, its answer included. */
 	context_window?: number
+	/** Absent where the operator set none. */
+	prices?: Prices
 	compat?: Compat
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
@@ -169,7 +179,44 @@ export interface Usage {
 	cached_tokens?: number
 	/** Of `output_tokens`: reasoning. Absent: none, or not told. */
 	reasoning_tokens?: number
+	/**
+	 * In the operator's currency, rounded to billionths, at the prices of the time of the call. In a sum: of the calls
+	 * whose models have prices. Absent if none has.
+	 */
+	cost?: number
 }
+
+/** What one call of a model used. */
+export interface ModelUsage {
+	provider: string
+	model: string
+	usage: Usage
+}
+
+/** What a call of a model may use at most, as far as that is known before it is made. */
+export interface Reservation {
+	provider: string
+	model: string
+	/** Of the request, as estimated, and of the longest answer; and what the run has used that is not counted yet. */
+	tokens: number
+	/** Absent if the model has no price. */
+	cost?: number
+}
+
+/** A request as it was sent to a model's provider. */
+export interface SentRequest {
+	provider: string
+	model: string
+	/** The number of the model answer in the run that it asks for, from 1. */
+	step: number
+	/** Its body, JSON; at most `SENT_CHARACTERS`, the rest is cut off. */
+	body: string
+	/** Characters of the whole body. */
+	size: number
+}
+
+/** Characters of a body that a thread reports: more than is kept, so that no secret is cut in two. */
+export const SENT_CHARACTERS = 8 * 1024 * 1024
 
 export interface ToolCallRequest {
 	/** Unique within the run; results refer to it. */
@@ -286,19 +333,31 @@ export interface RunOrder {
 	remaining_ms: number
 	/** Tokens that other runs of its family used; they count towards `limits.tokens`. */
 	tokens_elsewhere?: number
+	/** A limit of a day applies: each call of a model must be reserved before. */
+	reserves?: true
+	/** Requests are kept: each must be reported. */
+	keeps_requests?: true
 }
 
 export type RunOutcome =
-	/** `answer` is the final model answer, not yet journalled. Its calls, where it has any, are of the client's tools. */
-	| { status: 'completed'; answer: ModelAnswer; usage: Usage; ended_by?: EndReason }
+	/**
+	 * `answer` is the final model answer, not yet journalled. Its calls, where it has any, are of the client's tools.
+	 * `spent`: what was used since the last answer that was journalled.
+	 */
+	| { status: 'completed'; answer: ModelAnswer; usage: Usage; spent: ModelUsage[]; ended_by?: EndReason }
 	| { status: 'paused'; waits_for: string }
 	| { status: 'stopped' }
-	| { status: 'failed'; error: WireError; usage: Usage }
+	| { status: 'failed'; error: WireError; usage: Usage; spent?: ModelUsage[] }
 
 /** Questions that a worker may ask of the main thread: parameters and result of each. */
 export interface Calls {
-	/** Journals a model's answer that wants tools. Settles once it is durable; no tool may be called before. */
-	model: { params: { answer: ModelAnswer }; result: ModelReceipt | null }
+	/** Reserves a call of a model, in place of the run's last reservation. Not null: why it must not be made. */
+	reserve: { params: Reservation; result: WireError | null }
+	/**
+	 * Journals a model's answer that wants tools, and counts what was used since the last one. Settles once that is
+	 * durable; no tool may be called before.
+	 */
+	model: { params: { answer: ModelAnswer; spent: ModelUsage[] }; result: ModelReceipt | null }
 	/** Journals a remark. Settles once it is durable. */
 	remark: { params: Remark; result: null }
 	/** Calls a tool. Main journals the result before it replies. Several calls may be in progress. */
@@ -329,6 +388,7 @@ export type ToMain =
 	| { kind: 'event'; event: NewEvent }
 	/** A piece of the unfinished answer; delivered live, not stored. */
 	| { kind: 'stream'; content: string }
+	| { kind: 'sent'; request: SentRequest }
 	| { [M in Method]: { kind: 'call'; id: number; method: M; params: Calls[M]['params'] } }[Method]
 	/** Last message. Null: the worker's code ended the run without an outcome. */
 	| { kind: 'outcome'; outcome: RunOutcome | null }
@@ -388,9 +448,18 @@ export function usageOf(journal: readonly JournalStep[]): Usage {
 }
 
 /** Adds to `sum`. */
-export function addUsage(sum: Usage, { input_tokens, output_tokens, cached_tokens, reasoning_tokens }: Usage): void {
+export function addUsage(
+	sum: Usage,
+	{ input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost }: Usage,
+): void {
 	sum.input_tokens += input_tokens
 	sum.output_tokens += output_tokens
 	if (cached_tokens !== undefined) sum.cached_tokens = (sum.cached_tokens ?? 0) + cached_tokens
 	if (reasoning_tokens !== undefined) sum.reasoning_tokens = (sum.reasoning_tokens ?? 0) + reasoning_tokens
+	if (cost !== undefined) sum.cost = roundCost((sum.cost ?? 0) + cost)
+}
+
+/** To billionths: each sum is exact, so that many small costs do not add up to a visible error. */
+export function roundCost(cost: number): number {
+	return Math.round(cost * 1e9) / 1e9
 }

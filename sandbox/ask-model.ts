@@ -1,5 +1,6 @@
 /** How the loop asks a model. */
-import type { Attachment, NewEvent } from '../core/protocol.ts'
+import type { WireError } from '../core/errors.ts'
+import type { Attachment, ModelUsage, NewEvent, Reservation, SentRequest } from '../core/protocol.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
 export interface ModelIo {
@@ -11,6 +12,12 @@ export interface ModelIo {
 	stream(content: string): void
 	/** The bytes of an attachment; null if there are none. Never rejects. */
 	blob(attachment: Attachment): Promise<Uint8Array | null>
+	/** Called with the usage of each answer that a model gave, whatever becomes of the answer: all usage is counted here. */
+	spent(call: ModelUsage): void
+	/** Called before each call of a model if a limit of a day applies. Resolves to null, or to why it must not be made. */
+	reserve?(call: Reservation): Promise<WireError | null>
+	/** Called with each request as it was sent, if requests are kept. */
+	sent?(request: SentRequest): void
 }
 
 /** Asks the models of an order until one has answered. Never rejects; see models/provider.ts. */

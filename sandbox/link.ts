@@ -1,7 +1,7 @@
 /** The worker's side of one run. */
 import { threadId } from 'node:worker_threads'
 import { Fault, fromWire } from '../core/errors.ts'
-import type { Calls, Method, NewEvent, RunOutcome, ToMain, ToWorker } from '../core/protocol.ts'
+import type { Calls, Method, NewEvent, RunOutcome, SentRequest, ToMain, ToWorker } from '../core/protocol.ts'
 import { mergeText } from './merge-text.ts'
 
 export interface Link {
@@ -10,6 +10,7 @@ export interface Link {
 	emit(event: NewEvent): void
 	/** A piece of the unfinished answer. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
 	stream(content: string): void
+	sent(request: SentRequest): void
 	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
 }
@@ -44,6 +45,7 @@ export function openLink(post: (message: ToMain) => void): OpenLink {
 			post({ kind: 'event', event })
 		},
 		stream: pieces.add,
+		sent: (request) => post({ kind: 'sent', request }),
 		call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']> {
 			if (signal.aborted) return Promise.reject(new Fault('stopped', String(signal.reason)))
 			pieces.flush()

@@ -4,16 +4,19 @@
  * It has no state of its own: all that it knows of a run is in the order's journal. So a run that was cut off
  * anywhere continues by calling it again with the journal so far, and reaches the same end.
  */
-import { Fault, toWire } from '../core/errors.ts'
+import { Fault, isFault, toWire } from '../core/errors.ts'
 import { addUsage, usageOf } from '../core/protocol.ts'
 import type {
 	Calls,
 	EndReason,
 	Method,
 	ModelAnswer,
+	ModelUsage,
 	NewEvent,
+	Reservation,
 	RunOrder,
 	RunOutcome,
+	SentRequest,
 	Step,
 	ToolCallRequest,
 	ToolReply,
@@ -34,6 +37,7 @@ export interface LoopIo {
 	signal: AbortSignal
 	emit(event: NewEvent): void
 	stream(content: string): void
+	sent(request: SentRequest): void
 	/** Settles once main has done it and journalled it. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
 }
@@ -42,14 +46,14 @@ export interface LoopIo {
 export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {
 	const journal = [...order.journal]
 	const time = wallTime(order, io.signal)
-	const lost = { input_tokens: 0, output_tokens: 0 }
+	const spent: ModelUsage[] = []
 	try {
-		return await continueRun({ order, journal, lost, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
+		return await continueRun({ order, journal, spent, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
 	} catch (error) {
 		if (io.signal.aborted) return { status: 'stopped' }
 		const usage = usageOf(journal)
-		addUsage(usage, lost)
-		return { status: 'failed', error: toWire(error), usage }
+		for (const call of spent) addUsage(usage, call.usage)
+		return { status: 'failed', error: toWire(error), usage, spent }
 	} finally {
 		time.end()
 	}
@@ -59,8 +63,8 @@ interface RunState {
 	order: RunOrder
 	/** Finished steps are appended. */
 	journal: Step[]
-	/** Tokens of answers that are not in the journal. */
-	lost: Usage
+	/** What was used and is not counted yet: it is counted with the next step that is journalled, or with the outcome. */
+	spent: ModelUsage[]
 	io: LoopIo
 	askModel: AskModel
 	time: WallTime
@@ -68,7 +72,10 @@ interface RunState {
 }
 
 async function continueRun(state: RunState): Promise<RunOutcome> {
-	const { order, journal, io, time } = state
+	const { order, journal, io, time, spent } = state
+	const completed = (answer: ModelAnswer, steps: Step[], ended_by?: EndReason): RunOutcome => {
+		return { status: 'completed', answer, usage: usageOf(steps), spent, ...(ended_by && { ended_by }) }
+	}
 	/** Calls of the client's tools, once the calls beside them are made. */
 	let ending: ModelAnswer | undefined
 	const last = journal.at(-1)
@@ -94,7 +101,7 @@ async function continueRun(state: RunState): Promise<RunOutcome> {
 		const answer = await ask(state)
 		const { own, last = own } = splitCalls(answer, order)
 		if (own.tool_calls.length === 0) return completed(last, [...journal, { kind: 'model', answer: last }])
-		const receipt = await io.call('model', { answer: own })
+		const receipt = await io.call('model', { answer: own, spent: spent.splice(0) })
 		state.elsewhere = receipt?.tokens_elsewhere ?? state.elsewhere
 		journal.push({ kind: 'model', answer: receipt?.answer ?? own })
 		if (last !== own) ending = last
@@ -120,23 +127,23 @@ async function remark({ order: { limits }, journal, io, time, elsewhere }: RunSt
 
 /** An answer that calls tools all the same does not count: text beside calls only announces them. */
 async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer> {
-	const { order, journal, elsewhere, lost } = state
+	const { order, journal, elsewhere } = state
 	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
 	try {
 		const answer = await ask(state, { tools: [] })
 		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
-		addUsage(lost, answer.usage)
 	} catch (error) {
 		state.time.check()
+		if (isFault(error, 'limit_tokens', 'limit_cost')) throw error // a limit of the day
 		throw new Fault(fault.code, `${fault.message}; its last call failed: ${toWire(error).message}`, { cause: error })
 	}
 	throw fault
 }
 
 async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
-	const { order, journal, lost, io, askModel, time, elsewhere } = state
+	const { order, journal, spent, io, askModel, time, elsewhere } = state
 	const spending = { limits: order.limits, journal, elsewhere }
-	const { reply, usage } = await askForCompleteAnswer(
+	const { reply } = await askForCompleteAnswer(
 		askModel,
 		{ ...requestOf(order, journal), ...change },
 		{
@@ -145,10 +152,12 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 			emit: io.emit,
 			stream: io.stream,
 			blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
+			spent: (call) => void spent.push(call),
+			...(order.reserves && { reserve: (call) => io.call('reserve', withSpent(call, spent)) }),
+			...(order.keeps_requests && { sent: io.sent }),
 		},
 		({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
 	)
-	if (reply.status === 'failed') addUsage(lost, usage)
 	time.check()
 	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
 	const { answer } = reply
@@ -162,6 +171,10 @@ function isUnbounded({ models }: RunOrder, provider: string, model: string): boo
 	return order !== undefined && (bounds.max_tokens ?? bounds.max_completion_tokens ?? undefined) === undefined
 }
 
-function completed(answer: ModelAnswer, journal: Step[], ended_by?: EndReason): RunOutcome {
-	return { status: 'completed', answer, usage: usageOf(journal), ...(ended_by && { ended_by }) }
+/** What is not counted yet is reserved too. */
+function withSpent(call: Reservation, spent: readonly ModelUsage[]): Reservation {
+	const sum: Usage = { input_tokens: 0, output_tokens: 0 }
+	for (const { usage } of spent) addUsage(sum, usage)
+	const cost = call.cost === undefined ? {} : { cost: call.cost + (sum.cost ?? 0) }
+	return { ...call, tokens: call.tokens + sum.input_tokens + sum.output_tokens, ...cost }
 }

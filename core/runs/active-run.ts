@@ -8,7 +8,17 @@
 import { Fault, messageOf, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
 import { addUsage } from '../protocol.ts'
-import type { Calls, NewEvent, RunOrder, RunOutcome, ToMain, ToolReply, ToWorker, Usage } from '../protocol.ts'
+import type {
+	Calls,
+	NewEvent,
+	RunOrder,
+	RunOutcome,
+	SentRequest,
+	ToMain,
+	ToolReply,
+	ToWorker,
+	Usage,
+} from '../protocol.ts'
 import type { Passenger, Seat } from './run-thread.ts'
 
 /** What a run may request from its executor. */
@@ -16,6 +26,10 @@ export interface RunHost {
 	event(event: NewEvent): void
 	/** A piece of the unfinished answer. */
 	stream(content: string): void
+	/** A request that was sent to a provider. */
+	sent(request: SentRequest): void
+	/** Not null: the call must not be made. */
+	reserve(params: Calls['reserve']['params']): Promise<WireError | null>
 	/** Settles once the answer is durable. */
 	model(params: Calls['model']['params']): Promise<Calls['model']['result']>
 	/** Settles once the remark is durable. */
@@ -145,6 +159,8 @@ export class ActiveRun implements RunHandle, Passenger {
 					return this.#options.host.event(message.event)
 				case 'stream':
 					return this.#options.host.stream(message.content)
+				case 'sent':
+					return this.#options.host.sent(message.request)
 				case 'call':
 					void this.#answer(message)
 			}
@@ -167,6 +183,8 @@ export class ActiveRun implements RunHandle, Passenger {
 	#ask(call: Extract<ToMain, { kind: 'call' }>): Promise<unknown> {
 		const { host } = this.#options
 		switch (call.method) {
+			case 'reserve':
+				return host.reserve(call.params)
 			case 'model':
 				return host.model(call.params)
 			case 'remark':

@@ -12,7 +12,11 @@ export interface AgentConfig {
 	max_tokens?: number
 	/** Providers to try, in order, when the first fails. */
 	fallback?: string[]
-	limits?: Partial<AgentLimits>
+	limits?: Partial<AgentLimits> & {
+		/** Of all its runs in one day (UTC); cost in the currency of the providers' prices. */
+		tokens_per_day?: number
+		cost_per_day?: number
+	}
 	/** IANA time zone in which its model is told the time; default: the machine's. */
 	timezone?: string
 	context?: ContextConfig

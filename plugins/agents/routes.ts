@@ -74,6 +74,16 @@ const configKeys = {
 			.min(1024)
 			.max(1_048_576)
 			.description("Characters of one tool's result that the model sees; it can read the rest."),
+		tokens_per_day: Joi.number()
+			.integer()
+			.min(1)
+			.description('Tokens of all model calls of a day (UTC). Default: only the limit of all agents together.'),
+		cost_per_day: Joi.number()
+			.positive()
+			.max(1e9)
+			.description(
+				'Cost of all model calls of a day (UTC), in the currency of the prices. Default as for tokens_per_day.',
+			),
 	}),
 }
 /** A command, not a setting: what is active shows as the agent's `skills`. */

@@ -1,3 +1,4 @@
+import type { Usage } from '../../core/protocol.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Metric } from './metric.ts'
@@ -53,6 +54,7 @@ export function countEvents(
 		['provider'],
 	)
 	const tokens = counter('svc_model_tokens_total', 'Tokens that models took in and gave out.', ['type'])
+	const cost = counter('svc_model_cost_total', 'Cost of model calls, in the currency of the prices.', ['provider'])
 	const tools = counter(
 		'svc_tool_calls_total',
 		'Calls of tools by kind (primitive, skill, mcp, unknown) and outcome; primitives by their names.',
@@ -120,7 +122,9 @@ export function countEvents(
 				const run = knownRun(run_id)
 				if (run.call) callTimes.observe([run.call.provider], Math.max(0, at - run.call.since) / 1000)
 				endCall(run, 'answered')
-				const { input_tokens = 0, output_tokens = 0 } = (payload.usage ?? {}) as Record<string, number>
+				const usage = (payload.usage ?? {}) as Partial<Usage>
+				const { input_tokens = 0, output_tokens = 0 } = usage
+				if (usage.cost !== undefined) cost.add([String(payload.provider)], usage.cost)
 				tokens.add(['input'], input_tokens)
 				return tokens.add(['output'], output_tokens)
 			}
@@ -164,7 +168,7 @@ export function countEvents(
 			// Pieces of answers are frequent, and there is nothing to count in them.
 			if (run_id !== null && event_type !== 'model.stream') handleOfRun(run_id, event)
 		},
-		metrics: [runs, runTimes, calls, callTimes, tokens, tools, kills, deliveries],
+		metrics: [runs, runTimes, calls, callTimes, tokens, cost, tools, kills, deliveries],
 	}
 }
 

@@ -1,4 +1,4 @@
-import type { Compat, ModelOrder, ModelParams, ProviderKind } from '../../core/protocol.ts'
+import type { Compat, ModelOrder, ModelParams, Prices, ProviderKind } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 
 /** A provider as in gateway.yaml. */
@@ -15,6 +15,8 @@ export interface Provider {
 	extra_body?: Record<string, unknown>
 	params?: ModelParams
 	context_window?: number
+	/** By the model's name. */
+	prices?: Readonly<Record<string, Prices>>
 	compat?: Compat
 }
 

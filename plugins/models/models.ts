@@ -123,6 +123,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 	}
 	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S } = provider
 	const context_window = config.context_window ?? provider.context_window
+	const prices = Object.hasOwn(provider.prices ?? {}, model) ? provider.prices?.[model] : undefined
 	return {
 		provider: name,
 		kind,
@@ -139,5 +140,6 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		...(extra_body && { extra_body }),
 		...(compat && { compat }),
 		...(context_window !== undefined && { context_window }),
+		...(prices && { prices }),
 	}
 }

@@ -244,6 +244,18 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.description(
 				"The model's context window in tokens, answer included. An agent's config.context_window replaces it.",
 			),
+		prices: map(
+			/^[\x20-\x7e]{1,256}$/,
+			joi
+				.object({
+					input: price('Price of the input.').required(),
+					cached_input: price("Price of input that is read from the provider's cache. Default as input."),
+					output: price('Price of the output, reasoning included.').required(),
+				})
+				.description('The prices of that model.'),
+			"Prices by the model's name: money per million tokens, in a currency of your choice, the same for all providers. Without, the cost of a call is unknown.",
+			256,
+		),
 		compat: compat(is),
 	})
 	return { is, schema }
@@ -278,8 +290,12 @@ function compat(kind: string): ObjectSchema {
 
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 
-function map(names: RegExp, values: joi.Schema, description: string): ObjectSchema {
-	return joi.object().pattern(names, values).max(32).empty(null).description(description)
+function map(names: RegExp, values: joi.Schema, description: string, max = 32): ObjectSchema {
+	return joi.object().pattern(names, values).max(max).empty(null).description(description)
+}
+
+function price(description: string): joi.NumberSchema {
+	return joi.number().min(0).max(1_000_000).description(description)
 }
 
 function secretOr(text: joi.Schema): joi.AlternativesSchema {

@@ -344,6 +344,8 @@ export interface RunSettings {
 	max_waiting: number
 	question_ttl_days: number
 	retention_days: number
+	/** Days that requests to models are kept; 0: none is kept. */
+	keep_requests: number
 }
 
 /**

@@ -5,7 +5,7 @@ import type { JournalStep, NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
-import type { Job, Store } from '../../core/store/ports.ts'
+import type { Job, Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
 import { endIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
@@ -16,18 +16,21 @@ import { withRun } from './turns.ts'
 type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
 
 /**
- * Ends a run by its last events: its log, which is closed, and its record in one transaction. Then others continue, and
- * runs that it started are stopped unless it completed.
+ * Ends a run by its last events: its log, which is closed, and its record in one transaction, with the writes of `also`.
+ * Then others continue, and runs that it started are stopped unless it completed.
  */
 export async function end(
 	ctx: RunDeps,
 	{ run, log }: { run: RunRecord; log: RunLog },
 	ended: Ended,
-	last: { events: NewEvent[]; step?: JournalStep },
+	last: { events: NewEvent[]; step?: JournalStep; also?: () => Promise<Op[]> },
 ): Promise<void> {
 	const { run_id, agent_uid } = run
 	const at = now()
-	const jobs = appendWith(log, agent_uid, last, () => endOps(ctx.store, agent_uid, run_id, ended, at))
+	const jobs = appendWith(log, agent_uid, last, async () => {
+		const { ops = [], result } = await endOps(ctx.store, agent_uid, run_id, ended, at)
+		return { ops: [...ops, ...((await last.also?.()) ?? [])], result }
+	})
 	// Nothing may follow the end, such as the result of a tool that ignored a stop.
 	log.close()
 	await afterEnd(ctx, run, ended, await jobs)

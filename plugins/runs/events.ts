@@ -37,7 +37,7 @@ export default {
 	'run.completed': {
 		description: 'A run ended with an answer.',
 		payload: {
-			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
+			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
 			finish_reason:
 				'Why it ended: why the model stopped, such as `stop` or `length`, or the limit that led to its last call.',
 		},
@@ -47,7 +47,7 @@ export default {
 		payload: {
 			error: 'What went wrong, for people.',
 			code: 'The [code of the error](http-api.md#codes).',
-			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`.',
+			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
 		},
 	},
 	'run.stopped': {

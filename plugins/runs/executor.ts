@@ -14,13 +14,16 @@ import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
 	JournalStep,
 	ModelOrder,
+	ModelUsage,
 	NewEvent,
 	RunOrder,
 	RunOutcome,
+	SentRequest,
 	ToolCallRequest,
 	ToolReply,
 } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
+import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -37,6 +40,7 @@ import { completedWith, eventsOfAnswer, originIn, withShortReasoning } from './j
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
+import { requestKeeper } from './requests.ts'
 import { withRun } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
@@ -53,6 +57,8 @@ interface LoggedRun extends Pick<Work, 'run' | 'log'> {
 
 interface Active extends LoggedRun, Work {
 	ctx: Context<RunSettings>
+	/** Keeps a request that was sent. Absent if none is kept. */
+	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
 	/** As in the journal, once that is written. */
@@ -104,10 +110,16 @@ async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void
 	const began = Date.now()
 	const active_ms = (): number => run.active_ms + Date.now() - began - work.waited_ms
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
-	const work: Active = { ...logged, agent, limits, waited_ms: 0, active_ms }
-	const taken = await takeUp(work)
-	const outcome = taken === null ? await think(work) : taken
-	if (outcome.status !== 'paused') return finish(logged, outcome)
+	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {})
+	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
+	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
+	try {
+		const taken = await takeUp(work)
+		const outcome = taken === null ? await think(work) : taken
+		if (outcome.status !== 'paused') await finish(work, outcome)
+	} finally {
+		account.close()
+	}
 }
 
 /** Writes that the run begins or continues. Returns its outcome if it must not, or must still wait. */
@@ -152,7 +164,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 
 /** Gives the run to a thread and serves the thread's requests. */
 async function think(work: Active): Promise<Final | Paused> {
-	const { ctx, run, agent, log } = work
+	const { ctx, run, agent, log, account } = work
 	const { steps } = log.journal
 	const { signal } = work.turn
 	let order: RunOrder
@@ -176,14 +188,23 @@ async function think(work: Active): Promise<Final | Paused> {
 			watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
-		async model({ answer: told }) {
+		sent: (request) => work.keep?.(request),
+		reserve: (call) => account.reserve(call),
+		async model({ answer: told, spent }) {
 			const answer = withShortReasoning(log, told)
 			learnFactor(answer)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
-			const tokens_elsewhere = await appendWith(log, run.agent_uid, { events: eventsOfAnswer(answer), step }, () =>
-				chargeOps(ctx.store, run, usage),
+			const tokens_elsewhere = await appendWith(
+				log,
+				run.agent_uid,
+				{ events: eventsOfAnswer(answer), step },
+				async () => {
+					const { ops = [], result } = await chargeOps(ctx.store, run, usage)
+					return { ops: [...ops, ...(await account.count(spent))], result }
+				},
 			)
+			account.settle(spent)
 			const redacted = await forModel(ctx, agent, log, answer)
 			asWritten = new Map(redacted.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
 			return {
@@ -249,7 +270,7 @@ async function toolsOf({ ctx, run, agent }: Active): Promise<ToolDefinition[]> {
 }
 
 async function compose(work: Active): Promise<RunOrder> {
-	const { ctx, run, agent, limits, log } = work
+	const { ctx, run, agent, limits, log, account, keep } = work
 	const { steps } = log.journal
 	const { orders, instead_of } = await ctx.use('models').choose(agent.config)
 	for (const { provider } of orders) log.involve({ provider })
@@ -307,6 +328,8 @@ async function compose(work: Active): Promise<RunOrder> {
 		limits,
 		remaining_ms: Math.max(0, limits.wall_time_s * 1000 - run.active_ms),
 		...(elsewhere !== null && { tokens_elsewhere: elsewhere }),
+		...(account.isLimited && { reserves: true as const }),
+		...(keep && { keeps_requests: true as const }),
 	}
 }
 
@@ -350,24 +373,27 @@ async function forModel<T>(
 type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
-async function finish(logged: LoggedRun, outcome: Final): Promise<void> {
-	const { ctx, run, log } = logged
+async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcome: Final): Promise<void> {
+	const { ctx, run, log, account } = logged
+	const count = async (spent: readonly ModelUsage[] = []): Promise<Op[]> => (await account?.count(spent)) ?? []
 	switch (outcome.status) {
 		case 'completed': {
-			const { usage, ended_by } = outcome
+			const { usage, spent, ended_by } = outcome
 			const answer = withShortReasoning(log, outcome.answer)
 			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
 			const payload = { usage, finish_reason: ended.finish_reason }
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
 			await charge(ctx.store, run, usage)
-			return end(ctx, logged, ended, { events, step: { kind: 'model', answer } })
+			const step = { kind: 'model' as const, answer }
+			return end(ctx, logged, ended, { events, step, also: () => count(spent) })
 		}
 		case 'failed': {
-			const { error, usage } = outcome
+			const { error, usage, spent } = outcome
 			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
 			const payload = { error: error.message, code: error.code, usage }
-			return end(ctx, logged, { status: 'failed', error, usage }, { events: [{ event_type: 'run.failed', payload }] })
+			const events = [{ event_type: 'run.failed', payload }]
+			return end(ctx, logged, { status: 'failed', error, usage }, { events, also: () => count(spent) })
 		}
 		case 'stopped': {
 			const events = [{ event_type: 'run.stopped', payload: {} }]

@@ -8,6 +8,7 @@ import type { Op, Store } from '../../core/store/ports.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
 import { keys } from './keys.ts'
+import { forgetRequests } from './requests.ts'
 import type { ConversationQueue } from './keys.ts'
 import { conversationOfSummaries } from './summary-run.ts'
 import { forgetTranscript } from './transcript.ts'
@@ -62,6 +63,7 @@ export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversa
 	// First, since the record is what a repetition after a crash finds.
 	await deleteAll(store, resultsKey(uid, run_id))
 	await releaseBlobs(store, uid, run_id)
+	await forgetRequests(store, uid, run_id)
 	await store.commit(
 		agentScope(uid),
 		places.map((key): Op => ({ key, value: undefined })),

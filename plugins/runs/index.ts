@@ -14,10 +14,11 @@ import { runsOf } from './runs.ts'
 /** Runs: from a prompt to its answer, one conversation after another, and the questions in between. */
 export default definePlugin<RunSettings, Runs>({
 	name: 'runs',
-	needs: ['auth', 'agents', 'attachments', 'models'],
+	needs: ['auth', 'agents', 'attachments', 'models', 'usage'],
 	events,
 	scopes: {
 		'runs:write': 'Start, stop and cancel runs, answer questions',
+		'requests:read': 'Read requests to models as they were sent (`runs.keep_requests`)',
 	},
 	async start(ctx) {
 		addPrimitives(ctx)

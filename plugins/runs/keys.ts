@@ -35,6 +35,11 @@ export const keys = {
 	/** Conversations whose deletion has begun. */
 	forgetting: (uid: Uid, conversation: string): Key => [agentScope(uid), 'forgetting', conversation],
 	forgettings: (uid: Uid): Key => [agentScope(uid), 'forgetting'],
+	/** A request that was sent to a model for a run, and its body. Ids sort by time. */
+	request: (uid: Uid, run: string, id: string): Key => [agentScope(uid), 'request', run, id],
+	requests: (uid: Uid, run?: string): Key => [agentScope(uid), 'request', ...(run === undefined ? [] : [run])],
+	requestBody: (uid: Uid, run: string, id: string): Key => [agentScope(uid), 'request-body', run, id],
+	requestBodies: (uid: Uid, run: string): Key => [agentScope(uid), 'request-body', run],
 	/** From a run's id to its agent. An entry without a run is ignored. */
 	index: (run: string): Key => ['run', run],
 	indexes: (): Key => ['run'],

@@ -10,6 +10,7 @@ import type { IndexEntry } from './keys.ts'
 import { forgetEndedNotes } from './notes.ts'
 import { hasOpenChild, isEnded } from './records.ts'
 import { forgetEndedSummaries } from './summary-record.ts'
+import { pruneRequests } from './requests.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
 import type { IdempotencyRecord } from './start.ts'
 import { withRun } from './turns.ts'
@@ -29,6 +30,7 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 		if (signal.aborted) return
 		await forgetEndedNotes(store, { uid, name })
 		await forgetEndedSummaries(store, uid)
+		await pruneRequests(store, uid, at - config.keep_requests * DAY_MS)
 		for await (const { key, value } of store.list<IdempotencyRecord>(keys.idempotencies(uid))) {
 			if (Date.parse(value.at) < at - IDEMPOTENCY_MS) await store.delete(key)
 		}

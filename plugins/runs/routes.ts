@@ -44,6 +44,9 @@ const run = Joi.object({
 		output_tokens: Joi.number().required(),
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+		cost: Joi.number().description(
+			'Of the model calls whose model had a price, in the currency of the prices; absent if none had.',
+		),
 	}).required(),
 	finish_reason: Joi.valid(
 		'stop',
@@ -85,7 +88,7 @@ const run = Joi.object({
 		created_at: '2026-11-02T09:30:00.000Z',
 		started_at: '2026-11-02T09:30:00.012Z',
 		ended_at: '2026-11-02T09:30:04.250Z',
-		usage: { input_tokens: 212, output_tokens: 8 },
+		usage: { input_tokens: 212, output_tokens: 8, cost: 0.0000366 },
 		finish_reason: 'stop',
 		error: null,
 		question: null,

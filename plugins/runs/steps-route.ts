@@ -4,6 +4,7 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 import type { Runs } from './contract.ts'
+import { keptRequests } from './requests.ts'
 import { stepsIn } from './steps.ts'
 
 const PAGE = 500
@@ -16,6 +17,7 @@ const timed = {
 }
 const modelStep = Joi.object({
 	kind: Joi.valid('model').required(),
+	step: Joi.number().integer().required().description('The number of the model answer in the run, from 1.'),
 	provider: Joi.string().required(),
 	model: Joi.string().required(),
 	...timed,
@@ -26,6 +28,7 @@ const modelStep = Joi.object({
 		output_tokens: Joi.number().required(),
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+		cost: Joi.number().description('At the prices of the time of the call; absent if the model had none.'),
 	})
 		.allow(null)
 		.required(),
@@ -56,6 +59,7 @@ const steps = Joi.object({
 		steps: [
 			{
 				kind: 'model',
+				step: 1,
 				provider: 'openai',
 				model: 'gpt-4o-mini',
 				started_at: '2026-11-02T09:30:00.012Z',
@@ -63,7 +67,7 @@ const steps = Joi.object({
 				duration_ms: 1400,
 				attempts: 1,
 				finish_reason: 'tool_calls',
-				usage: { input_tokens: 1840, output_tokens: 31, cached_tokens: 1536 },
+				usage: { input_tokens: 1840, output_tokens: 31, cached_tokens: 1536, cost: 0.000164 },
 				error: null,
 			},
 			{
@@ -79,7 +83,45 @@ const steps = Joi.object({
 		],
 	})
 
-export function stepsRoute(server: Server, { events }: Pick<Context, 'events'>, runs: Runs): void {
+const runId = Joi.string()
+	.max(64)
+	.required()
+	.description('Id of the run.')
+	.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
+const requests = Joi.object({
+	run_id: Joi.string().required(),
+	step: Joi.number().integer().required(),
+	requests: Joi.array()
+		.items(
+			Joi.object({
+				sent_at: Joi.string().isoDate().required(),
+				provider: Joi.string().required(),
+				model: Joi.string().required(),
+				size: Joi.number().integer().required().description('Characters of the body as it was sent.'),
+				truncated: Joi.boolean().required().description('Only the first 1,048,576 characters are kept.'),
+				body: Joi.string().allow('').required().description('JSON in the API of the provider.'),
+			}).id('SentRequest'),
+		)
+		.required()
+		.description('Oldest first, with retries; as many as 8 Mi characters hold.'),
+})
+	.id('StepRequests')
+	.example({
+		run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+		step: 1,
+		requests: [
+			{
+				sent_at: '2026-11-02T09:30:00.013Z',
+				provider: 'openai',
+				model: 'gpt-4o-mini',
+				size: 66,
+				truncated: false,
+				body: '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hi"}]}',
+			},
+		],
+	})
+
+export function stepsRoute(server: Server, { events, store }: Pick<Context, 'events' | 'store'>, runs: Runs): void {
 	server.route<{ Params: { run_id: string } }>({
 		method: 'GET',
 		path: '/v1/runs/{run_id}/steps',
@@ -90,19 +132,36 @@ export function stepsRoute(server: Server, { events }: Pick<Context, 'events'>, 
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
-				params: Joi.object({
-					run_id: Joi.string()
-						.max(64)
-						.required()
-						.description('Id of the run.')
-						.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05'),
-				}),
+				params: Joi.object({ run_id: runId }),
 			},
 			response: { status: { 200: steps } },
 		},
 		handler: async (request) => {
 			const { run_id } = await runs.get(request.params.run_id)
 			return { run_id, steps: await stepsIn(eventsOf(events, run_id)) }
+		},
+	})
+	server.route<{ Params: { run_id: string; step: number } }>({
+		method: 'GET',
+		path: '/v1/runs/{run_id}/steps/{step}/requests',
+		options: {
+			id: 'listStepRequests',
+			description: 'The requests for one model answer of a run, as they were sent to the provider',
+			notes:
+				'Kept if `runs.keep_requests` is set, for that many days, without secrets, headers and address; at most 64 Mi characters of one run. Empty if none is kept.',
+			tags: ['api', 'runs'],
+			auth: scoped('requests:read'),
+			validate: {
+				params: Joi.object({
+					run_id: runId,
+					step: Joi.number().integer().min(1).required().description('`step` of a model call of the run.').example(1),
+				}),
+			},
+			response: { status: { 200: requests } },
+		},
+		handler: async ({ params: { run_id: id, step } }) => {
+			const run = await runs.get(id)
+			return { run_id: run.run_id, step, requests: await keptRequests(store, run, step) }
 		},
 	})
 }

@@ -11,6 +11,8 @@ interface Timed {
 
 export interface ModelStep extends Timed {
 	kind: 'model'
+	/** The number of the model answer in the run, from 1. */
+	step: number
 	/** Of the model that was asked last. */
 	provider: string
 	model: string
@@ -37,6 +39,8 @@ export type RunStep = ModelStep | ToolStep
 
 /** Steps that are shown of one run: far more than a run with the usual limits has. */
 const LIMIT = 5_000
+/** Characters of a text of a step: names and ids may be whatever a model wrote. */
+const TEXT = 200
 
 /** `events`: all of the run, in order. Returns its first 5,000 steps, in the order in which they began. */
 export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<RunStep[]> {
@@ -50,8 +54,8 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 		else if (event_type === 'model.retry') {
 			// After an empty answer the model is asked by a request of its own.
 			if (payload.code !== 'model_empty') model.attempts++
-			model.error = String(payload.code)
-		} else if (event_type === 'model.fallback') model.error = String(payload.code)
+			model.error = short(payload.code)
+		} else if (event_type === 'model.fallback') model.error = short(payload.code)
 		else if (event_type === 'model.response') {
 			const {
 				provider,
@@ -63,7 +67,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			end(model)
 			model = undefined
 		} else if (event_type === 'run.failed') {
-			model.error = String(payload.code)
+			model.error = short(payload.code)
 			end(model)
 		}
 
@@ -72,6 +76,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			if (model) return void Object.assign(model, { provider, model: name, attempts: model.attempts + 1 })
 			model = {
 				kind: 'model',
+				step: Number(payload.step),
 				provider,
 				model: name,
 				started_at: timestamp,
@@ -89,9 +94,9 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			if (!step) {
 				step = {
 					kind: 'tool',
-					name: nameIn(payload),
-					call_id,
-					parent_call_id: /^(.+)\.[0-9a-f]{16}\.\d+$/.exec(call_id)?.[1] ?? null,
+					name: short(nameIn(payload)),
+					call_id: short(call_id),
+					parent_call_id: parentIn(call_id),
 					started_at: timestamp,
 					ended_at: null,
 					duration_ms: null,
@@ -101,7 +106,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 				add(step)
 			}
 			if (!/\.(?:result|completed|failed)$/.test(event_type)) return
-			step.error = event_type.endsWith('.failed') ? String(payload.code ?? 'tool_failed') : null
+			step.error = event_type.endsWith('.failed') ? short(payload.code ?? 'tool_failed') : null
 			end(step)
 		}
 		function end(step: RunStep): void {
@@ -113,6 +118,17 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 		}
 	}
 	return steps
+}
+
+/** The skill call within which a call was made: its id, and a digest and number behind it. */
+function parentIn(call_id: string): string | null {
+	const parent = /^(.+)\.[0-9a-f]{16}\.\d+$/s.exec(call_id)?.[1]
+	return parent === undefined ? null : short(parent)
+}
+
+function short(value: unknown): string {
+	const text = String(value)
+	return text.length > TEXT ? `${text.slice(0, TEXT - 1).toWellFormed()}…` : text
 }
 
 function nameIn({ primitive, skill, server, tool }: Record<string, unknown>): string {

@@ -2,6 +2,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { AgentLimits } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import type { Account } from '../usage/contract.ts'
 import type { RunRecord } from './contract.ts'
 import type { Turn } from './turns.ts'
 
@@ -14,6 +15,8 @@ export interface Work {
 	limits: AgentLimits
 	log: RunLog
 	turn: Turn
+	/** Counts what its models use. */
+	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */
 	active_ms(): number
 }

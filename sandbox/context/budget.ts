@@ -20,10 +20,16 @@ export function modelKey({ provider, model }: Pick<ModelOrder, 'provider' | 'mod
 
 export function budgetFor(model: ModelOrder, context: Pick<ContextOrder, 'tokens' | 'limits' | 'factors'>): Budget {
 	const window = model.context_window ?? windowOf(model.model)
-	const answer = Math.min(model.params?.max_tokens ?? Math.min(ANSWER, window / 8), window / 2)
+	const answer = longestAnswer(model)
 	const known = context.limits[modelKey(model)] ?? Infinity
 	const tokens = Math.min((window - answer) * (1 - MARGIN), known, context.tokens)
 	return { tokens: Math.floor(tokens), factor: context.factors[modelKey(model)] ?? familyFactor(model.model) }
+}
+
+/** Tokens that an answer may take. */
+export function longestAnswer({ model, params, context_window }: ModelOrder): number {
+	const window = context_window ?? windowOf(model)
+	return Math.min(params?.max_tokens ?? Math.min(ANSWER, window / 8), window / 2)
 }
 
 /**

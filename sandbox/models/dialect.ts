@@ -3,6 +3,7 @@ import type { ModelOrder } from '../../core/protocol.ts'
 import { AnswerBuilder } from './answer.ts'
 import { failureOf } from './failures.ts'
 import type { ServerError } from './failures.ts'
+import { whenSent } from './http.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { askWithWorkarounds } from './ask-with-workarounds.ts'
@@ -54,7 +55,8 @@ async function attempt(
 		if (!signal.aborted) io.onText(text)
 	})
 	try {
-		await dialect.exchange({ order, request, traits, answer, signal })
+		const exchange = (): Promise<void> => dialect.exchange({ order, request, traits, answer, signal })
+		await (io.onSent ? whenSent.run(io.onSent, exchange) : exchange())
 		if (!signal.aborted) answer.check()
 	} catch (error) {
 		// A server that breaks the connection after its last word has said all that matters.

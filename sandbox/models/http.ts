@@ -1,4 +1,5 @@
 /** Sends a request to a model server, for every dialect. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, EnvHttpProxyAgent } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { ModelOrder } from '../../core/protocol.ts'
@@ -21,6 +22,9 @@ export interface Sent {
 const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false }
 /** As Node itself: variables such as HTTPS_PROXY count where NODE_USE_ENV_PROXY is 1. */
 const dispatcher = process.env.NODE_USE_ENV_PROXY === '1' ? new EnvHttpProxyAgent(limits) : new Agent(limits)
+
+/** Gets the body of each request that is sent within it. */
+export const whenSent = new AsyncLocalStorage<(body: string) => void>()
 
 /**
  * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` as it comes. Follows no
@@ -47,14 +51,16 @@ export function send(
 		...headers,
 	}
 	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
+	const text = JSON.stringify(body)
 	const reader = new ResponseReader(signal, take)
 	const options: Dispatcher.DispatchOptions = {
 		origin: url.origin,
 		path: url.pathname + url.search,
 		method: 'POST',
 		headers: sent,
-		body: JSON.stringify(body),
+		body: text,
 	}
+	whenSent.getStore()?.(text)
 	try {
 		dispatcher.dispatch(options, reader)
 	} catch (error) {

@@ -41,11 +41,13 @@ export interface AskIo {
 	signal: AbortSignal
 	/** A piece of the answer's text, never empty. */
 	onText: (text: string) => void
+	/** The body of each request that is sent. */
+	onSent?: ((body: string) => void) | undefined
 }
 
 export type ModelReply = { status: 'answered'; answer: ModelAnswer } | { status: 'failed'; failure: ModelFailure }
 
-export type ModelCode = Extract<FaultCode, `model_${string}` | 'context_too_long'>
+export type ModelCode = Extract<FaultCode, `model_${string}` | 'context_too_long' | 'limit_tokens' | 'limit_cost'>
 
 export interface ModelFailure {
 	code: ModelCode

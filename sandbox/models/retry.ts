@@ -1,11 +1,15 @@
 /** Asks a model again where that may help, then the next model of the order. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { toWire } from '../../core/errors.ts'
+import { SENT_CHARACTERS } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { ModelIo } from '../ask-model.ts'
 import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'
+import { costOf } from './price.ts'
 import { failed } from './provider.ts'
-import type { ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
+import type { ModelCode, ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
+import { reservationOf } from './reservation.ts'
 
 export interface RetryPolicy {
 	/** Attempts of one model after its first. */
@@ -27,7 +31,8 @@ export interface AskOptions {
  * Never rejects. Where every model failed, the code is the last one's and the message names what each said.
  *
  * Emits `model.request` for each model that is asked, `model.retry` before each further attempt (what was streamed of the
- * attempt before counts for nothing) and `model.fallback` before the next model.
+ * attempt before counts for nothing) and `model.fallback` before the next model. A call that a limit of the day refuses
+ * is not made, and no other model is asked.
  */
 export async function askModels(
 	models: readonly ModelOrder[],
@@ -41,11 +46,13 @@ export async function askModels(
 		const request = order.kind === 'offline' ? whole : await withFiles(whole, io.blob)
 		const messages = request.turns.length + (request.system === null ? 0 : 1)
 		const { provider, model } = order
+		const refusal = await refusalOf(order, request, io)
+		if (refusal) return refusal
 		io.emit({
 			event_type: 'model.request',
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
-		const reply = await askOne(await open(order.kind), order, request, io, policy)
+		const reply = counted(order, await askOne(await open(order.kind), order, request, io, policy), io)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		const next = models[at + 1]
@@ -58,6 +65,24 @@ export async function askModels(
 	return failed(code, said.join('; '), { retryable: false })
 }
 
+/** Undefined if the call may be made. */
+async function refusalOf(order: ModelOrder, request: ModelRequest, io: ModelIo): Promise<ModelReply | undefined> {
+	if (!io.reserve) return undefined
+	// It rejects if the run is stopped meanwhile.
+	const refusal = await io.reserve(reservationOf(order, request)).catch(toWire)
+	return refusal ? failed(refusal.code as ModelCode, refusal.message, { retryable: false }) : undefined
+}
+
+/** Every answer of a model comes by here: its cost is set, and its usage is counted. */
+function counted(order: ModelOrder, reply: ModelReply, io: ModelIo): ModelReply {
+	if (reply.status === 'failed') return reply
+	const { provider, model, prices } = order
+	const { usage: told } = reply.answer
+	const usage = prices ? { ...told, cost: costOf(prices, told) } : told
+	io.spent({ provider, model, usage })
+	return { ...reply, answer: { ...reply.answer, usage } }
+}
+
 async function askOne(
 	provider: Provider,
 	order: ModelOrder,
@@ -66,7 +91,11 @@ async function askOne(
 	policy: RetryPolicy,
 ): Promise<ModelReply> {
 	for (let attempt = 1; ; attempt++) {
-		const reply = await provider.ask(order, request, { signal: io.signal, onText: io.stream })
+		const reply = await provider.ask(order, request, {
+			signal: io.signal,
+			onText: io.stream,
+			onSent: sentBy(order, io),
+		})
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
 		if (!retryable || attempt > policy.retries) return reply
@@ -81,6 +110,10 @@ async function askOne(
 			return reply // aborted while it waited
 		}
 	}
+}
+
+function sentBy({ provider, model }: ModelOrder, { sent, step }: ModelIo): ((body: string) => void) | undefined {
+	return sent && ((body) => sent({ provider, model, step, body: body.slice(0, SENT_CHARACTERS), size: body.length }))
 }
 
 /**

@@ -17,10 +17,12 @@ export function stringIn(value: unknown): string {
 	return typeof value === 'string' ? value : ''
 }
 
-/** Undefined where it is no count. */
+/** A count of tokens; undefined where it is none, or more than any model takes or gives. */
 export function countIn(value: unknown): number | undefined {
-	return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+	return typeof value === 'number' && value >= 0 && value <= TOKENS_LIMIT ? Math.ceil(value) : undefined
 }
+
+const TOKENS_LIMIT = 1_000_000_000
 
 /** Undefined where it is no JSON. */
 export function parsed(text: string): unknown {

@@ -133,6 +133,7 @@ void t.test('a request that is too long for the model all the same is shortened 
 		emit: (event: unknown) => void events.push(event),
 		stream() {},
 		blob: () => Promise.resolve(null),
+		spent() {},
 	}
 	const asked: number[] = []
 	const ask = (takes: number) =>

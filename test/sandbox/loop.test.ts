@@ -569,15 +569,18 @@ function makeWorld(script: ModelAnswer[]): World {
 		},
 		called: (method) => new Promise((resolve) => watchers.set(method, resolve)),
 		run: (change = {}) =>
-			runLoop(orderWith(world.journal, change), io, (request, modelIo) => {
+			runLoop(orderWith(world.journal, change), io, async (request, modelIo) => {
 				world.requests.push(structuredClone(request))
-				return world.ask(request, modelIo)
+				const reply = await world.ask(request, modelIo)
+				if (reply.status === 'answered') modelIo.spent(reply.answer)
+				return reply
 			}),
 	}
 	const io: LoopIo = {
 		signal: world.controller.signal,
 		emit: (event) => world.events.push(event),
 		stream: () => {},
+		sent: () => {},
 		call: (async (method: string, params: unknown) => {
 			watchers.get(method)?.()
 			if (method === 'model') {

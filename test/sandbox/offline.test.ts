@@ -62,6 +62,7 @@ void t.test('several lines are called one after another, and the results are tol
 			signal: new AbortController().signal,
 			emit: () => {},
 			stream: () => {},
+			sent: () => {},
 			call: (async (method: string, params: { call?: { name: string } }) =>
 				method === 'model'
 					? null

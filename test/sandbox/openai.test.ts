@@ -582,7 +582,7 @@ async function askAll(
 	const reply = await askModels(
 		orders,
 		request,
-		{ signal, step: 3, emit, stream: () => {}, blob: async () => null },
+		{ signal, step: 3, emit, stream: () => {}, blob: async () => null, spent: () => {} },
 		{ policy },
 	)
 	return { reply, events }

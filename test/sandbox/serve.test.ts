@@ -107,7 +107,7 @@ void t.test('everything that waits goes before any other message, and before the
 	link.emit({ event_type: 'next', payload: {} })
 	link.stream('c')
 	link.stream('d')
-	link.call('model', { answer }).catch(() => {}) // nobody answers it
+	link.call('model', { answer, spent: [] }).catch(() => {}) // nobody answers it
 	await main.hears(7)
 	link.stream('e')
 	link.stream('f')
@@ -142,7 +142,7 @@ void t.test('what the runs of a thread say in one go is posted as one message', 
 
 void t.test('a call settles with the reply to it, value or error', async (t) => {
 	const { main, link } = await begin(t)
-	const first = link.call('model', { answer })
+	const first = link.call('model', { answer, spent: [] })
 	const second = link.call('tool', { call: { id: 'c', name: 't', arguments: '{}' } })
 	const [, one, two] = await main.hears(3)
 	t.match(one, { kind: 'call', method: 'model', params: { answer } })
@@ -156,12 +156,12 @@ void t.test('a call settles with the reply to it, value or error', async (t) => 
 
 void t.test('an abort rejects the calls under way and all later ones', async (t) => {
 	const { main, link } = await begin(t)
-	const call = link.call('model', { answer })
+	const call = link.call('model', { answer, spent: [] })
 	main.say({ kind: 'abort', reason: 'enough' }, 2) // of another run
 	main.say({ kind: 'abort', reason: 'enough' })
 	await t.rejects(call, { code: 'stopped', message: 'enough' })
 	t.equal(link.signal.reason, 'enough')
-	await t.rejects(link.call('model', { answer }), { code: 'stopped' })
+	await t.rejects(link.call('model', { answer, spent: [] }), { code: 'stopped' })
 })
 
 void t.test('an abort that was posted before the thread took the run is heard before the run begins', async (t) => {

@@ -175,6 +175,8 @@ void t.test('a worker reaches its model through the proxy that the environment n
 	const host = {
 		event: () => {},
 		stream: () => {},
+		sent: () => {},
+		reserve: () => Promise.resolve(null),
 		model: () => Promise.resolve(null),
 		remark: () => Promise.resolve(null),
 		tool: () => Promise.reject(new Error('there are no tools')),

@@ -9,6 +9,8 @@ import { startModelServer } from '../support/model-server.ts'
 const host: RunHost = {
 	event: () => {},
 	stream: () => {},
+	sent: () => {},
+	reserve: () => Promise.resolve(null),
 	model: () => Promise.resolve(null),
 	remark: () => Promise.resolve(null),
 	tool: () => Promise.reject(new Error('no tool is expected')),

@@ -10,7 +10,8 @@ export interface Run {
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
-	usage: { input_tokens: number; output_tokens: number }
+	usage: { input_tokens: number; output_tokens: number; cost?: number }
+	finish_reason: string | null
 	error: { code: string; message: string } | null
 	question: Question | null
 	/** Its own question, or that of a sub-agent it waits for. */

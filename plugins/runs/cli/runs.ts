@@ -3,6 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
+import type { KeptRequest } from '../requests.ts'
 import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
@@ -60,13 +61,15 @@ Examples:
 			},
 		},
 		steps: {
-			description: 'Show the model calls and tool calls of a run, with times and tokens',
+			description: 'Show the model calls and tool calls of a run, with times, tokens and cost',
 			arguments: '<run>',
-			async run(cli, { run: typed }: { run: string }) {
+			options: { '--requests': 'show the requests to the model instead, if they are kept (runs.keep_requests)' },
+			async run(cli, { run: typed, requests }: { run: string; requests?: boolean }) {
 				const run_id = await runIdOf(cli, typed)
 				const { steps } = await cli.api.request<{ steps: RunStep[] }>('GET', path`/v1/runs/${run_id}/steps`)
+				if (requests) return cli.out.answer(await requestsOf(cli, run_id, steps), shownRequests)
 				cli.out.answer(steps, (all, style) =>
-					style.table(['began', 'step', 'ms', 'tokens', 'ended'], all.map(rowOf), 'The run has not begun.'),
+					style.table(['began', 'step', 'ms', 'tokens', 'cost', 'ended'], all.map(rowOf), 'The run has not begun.'),
 				)
 			},
 		},
@@ -130,11 +133,43 @@ function rowOf(step: RunStep): string[] {
 	const time = [when(started_at), duration_ms === null ? '' : String(duration_ms)] as const
 	if (step.kind === 'tool') {
 		const ended = duration_ms === null ? '' : (step.error ?? 'ok')
-		return [time[0], step.parent_call_id === null ? step.name : `  ${step.name}`, time[1], '', ended]
+		return [time[0], step.parent_call_id === null ? step.name : `  ${step.name}`, time[1], '', '', ended]
 	}
 	const { usage } = step
 	const tokens = usage ? `${usage.input_tokens} in, ${usage.output_tokens} out` : ''
-	return [time[0], `${step.provider} (${step.model})`, time[1], tokens, step.error ?? step.finish_reason ?? '']
+	const cost = usage?.cost === undefined ? '' : String(usage.cost)
+	return [time[0], `${step.provider} (${step.model})`, time[1], tokens, cost, step.error ?? step.finish_reason ?? '']
+}
+
+type StepRequest = KeptRequest & { step: number }
+
+async function requestsOf(cli: Cli, run_id: string, steps: readonly RunStep[]): Promise<StepRequest[]> {
+	const found: StepRequest[] = []
+	for (const one of steps) {
+		if (one.kind !== 'model') continue
+		const { step, requests } = await cli.api.request<{ step: number; requests: KeptRequest[] }>(
+			'GET',
+			path`/v1/runs/${run_id}/steps/${String(one.step)}/requests`,
+		)
+		found.push(...requests.map((request) => ({ step, ...request })))
+	}
+	return found
+}
+
+function shownRequests(all: StepRequest[], style: Style): string {
+	if (all.length === 0)
+		return 'No request of this run is kept; runs.keep_requests in gateway.yaml keeps those of later runs.'
+	return all
+		.map((one) => {
+			const fields = style.fields([
+				['step', one.step],
+				['sent', when(one.sent_at)],
+				['model', `${one.provider} (${one.model})`],
+				['size', `${one.size} characters${one.truncated ? ', of which the first are kept' : ''}`],
+			])
+			return `${fields}\n${one.body}`
+		})
+		.join('\n\n')
 }
 
 function coloured({ status }: Run, style: Style): string {
@@ -154,6 +189,8 @@ function shown(run: Run, style: Style): string {
 		['created', when(run.created_at)],
 		['ended', when(run.ended_at)],
 		['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`],
+		...(usage.cost === undefined ? [] : [['cost', usage.cost] as [string, unknown]]),
+		...(run.finish_reason === null ? [] : [['finish reason', run.finish_reason] as [string, unknown]]),
 		['prompt', run.prompt],
 		...(question
 			? [

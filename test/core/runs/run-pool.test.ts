@@ -27,6 +27,12 @@ class Host implements RunHost {
 		if (this.seen.at(-1) !== 'stream') this.#see('stream')
 	}
 
+	sent(): void {}
+
+	reserve(): Promise<null> {
+		return Promise.resolve(null)
+	}
+
 	model(): Promise<null> {
 		this.#see('model')
 		return this.onModel()

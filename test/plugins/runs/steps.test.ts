@@ -66,3 +66,13 @@ void t.test('a call that is in progress, or was cut off, has no end; a failed on
 	t.match(await stepsOf(failed), [{ kind: 'model', usage: null, finish_reason: null, error: 'model_rejected' }])
 	refused(t, await gateway.request('GET', '/v1/runs/none/steps'), { status: 404, code: 'not_found' })
 })
+
+void t.test('a text of a step is short, whatever a model wrote', async (t) => {
+	const name = 'x'.repeat(900 * 1024)
+	model.on('long name', { tools: [{ name, arguments: {}, id: `id-${'y'.repeat(500)}` }] }, 'Done.')
+	const cleo = await follow(t, gateway, 'cleo', {
+		config: { context_window: 1_000_000, context: { tokens: 900_000 }, limits: { tokens: 10_000_000 } },
+	})
+	const [, call] = await stepsOf(await cleo.complete('long name'))
+	t.match(call, { kind: 'tool', name: /^x{199}…$/, call_id: /^id-y{196}…$/, error: 'tool_unknown' })
+})

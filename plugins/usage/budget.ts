@@ -1,0 +1,73 @@
+/**
+ * What is used and reserved of a day's budget, for one agent or for all. What is used is in the ledger and survives a
+ * crash; a reservation exists in memory, for as long as its run is executed here, so a crash leaves none behind.
+ */
+import { openSerialQueue } from '../../core/util/serial-queue.ts'
+import { today } from './days.ts'
+
+export interface Amount {
+	tokens: number
+	cost: number
+}
+
+export interface Budget {
+	/** Adds the reservation of a run, in place of its last one, unless `refuse` returns something. Resolves to that, or to null. */
+	reserve<T>(
+		run_id: string,
+		amount: Amount,
+		refuse: (used: Amount, reservedByOthers: Amount) => T | null,
+	): Promise<T | null>
+	/** Ends the reservation of a run, after `used` was written to the ledger. */
+	settle(run_id: string, used: Amount): void
+	/** No run has a reservation. */
+	readonly isIdle: boolean
+}
+
+/** The ledger is read for at most this share of the time: in between, what is settled here is added to what was read. */
+const READING_SHARE = 1 / 20
+
+/** `read`: what the ledger has of a day. */
+export function openBudget(read: (day: string) => Promise<Amount>): Budget {
+	const reserved = new Map<string, Amount>()
+	// One after another: two that decide at once would not see each other.
+	const queue = openSerialQueue()
+	let known = { day: '', used: { tokens: 0, cost: 0 }, until: 0 }
+
+	const usedToday = async (): Promise<Amount> => {
+		const day = today()
+		const began = performance.now()
+		if (known.day === day && began < known.until) return known.used
+		const used = await read(day)
+		const took = performance.now() - began
+		known = { day, used, until: began + took / READING_SHARE }
+		return used
+	}
+
+	return {
+		reserve: (run_id, amount, refuse) =>
+			queue.run(async () => {
+				const used = await usedToday()
+				const others = [...reserved].flatMap(([id, one]) => (id === run_id ? [] : [one]))
+				const refusal = refuse(used, sumOf(others))
+				if (refusal === null) reserved.set(run_id, amount)
+				else reserved.delete(run_id)
+				return refusal
+			}),
+		settle(run_id, used) {
+			reserved.delete(run_id)
+			if (known.day === today()) known.used = sumOf([known.used, used])
+		},
+		get isIdle() {
+			return reserved.size === 0 && queue.length === 0
+		},
+	}
+}
+
+export function sumOf(amounts: readonly Amount[]): Amount {
+	const sum = { tokens: 0, cost: 0 }
+	for (const { tokens, cost } of amounts) {
+		sum.tokens += tokens
+		sum.cost += cost
+	}
+	return sum
+}

@@ -1,0 +1,45 @@
+import type { Command } from '../../../core/cli/command.ts'
+import type { Counted, UsageReport, UsageRow } from '../contract.ts'
+
+interface Options {
+	by: string
+	since?: string
+	until?: string
+}
+
+export default {
+	description: 'Show the tokens and the cost of model calls, by agent, model or day (UTC)',
+	examples: `
+Examples:
+  svc usage
+  svc usage ada --by day --since 2026-11-01
+  svc usage --by model --json | jq .total.cost`,
+	arguments: '[agent]',
+	options: {
+		'--by <what>': { about: 'what one row is', choices: ['agent', 'model', 'day'], default: 'agent' },
+		'--since <day>': 'the first day, such as 2026-11-01; default: the last 30 days',
+		'--until <day>': 'the day after the last one',
+	},
+	async run(cli, { agent, by, since, until }: { agent?: string } & Options) {
+		const given = Object.entries({ agent_id: agent, by, since, until }).filter(([, value]) => value !== undefined)
+		const query = new URLSearchParams(Object.fromEntries(given) as Record<string, string>)
+		const report = await cli.api.request<UsageReport>('GET', `/v1/usage?${query.toString()}`)
+		cli.out.answer(report, ({ rows, total }, style) =>
+			style.table(
+				[report.by, 'calls', 'in', 'cached', 'out', 'cost', 'unpriced'],
+				rows.length === 0 ? [] : [...rows.map((row) => cells(nameOf(row), row)), cells('total', total)],
+				'No model was called in these days.',
+			),
+		)
+	},
+} satisfies Command
+
+function cells(name: string, row: Counted): string[] {
+	const { calls, input_tokens, cached_tokens, output_tokens, cost, unpriced_tokens } = row
+	const numbers = [calls, input_tokens, cached_tokens, output_tokens].map(String)
+	return [name, ...numbers, cost === null ? '' : String(cost), unpriced_tokens === 0 ? '' : `${unpriced_tokens} tokens`]
+}
+
+function nameOf({ agent_id, provider, model, day }: UsageRow): string {
+	return agent_id ?? day ?? `${provider} (${model})`
+}

@@ -1,0 +1,87 @@
+import type { WireError } from '../../core/errors.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
+import type { Op } from '../../core/store/ports.ts'
+
+/** Limits of one day (UTC). */
+export interface DayLimits {
+	/** Input and output tokens. */
+	tokens_per_day?: number
+	/** In the operator's currency. */
+	cost_per_day?: number
+}
+
+export interface UsageSettings {
+	/** Days that usage is kept. */
+	retention_days: number
+	/** For all agents together. */
+	limits: DayLimits
+}
+
+/** Usage of several calls of models. */
+export interface Counted extends Required<Omit<Usage, 'cost'>> {
+	/** Answers of models, also those that were empty or continued. */
+	calls: number
+	/** Of the calls whose model had a price; null if none had. */
+	cost: number | null
+	/** Input and output tokens of calls whose model had no price: `cost` does not include them. */
+	unpriced_tokens: number
+}
+
+export type UsageRow = Counted & { agent_id?: string; provider?: string; model?: string; day?: string }
+
+export interface UsageReport {
+	/** The first day, and the day after the last one. */
+	since: string
+	until: string
+	by: UsageBy
+	rows: UsageRow[]
+	total: Counted
+}
+
+export type UsageBy = 'agent' | 'model' | 'day'
+
+export interface UsageQuery {
+	/** The agent's name; usage of deleted agents of that name is included. */
+	agent_id?: string
+	/** Days, as `2026-11-02`: from `since` on, before `until`. */
+	since: string
+	until: string
+	by: UsageBy
+}
+
+/** The account of one run, for as long as it is executed. */
+export interface Account {
+	/** A limit of the day applies: each call of a model must be reserved. */
+	readonly isLimited: boolean
+	/** Reserves a call in place of the last one. Resolves to why the call must not be made, or to null. */
+	reserve(call: Reservation): Promise<WireError | null>
+	/**
+	 * The writes that count these calls, for the commit that makes the answer durable: then each is counted exactly once. No
+	 * writes if the agent was deleted. Called again after a conflict.
+	 */
+	count(calls: readonly ModelUsage[]): Promise<Op[]>
+	/** The calls are counted: their reservation ends. */
+	settle(calls: readonly ModelUsage[]): void
+	/** Ends its reservation. */
+	close(): void
+}
+
+/** What calls of models use: counted by agent, day and model, and limited for each day. */
+export interface UsageService {
+	account(run_id: string, agent: AgentRef, limits: DayLimits): Account
+	/** Throws `not_found` for an agent that has no usage and does not exist. */
+	report(query: UsageQuery): Promise<UsageReport>
+}
+
+declare module '../../core/plugin.ts' {
+	interface Services {
+		usage: UsageService
+	}
+}
+
+declare module '../../config/types.ts' {
+	interface Config {
+		usage: UsageSettings
+	}
+}

@@ -1,0 +1,56 @@
+import { roundCost } from '../../core/protocol.ts'
+import type { ModelUsage } from '../../core/protocol.ts'
+import type { Counted } from './contract.ts'
+
+/** What one model was used for. */
+export type ModelRow = Counted & { provider: string; model: string }
+
+/** Models of one record that are counted on their own; further ones are counted as `other`. */
+const MODELS_LIMIT = 64
+const OTHER = 'other'
+
+export function nothing(): Counted {
+	return {
+		calls: 0,
+		input_tokens: 0,
+		output_tokens: 0,
+		cached_tokens: 0,
+		reasoning_tokens: 0,
+		cost: null,
+		unpriced_tokens: 0,
+	}
+}
+
+/** Adds to `sum`. */
+export function addCounted(sum: Counted, more: Counted): void {
+	sum.calls += more.calls
+	sum.input_tokens += more.input_tokens
+	sum.output_tokens += more.output_tokens
+	sum.cached_tokens += more.cached_tokens
+	sum.reasoning_tokens += more.reasoning_tokens
+	sum.unpriced_tokens += more.unpriced_tokens
+	if (more.cost !== null) sum.cost = roundCost((sum.cost ?? 0) + more.cost)
+}
+
+/** The same rows with these calls added. */
+export function withCalls(rows: readonly ModelRow[], calls: readonly ModelUsage[]): ModelRow[] {
+	const result = rows.map((row) => ({ ...row }))
+	for (const call of calls) addCounted(rowFor(result, call), countedOf(call))
+	return result
+}
+
+export function countedOf({ usage }: ModelUsage): Counted {
+	const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens = 0, cost = null } = usage
+	const unpriced_tokens = cost === null ? input_tokens + output_tokens : 0
+	return { calls: 1, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, unpriced_tokens }
+}
+
+function rowFor(rows: ModelRow[], { provider, model }: ModelUsage): ModelRow {
+	const known = rows.find((row) => row.provider === provider && row.model === model)
+	if (known) return known
+	if (rows.length >= MODELS_LIMIT && provider !== OTHER)
+		return rowFor(rows, { provider: OTHER, model: OTHER } as ModelUsage)
+	const row = { provider, model, ...nothing() }
+	rows.push(row)
+	return row
+}

@@ -1,0 +1,23 @@
+import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../agents/contract.ts'
+import { accountsOf } from './accounts.ts'
+import type { UsageService, UsageSettings } from './contract.ts'
+import { dayOf } from './days.ts'
+import { forgetUsage, keepUsage } from './ledger.ts'
+import { reportOf } from './report.ts'
+import { routes } from './routes.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Usage: tokens and cost of model calls, by agent, day and model, and their limits of a day. */
+export default definePlugin<UsageSettings, UsageService>({
+	name: 'usage',
+	needs: ['auth', 'agents'],
+	start(ctx) {
+		const { store, config } = ctx
+		ctx.extend('agent', { forget: (agent) => keepUsage(store, agent) })
+		ctx.every(HOUR_MS, () => forgetUsage(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days)))
+		return { account: accountsOf(ctx), report: (query) => reportOf(ctx, query) }
+	},
+	http: routes,
+})

@@ -1,0 +1,123 @@
+/**
+ * The ledger: what the models of each agent used on each day, in the scope of the agent, so that a call is counted in the
+ * commit that makes its answer durable. When the agent is deleted, its records move to a scope of the plugin's own.
+ */
+import type { AgentRef } from '../../core/plugin.ts'
+import type { ModelUsage } from '../../core/protocol.ts'
+import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
+import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
+import { withCalls } from './counted.ts'
+import type { ModelRow } from './counted.ts'
+
+/** A part of the usage of an agent on a day. */
+export interface DayRecord {
+	/** The agent's name. */
+	agent: string
+	rows: ModelRow[]
+}
+
+/** A record that was read. */
+export interface DayEntry extends DayRecord {
+	day: string
+}
+
+/**
+ * Records of an agent and a day. Concurrent runs of an agent write different ones as far as possible: two that write the
+ * same would have to wait for each other.
+ */
+const SLOTS = 16
+
+const keys = {
+	slot: (uid: string, day: string, slot: string): Key => [agentScope(uid), 'usage', day, slot],
+	day: (uid: string, day: string): Key => [agentScope(uid), 'usage', day],
+	days: (uid: string): Key => [agentScope(uid), 'usage'],
+	/** Of deleted agents. */
+	kept: (day: string, uid: string, slot: string): Key => ['usage', day, uid, slot],
+	keptDay: (day: string): Key => ['usage', day],
+	keptDays: (): Key => ['usage'],
+}
+
+/** The writes that add these calls to the day. No writes if there are no calls, or the agent was deleted. */
+export async function countOps(
+	store: Pick<Store, 'get'>,
+	{ uid, name }: AgentRef,
+	{ day, slot, calls }: { day: string; slot: number; calls: readonly ModelUsage[] },
+): Promise<Op[]> {
+	if (calls.length === 0) return []
+	const key = keys.slot(uid, day, String(slot).padStart(2, '0'))
+	const entry = await store.get<DayRecord>(key)
+	// The end of a run must not fail because its agent is gone.
+	if (!entry && !(await store.get(livenessKey(uid)))) return []
+	const value: DayRecord = { agent: name, rows: withCalls(entry?.value.rows ?? [], calls) }
+	return [{ key, value, expect: entry?.rev ?? null }]
+}
+
+/** The records of an existing agent, from the day `since` on and before `until`. */
+export async function* entriesOf(
+	store: Pick<Store, 'list'>,
+	uid: string,
+	{ since, until }: { since: string; until: string },
+): AsyncGenerator<DayEntry> {
+	for await (const { key, value } of store.list<DayRecord>(keys.days(uid), { after: keys.day(uid, since) })) {
+		const day = key[2] ?? ''
+		if (day >= until) return
+		yield { ...value, day }
+	}
+}
+
+/** The records of deleted agents. */
+export async function* keptEntries(
+	store: Pick<Store, 'list'>,
+	{ since, until }: { since: string; until: string },
+): AsyncGenerator<DayEntry> {
+	for await (const { key, value } of store.list<DayRecord>(keys.keptDays(), { after: keys.keptDay(since) })) {
+		const day = key[1] ?? ''
+		if (day >= until) return
+		yield { ...value, day }
+	}
+}
+
+/** For an agent that is being deleted. Each record is copied as it is, so this may be repeated after a crash. */
+export async function keepUsage(store: Store, { uid }: AgentRef): Promise<void> {
+	for await (const { key, value } of store.list<DayRecord>(keys.days(uid))) {
+		const [, , day = '', slot = ''] = key
+		await store.put(keys.kept(day, uid, slot), value)
+	}
+}
+
+/** Deletes the records of days before `day`. */
+export async function forgetUsage(store: Store, uids: AsyncIterable<AgentRef>, day: string): Promise<void> {
+	await forgetBefore(store, store.list(keys.keptDays()), (key) => (key[1] ?? '') < day)
+	for await (const { uid } of uids) await forgetBefore(store, store.list(keys.days(uid)), (key) => (key[2] ?? '') < day)
+}
+
+/** Keys sort by day: the first that is young enough ends the search. */
+async function forgetBefore(
+	store: Store,
+	entries: AsyncIterable<Entry<unknown>>,
+	isOld: (key: Key) => boolean,
+): Promise<void> {
+	for await (const { key } of entries) {
+		if (!isOld(key)) return
+		await store.delete(key)
+	}
+}
+
+/** Which slots of which agents are in use in this process, and by how many runs. */
+const used = new Map<string, number[]>()
+
+/** Takes the slot that fewest runs of the agent use. */
+export function takeSlot(uid: string): number {
+	const counts = used.get(uid) ?? Array.from({ length: SLOTS }, () => 0)
+	used.set(uid, counts)
+	const slot = counts.indexOf(Math.min(...counts))
+	counts[slot] = (counts[slot] ?? 0) + 1
+	return slot
+}
+
+export function freeSlot(uid: string, slot: number): void {
+	const counts = used.get(uid)
+	if (!counts) return
+	counts[slot] = (counts[slot] ?? 0) - 1
+	if (counts.every((count) => count === 0)) used.delete(uid)
+}

@@ -1,0 +1,118 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { scoped } from '../../core/http/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { UsageBy, UsageService, UsageSettings } from './contract.ts'
+import { dayOf } from './days.ts'
+
+/** Days of a report that names none. */
+const DAYS = 30
+
+const counted = {
+	calls: Joi.number().integer().required().description('Answers of models, also empty and continued ones.'),
+	input_tokens: Joi.number().required(),
+	output_tokens: Joi.number().required(),
+	cached_tokens: Joi.number().required().description("Of the input: read from the provider's cache."),
+	reasoning_tokens: Joi.number().required().description('Of the output: reasoning.'),
+	cost: Joi.number()
+		.allow(null)
+		.required()
+		.description('Of the calls whose model had a price, in the currency of the prices; null if none had.'),
+	unpriced_tokens: Joi.number()
+		.required()
+		.description('Input and output of calls whose model had no price: `cost` does not include them.'),
+}
+const aDay = Joi.string().example('2026-11-02')
+const aTime = Joi.date().iso().min('2000-01-01').max('2999-12-31')
+const row = Joi.object({
+	agent_id: Joi.string().description('With `by=agent`.'),
+	provider: Joi.string().description('With `by=model`.'),
+	model: Joi.string().description('With `by=model`.'),
+	day: aDay.description('With `by=day`.'),
+	...counted,
+}).id('UsageRow')
+const report = Joi.object({
+	since: aDay.required().description('The first day.'),
+	until: aDay.required().description('The day after the last one.'),
+	by: Joi.valid('agent', 'model', 'day').required(),
+	rows: Joi.array()
+		.items(row)
+		.required()
+		.description('Days in order; agents and models by cost and tokens, the largest first. At most 1,000.'),
+	total: Joi.object(counted).required().id('UsageTotal').description('Of everything, also of rows beyond 1,000.'),
+})
+	.id('UsageReport')
+	.example({
+		since: '2026-11-01',
+		until: '2026-11-03',
+		by: 'agent',
+		rows: [
+			{
+				agent_id: 'ada',
+				calls: 12,
+				input_tokens: 48_211,
+				output_tokens: 2_904,
+				cached_tokens: 30_208,
+				reasoning_tokens: 640,
+				cost: 0.01034,
+				unpriced_tokens: 0,
+			},
+		],
+		total: {
+			calls: 12,
+			input_tokens: 48_211,
+			output_tokens: 2_904,
+			cached_tokens: 30_208,
+			reasoning_tokens: 640,
+			cost: 0.01034,
+			unpriced_tokens: 0,
+		},
+	})
+
+interface Query {
+	agent_id?: string
+	since?: Date
+	until?: Date
+	by: UsageBy
+}
+
+export function routes(server: Server, _ctx: Context<UsageSettings>, usage: UsageService): void {
+	server.route<{ Query: Query }>({
+		method: 'GET',
+		path: '/v1/usage',
+		options: {
+			id: 'getUsage',
+			description: 'Tokens and cost of model calls, by agent, model or day',
+			notes:
+				'Counted by whole days, which begin and end at midnight UTC, and kept for `usage.retention_days`, also after the agent was deleted. A call counts for the day on which its answer was stored, at the price of that time.',
+			tags: ['api', 'usage'],
+			auth: scoped('agents:read'),
+			validate: {
+				query: Joi.object({
+					agent_id: Joi.string()
+						.max(64)
+						.description('Only this agent; deleted ones of that name count too.')
+						.example('ada'),
+					since: aTime.description('From the UTC day of this time on; default: the last 30 days.'),
+					until: aTime
+						.min(Joi.ref('since'))
+						.description(
+							'Before this time: its UTC day is included unless it is the midnight with which that begins; default: now.',
+						),
+					by: Joi.valid('agent', 'model', 'day').default('agent').description('What one row is.'),
+				}),
+			},
+			response: { status: { 200: report } },
+		},
+		handler: async ({ query: { agent_id, since, until, by } }) => {
+			const end = (until?.getTime() ?? Date.now() + 1) - 1
+			const last = dayOf(end)
+			return usage.report({
+				...(agent_id !== undefined && { agent_id }),
+				since: dayOf(since?.getTime() ?? Date.parse(last), since ? 0 : 1 - DAYS),
+				until: dayOf(Date.parse(last), 1),
+				by,
+			})
+		},
+	})
+}

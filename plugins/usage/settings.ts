@@ -1,0 +1,24 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count, section } from '../../config/fields.ts'
+import type { UsageSettings } from './contract.ts'
+
+export default defineSettings<UsageSettings>({
+	description: 'What calls of models use: tokens and cost.',
+	topic: 'Agents at work',
+	schema: (joi) =>
+		joi.object<UsageSettings>({
+			retention_days: count(1, 3650, 400, 'Days that usage is kept.'),
+			limits: section("Limits of a day (UTC) for all agents together. An agent's own are in its config.limits.", {
+				tokens_per_day: joi
+					.number()
+					.integer()
+					.min(1)
+					.description('Tokens of all model calls of a day, requests and answers together. Default none.'),
+				cost_per_day: joi
+					.number()
+					.positive()
+					.max(1e9)
+					.description('Cost of all model calls of a day, in the currency of providers.NAME.prices. Default none.'),
+			}),
+		}),
+})

@@ -1,0 +1,12 @@
+import { roundCost } from '../../core/protocol.ts'
+import type { Prices, Usage } from '../../core/protocol.ts'
+
+/** Tokens for which a price is given. */
+const PER = 1_000_000
+
+/** The cost of one call, rounded to billionths. */
+export function costOf({ input, cached_input = input, output }: Prices, usage: Usage): number {
+	const { input_tokens, output_tokens, cached_tokens = 0 } = usage
+	const cached = Math.min(cached_tokens, input_tokens)
+	return roundCost(((input_tokens - cached) * input + cached * cached_input + output_tokens * output) / PER)
+}

@@ -1,0 +1,76 @@
+/** kill -9 while calls are reserved: nothing that was counted is lost, and no reservation is left behind. */
+import t from 'tap'
+import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { spawnGateway } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
+
+void t.test('usage and limits after a kill between the reservation and the answer', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	const held = await startHeldModel()
+	t.teardown(() => held.stop())
+	model.on('hello', { text: 'Hello.', usage: { prompt_tokens: 60, completion_tokens: 5 } })
+	const home = makeHome({
+		config: `
+providers:
+  mock: {kind: openai, base_url: '${model.url}', model: m, prices: {m: {input: 10, output: 10}}}
+  held: {kind: openai, base_url: '${held.url}', model: h, prices: {h: {input: 10, output: 10}}}
+default_provider: mock
+usage: {limits: {tokens_per_day: 20000}}
+`,
+	})
+	let gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	const call = async (method: string, path: string, body?: unknown) => {
+		const reply = await send(gateway.url + path, method, body === undefined ? {} : { body })
+		if (reply.status >= 400) throw new Error(`${path}: ${JSON.stringify(reply.body)}`)
+		return reply.body
+	}
+	const start = async (agent: string, prompt: string): Promise<string> =>
+		(await call('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id
+	const ended = (run_id: string) =>
+		eventually(
+			() => call('GET', `/v1/runs/${run_id}`),
+			({ ended_at }) => ended_at !== null,
+		)
+
+	// One reservation is all that the gateway's limit takes.
+	await call('POST', '/v1/agents', { name: 'ada', config: { provider: 'held', max_tokens: 30_000 } })
+	await call('POST', '/v1/agents', { name: 'bob' })
+	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
+	const cut = await start('ada', 'a long story')
+	await held.called('a long story')
+	t.match(await ended(await start('bob', 'hello')), { status: 'failed', error: { code: 'limit_tokens' } })
+	const counted = (await call('GET', '/v1/usage')).total
+	t.match(counted, { calls: 1, input_tokens: 60, output_tokens: 5 })
+
+	await gateway.kill()
+	gateway = await spawnGateway(home)
+	t.strictSame((await call('GET', '/v1/usage')).total, counted)
+	const again = await held.called('a long story', 2)
+	t.match(await ended(await start('bob', 'hello')), { status: 'failed', error: { code: 'limit_tokens' } })
+	again.answer('The end.')
+	const { status, usage } = await ended(cut)
+	t.equal(status, 'completed')
+	const after = (await call('GET', '/v1/usage?by=agent&agent_id=ada')).total
+	t.match(after, { calls: 1, input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: usage.cost })
+	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
+
+	// Killed as soon as the answer is there: it is counted once, whether it was stored before or is asked for again.
+	const last = await start('ada', 'a short story')
+	;(await held.called('a short story')).answer('The end.')
+	await gateway.kill()
+	gateway = await spawnGateway(home)
+	const repeated = held.called('a short story', 2).then(
+		(one) => one.answer('The end.'),
+		() => {},
+	)
+	const { usage: short } = await ended(last)
+	const total = (await call('GET', '/v1/usage?by=agent&agent_id=ada')).total
+	t.match(total, { calls: 2, input_tokens: usage.input_tokens + short.input_tokens })
+	t.match(await ended(await start('bob', 'hello')), { status: 'completed' })
+	await held.stop()
+	void repeated
+})

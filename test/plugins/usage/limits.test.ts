@@ -1,0 +1,142 @@
+/** Limits of a day, for an agent and for all agents together. */
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { follow } from '../../support/runs.ts'
+import type { Followed } from '../../support/runs.ts'
+
+const DAY_MS = 24 * 3_600_000
+const model = await startModelServer()
+const held = await startHeldModel()
+t.teardown(() => model.stop())
+t.teardown(() => held.stop())
+const usage = { prompt_tokens: 60, completion_tokens: 5 }
+model.on('hello', { text: 'Hello.', usage })
+
+async function start(t: Test, more = ''): Promise<TestGateway> {
+	const gateway = await startGateway({
+		config: `
+providers:
+  mock: {kind: openai, base_url: '${model.url}', model: m, prices: {m: {input: 1000, output: 1000}}}
+  held: {kind: openai, base_url: '${held.url}', model: h, prices: {h: {input: 1000, output: 1000}}}
+default_provider: mock
+plugins: {openai-api: true}
+${more}`,
+	})
+	t.teardown(() => gateway.stop())
+	return gateway
+}
+
+/** The error of a run that must fail without a request to its model. */
+async function failure(one: Followed, prompt: string): Promise<Answer> {
+	const before = model.requests().length
+	const run_id = await one.start(prompt)
+	const { event_type, payload } = await one.ended(run_id)
+	t.equal(event_type, 'run.failed')
+	t.equal(model.requests().length, before)
+	t.notOk(one.typesOf(run_id).includes('model.request'))
+	return payload
+}
+
+void t.test('an agent that has used its tokens of a day makes no further call until the next day', async (t) => {
+	const gateway = await start(t)
+	const real = Date.now
+	t.teardown(() => (Date.now = real))
+	const ada = await follow(t, gateway, 'ada', { config: { limits: { tokens_per_day: 100 } } })
+	const bob = await follow(t, gateway, 'bob')
+	await ada.complete('hello')
+	await ada.complete('hello') // 65 of 100 were used
+	t.match(await failure(ada, 'hello'), {
+		code: 'limit_tokens',
+		error:
+			/^agent "ada" has used 130 of the 100 tokens that it may use in a day \(config\.limits\.tokens_per_day\); the day ends at \d{4}-\d\d-\d\dT00:00:00Z, in (\d+ h )?\d+ min$/,
+	})
+	await bob.complete('hello')
+
+	Date.now = () => real() + DAY_MS
+	await ada.complete('hello')
+	const { body } = await gateway.request('GET', '/v1/usage?agent_id=ada&by=day')
+	t.strictSame(
+		body.rows.map((row: Answer) => row.calls),
+		[2, 1],
+	)
+	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { limits: { cost_per_day: 0.01 } } } })
+	t.match(await failure(ada, 'hello'), {
+		code: 'limit_cost',
+		error: /^agent "ada" has used 0\.065 of the 0\.01 cost .*config\.limits\.cost_per_day/,
+	})
+})
+
+void t.test('the limit of the gateway is that of all agents together, also of deleted ones', async (t) => {
+	const gateway = await start(t, 'usage: {limits: {cost_per_day: 0.1}}')
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	await ada.complete('hello')
+	await bob.complete('hello')
+	await gateway.request('DELETE', '/v1/agents/ada')
+	t.match(await failure(bob, 'hello'), {
+		code: 'limit_cost',
+		error: /^the gateway has used 0\.13 of the 0\.1 cost .*usage\.limits\.cost_per_day/,
+	})
+	const cid = await follow(t, gateway, 'cid', { config: { model: 'unpriced' } })
+	t.match(await failure(cid, 'hello'), { code: 'limit_cost', error: /^the cost of mock \(unpriced\) is unknown/ })
+})
+
+void t.test('concurrent runs reserve before they call, and a reservation ends with its call', async (t) => {
+	const gateway = await start(t)
+	const config = { provider: 'held', max_tokens: 5_000, limits: { tokens_per_day: 6_000 } }
+	const ada = await follow(t, gateway, 'ada', { config })
+	const ask = (prompt: string): Promise<{ status: number; body: Answer }> =>
+		gateway.request('POST', '/v1/chat/completions', {
+			body: { model: 'svc/ada', messages: [{ role: 'user', content: prompt }] },
+		})
+	const first = ask('first')
+	const call = await held.called('first')
+	const second = await ask('second')
+	t.equal(second.status, 409)
+	t.match(second.body.error, {
+		code: 'limit_tokens',
+		message: /has used 0 of the 6000 .*runs in progress have reserved \d{4}/,
+	})
+	call.answer('Done.')
+	t.equal((await first).status, 200)
+
+	const third = await ada.start('third')
+	;(await held.called('third')).answer('Done.')
+	t.match(await ada.ended(third), { event_type: 'run.completed' })
+	t.equal(held.calls.length, 2)
+
+	const stopped = await ada.start('stopped')
+	await held.called('stopped')
+	await gateway.request('POST', `/v1/runs/${stopped}/cancel`)
+	const fourth = await ada.start('fourth')
+	;(await held.called('fourth')).answer('Done.')
+	t.match(await ada.ended(fourth), { event_type: 'run.completed' })
+})
+
+void t.test('eight runs at once exceed the limit by no more than one call', async (t) => {
+	const gateway = await start(t)
+	const config = { max_tokens: 10, limits: { cost_per_day: 0.1 } }
+	await follow(t, gateway, 'ada', { config })
+	const body = { model: 'svc/ada', messages: [{ role: 'user', content: 'hello' }] }
+	const replies = await Promise.all(
+		Array.from({ length: 8 }, () => gateway.request('POST', '/v1/chat/completions', { body })),
+	)
+	const answered = replies.filter(({ status }) => status === 200).length
+	t.ok(answered >= 1 && answered <= 2, `${answered} answered`)
+	const { total } = (await gateway.request('GET', '/v1/usage')).body
+	t.equal(total.calls, answered)
+})
+
+void t.test('a run that reaches the limit between two calls fails, and says so', async (t) => {
+	const gateway = await start(t)
+	const ada = await follow(t, gateway, 'ada', { config: { limits: { tokens_per_day: 50 } } })
+	model.on('two calls', { tools: [{ name: 'memory_stm_read', arguments: {} }], usage }, 'Done.')
+	const run_id = await ada.start('two calls')
+	t.match(await ada.ended(run_id), { event_type: 'run.failed', payload: { code: 'limit_tokens' } })
+	t.equal(model.requests('two calls').length, 1)
+	t.match((await ada.read(run_id)).usage, { input_tokens: 60, output_tokens: 5 })
+})

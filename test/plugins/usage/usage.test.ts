@@ -1,0 +1,171 @@
+/** What model calls use: their cost, the report of it, and what is left of it by agents that are gone. */
+import t from 'tap'
+import { svcFor } from '../../support/cli.ts'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { refused } from '../../support/refused.ts'
+import { follow } from '../../support/runs.ts'
+import { startScriptedModels } from '../../support/scripted-model.ts'
+import type { ScriptedReply } from '../../support/scripted-model.ts'
+
+const model = await startModelServer()
+const scripted = await startScriptedModels()
+let reply: ScriptedReply = { json: {} }
+const odd = scripted.add(() => reply)
+const gateway = await startGateway({
+	config: `
+providers:
+  mock:
+    kind: openai
+    base_url: ${model.url}
+    model: m
+    prices:
+      m: {input: 2.5, cached_input: 0.25, output: 10}
+      fine: {input: 0.1000000123, output: 0.2}
+      constructor: {input: 1, output: 1}
+  odd: {kind: openai, base_url: '${odd.url}', model: o, prices: {o: {input: 1, output: 1}}}
+default_provider: mock
+`,
+})
+t.teardown(() => gateway.stop())
+t.teardown(() => model.stop())
+t.teardown(() => scripted.stop())
+
+const usageOf = async (query: string): Promise<Answer> => {
+	const { status, body } = await gateway.request('GET', `/v1/usage?${query}`)
+	t.equal(status, 200)
+	return body
+}
+const answer = (prompt_tokens: number, completion_tokens: number) => ({
+	text: 'Done.',
+	usage: { prompt_tokens, completion_tokens },
+})
+
+void t.test('a call has a cost where its model has a price, on the step, the run and in the report', async (t) => {
+	const ada = await follow(t, gateway, 'ada')
+	const usage = { prompt_tokens: 1000, completion_tokens: 100 }
+	const tools = [{ name: 'memory_stm_read', arguments: {} }]
+	model.on('two calls', { tools, usage }, answer(3000, 50))
+	const run_id = await ada.complete('two calls')
+
+	const { body } = await gateway.request('GET', `/v1/runs/${run_id}/steps`)
+	const costs = body.steps.map((step: Answer) => step.usage?.cost)
+	t.strictSame(costs, [0.0035, undefined, 0.008])
+	t.strictSame((await ada.read(run_id)).usage, { input_tokens: 4000, output_tokens: 150, cost: 0.0115 })
+	const counted = {
+		calls: 2,
+		input_tokens: 4000,
+		output_tokens: 150,
+		cached_tokens: 0,
+		reasoning_tokens: 0,
+		cost: 0.0115,
+		unpriced_tokens: 0,
+	}
+	const today = new Date().toISOString().slice(0, 10)
+	t.strictSame((await usageOf('agent_id=ada')).rows, [{ agent_id: 'ada', ...counted }])
+	t.strictSame((await usageOf('agent_id=ada&by=model')).rows, [{ provider: 'mock', model: 'm', ...counted }])
+	t.strictSame((await usageOf('agent_id=ada&by=day')).rows, [{ day: today, ...counted }])
+	t.strictSame((await usageOf('agent_id=ada')).total, counted)
+
+	const svc = svcFor(gateway)
+	t.match((await svc(['runs', 'show', run_id])).stdout, /cost: +0\.0115\n[^]*finish reason: +stop/)
+	t.match((await svc(['runs', 'steps', run_id])).stdout, /1000 in, 100 out +0\.0035/)
+	t.match((await svc(['usage', 'ada', '--by', 'model'])).stdout, /mock \(m\) +2 +4000 +0 +150 +0\.0115/)
+})
+
+void t.test('without a price there is no cost, and the report says how much that concerns', async (t) => {
+	const bob = await follow(t, gateway, 'bob', { config: { model: 'unknown' } })
+	model.on('no price', answer(700, 7))
+	const run_id = await bob.complete('no price')
+	t.strictSame((await bob.read(run_id)).usage, { input_tokens: 700, output_tokens: 7 })
+	t.match((await usageOf('agent_id=bob')).total, { calls: 1, cost: null, unpriced_tokens: 707 })
+	await gateway.request('PATCH', '/v1/agents/bob', { body: { config: { model: 'm' } } })
+	await bob.complete('no price')
+	t.match((await usageOf('agent_id=bob')).total, { calls: 2, cost: 0.00182, unpriced_tokens: 707 })
+	await gateway.request('PATCH', '/v1/agents/bob', { body: { config: { model: 'toString' } } })
+	await bob.complete('no price')
+	t.match((await usageOf('agent_id=bob')).total, { calls: 3, cost: 0.00182, unpriced_tokens: 1414 })
+})
+
+void t.test('costs add up without a visible error', async (t) => {
+	const cid = await follow(t, gateway, 'cid', { config: { model: 'fine' } })
+	const tools = [{ name: 'memory_stm_write', arguments: { key: 'a', value: 1 } }]
+	const usage = { prompt_tokens: 3, completion_tokens: 1 }
+	const calls = Array.from({ length: 30 }, (_, n) => {
+		return { tools: [{ ...tools[0]!, arguments: { key: 'a', value: n } }], usage }
+	})
+	model.on('often', ...calls, { text: 'Done.', usage })
+	const run_id = await cid.complete('often')
+	// 3 × 0.1000000123 and 0.2 for a million tokens: 0.0000005 and a bit, rounded to billionths.
+	t.equal((await cid.read(run_id)).usage.cost, 0.0000155)
+	t.equal((await usageOf('agent_id=cid')).total.cost, 0.0000155)
+})
+
+void t.test('calls whose answer is of no use are counted, too', async (t) => {
+	const dan = await follow(t, gateway, 'dan')
+	const usage = { prompt_tokens: 10, completion_tokens: 1 }
+	model.on(/nothing|your answer was empty/, { text: '', usage })
+	const run_id = await dan.start('nothing')
+	t.match(await dan.ended(run_id), { event_type: 'run.failed', payload: { code: 'model_empty' } })
+	t.match((await usageOf('agent_id=dan')).total, { calls: 3, input_tokens: 30, output_tokens: 3, cost: 0.000105 })
+	t.match((await dan.read(run_id)).usage, { input_tokens: 30, output_tokens: 3, cost: 0.000105 })
+})
+
+void t.test('what a provider reports is taken only where it can be true', async (t) => {
+	const eve = await follow(t, gateway, 'eve', { config: { provider: 'odd' } })
+	const message = { role: 'assistant', content: 'x'.repeat(40) }
+	const say = async (usage: string): Promise<Answer> => {
+		const choice = JSON.stringify({ index: 0, message, finish_reason: 'stop' })
+		reply = { text: `{"choices":[${choice}],"usage":${usage}}`, type: 'application/json' }
+		return (await eve.read(await eve.complete('hello'))).usage
+	}
+	const odds = [
+		'{"prompt_tokens":-5,"completion_tokens":-5}',
+		'{"prompt_tokens":1e300,"completion_tokens":1e300}',
+		'{"prompt_tokens":1e999,"completion_tokens":1}',
+		'{"prompt_tokens":"NaN","completion_tokens":null}',
+		'null',
+	]
+	for (const usage of odds) {
+		const { input_tokens, output_tokens, cost } = await say(usage)
+		t.equal(output_tokens, 10, usage)
+		t.ok(input_tokens > 100 && input_tokens < 100_000, usage)
+		t.equal(cost, Math.round((input_tokens + output_tokens) * 1000) / 1e9, usage)
+	}
+	t.strictSame(await say('{"prompt_tokens":1.5,"completion_tokens":0.2}'), {
+		input_tokens: 2,
+		output_tokens: 1,
+		cost: 0.000003,
+	})
+	const cached = '{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":500}}'
+	t.match(await say(cached), { input_tokens: 10, cost: 0.000011 })
+})
+
+void t.test('usage outlives its agent', async (t) => {
+	const fay = await follow(t, gateway, 'fay')
+	model.on('before the end', answer(1000, 100))
+	await fay.complete('before the end')
+	const before = await usageOf('by=day')
+	await gateway.request('DELETE', '/v1/agents/fay')
+	t.strictSame(await usageOf('by=day'), before)
+	t.match((await usageOf('agent_id=fay')).rows, [{ agent_id: 'fay', calls: 1, cost: 0.0035 }])
+	const again = await follow(t, gateway, 'fay')
+	await again.complete('before the end')
+	t.match((await usageOf('agent_id=fay')).rows, [{ agent_id: 'fay', calls: 2, cost: 0.007 }])
+})
+
+void t.test('the report refuses what it cannot show', async (t) => {
+	refused(t, await gateway.request('GET', '/v1/usage?agent_id=nobody'), { status: 404, code: 'not_found' })
+	for (const query of ['by=hour', 'since=yesterday', 'since=2026-02-02&until=2026-01-01', 'since=%2B200000-01-01'])
+		refused(t, await gateway.request('GET', `/v1/usage?${query}`), { status: 400, code: 'invalid_request' })
+	t.match(await usageOf('since=2020-01-01T12:00:00Z&until=2020-01-03'), {
+		since: '2020-01-01',
+		until: '2020-01-03',
+		rows: [],
+		total: { calls: 0, cost: null },
+	})
+	t.match(await usageOf('since=2020-01-01&until=2020-01-03T00:00:01Z'), { until: '2020-01-04' })
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
+	refused(t, await gateway.request('GET', '/v1/usage', { token: body.token }), { status: 403, code: 'forbidden' })
+})
