@@ -39,7 +39,7 @@ export function withCalls(rows: readonly ModelRow[], calls: readonly ModelUsage[
 	return result
 }
 
-export function countedOf({ usage }: ModelUsage): Counted {
+function countedOf({ usage }: ModelUsage): Counted {
 	const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens = 0, cost = null } = usage
 	const unpriced_tokens = cost === null ? input_tokens + output_tokens : 0
 	return { calls: 1, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, unpriced_tokens }

@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { UsageBy, UsageService, UsageSettings } from './contract.ts'
@@ -23,7 +24,7 @@ const counted = {
 		.description('Input and output of calls whose model had no price: `cost` does not include them.'),
 }
 const aDay = Joi.string().example('2026-11-02')
-const aTime = Joi.date().iso().min('2000-01-01').max('2999-12-31')
+const aTime = Joi.date().iso()
 const row = Joi.object({
 	agent_id: Joi.string().description('With `by=agent`.'),
 	provider: Joi.string().description('With `by=model`.'),
@@ -94,25 +95,33 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 						.description('Only this agent; deleted ones of that name count too.')
 						.example('ada'),
 					since: aTime.description('From the UTC day of this time on; default: the last 30 days.'),
-					until: aTime
-						.min(Joi.ref('since'))
-						.description(
-							'Before this time: its UTC day is included unless it is the midnight with which that begins; default: now.',
-						),
+					until: aTime.description(
+						'Before this time: its UTC day is included unless it is the midnight with which that begins; default: now.',
+					),
 					by: Joi.valid('agent', 'model', 'day').default('agent').description('What one row is.'),
 				}),
 			},
 			response: { status: { 200: report } },
 		},
-		handler: async ({ query: { agent_id, since, until, by } }) => {
-			const end = (until?.getTime() ?? Date.now() + 1) - 1
-			const last = dayOf(end)
-			return usage.report({
-				...(agent_id !== undefined && { agent_id }),
-				since: dayOf(since?.getTime() ?? Date.parse(last), since ? 0 : 1 - DAYS),
-				until: dayOf(Date.parse(last), 1),
-				by,
-			})
-		},
+		handler: async ({ query: { agent_id, by, ...times } }) =>
+			usage.report({ ...(agent_id !== undefined && { agent_id }), ...daysOf(times), by }),
 	})
+}
+
+/** Whole days: the first one, and the one after the last. */
+function daysOf({ since, until }: Pick<Query, 'since' | 'until'>): { since: string; until: string } {
+	for (const [path, time] of Object.entries({ since, until })) {
+		const year = time?.getUTCFullYear() ?? 2000
+		if (year < 2000 || year > 2999) throw invalid(path, `${path} must be in the years from 2000 to 2999`)
+	}
+	if (since && until && since > until) throw invalid('until', 'until must not be before since')
+	const last = dayOf(until ? until.getTime() - 1 : Date.now())
+	return {
+		since: since ? dayOf(since.getTime()) : dayOf(Date.parse(last), 1 - DAYS),
+		until: dayOf(Date.parse(last), 1),
+	}
+}
+
+function invalid(path: string, message: string): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path, message }] })
 }

@@ -43,11 +43,11 @@ export async function askModels(
 	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
 	for (const [at, order] of models.entries()) {
 		const whole = typeof asked === 'function' ? asked(order) : asked
+		const refusal = await refusalOf(order, whole, io)
+		if (refusal) return refusal
 		const request = order.kind === 'offline' ? whole : await withFiles(whole, io.blob)
 		const messages = request.turns.length + (request.system === null ? 0 : 1)
 		const { provider, model } = order
-		const refusal = await refusalOf(order, request, io)
-		if (refusal) return refusal
 		io.emit({
 			event_type: 'model.request',
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },

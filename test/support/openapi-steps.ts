@@ -72,6 +72,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		await until(async () => (await ended()).length === run_ids.length)
 		return { params: { name: 'dora', id: (await ended())[0].conversation } }
 	},
+	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },

@@ -31,6 +31,7 @@ const tags: Record<string, string> = {
 	runs: 'Runs: one prompt each on its way to an answer, with the questions that they ask.',
 	skills: 'Skills of an agent: Markdown that waits in quarantine until somebody approves it.',
 	tokens: 'Bearer tokens with scopes.',
+	usage: 'Tokens and cost of model calls.',
 	vault: 'Secrets, and which agents may use them.',
 	webhooks: 'Addresses at which other services start runs.',
 }
