@@ -4,6 +4,8 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import { agentOf } from './agents.ts'
+import { withAttachments } from './attachments.ts'
+import { BODY_LIMIT_BYTES } from './fields.ts'
 import { chunks, chunksOf, completion, completionOf } from './chat.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { headers, nameIn, namedConversation, newConversation, ownerOf } from './conversations.ts'
@@ -93,6 +95,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			notes,
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
+			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: {
 				openapi: {
 					answers: { 200: { 'text/event-stream': chunks } },
@@ -125,7 +128,13 @@ async function askedBy(
 ): Promise<AgentRequest> {
 	const agent = await agentOf(ctx, body.model)
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const turn = turnOf(await withOpenCalls(ctx, agent, named, messagesOf(body.messages)), 'messages')
+	const said = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
+	// They may be large, and a stream may take long.
+	body.messages = []
+	const turn = turnOf(
+		await withAttachments(ctx, agent, said, { field: 'messages', isKept: named !== undefined }),
+		'messages',
+	)
 	const {
 		temperature,
 		top_p,
@@ -150,6 +159,7 @@ async function askedBy(
 		stays: named !== undefined,
 		start: {
 			prompt: turn.prompt,
+			attachments: turn.attachments,
 			conversation: named ?? newConversation('once', owner),
 			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
 			given: {

@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../core/protocol.ts'
+import type { AttachmentSource } from '../attachments/contract.ts'
 import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 
 export interface OpenAiSettings {
@@ -16,8 +17,11 @@ export interface OpenAiApi {
 	readonly open: OpenRequests<OpenRequest>
 }
 
-/** A message as in a request: system messages may be anywhere. */
-export type RequestMessage = ChatMessage | { role: 'system'; content: string }
+/** A message as in a request: system messages may be anywhere. `sources`: where its attachments are. */
+export type RequestMessage = (ChatMessage & { sources?: AttachmentSource[] }) | { role: 'system'; content: string }
+
+/** The same with attachments that the agent has. */
+export type StoredMessage = ChatMessage | { role: 'system'; content: string }
 
 declare module '../../core/plugin.ts' {
 	interface Services {

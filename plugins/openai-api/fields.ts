@@ -21,6 +21,9 @@ export const model = Joi.string()
 export const effort = Joi.string().max(32).description('Passed to the model.')
 export const verbosity = Joi.valid('low', 'medium', 'high').description('Passed to the model.')
 
+/** Of a body that holds attachments as base64. */
+export const BODY_LIMIT_BYTES = 32 * 1024 * 1024
+
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 export const toolFields = {
 	name: Joi.string()

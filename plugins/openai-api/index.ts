@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000
 /** Agents as models of an OpenAI-compatible API. Each request is an ordinary run. */
 export default definePlugin<OpenAiSettings, OpenAiApi>({
 	name: 'openai-api',
-	needs: ['auth', 'agents', 'runs'],
+	needs: ['auth', 'agents', 'attachments', 'runs'],
 	start(ctx): OpenAiApi {
 		const open: OpenAiApi['open'] = ctx
 			.use('auth')

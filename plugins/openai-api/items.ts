@@ -3,8 +3,8 @@ import Joi from 'joi'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
-import { content, textOf } from './text.ts'
-import type { Content } from './text.ts'
+import { content, saidIn, textOf } from './content.ts'
+import type { Content } from './content.ts'
 
 export interface InputItem {
 	type?: string
@@ -28,7 +28,7 @@ export const input = Joi.alternatives(
 						'message (the default), function_call, function_call_output, item_reference; reasoning is passed over.',
 					),
 				role: Joi.string().max(64).description('Of a message: user, assistant, system or developer.'),
-				content: content.allow(null).description('Of a message: text, or parts that are text.'),
+				content: content.allow(null).description('Of a message: text, or parts.'),
 				call_id: Joi.string().max(256).description('Of a function call and its output.'),
 				name: Joi.string().max(128).description('Of a function call.'),
 				arguments: Joi.string().allow('').description('Of a function call: JSON.'),
@@ -57,14 +57,15 @@ function messageOf(item: InputItem, type: string, param: string): RequestMessage
 	if (type === 'function_call_output') {
 		const { call_id, output } = item
 		if (call_id === undefined) throw wrong(`${param}.call_id`, `${param} lacks call_id, the call whose output it is`)
-		return { role: 'tool', call_id, name: '', ok: true, content: textOf(output, `${param}.output`) }
+		return { role: 'tool', call_id, name: '', ok: true, ...saidIn(output, `${param}.output`) }
 	}
 	if (type !== 'message')
 		throw wrong(param, `${param} has the type "${type}"; there are message, function_call and function_call_output`)
 	const { role } = item
-	const text = textOf(item.content, `${param}.content`)
-	if (role === 'system' || role === 'developer') return { role: 'system', content: text }
-	if (role === 'user' || role === 'assistant') return { role, content: text }
+	const place = `${param}.content`
+	if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(item.content, place) }
+	if (role === 'user') return { role, ...saidIn(item.content, place) }
+	if (role === 'assistant') return { role, content: textOf(item.content, place) }
 	throw wrong(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
 }
 

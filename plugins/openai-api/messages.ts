@@ -2,8 +2,8 @@
 import Joi from 'joi'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
-import { content, textOf } from './text.ts'
-import type { Content } from './text.ts'
+import { content, saidIn, textOf } from './content.ts'
+import type { Content } from './content.ts'
 
 export interface ChatInput {
 	role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
@@ -55,19 +55,21 @@ export function messagesOf(inputs: readonly ChatInput[]): RequestMessage[] {
 }
 
 function messageOf({ role, content: said, name, tool_calls, tool_call_id }: ChatInput, param: string): RequestMessage {
-	const text = textOf(said, `${param}.content`)
+	const place = `${param}.content`
 	switch (role) {
 		case 'system':
 		case 'developer':
-			return { role: 'system', content: text }
-		case 'user':
-			return { role, content: name ? `${name}: ${text}` : text }
+			return { role: 'system', content: textOf(said, place) }
+		case 'user': {
+			const { content: text, ...more } = saidIn(said, place)
+			return { role, content: name ? `${name}: ${text}` : text, ...more }
+		}
 		case 'tool':
 			if (tool_call_id === undefined) throw wrong(`${param}.tool_call_id`, `${param} lacks tool_call_id, its call`)
-			return { role, call_id: tool_call_id, name: '', ok: true, content: text }
+			return { role, call_id: tool_call_id, name: '', ok: true, ...saidIn(said, place) }
 		case 'assistant': {
 			const calls = (tool_calls ?? []).map(({ id, function: made }) => ({ id, ...made }))
-			return { role, content: text, ...(calls.length > 0 && { tool_calls: calls }) }
+			return { role, content: textOf(said, place), ...(calls.length > 0 && { tool_calls: calls }) }
 		}
 	}
 }

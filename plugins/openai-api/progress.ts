@@ -50,7 +50,7 @@ export async function withOpenCalls(
 	if (run?.agent_uid !== agent.uid || run.conversation !== conversation || !run.tool_calls) return messages
 	const tool_calls = ownCalls(run.run_id, run.tool_calls)
 	return [
-		{ role: 'user', content: run.prompt },
+		{ role: 'user', content: run.prompt, ...(run.attachments && { attachments: run.attachments }) },
 		{ role: 'assistant', content: run.answer ?? '', tool_calls },
 		...messages,
 	]

@@ -5,7 +5,8 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type {} from '../runs/contract.ts'
 import { agentOf } from './agents.ts'
-import type { RequestMessage } from './contract.ts'
+import { withAttachments } from './attachments.ts'
+import type { StoredMessage } from './contract.ts'
 import { namedConversation, newConversation, sharedName } from './conversations.ts'
 import type { AgentRequest } from './exchange.ts'
 import { modelSettings } from './fields.ts'
@@ -61,13 +62,16 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 		? await previousOf(ctx, agent, owner, body.previous_response_id)
 		: undefined
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const input = await withOpenCalls(
+	const said = await withOpenCalls(
 		ctx,
 		agent,
 		previous ? undefined : named,
 		messagesOf(await resolved(ctx, agent, owner, body.input)),
 	)
-	const instructions: RequestMessage = { role: 'system', content: body.instructions ?? '' }
+	// They may be large, and a stream may take long.
+	body.input = ''
+	const input = await withAttachments(ctx, agent, said, { field: 'input', isKept: named !== undefined })
+	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
 	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
 	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : (body.tools ?? []))
 	const since = await progressOf(ctx, agent, owner, turn)
@@ -94,6 +98,7 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 		stays: isKept || isNamed,
 		start: {
 			prompt: turn.prompt,
+			attachments: turn.attachments,
 			conversation,
 			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
 			given: {

@@ -8,7 +8,7 @@ import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { headers, nameIn, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
 import { input } from './items.ts'
-import { effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
+import { BODY_LIMIT_BYTES, effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
@@ -88,6 +88,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			notes,
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
+			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: {
 				openapi: {
 					answers: { 200: { 'text/event-stream': responseEvents } },

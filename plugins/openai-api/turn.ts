@@ -1,6 +1,6 @@
 /** Converts the messages of a request to the inputs of a run. */
-import type { ChatMessage } from '../../core/protocol.ts'
-import type { RequestMessage } from './contract.ts'
+import type { Attachment, ChatMessage } from '../../core/protocol.ts'
+import type { StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
 export interface Turn {
@@ -10,6 +10,8 @@ export interface Turn {
 	history: ChatMessage[]
 	/** The user's latest messages: of several in a row all of them. */
 	prompt: string
+	/** What came with those. */
+	attachments: Attachment[]
 	/** Answers that called tools since then, and the results of all those calls. */
 	since: ChatMessage[]
 }
@@ -18,7 +20,7 @@ const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
 /** `field`: the request's name for its messages. Throws `invalid_request` if they do not form a valid request. */
-export function turnOf(messages: readonly RequestMessage[], field: string): Turn {
+export function turnOf(messages: readonly StoredMessage[], field: string): Turn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
 	const said = paired(
 		messages.filter((message) => message.role !== 'system'),
@@ -33,11 +35,18 @@ export function turnOf(messages: readonly RequestMessage[], field: string): Turn
 	if (end === 0) throw wrong(field, `${field} must hold a message of the user before the first result of a tool call`)
 	const begin = said.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
 	const prompt = joined(said.slice(begin, end).map(({ content }) => content))
-	if (prompt === '') throw wrong(field, `the last message of the user in ${field} is empty`)
+	const attachments = said.slice(begin, end).flatMap((message) => attachmentsOf(message))
+	if (prompt === '' && attachments.length === 0) throw wrong(field, `the last message of the user in ${field} is empty`)
 	limit(prompt, PROMPT_LIMIT_BYTES, field, 'the last message of the user')
 	const whole = joined(system)
 	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages and instructions together')
-	return { system: whole === '' ? null : whole, history: said.slice(0, begin), prompt, since: said.slice(end) }
+	return {
+		system: whole === '' ? null : whole,
+		history: said.slice(0, begin),
+		prompt,
+		attachments,
+		since: said.slice(end),
+	}
 }
 
 /** Joins texts with blank lines; empty ones are left out. */
@@ -69,10 +78,14 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 			open.set(id, name)
 		}
 		// Empty messages are left out; some models refuse them.
-		if (message.content !== '' || calls.length > 0) said.push(message)
+		if (message.content !== '' || calls.length > 0 || attachmentsOf(message).length > 0) said.push(message)
 	}
 	close()
 	return said
+}
+
+function attachmentsOf(message: ChatMessage): Attachment[] {
+	return message.role === 'assistant' ? [] : (message.attachments ?? [])
 }
 
 function limit(text: string, bytes: number, field: string, what: string): void {

@@ -269,9 +269,9 @@ void t.test('errors have the shape that clients read, and name the field', async
 		[{ messages: [...messages, { role: 'assistant', content: 'y' }] }, 'messages', /the last of them/],
 		[{ messages: [{ role: 'user', content: 'x'.repeat(102_401) }] }, 'messages', /at most 100 KiB/],
 		[
-			{ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com' } }] }] },
+			{ messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://example.com' } }] }] },
 			'messages[0].content[0]',
-			/text only/,
+			/there are text, image_url/,
 		],
 		[{ messages: [...messages, { role: 'tool', content: 'y' }] }, 'messages[1].tool_call_id', /lacks tool_call_id/],
 		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /no call/],
@@ -299,7 +299,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 	}
 	const { body } = await gateway.request('GET', '/v1/nothing')
 	t.match(body, { statusCode: 404, error: 'Not Found', code: 'not_found' }, "the gateway's own errors stay as they are")
-	const large = await refusal(openai.chat.completions.create({ model: 'ada', messages, user: 'x'.repeat(1_100_000) }))
+	const large = await refusal(openai.chat.completions.create({ model: 'ada', messages, user: 'x'.repeat(34_000_000) }))
 	t.match(large, { status: 413, type: 'invalid_request_error', code: 'payload_too_large' })
 	const plain = await gateway.request('POST', '/v1/chat/completions', {
 		body: 'x',

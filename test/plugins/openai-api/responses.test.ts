@@ -291,7 +291,7 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 		[{ tool_choice: { type: 'function', name: 'x' } }, 'tool_choice'],
 		[{ input: [{ type: 'item_reference', id: 'x' }] }, 'input[0].id'],
 		[{ input: [{ type: 'item_reference', id: `msg_${'0'.repeat(32)}` }] }, 'input[0].id'],
-		[{ input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] }, 'input[0].content[0]'],
+		[{ input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] }, 'input[0].content'],
 		[{ input: [{ role: 'robot', content: 'x' }] }, 'input[0].role'],
 		[{ input: [{ role: 'user', content: [{}] }] }, 'input[0].content[0].type'],
 		[{ input: [{ type: 'function_call_output', call_id: 'c', output: [{}] }] }, 'input[0].output[0].type'],

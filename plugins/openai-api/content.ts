@@ -1,0 +1,107 @@
+/** The content of a message: text, or parts, which are text, images, files and recordings. */
+import Joi from 'joi'
+import type { AttachmentSource } from '../attachments/contract.ts'
+import { wrong } from './errors.ts'
+
+interface Part {
+	type: string
+	text?: string
+	refusal?: string
+	image_url?: unknown
+	file?: unknown
+	input_audio?: unknown
+	[field: string]: unknown
+}
+
+export type Content = string | Part[] | null | undefined
+
+/** What a message holds. `sources`: where its attachments are. */
+export interface Said {
+	content: string
+	sources?: AttachmentSource[]
+}
+
+const texts = new Set(['text', 'input_text', 'output_text', 'refusal'])
+
+export const content = Joi.alternatives(
+	Joi.string().allow(''),
+	Joi.array().items(
+		Joi.object({ type: Joi.string().max(64).required(), text: Joi.string().allow('') })
+			.unknown()
+			.description(
+				'A part: text (text, input_text, output_text), an image (image_url, input_image), a file (file, input_file) or a recording (input_audio).',
+			),
+	),
+).description('Text, or parts.')
+
+/** `param`: the location of the content, for errors. Throws `invalid_request` for parts that are not text. */
+export function textOf(value: Content, param: string): string {
+	const { content, sources } = saidIn(value, param)
+	if (!sources) return content
+	throw wrong(param, `${param} may hold text only; send images and files in a message of the user`)
+}
+
+/** The text of all parts, with `[attachment 1]` where one stands between texts, and the attachments. */
+export function saidIn(value: Content, param: string): Said {
+	if (typeof value === 'string') return { content: value }
+	const sources: AttachmentSource[] = []
+	const lines: { text: string; isText: boolean }[] = []
+	for (const [at, part] of (value ?? []).entries()) {
+		const words = part.type === 'refusal' ? part.refusal : part.text
+		if (texts.has(part.type) && typeof words === 'string') {
+			lines.push({ text: words, isText: true })
+			continue
+		}
+		sources.push(sourceOf(part, `${param}[${at}]`))
+		lines.push({ text: `[attachment ${sources.length}]`, isText: false })
+	}
+	const [first, last] = [lines.findIndex(({ isText }) => isText), lines.findLastIndex(({ isText }) => isText)]
+	const shown = lines.filter(({ isText }, at) => isText || (at > first && at < last && first >= 0))
+	return { content: shown.map(({ text }) => text).join('\n'), ...(sources.length > 0 && { sources }) }
+}
+
+function sourceOf(part: Part, param: string): AttachmentSource {
+	const inner = fieldsOf(part[part.type])
+	switch (part.type) {
+		case 'image_url':
+			return { url: textIn(part.image_url) ?? textIn(inner.url) ?? missing(param, 'image_url.url') }
+		case 'input_image':
+			return { url: textIn(part.image_url) ?? missing(param, 'image_url') }
+		case 'file':
+			return fileOf(inner, param, 'file.file_data')
+		case 'input_file':
+			return fileOf(part, param, 'file_data')
+		case 'input_audio': {
+			const { data, format } = fieldsOf(part.input_audio)
+			return {
+				data: textIn(data) ?? missing(param, 'input_audio.data'),
+				...(textIn(format) !== undefined && { media_type: `audio/${textIn(format)}` }),
+			}
+		}
+		default:
+			throw wrong(
+				param,
+				`${param} has the type "${part.type.slice(0, 64)}"; there are text, image_url, input_image, file, input_file and input_audio`,
+			)
+	}
+}
+
+function fileOf(file: Record<string, unknown>, param: string, field: string): AttachmentSource {
+	const [data, url, name] = [textIn(file.file_data), textIn(file.file_url), textIn(file.filename)]
+	const about = name === undefined ? {} : { name }
+	if (data !== undefined) return { ...about, data }
+	return { ...about, url: url ?? missing(param, field) }
+}
+
+/** Ids of files name what another server keeps. */
+function missing(param: string, field: string): never {
+	throw wrong(param, `${param} lacks ${field}; send the content itself, since the gateway keeps no files by id`)
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+	return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function textIn(value: unknown): string | undefined {
+	return typeof value === 'string' && value !== '' ? value : undefined
+}
