@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
+import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
@@ -220,6 +221,13 @@ void t.test('compact summarizes now, and deleting a conversation deletes its sum
 		['instructions', 'tools', 'earlier', 'turn', 'turn', 'prompt'],
 	)
 	t.equal((await ada.call(compact, {})).status, 409, 'a second time there is nothing left')
+
+	const svc = svcFor(gateway)
+	t.match(
+		(await svc(['conversations', 'context', 'ada'])).stdout,
+		/earlier[^]*Summary of 2 turns:\n- My name is Heron\./,
+	)
+	t.match(await svc(['conversations', 'compact', 'ada']), { code: /[^0]/, stderr: /nothing to summarize/ })
 
 	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { context: { summary: false } } } })
 	t.match(await ada.call(compact, {}), { status: 409, body: { message: /config\.context\.summary/ } })
