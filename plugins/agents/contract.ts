@@ -22,6 +22,8 @@ export interface AgentConfig {
 	context?: ContextConfig
 	/** False: its model is told the persona alone. */
 	preamble?: boolean
+	/** `recall`: false: its model gets no memories with a prompt unless it asks for them. */
+	memory?: { recall?: boolean }
 	/** Over those of its provider. */
 	params?: ModelParams
 	/** Tokens; in place of its provider's. */

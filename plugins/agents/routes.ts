@@ -59,6 +59,11 @@ const configKeys = {
 	preamble: Joi.boolean().description(
 		'Whether the model gets the preamble beside the persona: its name, the time and the place, and how secrets, skills and memory work; default true.',
 	),
+	memory: Joi.object({
+		recall: Joi.boolean().description(
+			'Whether the model gets the memories that belong to a prompt without asking for them; default true.',
+		),
+	}).description('Long-term memory.'),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()
 		.integer()

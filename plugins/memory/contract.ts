@@ -26,6 +26,15 @@ export interface MemoryPage {
 export interface MemorySettings {
 	max_per_agent: number
 	index_mib: number
+	recall: RecallSettings
+}
+
+/** Which memories a model gets with a prompt. */
+export interface RecallSettings {
+	/** At most; 0 for none. */
+	limit: number
+	/** Least relevance, 0–1. */
+	threshold: number
 }
 
 /**
@@ -55,6 +64,11 @@ export interface LongTermMemory {
 	store(agent: AgentRef, memory: { content: string; tags?: string[]; key?: string }): Promise<Memory>
 	/** Best first, at most `limit` (1–100); with `tags` only memories that have all of them. */
 	search(agent: AgentRef, query: string, limit: number, tags?: string[]): Promise<SearchResult[]>
+	/**
+	 * The memories that belong to a prompt, best first, by `memory.recall`; none where the agent's config says so. Waits at most 0.5 s for an embedding, then goes by
+	 * words alone, and at most 1 s in all, then returns none.
+	 */
+	related(agent: AgentRef, prompt: string): Promise<Memory[]>
 	/** False if there is none with this id. Also deletes the originals from which a compaction made it. */
 	forget(agent: AgentRef, id: string): Promise<boolean>
 	count(agent: AgentRef): Promise<number>

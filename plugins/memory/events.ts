@@ -9,10 +9,11 @@ export default {
 		},
 	},
 	'memory.recalled': {
-		description: 'Long-term memory was searched by an agent.',
+		description: 'Memories were found for an agent: by its search, or for a prompt.',
 		payload: {
 			count: 'How many were found.',
 			memory_ids: 'Their ids, best first.',
+			'automatic?': 'True where the gateway added them to the prompt by itself.',
 		},
 	},
 	'memory.forgotten': {

@@ -14,6 +14,8 @@ import { memoriesOf } from './memories.ts'
 import { memoryIndex } from './memory-index.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { addPrimitives } from './primitives.ts'
+import { addToPrompt } from './prompt.ts'
+import { relatedOf } from './related.ts'
 import { routes } from './routes.ts'
 
 /** Long-term memory: facts that an agent stores, and finds by meaning and by keywords. */
@@ -39,11 +41,13 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 		const { compact, compactions: list, undo } = compactions
 		const memories: LongTermMemory = {
 			...memoriesOf(ctx, { counts, index, embeddings }),
+			related: relatedOf(ctx, { index, embeddings }),
 			compact,
 			compactions: list,
 			undo,
 		}
 		addPrimitives(ctx, memories)
+		addToPrompt(ctx, memories)
 		ctx.extend('facts', { keep: (agent, facts) => keepFacts(memories, agent, facts) })
 		ctx.on('agent.deleted', async ({ payload }) => {
 			const uid = String(payload.uid)

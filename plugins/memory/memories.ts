@@ -12,7 +12,7 @@ import type { Counts } from './counts.ts'
 import { embedderOf } from './embedder.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
-import { keys, shown } from './records.ts'
+import { hasMemories, keys, shown } from './records.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | 'list'>
@@ -68,7 +68,7 @@ export function memoriesOf(
 		},
 
 		async search(agent, query, limit, tags = []) {
-			if (!index.isOpen(agent) && (await isEmpty(agent.uid))) return []
+			if (!index.isOpen(agent) && !(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embedderOf(ctx, agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
@@ -127,12 +127,6 @@ export function memoriesOf(
 			}
 			return { memories, next_cursor: null }
 		},
-	}
-
-	/** Most agents have no memories: for them no thread is started, and no query is embedded. */
-	async function isEmpty(uid: string): Promise<boolean> {
-		for await (const _ of store.list(keys.memories(uid), { limit: 1 })) return false
-		return true
 	}
 
 	/** The originals from which a compaction made it, and their originals. */

@@ -25,11 +25,7 @@ export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description
 const SHOWN_CHARACTERS = 40_000
 
 /** `memory.store`, `memory.recall`, `memory.forget`. */
-export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend'>, memories: LongTermMemory): void {
-	ctx.extend('prompt', {
-		stable: () =>
-			'Long-term memory outlives this conversation: store with memory.store what will matter later, one fact at a time, and search with memory.recall before you say that you do not know.',
-	})
+export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTermMemory): void {
 	ctx.primitive({
 		name: 'memory.store',
 		description:

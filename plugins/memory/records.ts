@@ -1,7 +1,7 @@
 /** The stored records of memories, all in the scope of their agent. */
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import type { Key } from '../../core/store/ports.ts'
+import type { Key, Store } from '../../core/store/ports.ts'
 import type { Compaction, Memory } from './contract.ts'
 
 type Uid = AgentRef['uid']
@@ -67,6 +67,12 @@ export interface GroupRecord {
 
 export function shown({ id, content, tags, created_at }: MemoryRecord): Memory {
 	return { id, content, tags, created_at }
+}
+
+/** Most agents have none: for them no thread is started, and nothing is embedded. */
+export async function hasMemories(store: Pick<Store, 'list'>, uid: Uid): Promise<boolean> {
+	for await (const _ of store.list(keys.memories(uid), { limit: 1 })) return true
+	return false
 }
 
 export function bytesOf(vector: Float32Array): Uint8Array {

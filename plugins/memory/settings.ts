@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count } from '../../config/fields.ts'
+import { count, section } from '../../config/fields.ts'
 import type { MemorySettings } from './contract.ts'
 
 export default defineSettings<MemorySettings>({
@@ -19,5 +19,14 @@ export default defineSettings<MemorySettings>({
 				512,
 				'Mebibytes that search indexes may hold in memory; those of idle agents go first.',
 			),
+			recall: section('Memories that a model gets with a prompt, without asking for them.', {
+				limit: count(0, 20, 5, 'How many at most; 0 for none.'),
+				threshold: joi
+					.number()
+					.min(0)
+					.max(1)
+					.default(0.35)
+					.description('How much a memory and the prompt must have in common, 0 to 1. Default 0.35.'),
+			}),
 		}),
 })

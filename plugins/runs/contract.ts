@@ -359,7 +359,14 @@ export interface PromptPart {
 	 */
 	stable?(agent: AgentRef): string | undefined | Promise<string | undefined>
 	/** Asked once when a run begins, and kept with it: lines such as `Place: the workshop`, at most 2,048 characters. */
-	run?(run: PromptRun): string | undefined | Promise<string | undefined>
+	run?(run: PromptRun): string | ToldRun | undefined | Promise<string | ToldRun | undefined>
+}
+
+/** What a `PromptPart` tells of a run, and what it did for that. */
+export interface ToldRun {
+	text: string
+	/** An event of the run, written with its beginning. Its type begins with the plugin's name and a dot; others are left out. */
+	event?: NewEvent
 }
 
 /** A run as `PromptPart` gets it. */

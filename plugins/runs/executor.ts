@@ -140,8 +140,9 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
 		const { prompt, attachments } = run
 		events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
-		const content = (work.about = await aboutRun(ctx, run, agent))
-		watched(log.append(events, content === undefined ? undefined : { kind: 'about', content }))
+		const about = await aboutRun(ctx, run, agent)
+		work.about = about?.content
+		watched(log.append([...events, ...(about?.events ?? [])], about && { kind: 'about', content: about.content }))
 		return null
 	}
 	const waits = waitsIn(log.journal)

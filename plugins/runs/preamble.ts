@@ -2,10 +2,11 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { within } from '../../core/util/deadline.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { PromptRun, RunRecord } from './contract.ts'
+import type { PromptRun, RunRecord, ToldRun } from './contract.ts'
 
 type PromptDeps = Pick<Context, 'extensions' | 'log'>
 
@@ -35,15 +36,29 @@ export async function systemFor(
 		.join('\n\n')
 }
 
+/** What a model is told before the prompt of a run, and the events of the plugins that tell it. */
+export interface AboutRun {
+	content: string
+	events: NewEvent[]
+}
+
 /** Time, place and cause of a run, asked once when it begins; undefined for a run without preamble. */
-export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentRecord): Promise<string | undefined> {
+export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentRecord): Promise<AboutRun | undefined> {
 	if (!hasPreamble(run, agent)) return undefined
 	const { run_id, conversation, trigger, prompt, place } = run
 	const about: PromptRun = { run_id, agent: { name: agent.name, uid: agent.uid }, conversation, trigger, prompt }
+	const events: NewEvent[] = []
+	const textOf = (plugin: string, told: string | ToldRun | undefined): string | undefined => {
+		if (typeof told !== 'object') return told
+		// The words of other plugins and of the gateway are reserved.
+		if (told.event?.event_type.startsWith(`${plugin}.`)) events.push(plainEvent(told.event))
+		return told.text
+	}
 	const parts = await Promise.all(
-		ctx
-			.extensions('prompt')
-			.map(({ plugin, value, run: call }) => partOf(ctx, plugin, RUN_LIMIT, () => call(() => value.run?.(about)))),
+		ctx.extensions('prompt').map(async ({ plugin, value, run: call }) => {
+			const ask = async () => textOf(plugin, await call(() => value.run?.(about)))
+			return partOf(ctx, plugin, RUN_LIMIT, ask)
+		}),
 	)
 	const time = timeOf(new Date(run.started_at ?? run.created_at), agent.config.timezone)
 	const lines = [
@@ -56,7 +71,12 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 		.filter(Boolean)
 		.join('\n')
 		.replaceAll(/<(?=\s*\/?\s*(?:context|earlier))/gi, '‹')
-	return `<context>\n${told}\n</context>`
+	return { content: `<context>\n${told}\n</context>`, events }
+}
+
+/** An event that can always be stored, whatever a plugin put into it. */
+function plainEvent({ event_type, payload }: NewEvent): NewEvent {
+	return { event_type, payload: { ...(JSON.parse(JSON.stringify(payload)) as NewEvent['payload']) } }
 }
 
 /** A run without tools, such as one that merges memories, does a task of the gateway itself. */

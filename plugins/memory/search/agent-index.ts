@@ -2,8 +2,8 @@
 import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
 import { questionOf, termsOf } from '../words.ts'
-import type { Scored } from './best.ts'
 import { fuse } from './fusion.ts'
+import type { Similar } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
 import { KeywordIndex } from './keywords.ts'
@@ -141,16 +141,14 @@ export class AgentIndex {
 		const spelt = this.#withSlips(terms)
 		const byWord = this.#keywords.search(spelt, most(CANDIDATES.words), allowed && ((ordinal) => allowed.has(ordinal)))
 
-		const forms = terms.flat()
-		const near = isBuiltIn ? hashTerms(forms, (term) => this.#keywords.weightOf(term)) : vector
-		const byVector = near ? this.#nearest(near, most(CANDIDATES.vectors), isBuiltIn ? HASHING_FLOOR : 0, allowed) : []
-
+		const near = isBuiltIn ? hashTerms(terms.flat(), (term) => this.#keywords.weightOf(term)) : vector
 		const weight = isBuiltIn ? this.#hashingWeight(terms) : EMBEDDER_WEIGHT
-		const similar = near ? { found: byVector, of: this.#relative(near, byVector[0]?.score ?? 0), weight } : undefined
+		const similar = near && this.#similarTo(near, most(CANDIDATES.vectors), weight, allowed)
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
 		return fuse(byWord, similar, limit).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
 			similarity: plain ? this.#similarity(ordinal, plain) : null,
+			relevance: Math.max(this.#keywords.overlap(ordinal, spelt), isBuiltIn ? 0 : (similar?.closeness(ordinal) ?? 0)),
 		}))
 	}
 
@@ -176,9 +174,22 @@ export class AgentIndex {
 		return groups
 	}
 
-	#nearest(query: Float32Array, most: number, floor: number, allowed?: ReadonlySet<number>): Scored[] {
-		if (!this.#vectors || query.length !== this.#vectors.dimensions) return []
-		return nearest(this.#vectors, this.#graph, { query, most, floor, allowed })
+	/** Measured from what memories are on average, so that embedders whose cosines lie close together count like others. */
+	#similarTo(query: Float32Array, most: number, weight: number, allowed?: ReadonlySet<number>): Similar | undefined {
+		const vectors = this.#vectors
+		if (!vectors || query.length !== vectors.dimensions) return undefined
+		const floor = this.embedder === HASHING ? HASHING_FLOOR : 0
+		const found = nearest(vectors, this.#graph, { query, most, floor, allowed })
+		const mean = vectors.meanCosine(query)
+		const above = (ordinal: number): number =>
+			vectors.has(ordinal) ? Math.max(0, vectors.cosine(ordinal, query) - mean) : 0
+		const best = (found[0]?.score ?? 0) - mean
+		return {
+			found,
+			weight,
+			relative: (ordinal) => (best <= 0 ? 0 : above(ordinal) / best),
+			closeness: (ordinal) => (mean >= 1 ? 0 : Math.min(1, above(ordinal) / (1 - mean))),
+		}
 	}
 
 	#setVector(ordinal: number, vector: Float32Array): void {
@@ -203,18 +214,6 @@ export class AgentIndex {
 		this.#isFromFile = this.#graph !== undefined
 		this.#graph ??= new Graph(vectors)
 		for (let ordinal = 0; ordinal < this.#ids.length; ordinal++) if (vectors.has(ordinal)) this.#graph.add(ordinal)
-	}
-
-	/**
-	 * How similar a memory is to the query: 1 for the most similar one, 0 for what memories are on average. So embedders whose cosines
-	 * lie close together count like others.
-	 */
-	#relative(query: Float32Array, most: number): (ordinal: number) => number {
-		const vectors = this.#vectors
-		const mean = vectors?.meanCosine(query) ?? 0
-		if (!vectors || most <= mean) return () => 0
-		return (ordinal) =>
-			vectors.has(ordinal) ? Math.max(0, (vectors.cosine(ordinal, query) - mean) / (most - mean)) : 0
 	}
 
 	#similarity(ordinal: number, query: Float32Array): number | null {

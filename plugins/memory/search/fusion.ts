@@ -1,10 +1,14 @@
 import type { Scored } from './best.ts'
 
-/** The results of the vector leg, and how it scores any memory: at most 1. */
+/** The vector leg of one search. */
 export interface Similar {
 	found: readonly Scored[]
-	of: (ordinal: number) => number
+	/** Beside the keywords. */
 	weight: number
+	/** 0 for what memories are on average, 1 for the most similar one. */
+	relative(ordinal: number): number
+	/** 0 for what memories are on average, 1 for the same text. */
+	closeness(ordinal: number): number
 }
 
 /**
@@ -20,7 +24,7 @@ export function fuse(byWord: readonly Scored[], similar: Similar | undefined, li
 		const enough = (byWord[limit - 1]?.score ?? 0) / best - similar.weight
 		for (const [ordinal, score] of scores)
 			if (score < enough) scores.delete(ordinal)
-			else scores.set(ordinal, score + similar.weight * similar.of(ordinal))
+			else scores.set(ordinal, score + similar.weight * similar.relative(ordinal))
 	}
 	return [...scores]
 		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])

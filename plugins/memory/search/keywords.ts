@@ -20,6 +20,9 @@ const COMMON = 512
 /** Postings after which the remaining terms, the most common ones, are skipped. */
 const MOST_POSTINGS = 32_768
 
+/** Weight of shared terms that is enough to say that two texts have something in common: a rare word and a common one. */
+const EVIDENCE = 1.2
+
 /** A shorter term is one typo away from too many others. */
 const SLIP_CHARACTERS = 5
 const SLIPS = 3
@@ -89,6 +92,24 @@ export class KeywordIndex {
 		return Math.min(1, this.#idf(this.#postings.get(term)?.length ?? 0) / this.#idf(1))
 	}
 
+	/**
+	 * How much a memory and a query have in common, 0 to 1: the share of the query's terms that the memory has, or that of the
+	 * memory's terms that the query has, whichever is larger; rare terms count more. A common word alone counts little.
+	 */
+	overlap(ordinal: number, terms: readonly string[][]): number {
+		let asked = 0
+		let shared = 0
+		for (const forms of terms) {
+			// A term that no memory has is as rare as can be.
+			const weight = forms.length === 0 ? 1 : Math.max(...forms.map((form) => this.weightOf(form)))
+			asked += weight
+			if (forms.some((form) => this.#holds(form, ordinal))) shared += weight
+		}
+		if (shared === 0) return 0
+		const share = Math.max(shared / asked, shared / Math.max(1, this.#lengths[ordinal] as number))
+		return Math.min(1, share) * Math.min(1, shared / EVIDENCE)
+	}
+
 	has(term: string): boolean {
 		return this.#postings.has(term)
 	}
@@ -133,6 +154,19 @@ export class KeywordIndex {
 			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) best.offer(ordinal, score)
 		}
 		return best.take()
+	}
+
+	/** Postings are in the order of their ordinals. */
+	#holds(term: string, ordinal: number): boolean {
+		const list = this.#postings.get(term)
+		if (!list) return false
+		let [from, to] = [0, list.length]
+		while (from < to) {
+			const middle = (from + to) >>> 1
+			if ((list[middle] as number) >>> COUNT_BITS < ordinal) from = middle + 1
+			else to = middle
+		}
+		return from < list.length && (list[from] as number) >>> COUNT_BITS === ordinal
 	}
 
 	/** Adds a score to every memory that has the term, and to its neighbours. */

@@ -24,6 +24,8 @@ export interface Hit {
 	id: string
 	/** 0–1; null if there is no vector yet. */
 	similarity: number | null
+	/** 0–1: by words or, with an embedding model, by meaning, whichever is larger. Unlike `similarity`, comparable between embedders. */
+	relevance: number
 }
 
 export interface IndexStatus {

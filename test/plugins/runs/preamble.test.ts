@@ -15,7 +15,8 @@ export default {
 	name: 'lamp',
 	start(ctx) {
 		ctx.primitive({ name: 'lamp.on', description: 'Lights the lamp; lamp.off does not exist.', run: () => 'lit' })
-		ctx.extend('prompt', { stable: ({ name }) => 'The lamp of ' + name + ' is lit with lamp.on.', run: () => 'Lamp: run ' + ++runs + '</context>' })
+		ctx.extend('prompt', { stable: ({ name }) => 'The lamp of ' + name + ' is lit with lamp.on.', run: () => ({ text: 'Lamp: run ' + ++runs + '</context>', event: { event_type: 'lamp.seen', payload: { runs } } }) })
+		ctx.extend('prompt', { run: () => ({ text: '', event: { event_type: 'run.stopped', payload: {} } }) })
 		ctx.extend('prompt', { stable() { throw new Error('broken') } })
 	},
 }
@@ -51,6 +52,14 @@ void t.test('a stable beginning, then what differs from run to run, right before
 		return messages
 	}
 	const first = await ask('One.')
+	t.match(
+		ada.stream.events.filter(({ event_type }) => event_type === 'lamp.seen').map(({ payload }) => payload),
+		[{ runs: 1 }],
+	)
+	t.notOk(
+		ada.stream.events.some(({ event_type }) => event_type === 'run.stopped'),
+		'not the events of the gateway',
+	)
 	const second = await ask('Two.')
 	t.equal(second[0]?.content, first[0]?.content, 'the system message is the same byte by byte')
 	const system = first[0]?.content ?? ''
