@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { LongTermMemory } from './contract.ts'
-import { wordsOf } from './words.ts'
 
 /** The tag of such memories: nobody asked for them to be stored. */
 const TAG = 'from-conversation'
@@ -15,6 +14,7 @@ export async function keepFacts(
 	agent: AgentRef,
 	facts: readonly string[],
 ): Promise<string[]> {
+	const { wordsOf } = await import('./words.ts') // loads all the languages, which an idle gateway does not need
 	const ids: string[] = []
 	for (const fact of facts) {
 		const said = wordsOf(fact).join(' ')
