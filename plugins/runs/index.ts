@@ -28,7 +28,12 @@ export default definePlugin<RunSettings, Runs>({
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))
 		maintain(ctx)
 		const runs = runsOf(ctx)
-		ctx.extend('agent', { forget: (agent) => forgetRuns(ctx, runs, agent) })
+		ctx.extend('agent', {
+			async forget(agent) {
+				await forgetRuns(ctx, runs, agent)
+				await ctx.use('usage').keep(agent)
+			},
+		})
 		ctx.extend('metrics', runMetrics(runs))
 		return runs
 	},

@@ -1,8 +1,8 @@
 /** The accounts of runs: what they use is counted, and reserved before where a limit of the day applies. */
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { roundCost } from '../../core/protocol.ts'
 import type { ModelUsage, Reservation } from '../../core/protocol.ts'
+import { costText } from '../../core/util/cost-text.ts'
 import type {} from '../agents/contract.ts'
 import { openBudget, sumOf } from './budget.ts'
 import type { Amount, Budget } from './budget.ts'
@@ -106,8 +106,8 @@ function refusalOf(
 	const { tokens_per_day = Infinity, cost_per_day = Infinity } = limits
 	const over = (what: string, name: keyof DayLimits, limit: number, amounts: readonly [number, number]): string => {
 		const [spent, reserved] = amounts
-		const also = reserved > 0 ? `, and runs in progress have reserved ${roundCost(reserved)}` : ''
-		return `${whose} has used ${roundCost(spent)} of the ${limit} ${what} that it may use in a day (${setting}.${name})${also}; the day ends at ${endOfDay()}`
+		const also = reserved > 0 ? `, and runs in progress have reserved ${costText(reserved)}` : ''
+		return `${whose} has used ${costText(spent)} of the ${costText(limit)} ${what} that it may use in a day (${setting}.${name})${also}; the day ends at ${endOfDay()}`
 	}
 	if (used.tokens + others.tokens >= tokens_per_day) {
 		const message = over('tokens', 'tokens_per_day', tokens_per_day, [used.tokens, others.tokens])

@@ -2,6 +2,7 @@
  * What is used and reserved of a day's budget, for one agent or for all. What is used is in the ledger and survives a
  * crash; a reservation exists in memory, for as long as its run is executed here, so a crash leaves none behind.
  */
+import { roundCost } from '../../core/protocol.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import { today } from './days.ts'
 
@@ -67,7 +68,7 @@ export function sumOf(amounts: readonly Amount[]): Amount {
 	const sum = { tokens: 0, cost: 0 }
 	for (const { tokens, cost } of amounts) {
 		sum.tokens += tokens
-		sum.cost += cost
+		sum.cost = roundCost(sum.cost + cost)
 	}
 	return sum
 }

@@ -70,6 +70,8 @@ export interface Account {
 /** What calls of models use: counted by agent, day and model, and limited for each day. */
 export interface UsageService {
 	account(run_id: string, agent: AgentRef, limits: DayLimits): Account
+	/** Keeps the usage of an agent that is being deleted. Called once its runs have ended; may be repeated. */
+	keep(agent: AgentRef): Promise<void>
 	/** Throws `not_found` for an agent that has no usage and does not exist. */
 	report(query: UsageQuery): Promise<UsageReport>
 }

@@ -45,11 +45,11 @@ function countedOf({ usage }: ModelUsage): Counted {
 	return { calls: 1, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, unpriced_tokens }
 }
 
-function rowFor(rows: ModelRow[], { provider, model }: ModelUsage): ModelRow {
+function rowFor(rows: ModelRow[], { provider, model }: Pick<ModelUsage, 'provider' | 'model'>): ModelRow {
 	const known = rows.find((row) => row.provider === provider && row.model === model)
 	if (known) return known
-	if (rows.length >= MODELS_LIMIT && provider !== OTHER)
-		return rowFor(rows, { provider: OTHER, model: OTHER } as ModelUsage)
+	const isOther = provider === OTHER && model === OTHER
+	if (rows.length >= MODELS_LIMIT && !isOther) return rowFor(rows, { provider: OTHER, model: OTHER })
 	const row = { provider, model, ...nothing() }
 	rows.push(row)
 	return row

@@ -15,9 +15,12 @@ export default definePlugin<UsageSettings, UsageService>({
 	needs: ['auth', 'agents'],
 	start(ctx) {
 		const { store, config } = ctx
-		ctx.extend('agent', { forget: (agent) => keepUsage(store, agent) })
 		ctx.every(HOUR_MS, () => forgetUsage(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days)))
-		return { account: accountsOf(ctx), report: (query) => reportOf(ctx, query) }
+		return {
+			account: accountsOf(ctx),
+			keep: (agent) => keepUsage(store, agent),
+			report: (query) => reportOf(ctx, query),
+		}
 	},
 	http: routes,
 })

@@ -8,6 +8,7 @@ import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
+import { costText } from '../../../core/util/cost-text.ts'
 
 /** The gateway's own limit for one page. */
 const PAGE = 500
@@ -137,7 +138,7 @@ function rowOf(step: RunStep): string[] {
 	}
 	const { usage } = step
 	const tokens = usage ? `${usage.input_tokens} in, ${usage.output_tokens} out` : ''
-	const cost = usage?.cost === undefined ? '' : String(usage.cost)
+	const cost = usage?.cost === undefined ? '' : costText(usage.cost)
 	return [time[0], `${step.provider} (${step.model})`, time[1], tokens, cost, step.error ?? step.finish_reason ?? '']
 }
 
@@ -189,7 +190,7 @@ function shown(run: Run, style: Style): string {
 		['created', when(run.created_at)],
 		['ended', when(run.ended_at)],
 		['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`],
-		...(usage.cost === undefined ? [] : [['cost', usage.cost] as [string, unknown]]),
+		...(usage.cost === undefined ? [] : [['cost', costText(usage.cost)] as [string, unknown]]),
 		...(run.finish_reason === null ? [] : [['finish reason', run.finish_reason] as [string, unknown]]),
 		['prompt', run.prompt],
 		...(question

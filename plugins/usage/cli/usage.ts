@@ -1,4 +1,5 @@
 import type { Command } from '../../../core/cli/command.ts'
+import { costText } from '../../../core/util/cost-text.ts'
 import type { Counted, UsageReport, UsageRow } from '../contract.ts'
 
 interface Options {
@@ -37,7 +38,12 @@ Examples:
 function cells(name: string, row: Counted): string[] {
 	const { calls, input_tokens, cached_tokens, output_tokens, cost, unpriced_tokens } = row
 	const numbers = [calls, input_tokens, cached_tokens, output_tokens].map(String)
-	return [name, ...numbers, cost === null ? '' : String(cost), unpriced_tokens === 0 ? '' : `${unpriced_tokens} tokens`]
+	return [
+		name,
+		...numbers,
+		cost === null ? '' : costText(cost),
+		unpriced_tokens === 0 ? '' : `${unpriced_tokens} tokens`,
+	]
 }
 
 function nameOf({ agent_id, provider, model, day }: UsageRow): string {
