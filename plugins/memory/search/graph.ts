@@ -7,7 +7,7 @@ import type { Index } from 'usearch'
 import { encode } from './vectors.ts'
 import type { Vectors } from './vectors.ts'
 
-/** Measured at 100,000 memories: nine and a half of the ten nearest are found, in a fifth of a millisecond. */
+/** Measured at 100,000 memories: of the ten nearest 97 % are among 40 candidates. With 96 it were 99 %, in half as much time again. */
 const CONNECTIVITY = 16
 const EXPANSION_ADD = 128
 const EXPANSION_SEARCH = 64
