@@ -93,7 +93,7 @@ export function accountsOf(
 }
 
 function isLimiting({ tokens_per_day, cost_per_day }: DayLimits): boolean {
-	return tokens_per_day !== undefined || cost_per_day !== undefined
+	return (tokens_per_day ?? cost_per_day ?? null) !== null
 }
 
 /** A call may be made as long as less than the limit is used and reserved: only the last one may exceed it. */
@@ -103,7 +103,8 @@ function refusalOf(
 	used: Amount,
 	others: Amount,
 ): WireError | null {
-	const { tokens_per_day = Infinity, cost_per_day = Infinity } = limits
+	const tokens_per_day = limits.tokens_per_day ?? Infinity
+	const cost_per_day = limits.cost_per_day ?? Infinity
 	const over = (what: string, name: keyof DayLimits, limit: number, amounts: readonly [number, number]): string => {
 		const [spent, reserved] = amounts
 		const also = reserved > 0 ? `, and runs in progress have reserved ${costText(reserved)}` : ''

@@ -3,12 +3,12 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
-/** Limits of one day (UTC). */
+/** Limits of one day (UTC); null or absent: none. */
 export interface DayLimits {
 	/** Input and output tokens. */
-	tokens_per_day?: number
+	tokens_per_day?: number | null
 	/** In the operator's currency. */
-	cost_per_day?: number
+	cost_per_day?: number | null
 }
 
 export interface UsageSettings {

@@ -13,12 +13,20 @@ export default defineSettings<UsageSettings>({
 					.number()
 					.integer()
 					.min(1)
-					.description('Tokens of all model calls of a day, requests and answers together. Default none.'),
+					.allow(null)
+					.default(null)
+					.description(
+						'Tokens of all model calls of a day, requests and answers together. null: no limit. Default null.',
+					),
 				cost_per_day: joi
 					.number()
 					.positive()
 					.max(1e9)
-					.description('Cost of all model calls of a day, in the currency of providers.NAME.prices. Default none.'),
+					.allow(null)
+					.default(null)
+					.description(
+						'Cost of all model calls of a day, in the currency of providers.NAME.prices. null: no limit. Default null.',
+					),
 			}),
 		}),
 })
