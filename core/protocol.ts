@@ -92,7 +92,7 @@ export interface ToolSpec {
 }
 
 /** The API that a provider speaks, or the built-in model. */
-export type ProviderKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'offline'
+export type ProviderKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'ollama' | 'offline'
 
 /** Settings of model calls, by the names of OpenAI's chat completions; a dialect without one leaves it out. */
 export interface ModelParams {

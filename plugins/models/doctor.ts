@@ -126,7 +126,7 @@ async function ask(
 	const { key, value } = await keyOf(patient, provider)
 	const about = { name, provider, isDefault, key }
 	try {
-		const url = new URL(`${provider.base_url}/models`)
+		const url = new URL(`${provider.base_url}/${provider.kind === 'ollama' ? 'tags' : 'models'}`)
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
 		const reply = await patient.ask(url.href, { headers: headersOf(provider, value) })
 		return { ...about, reply, at: Date.now() }

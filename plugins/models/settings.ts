@@ -8,6 +8,7 @@ import { suggest } from '../../config/suggest.ts'
 import { modelParams } from '../../core/runs/model-params.ts'
 import type { ModelSettings } from './contract.ts'
 
+const OLLAMA_WINDOW = 16_384
 const providerName = /^[A-Za-z0-9_.-]{1,64}$/
 const anAddress = 'an address such as https://api.openai.com/v1'
 
@@ -93,10 +94,9 @@ export default defineSettings<ModelSettings>({
     #api_key:
       #secret: GEMINI_API_KEY
     #model: gemini-2.5-flash
-  # Anything that speaks OpenAI's chat completions is of kind openai, here Ollama.
+  # Ollama on this machine. Other local servers speak OpenAI's chat completions: kind openai, with their base_url.
   #ollama:
-    #kind: openai
-    #base_url: http://127.0.0.1:11434/v1
+    #kind: ollama
     #model: qwen3
     #context_window: 32768
   #offline:
@@ -138,7 +138,7 @@ function provider(): joi.AlternativesSchema {
 	const kinds = [
 		server(
 			'openai',
-			'A server that speaks the OpenAI API: Ollama, vLLM, LM Studio and many more.',
+			'A server that speaks the OpenAI API: vLLM, LM Studio, llama.cpp and many more.',
 			'https://api.openai.com/v1',
 		),
 		server(
@@ -147,6 +147,7 @@ function provider(): joi.AlternativesSchema {
 			'https://api.openai.com/v1',
 		),
 		server('anthropic', "Anthropic's Messages API.", 'https://api.anthropic.com/v1'),
+		server('ollama', "Ollama's own API, which takes the size of the context.", 'http://127.0.0.1:11434/api'),
 		server('google', "Google's Gemini API.", 'https://generativelanguage.googleapis.com/v1beta'),
 		{
 			is: 'offline',
@@ -236,14 +237,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 				'Further fields of every request, such as chat_template_kwargs. They replace fields of the same name.',
 			),
 		params: modelParams(joi).empty(null).description('Settings of every call; those of an agent replace them.'),
-		context_window: joi
-			.number()
-			.integer()
-			.min(1024)
-			.max(100_000_000)
-			.description(
-				"The model's context window in tokens, answer included. An agent's config.context_window replaces it.",
-			),
+		context_window: contextWindow(is),
 		prices: map(
 			/^[\x20-\x7e]{1,256}$/,
 			joi
@@ -259,6 +253,14 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 		compat: compat(is),
 	})
 	return { is, schema }
+}
+
+/** Ollama would take a size of its own choice, mostly 4,096, and cut every longer request without an error. */
+function contextWindow(kind: string): joi.NumberSchema {
+	const about = "The model's context window in tokens, answer included. An agent's config.context_window replaces it."
+	const schema = joi.number().integer().min(1024).max(100_000_000)
+	if (kind !== 'ollama') return schema.description(about)
+	return schema.default(OLLAMA_WINDOW).description(`${about} Ollama loads the model with it. Default ${OLLAMA_WINDOW}.`)
 }
 
 /** What a server supports; what is not set is detected by its first refusal. */

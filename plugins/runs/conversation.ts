@@ -123,12 +123,22 @@ export async function* newestFirst(
 	conversation: string,
 	before?: string,
 ): AsyncGenerator<RunRecord> {
-	const prefix = keys.turns(agent.uid, conversation)
-	const after = before === undefined ? {} : { after: keys.turn(agent.uid, conversation, before) }
-	for await (const { key } of store.list(prefix, { reverse: true, ...after })) {
-		const entry = await store.get<RunRecord>(keys.run(agent.uid, key.at(-1) ?? ''))
+	for await (const run_id of newestIds(store, agent, conversation, before)) {
+		const entry = await store.get<RunRecord>(keys.run(agent.uid, run_id))
 		if (entry) yield entry.value
 	}
+}
+
+/** Their ids alone. */
+export async function* newestIds(
+	store: Store,
+	{ uid }: Pick<AgentRef, 'uid'>,
+	conversation: string,
+	before?: string,
+): AsyncGenerator<string> {
+	const after = before === undefined ? {} : { after: keys.turn(uid, conversation, before) }
+	for await (const { key } of store.list(keys.turns(uid, conversation), { reverse: true, ...after }))
+		yield key.at(-1) ?? ''
 }
 
 /** `before`: the run before it in the conversation. */

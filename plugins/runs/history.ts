@@ -4,8 +4,9 @@ import type { ChatMessage, ContextMarks } from '../../core/protocol.ts'
 import { lineOf } from '../../sandbox/context/earlier.ts'
 import { tokensOf } from '../../sandbox/context/message-tokens.ts'
 import type { RunRecord } from './contract.ts'
-import { newestFirst } from './conversation.ts'
-import { transcriptOf } from './transcript.ts'
+import { newestIds } from './conversation.ts'
+import { keys } from './keys.ts'
+import { knownTranscript, transcriptOf } from './transcript.ts'
 
 export interface History {
 	/** Oldest first, each turn complete. */
@@ -31,17 +32,19 @@ export async function historyOf(
 	const turns: (readonly ChatMessage[])[] = []
 	const unread: ContextMarks['omitted'] = []
 	let used = 0
-	for await (const earlier of newestFirst(store, { uid: agent_uid }, conversation, run_id)) {
-		if (from !== null && earlier.run_id < from) break
+	for await (const id of newestIds(store, { uid: agent_uid }, conversation, run_id)) {
+		if (from !== null && id < from) break
+		const known = used > tokens ? undefined : knownTranscript(id)
+		const earlier = known ? undefined : (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
 		// A run that ended with calls of its caller's tools goes on in another run, which has the same prompt.
-		if (earlier.started_at === null || earlier.tool_calls) continue
-		if (used > tokens) {
-			if (unread.push({ run_id: earlier.run_id, line: lineOf(earlier.prompt) }) === UNREAD) break
+		if (!known && (!earlier || earlier.started_at === null || earlier.tool_calls)) continue
+		if (earlier && used > tokens) {
+			if (unread.push({ run_id: id, line: lineOf(earlier.prompt) }) === UNREAD) break
 			continue
 		}
-		const messages = await transcriptOf({ store, events }, earlier)
+		const messages = known ?? (earlier ? await transcriptOf({ store, events }, earlier) : [])
 		turns.push(messages)
-		const isStub = whole !== null && earlier.run_id < whole
+		const isStub = whole !== null && id < whole
 		for (const message of messages) {
 			const most = !isStub ? Infinity : message.role === 'tool' ? STUB.result : STUB.text
 			used += Math.min(tokensOf(message), most)

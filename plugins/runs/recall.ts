@@ -79,7 +79,7 @@ async function read(
 	const run = (await ctx.store.get<RunRecord>(keys.run(agent.uid, id)))?.value
 	if (run?.conversation !== conversation) throw unknown(result_id ?? id)
 	if (result_id === undefined) {
-		const text = (await transcriptOf(ctx, run)).map(textOf).join('\n\n')
+		const text = (await transcriptOf(ctx, run, false)).map(textOf).join('\n\n')
 		return { run_id: id, at: run.started_at ?? run.created_at, ...partOf(text, offset, limit) }
 	}
 	const stored = await readResult(ctx.store, agent.uid, result_id, { offset, limit })

@@ -24,12 +24,8 @@ export async function transcriptOf(
 	run: RunRecord,
 	keeps = true,
 ): Promise<readonly ChatMessage[]> {
-	const known = transcripts.get(run.run_id)
-	if (known) {
-		transcripts.delete(run.run_id)
-		transcripts.set(run.run_id, known)
-		return known.messages
-	}
+	const known = knownTranscript(run.run_id)
+	if (known) return known
 	const [journal, given] = await Promise.all([
 		events.journal(run.run_id),
 		run.goes_on ? store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)) : undefined,
@@ -37,6 +33,15 @@ export async function transcriptOf(
 	const messages = messagesOfTurn(run, journal as Journal, given?.value.since ?? [])
 	if (keeps && isEnded(run.status)) keep(run.run_id, messages)
 	return messages
+}
+
+/** The messages of a run that were read not long ago. */
+export function knownTranscript(run_id: string): readonly ChatMessage[] | undefined {
+	const known = transcripts.get(run_id)
+	if (!known) return undefined
+	transcripts.delete(run_id)
+	transcripts.set(run_id, known)
+	return known.messages
 }
 
 /** Removes a deleted run's text from memory. */

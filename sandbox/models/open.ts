@@ -10,6 +10,7 @@ const providers: Record<ProviderKind, () => Promise<Provider>> = {
 	openai: async () => (await import('./openai.ts')).openai,
 	'openai-responses': async () => (await import('./openai-responses.ts')).openaiResponses,
 	anthropic: async () => (await import('./anthropic.ts')).anthropic,
+	ollama: async () => (await import('./ollama.ts')).ollama,
 	google: async () => (await import('./google.ts')).google,
 }
 

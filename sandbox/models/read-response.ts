@@ -39,7 +39,7 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 	#status = 0
 	#headers: IncomingHeaders = {}
 	#unpacker: Transform | undefined
-	#parser: EventSourceParser | undefined
+	#parser: Pick<EventSourceParser, 'feed'> | undefined
 	#text = ''
 	#bytes = 0
 	#isOver = false
@@ -69,6 +69,7 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 		const encoding = this.#header('content-encoding') ?? 'identity'
 		if (encoding !== 'identity') this.#unpack(encoding)
 		if (this.#isSuccess && this.#type.includes('event-stream')) this.#parser = this.#openParser()
+		if (this.#isSuccess && this.#type.includes('ndjson')) this.#parser = this.#openLines()
 	}
 
 	onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -113,7 +114,7 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 		if (this.#isOver) return
 		try {
 			this.#read(this.#decoder.end())
-			// Some leave out the blank line after the last event.
+			// Some leave out the blank line after the last event, or the end of the last line.
 			this.#parser?.feed('\n\n')
 			if (this.#isSuccess) this.#finish(this.#parser ? {} : { body: parsedOr(this.#text) })
 			else this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
@@ -166,6 +167,18 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 		if (!this.#isSuccess || this.#text.length >= SNIFFED || !/^\s*(data|event|id|retry|):/.test(this.#text)) return
 		this.#parser = this.#openParser()
 		this.#parser.feed(this.#text)
+	}
+
+	/** One JSON text a line. */
+	#openLines(): Pick<EventSourceParser, 'feed'> {
+		let rest = ''
+		return {
+			feed: (text) => {
+				const lines = (rest + text).split('\n')
+				rest = lines.pop() ?? ''
+				for (const line of lines) if (line.trim() !== '' && !this.#isOver) this.#take(JSON.parse(line))
+			},
+		}
 	}
 
 	#openParser(): EventSourceParser {

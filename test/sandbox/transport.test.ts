@@ -42,6 +42,11 @@ const answers: Record<Exclude<ProviderKind, 'offline'>, { path: string; stream: 
 			event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Yes.' } }) +
 			event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }),
 	},
+	ollama: {
+		path: '/v1/chat',
+		key: ['authorization', 'Bearer k-1'],
+		stream: event({ message: { content: 'Yes.' }, done: false }) + event({ done: true, done_reason: 'stop' }),
+	},
 	google: {
 		path: '/v1/models/m:streamGenerateContent',
 		key: ['x-goog-api-key', 'k-1'],

@@ -1,0 +1,82 @@
+/** A request in the form of Ollama's own API. */
+import { wireName } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../core/protocol.ts'
+import { shownOf, textIn } from '../attachments/shown.ts'
+import type { Takes } from '../attachments/shown.ts'
+import { windowOf } from '../context/estimate.ts'
+import type { ModelRequest, Turn } from './provider.ts'
+import { openState } from './provider-state.ts'
+import { simpleSchema } from './simple-schema.ts'
+import { toolsInText } from './tools-in-text.ts'
+import type { Traits } from './traits.ts'
+import { isObject, objectIn, parsed } from './values.ts'
+
+const TAKES: Takes = {
+	images: new Set(['image/png', 'image/jpeg', 'image/webp']),
+	files: new Set(),
+	audio: new Set(),
+}
+
+export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
+	const request = traits.tools === false ? toolsInText(asked) : asked
+	const { system, tools, turns } = request
+	const { temperature, top_p, max_tokens, stop, seed, reasoning_effort } = order.params ?? {}
+	const { options, ...extra } = order.extra_body ?? {}
+	const body: Record<string, unknown> = {
+		model: order.model,
+		messages: [
+			...(system === null ? [] : [{ role: 'system', content: system }]),
+			...turns.map((turn) => messageOf(order, turn, request, traits)),
+		],
+		...(tools.length > 0 && {
+			tools: tools.map(({ name, description, parameters }) => ({
+				type: 'function',
+				function: {
+					name: wireName(name),
+					description,
+					parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+				},
+			})),
+		}),
+		stream: traits.streaming !== false,
+		...(reasoning_effort !== undefined && { think: thinkOf(order.model, reasoning_effort) }),
+		...extra,
+		options: {
+			num_ctx: order.context_window ?? windowOf(order.model),
+			...(max_tokens !== undefined && { num_predict: max_tokens }),
+			...(temperature !== undefined && { temperature }),
+			...(top_p !== undefined && { top_p }),
+			...(stop !== undefined && { stop: [stop].flat() }),
+			...(seed !== undefined && { seed }),
+			...objectIn(options),
+		},
+	}
+	for (const field of traits.drop ?? []) delete body[field]
+	return body
+}
+
+function messageOf(order: ModelOrder, turn: Turn, request: ModelRequest, traits: Traits): object {
+	const shown = shownOf(turn, request, traits, TAKES)
+	const content = textIn(shown)
+	const images = shown.flatMap((one) => (one.kind === 'image' ? [one.base64] : []))
+	const more = images.length > 0 ? { images } : {}
+	if (turn.role === 'user') return { role: 'user', content, ...more }
+	if (turn.role === 'tool') return { role: 'tool', tool_name: wireName(turn.name), content, ...more }
+	const thinking = traits.state === false ? undefined : objectIn(openState(order, turn)).reasoning_content
+	const calls = turn.tool_calls.map(({ name, arguments: args }) => {
+		const given = parsed(args)
+		return { function: { name: wireName(name), arguments: isObject(given) ? given : {} } }
+	})
+	return {
+		role: 'assistant',
+		content,
+		...(typeof thinking === 'string' && { thinking }),
+		...(calls.length > 0 && { tool_calls: calls }),
+	}
+}
+
+/** Levels are known to gpt-oss alone; other models think, or do not. */
+function thinkOf(model: string, effort: string): boolean | string {
+	if (effort === 'none') return false
+	return /gpt-oss/i.test(model) ? effort : true
+}

@@ -1,0 +1,55 @@
+/** Ollama's own API. Unlike its OpenAI API, it is told how large the context is; otherwise it cuts what does not fit, without an error. */
+import { malformed } from './answer.ts'
+import { providerOf } from './dialect.ts'
+import type { Exchange } from './dialect.ts'
+import { StreamError } from './failures.ts'
+import type { ServerError } from './failures.ts'
+import { bearer, send } from './http.ts'
+import { chatBody } from './ollama-request.ts'
+import { ChatReader } from './openai-answer.ts'
+import type { Provider } from './provider.ts'
+import { isObject, listIn, objectIn } from './values.ts'
+
+const OLLAMA_URL = 'http://127.0.0.1:11434/api'
+
+export const ollama: Provider = providerOf({ optional: ['think'], exchange, named })
+
+async function exchange({ order, request, traits, answer, signal }: Exchange): Promise<void> {
+	const reader = new ChatReader(answer, request.tools)
+	const take = (chunk: unknown): void => reader.take(chunkOf(chunk))
+	let type = ''
+	try {
+		const sent = { path: '/chat', headers: bearer(order), body: chatBody(order, request, traits) }
+		const content = await send(order, OLLAMA_URL, sent, signal, take)
+		if (typeof content.body === 'object') take(content.body)
+		type = content.type
+	} finally {
+		reader.end()
+	}
+	if (!answer.isUntouched) return
+	throw malformed(
+		`the server answered with ${type || 'nothing'} instead of a message; is base_url right? It ends in /api`,
+	)
+}
+
+/** It names what the model lacks, not the field. */
+function named(said: ServerError): ServerError {
+	return said.param === undefined && /\bthink/i.test(said.message) ? { ...said, param: 'think' } : said
+}
+
+/** The same as a chunk of a chat completion: what models write into their text is read in one place. */
+function chunkOf(value: unknown): object {
+	if (!isObject(value)) throw malformed('a chunk is not an object')
+	if (typeof value.error === 'string') throw new StreamError({ kind: 'server', message: value.error })
+	const { content, thinking, tool_calls } = objectIn(value.message)
+	const calls = listIn(tool_calls).map(objectIn)
+	const delta = {
+		content,
+		...(typeof thinking === 'string' && thinking !== '' && { reasoning_content: thinking }),
+		// Each comes whole, mostly without an id.
+		tool_calls: calls.map(({ id, function: made }) => ({ id, index: objectIn(made).index, function: made })),
+	}
+	if (value.done !== true) return { choices: [{ delta, finish_reason: null }] }
+	const { prompt_eval_count: prompt_tokens, eval_count: completion_tokens, done_reason = 'stop' } = value
+	return { choices: [{ delta, finish_reason: done_reason }], usage: { prompt_tokens, completion_tokens } }
+}
