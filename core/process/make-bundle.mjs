@@ -141,12 +141,23 @@ function table(eager, lazy) {
 const outside = {
 	name: 'packages from node_modules',
 	setup(build) {
-		build.onResolve({ filter: /^[^./]/ }, ({ path, importer }) => {
+		// Of a CommonJS package, import() would give the default export alone.
+		build.onLoad({ filter: /./, namespace: 'whole' }, async ({ path }) => {
+			const names = Object.keys(await import(path)).filter((name) => name !== 'default' && name !== 'module.exports')
+			const contents = [
+				`import * as all from ${JSON.stringify(path)}`,
+				`export default all.default`,
+				...names.map((name) => `export const ${name} = all.${name}`),
+			]
+			return { contents: contents.join('\n'), resolveDir: root }
+		})
+		build.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind, namespace }) => {
 			// What a bundled package imports is bundled.
 			if (path.startsWith('node:') || isAbsolute(path) || importer.includes(`${sep}node_modules${sep}`))
 				return undefined
 			const name = /^(?:@[^/]+\/)?[^/]+/.exec(path)[0]
-			return packages.includes(name) ? undefined : { path, external: true }
+			if (!packages.includes(name)) return { path, external: true }
+			return kind === 'dynamic-import' && namespace !== 'whole' ? { path, namespace: 'whole' } : undefined
 		})
 	},
 }

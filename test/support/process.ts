@@ -29,7 +29,7 @@ export interface GatewayProcess {
 export async function spawnGateway(
 	home: string,
 	env: NodeJS.ProcessEnv = {},
-	{ bundled = false }: { bundled?: boolean } = {},
+	{ bundled = process.env.SVC_TEST_BUNDLE === '1' }: { bundled?: boolean } = {},
 ): Promise<GatewayProcess> {
 	const began = performance.now()
 	const args = bundled ? ['core/launch.mjs', 'start'] : [...gatewayFlags, 'core/main.ts']

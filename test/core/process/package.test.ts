@@ -5,9 +5,11 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+	cpSync,
 	existsSync,
 	mkdirSync,
 	mkdtempSync,
+	readFileSync,
 	readdirSync,
 	realpathSync,
 	rmSync,
@@ -62,6 +64,14 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 	t.match(String(greeting), 'listens at')
 	await svc('agents', 'create', 'ada')
 	t.match(await svc('run', 'ada', 'Hello'), 'received: Hello')
+
+	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
+	t.match(await (await fetch(`${url}/v1/openapi.yaml`)).text(), /^openapi: 3\.1/)
+	t.equal((await fetch(`${url}/docs/swagger-ui.css`)).status, 200)
+	cpSync(join(root, 'skills-examples/notes'), join(home, 'plugins/notes'), { recursive: true })
+	await svc('config', 'set', 'plugins.notes', 'true')
+	t.match(await svc('notes'), 'No notes yet', 'a command of a third-party plugin')
+	t.match(await svc('backup', 'create'), 'records:', 'a child process and a thread')
 
 	await svc('plugins', 'new', 'greeter')
 	const plugin = join(home, 'plugins/greeter')
