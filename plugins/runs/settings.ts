@@ -23,7 +23,7 @@ export default defineSettings<RunSettings>({
 				0,
 				365,
 				0,
-				'Days that each request to a model is kept as it was sent, without secrets. 0: not at all.',
+				'For how many days each request to a model is kept as it was sent, without secrets. 0: not at all.',
 			),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
 			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),

@@ -68,10 +68,11 @@ void t.test('a setting of the example is switched on where it stands, and no oth
 		fallback: ['a'],
 	})
 	for (const [path] of changes) all = unsetSetting(all, path)
-	t.strictSame(
-		comments(all),
-		comments(example).filter((line) => comments(all).includes(line)),
-	)
+	const left = comments(all)
+	let found = 0
+	// In the same order; two sections may have the same line.
+	for (const line of comments(example)) if (line === left[found]) found++
+	t.equal(found, left.length)
 })
 
 void t.test('what is written in another way keeps its writing', async (t) => {

@@ -26,7 +26,9 @@ function defaults(home: string): unknown {
 			limits: { steps: 50, result_characters: 32_768, tokens: 500_000, wall_time_s: 900 },
 			max_waiting: 100,
 			question_ttl_days: 7,
+			keep_requests: 0,
 		},
+		usage: { retention_days: 400, limits: { tokens_per_day: null, cost_per_day: null } },
 		skills: {
 			allow_private_urls: false,
 			processes: 2,

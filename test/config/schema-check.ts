@@ -51,6 +51,7 @@ const checks: Partial<Record<string, Check>> = {
 	maxLength: (value, most: number) => typeof value !== 'string' || value.length <= most,
 	pattern: (value, pattern: string) => typeof value !== 'string' || matches(value, pattern),
 	minimum: (value, least: number) => typeof value !== 'number' || value >= least,
+	exclusiveMinimum: (value, least: number) => typeof value !== 'number' || value > least,
 	maximum: (value, most: number) => typeof value !== 'number' || value <= most,
 }
 
