@@ -18,6 +18,12 @@ export interface OpenApi extends Api {
 	mistaken(): Promise<CliError | undefined>
 }
 
+/** Bytes are sent as they are. */
+function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> } {
+	if (!(body instanceof Uint8Array)) return { body: JSON.stringify(body) }
+	return { body: new Uint8Array(body), headers: { 'content-type': 'application/octet-stream' } }
+}
+
 export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 	const connection: Connection = {
 		url: addressBook(env, home),
@@ -42,7 +48,7 @@ export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 		async request<T>(method: string, path: string, body?: unknown, options: RequestOptions = {}): Promise<T> {
 			// What begins after Ctrl-C is meant to go out still.
 			const until = options.signal ?? (signal.aborted ? AbortSignal.timeout(LAST_WORD_MS) : signal)
-			const init = { method, signal: until, ...(body !== undefined && { body: JSON.stringify(body) }) }
+			const init = { method, signal: until, ...(body !== undefined && bodyOf(body)) }
 			const response = await send(connection, path, init, options)
 			answered = true
 			// Every answer of a gateway has one, unless a proxy took it out.

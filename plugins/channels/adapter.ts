@@ -110,14 +110,35 @@ export interface IncomingMessage {
 	text: string
 	/** Is it for the bot: said in private, to its name, or in reply to it? */
 	addressed: boolean
-	/** What else came with it that a model cannot read here, such as `a voice message`. */
+	/** What came with it besides text, in words, such as `a voice message`: for models, if `attachments` has nothing of it. */
 	attachment?: string
+	/** Files that came with it and can be loaded. The first 10 count. */
+	attachments?: readonly IncomingFile[]
 	/**
 	 * The position of the platform's feed after this message, at most 4,096 characters. `link.cursor` returns the newest one
 	 * that was accepted. If one response of the platform has several messages, only the last of them has the position after
 	 * the response; the others have the position before it, so that all are delivered again if one cannot be accepted.
 	 */
 	cursor?: string
+}
+
+/** An image, a file or a recording that came with a message. */
+export interface IncomingFile {
+	/** What people call it, such as `a photo`: for the model, if it cannot be loaded. */
+	what: string
+	name?: string
+	/** What the platform says that it is; the bytes decide. */
+	media_type?: string
+	/** Bytes, as far as the platform tells. A file above the gateway's limit is not loaded. */
+	size?: number
+	/** Length of a recording. */
+	seconds?: number
+	/**
+	 * Its bytes. Called at most once, before `receive` settles; files of one message are loaded one after another, within 20 s
+	 * together. If it throws, the message is accepted all the same, and the model is told what came and why it is missing: the
+	 * error's message must not contain the token.
+	 */
+	load(signal: AbortSignal): Promise<Uint8Array>
 }
 
 export interface OutgoingMessage {

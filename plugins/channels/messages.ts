@@ -19,6 +19,18 @@ const message = Joi.object<IncomingMessage>({
 	text: Joi.string().allow('').required(),
 	addressed: Joi.boolean().required(),
 	attachment: Joi.string().allow(''),
+	attachments: Joi.array()
+		.items(
+			Joi.object({
+				what: Joi.string().required(),
+				name: Joi.string().allow(''),
+				media_type: Joi.string().allow(''),
+				size: Joi.number().min(0),
+				seconds: Joi.number().min(0),
+				load: Joi.function().required(),
+			}),
+		)
+		.max(100),
 	cursor,
 })
 	.required()
@@ -36,7 +48,7 @@ const message = Joi.object<IncomingMessage>({
 export function readMessage(given: unknown): IncomingMessage {
 	const { error, value } = message.validate(given)
 	if (error) throw error
-	const { id, chat, sender, text, addressed, attachment, cursor } = value
+	const { id, chat, sender, text, addressed, attachment, attachments, cursor } = value
 	const name = sender.name === undefined ? undefined : words(sender.name)
 	return {
 		id,
@@ -45,6 +57,7 @@ export function readMessage(given: unknown): IncomingMessage {
 		text: cutBytes(text.toWellFormed(), TEXT_LIMIT_BYTES),
 		addressed,
 		...(attachment !== undefined && { attachment: words(attachment) }),
+		...(attachments?.length && { attachments: attachments.map((file) => ({ ...file, what: words(file.what) })) }),
 		...(cursor !== undefined && { cursor }),
 	}
 }

@@ -1,5 +1,6 @@
 import { GatewayDispatchEvents } from 'discord.js'
 import { within } from '../../core/util/deadline.ts'
+import { fileLoader } from './files.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
 import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
 import { openClient, REQUEST_MS } from './client.ts'
@@ -94,7 +95,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 			if (isOpen) link.status('connected', warning)
 		})
 	const outgoing = outgoingOf(client)
-	openIntake({ client, link, signal: closing.signal, saw: outgoing.saw, lost })
+	openIntake({ client, link, load: fileLoader(link.config), signal: closing.signal, saw: outgoing.saw, lost })
 
 	const abandon = (): void => failed.reject(link.signal.reason)
 	link.signal.addEventListener('abort', abandon, { once: true })

@@ -1,6 +1,6 @@
 import { MessageFlags, MessageType } from 'discord.js'
 import type { APIMessage } from 'discord.js'
-import type { IncomingMessage } from '../channels/adapter.ts'
+import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
 import type { Place } from './places.ts'
 import { isSnowflake } from './snowflake.ts'
 
@@ -15,8 +15,11 @@ export function isFromPerson({ id, channel_id, author, type, webhook_id }: Disco
 	return type === MessageType.Default || type === MessageType.Reply
 }
 
+/** Loads a file from its address. */
+export type LoadFile = (url: string, signal: AbortSignal) => Promise<Uint8Array>
+
 /** Converts a person's message to the form of the gateway. */
-export function incomingOf(message: DiscordMessage, place: Place, bot_id: string): IncomingMessage {
+export function incomingOf(message: DiscordMessage, place: Place, bot_id: string, load?: LoadFile): IncomingMessage {
 	const { id, channel_id, author, member, mentions = [], mention_roles = [] } = message
 	const name = member?.nick ?? author.global_name ?? author.username
 	const attachment = attachmentOf(message)
@@ -30,6 +33,7 @@ export function incomingOf(message: DiscordMessage, place: Place, bot_id: string
 		text: textOf(message, place, bot_id),
 		addressed: place.kind === 'private' || isNamed,
 		...(attachment !== undefined && { attachment }),
+		...(load && filesOf(message, load)),
 		cursor: id,
 	}
 }
@@ -63,4 +67,24 @@ function attachmentOf({ flags, attachments = [], ...message }: DiscordMessage): 
 	if (message.poll) return 'a poll'
 	if (message.message_snapshots?.length) return 'a forwarded message'
 	return undefined
+}
+
+/** Videos are left out, since no model is shown them. */
+function filesOf({ flags, attachments = [] }: DiscordMessage, load: LoadFile): { attachments?: IncomingFile[] } {
+	const isVoice = ((flags ?? 0) & MessageFlags.IsVoiceMessage) !== 0
+	const files = attachments.flatMap(({ filename, content_type = '', size, url, duration_secs }): IncomingFile[] => {
+		if (typeof url !== 'string' || content_type.startsWith('video/')) return []
+		const [, one = 'a file'] = kinds.find(([type]) => type.test(content_type)) ?? []
+		return [
+			{
+				what: isVoice ? 'a voice message' : one,
+				...(typeof filename === 'string' && { name: filename }),
+				...(content_type !== '' && { media_type: content_type }),
+				...(typeof size === 'number' && { size }),
+				...(typeof duration_secs === 'number' && { seconds: duration_secs }),
+				load: (signal) => load(url, signal),
+			},
+		]
+	})
+	return files.length > 0 && files.length === attachments.length ? { attachments: files } : {}
 }

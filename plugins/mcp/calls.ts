@@ -1,13 +1,13 @@
 /** The running calls of one server: their deadlines, and the questions that the server asks during them. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
-import type { ToolCall } from '../../core/plugin.ts'
+import type { Attached, ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
 import { elicit } from './elicitation.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { Link } from './link.ts'
 import { openPatience } from './patience.ts'
 import type { Patience } from './patience.ts'
-import { textOfResult } from './results.ts'
+import { filesOfResult, textOfResult } from './results.ts'
 import { loadEngine } from './sdk.ts'
 
 export interface CallsOptions {
@@ -24,10 +24,10 @@ export interface CallsOptions {
 export interface Calls {
 	readonly size: number
 	/**
-	 * Makes a call and returns text for a model. Throws `mcp_unavailable` (not connected, or too many calls),
+	 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not connected, or too many calls),
 	 * `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost), `stopped`.
 	 */
-	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string>
+	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached>
 	/** A question of the server names no call, so it is asked only if just one run can be meant. */
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
 }
@@ -108,8 +108,12 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 			underWay.add(call)
 			try {
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
+				if (result.isError !== true) {
+					const files = filesOfResult(result)
+					const said = textOfResult(result, scrub, true)
+					return files.length > 0 ? site.attach(said, files) : said
+				}
 				const text = textOfResult(result, scrub)
-				if (result.isError !== true) return text
 				throw new Fault('mcp_failed', text === '' ? `${about} failed without a reason` : text)
 			} catch (error) {
 				if (isFault(error)) throw error

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
-import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
+import type { AgentRef, Attached, Context, ToolCall } from '../../core/plugin.ts'
 import { mapStrings } from '../../core/redactor/walk.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
 import { openCalls } from './calls.ts'
@@ -187,7 +187,7 @@ export class Connection {
 	}
 
 	/** See `Calls.make`. */
-	call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string> {
+	call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached> {
 		return this.#calls.make(tool, args, site)
 	}
 

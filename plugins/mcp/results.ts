@@ -1,5 +1,6 @@
-/** Converts a tool's result to text for a model. The result comes from outside and may contain anything. */
+/** Converts a tool's result to text for a model, and files. The result comes from outside and may contain anything. */
 import { isDeepStrictEqual } from 'node:util'
+import type { ToolFile } from '../../core/plugin.ts'
 
 /** How many characters of a text are compared with structured content. */
 const COMPARED = 64 * 1024
@@ -8,11 +9,38 @@ const CUT = 500
 
 type Scrub = (text: string) => string
 
-/** `scrub` redacts texts before they are shortened. Other texts are returned in full. */
-export function textOfResult(result: Record<string, unknown>, scrub: Scrub): string {
+/** Base64 of one file; a longer one is only named. */
+const FILE_LIMIT = 28 * 1024 * 1024
+
+/** The images, recordings and files of a result. */
+export function filesOfResult({ content }: Record<string, unknown>): ToolFile[] {
+	const blocks = Array.isArray(content) ? (content as unknown[]) : []
+	return blocks.flatMap((block) => fileOfBlock(block) ?? [])
+}
+
+function fileOfBlock(block: unknown): ToolFile | undefined {
+	const { type, data, mimeType, resource } = fieldsOf(block)
+	const inner = fieldsOf(resource)
+	const base64 = type === 'image' || type === 'audio' ? data : type === 'resource' ? inner.blob : undefined
+	if (typeof base64 !== 'string' || base64.length > FILE_LIMIT) return undefined
+	const bytes = Buffer.from(base64, 'base64')
+	if (bytes.length === 0) return undefined
+	const media_type = type === 'resource' ? inner.mimeType : mimeType
+	return {
+		bytes,
+		...(typeof media_type === 'string' && { media_type }),
+		...(typeof inner.uri === 'string' && { name: inner.uri.slice(0, CUT) }),
+	}
+}
+
+/**
+ * `scrub` redacts texts before they are shortened. Other texts are returned in full. `hasFiles`: what `filesOfResult` returns
+ * stands beside the text, so it is not named.
+ */
+export function textOfResult(result: Record<string, unknown>, scrub: Scrub, hasFiles = false): string {
 	const { content, structuredContent } = result
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
-	const texts = blocks.map((block) => textOfBlock(block, scrub))
+	const texts = blocks.map((block) => (hasFiles && fileOfBlock(block) ? '' : textOfBlock(block, scrub)))
 	if (structuredContent !== undefined && !blocks.some((block) => repeats(block, structuredContent))) {
 		texts.push(jsonOf(structuredContent))
 	}

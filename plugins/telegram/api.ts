@@ -2,7 +2,7 @@
 import { autoRetry } from '@grammyjs/auto-retry'
 import { Api, GrammyError } from 'grammy'
 import type { ApiClientOptions, RawApi } from 'grammy'
-import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
+import { fetcherFor, guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { GuardedInit } from '../../core/fetch/guarded-fetch.ts'
 import type { Link } from '../channels/adapter.ts'
 import { API_ROOT } from './config.ts'
@@ -13,6 +13,8 @@ export const POLL_S = 30
 const TIMEOUT_MS = (POLL_S + 15) * 1000
 /** Maximum size of a hundred updates with everything that they quote. */
 const MAX_BYTES = 16 * 1024 * 1024
+/** More than Telegram's own server lets bots download. */
+const FILE_BYTES = 100 * 1024 * 1024
 /** Longer pauses are left to the gateway: `limited` delays only the chat that exceeded its limit. */
 const SHORT_PAUSE_S = 2
 
@@ -20,6 +22,8 @@ export interface BotApi extends AsyncDisposable {
 	call: Api
 	/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
 	knows(method: OptionalMethod): Promise<boolean>
+	/** Downloads a file, of at most 20 MB on Telegram's own server. Errors do not contain its address, which has the token. */
+	download(file_id: string, signal: AbortSignal): Promise<Uint8Array>
 }
 
 /** Newer methods, which self-hosted and test servers may not have. */
@@ -33,8 +37,9 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 			'the secret of bot_token_ref is not a bot token such as 123456:ABC-DEF; @BotFather gives one',
 		)
 	const root = config.api_root.replace(/\/+$/, '')
+	const policy = { protocols: ['http:', 'https:'], private_first: root !== API_ROOT } as const
 	const fetcher = fetcherFor(root, {
-		policy: { protocols: ['http:', 'https:'], private_first: root !== API_ROOT },
+		policy,
 		max_bytes: MAX_BYTES,
 		timeout_ms: TIMEOUT_MS,
 		redirects: 0,
@@ -66,6 +71,19 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 			const does = await answersTo(call.raw, method)
 			known.set(method, does)
 			return does
+		},
+		async download(file_id, signal) {
+			const { file_path } = await call.getFile(file_id, signal as Parameters<typeof call.getFile>[1])
+			// A server of one's own may name a path on its disk instead.
+			if (!file_path || /^[/\\]|\.\.|:/.test(file_path)) throw new Error('the Bot API server offers no download')
+			const options = { policy, max_bytes: FILE_BYTES, timeout_ms: TIMEOUT_MS, redirects: 0 }
+			const address = `${root}/file/bot${token}/${file_path.split('/').map(encodeURIComponent).join('/')}`
+			const response = await guardedFetch(address, { signal }, options)
+			if (!response.ok) {
+				await response.body?.cancel()
+				throw new Error(`the Bot API server answered with status ${response.status}`)
+			}
+			return new Uint8Array(await response.arrayBuffer())
 		},
 		[Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
 	}

@@ -1,6 +1,6 @@
 /** Converts an incoming message to the form of the gateway. */
 import type { Chat, Message, MessageEntity, Update, User, UserFromGetMe } from 'grammy/types'
-import type { IncomingMessage } from '../channels/adapter.ts'
+import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
 import { textOf } from './rich-text.ts'
 
 export type Me = Pick<UserFromGetMe, 'id' | 'username'>
@@ -16,10 +16,14 @@ export const commands = [
 	{ command: 'whoami', description: 'Show the ids of this chat' },
 ]
 
+/** Loads a file by the id that the Bot API gives it. */
+export type LoadFile = (file_id: string, signal: AbortSignal) => Promise<Uint8Array>
+
 /** Undefined for messages that need no answer: other bots' messages, service messages, commands for another bot. */
 export function incomingOf(
 	{ update_id, message, stopped_message_generation }: Update,
 	me: Me,
+	load?: LoadFile,
 ): IncomingMessage | undefined {
 	const cursor = String(update_id)
 	if (stopped_message_generation) {
@@ -48,6 +52,7 @@ export function incomingOf(
 		text: read.text,
 		addressed: isPrivate || read.named || isReplyTo(message, me),
 		...(attachment !== undefined && { attachment }),
+		...(load && filesOf(message, load)),
 		cursor,
 	}
 }
@@ -147,4 +152,29 @@ const attachments = {
 function attachmentOf(message: Message): string | undefined {
 	const kind = (Object.keys(attachments) as (keyof typeof attachments)[]).find((key) => message[key] !== undefined)
 	return kind && attachments[kind]
+}
+
+/** What models can make use of. A photo comes in several sizes, the largest last. */
+function filesOf(message: Message, load: LoadFile): { attachments?: IncomingFile[] } {
+	const { voice, audio, document } = message
+	const photo = message.live_photo ? undefined : message.photo?.at(-1)
+	const file = photo ?? voice ?? audio ?? (message.animation ? undefined : document)
+	if (!file?.file_id) return {}
+	const { file_id, file_size, mime_type, file_name, duration } = file as typeof file & {
+		mime_type?: string
+		file_name?: string
+		duration?: number
+	}
+	return {
+		attachments: [
+			{
+				what: attachmentOf(message) ?? 'a file',
+				...(file_name !== undefined && { name: file_name }),
+				...(mime_type !== undefined && { media_type: mime_type }),
+				...(file_size !== undefined && { size: file_size }),
+				...(duration !== undefined && { seconds: duration }),
+				load: (signal) => load(file_id, signal),
+			},
+		],
+	}
 }

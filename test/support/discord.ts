@@ -81,6 +81,8 @@ export interface DiscordServer {
 	/** What it takes; may be changed. */
 	token: string
 	readonly bot: User
+	/** Behind `/files/`, by name. */
+	readonly files: Map<string, Buffer>
 	readonly guild_id: string
 	/** The role that belongs to the bot in its server. */
 	readonly role_id: string
@@ -315,6 +317,10 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		requests++
 		response.on('close', () => requests--)
 		const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
+		if (pathname.startsWith('/files/')) {
+			const bytes = server.files.get(pathname.slice('/files/'.length))
+			return void response.writeHead(bytes ? 200 : 404).end(bytes ?? 'no such file')
+		}
 		const path = pathname.replace(/^\/v10/, '')
 		const method = request.method ?? ''
 		const chunks = await request.toArray()
@@ -396,6 +402,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
 		token,
 		bot,
+		files: new Map(),
 		guild_id,
 		role_id,
 		calls,

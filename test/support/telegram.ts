@@ -75,6 +75,8 @@ export interface TestTelegram {
 	/** Of the bot's, in the order in which they were sent. */
 	messages(chat?: TelegramChat): SentMessage[]
 	drafts: { chat_id: number; draft_id: number; text: string }[]
+	/** What can be downloaded, by `file_id`. */
+	files: Map<string, Buffer>
 	calls: ApiCall[]
 	/** Updates that nobody has confirmed. */
 	pending(): Update[]
@@ -116,7 +118,10 @@ export async function startTelegram({ without = [], port = 0 }: TelegramOptions 
 	let isSilent = false
 	let isRevoked = false
 	const faults = new Map<string, Fault[]>()
-	const wire = await listen(port, answer)
+	const wire = await listen(port, answer, (path) => {
+		const [, shown, file_id = ''] = /^\/file\/bot([^/]*)\/files\/(.+)$/.exec(path) ?? []
+		return shown === token ? telegram.files.get(decodeURIComponent(file_id)) : undefined
+	})
 	const chats = openChats()
 	const feed = openUpdates()
 	const watch = openWatch()
@@ -127,6 +132,7 @@ export async function startTelegram({ without = [], port = 0 }: TelegramOptions 
 		token,
 		bot: { id: 100200, username: 'gate_test_bot' },
 		drafts: [],
+		files: new Map(),
 		calls: [],
 		person: (id, first_name) => chats.open({ id, type: 'private', first_name }),
 		group: (id, title) => chats.open({ id, type: id < SUPERGROUPS_BELOW ? 'supergroup' : 'group', title }),
@@ -197,6 +203,7 @@ export async function startTelegram({ without = [], port = 0 }: TelegramOptions 
 
 	function methodsOf(): Record<string, Method> {
 		return {
+			getFile: ({ file_id }) => ({ file_id: String(file_id), file_path: `files/${file_id}` }),
 			getMe: () => ({ ...telegram.bot, is_bot: true, first_name: 'Gate' }),
 			getUpdates: feed.get,
 			deleteWebhook: () => feed.setWebhook(''),
@@ -404,7 +411,11 @@ function openWatch() {
 	}
 }
 
-async function listen(port: number, answer: (request: Request) => Promise<Response>) {
+async function listen(
+	port: number,
+	answer: (request: Request) => Promise<Response>,
+	file: (path: string) => Buffer | undefined,
+) {
 	const sockets = new Set<Socket>()
 	let busy = 0
 	const server = createServer((request, response) => void take(request, response))
@@ -441,6 +452,10 @@ async function listen(port: number, answer: (request: Request) => Promise<Respon
 			for await (const part of request.setEncoding('utf8')) body += String(part)
 		} catch {
 			return // cut in the middle of a request
+		}
+		if (request.url?.startsWith('/file/')) {
+			const bytes = file(request.url)
+			return void response.writeHead(bytes ? 200 : 404).end(bytes ?? 'no such file')
 		}
 		const [, token = '', method = ''] = /^\/bot([^/]*)\/(\w+)$/.exec(request.url ?? '') ?? []
 		const payload = body === '' ? {} : (JSON.parse(body) as Payload)

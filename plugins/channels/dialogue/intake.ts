@@ -6,6 +6,7 @@ import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
+import { loadFiles } from './files.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
@@ -17,7 +18,7 @@ import type { Sessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
 export interface Rooms {
-	ctx: Pick<Context, 'use' | 'emit' | 'log'>
+	ctx: Pick<Context, 'use' | 'emit' | 'log' | 'signal'>
 	registry: Registry
 	marks: Marks
 	runs: FollowedRuns
@@ -37,7 +38,7 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 	const { chat, sender } = message
 	const { allowed_senders, answer } = channel.config
 	const isAllowed = !allowed_senders || allowed_senders.includes(sender.id)
-	const isBlank = message.text.trim() === '' && !message.attachment
+	const isBlank = message.text.trim() === '' && !message.attachment && !message.attachments
 	for (let attempt = 1; ; attempt++) {
 		const bound = isAllowed ? await registry.bound(channel.id, [chat.id, ...(chat.within ?? [])]) : undefined
 		const isMeant = message.addressed || (bound !== undefined && answer === 'all')
@@ -71,13 +72,15 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 	const { chat, text } = message
 	const command = message.addressed ? commandIn(text) : undefined
 	if (command) return obey(rooms, channel, bound, message, command)
-	if (text.trim() === '') return refuse(rooms, channel, message, texts.onlyText)
+	const isText = text.trim() !== ''
+	if (!isText && !message.attachments) return refuse(rooms, channel, message, texts.onlyText)
 
 	await rooms.marks.introduce(channel.id, message, bound.agent)
 	const conversation = await rooms.sessions.current(channel.id, bound, chat)
 	const asking = rooms.runs
 		.inChat(bound.agent.uid, channel.id, chat)
 		.find(({ question, reply }) => question && reply.conversation === conversation)
+	if (asking && !isText) return refuse(rooms, channel, message, texts.answerInText)
 	if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking))) return
 	if (rooms.runs.count(channel.id) >= OWED_LIMIT) return refuse(rooms, channel, message, texts.tooMuch)
 	await startRun(rooms, channel, bound.agent, message, conversation)
@@ -120,7 +123,8 @@ async function startRun(
 		]
 	}
 	const place = texts.place(channel.label, message)
-	const start = { prompt: promptOf(message), trigger: channel.type, conversation, place }
+	const { attachments, lines } = await loadFiles(ctx, agent, message)
+	const start = { prompt: promptOf(message, lines), attachments, trigger: channel.type, conversation, place }
 	try {
 		await runs.start((listener, follow) =>
 			ctx.use('runs').converse(agent, { ...start, also: (run_id) => owe(run_id, follow) }, listener),
@@ -229,10 +233,11 @@ async function refuse({ marks, notices }: Rooms, channel: LiveChannel, message: 
 	notices.say(channel.id, message.chat, text, message.id)
 }
 
-function promptOf({ text, chat, sender, attachment }: IncomingMessage): string {
-	const lines = [text.toWellFormed()]
+function promptOf({ text, chat, sender, attachment, attachments }: IncomingMessage, lost: readonly string[]): string {
+	const lines = text.trim() === '' ? [] : [text.toWellFormed()]
 	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
-	if (attachment) lines.push(texts.attachment(attachment))
+	if (attachment && !attachments) lines.push(texts.attachment(attachment))
+	lines.push(...lost)
 	return lines.join('\n\n')
 }
 

@@ -40,6 +40,9 @@ export const texts = {
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** Follows a message's text, for the model. */
 	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
+	lost: (what: string, why: string): string =>
+		`[With it came ${oneLine(what)}, which could not be loaded: ${short(oneLine(why), ERROR_LIMIT)}]`,
+	answerInText: 'I have asked a question: please answer it in text.',
 	/** For the model. */
 	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {
 		const where = chat.kind === 'group' ? 'a group chat' : 'a direct chat'

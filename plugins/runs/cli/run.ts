@@ -1,14 +1,24 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { runOf, uploaded } from './attach.ts'
 import { startRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
+
+interface Given {
+	agent: string
+	prompt: string[]
+	attach?: string[]
+	detach?: boolean
+}
 
 export default {
 	description:
 		'Give an agent a prompt and follow its answer as it is made. Ctrl-C stops the run; a second one leaves at once.',
-	arguments: '<agent> <prompt...>',
+	arguments: '<agent> [prompt...]',
 	options: {
+		'--attach <file...>':
+			'images, files and recordings for the agent, behind the prompt; the prompt may then be absent',
 		'--detach': 'only start the run, and show its id',
 	},
 	examples: `
@@ -20,20 +30,22 @@ A prompt that begins with - stands behind --: svc run ada -- "- milk, - eggs"
 Examples:
   svc run ada "What is new?"
   git diff | svc run ada - > review.md
+  svc run ada "What is on it?" --attach photo.jpg
   svc run ada --quiet "Summarize the day" | mail -s Today me@example.com
   svc run ada --json "Hello" | jq -r .event_type
   svc runs follow $(svc run ada --detach "Take your time")`,
-	async run(cli, { agent, prompt: words, ...options }: { agent: string; prompt: string[]; detach?: boolean }) {
-		const prompt = await promptOf(cli, words)
-		if (!options.detach) return void (await startRun(cli, agent, prompt))
-		const started = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, { prompt })
+	async run(cli, { agent, prompt: words, attach = [], ...options }: Given) {
+		const prompt = await promptOf(cli, words, attach.length > 0)
+		const attachments = await uploaded(cli, agent, attach)
+		if (!options.detach) return void (await startRun(cli, agent, prompt, { attachments }))
+		const started = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, attachments))
 		cli.out.answer(started, (run) => run.run_id)
 	},
 } satisfies Command
 
 /** A single - means standard input. */
-async function promptOf(cli: Cli, words: string[]): Promise<string> {
+async function promptOf(cli: Cli, words: string[], hasFiles: boolean): Promise<string> {
 	const prompt = words.length === 1 && words[0] === '-' ? String(await cli.ask.input()) : words.join(' ')
-	if (prompt.trim() === '') throw new CliError('usage', 'the prompt is empty')
+	if (prompt.trim() === '' && !hasFiles) throw new CliError('usage', 'the prompt is empty')
 	return prompt
 }

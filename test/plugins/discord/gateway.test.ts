@@ -3,9 +3,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startDiscord } from '../../support/discord.ts'
 import type { Channel, DiscordServer, Message } from '../../support/discord.ts'
+import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
+import { eventually } from '../../support/wait.ts'
 import { until } from './link.ts'
 import { said } from '../../support/said.ts'
 
@@ -246,3 +248,25 @@ void t.test(
 		t.equal(asked.length, CUTS * 3)
 	},
 )
+
+void t.test('attachments reach the agent, and what cannot be loaded is told', async (t) => {
+	const { server, channel_id } = await connected(t)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'eyes', config: { provider: 'offline' } } })
+	const channel = server.addChannel()
+	await bind(channel_id, channel.id, 'eyes')
+	server.files.set('cat.png', png('cat'))
+	const file = (name: string): object => ({
+		id: '1',
+		filename: name,
+		content_type: 'image/png',
+		size: png('cat').length,
+		url: `${server.url}/files/${name}`,
+	})
+	server.say(channel, 'look', { mention: true, more: { attachments: [file('cat.png'), file('gone.png')] } })
+	const run: Answer = await eventually(
+		async () => (await gateway.request('GET', '/v1/agents/eyes/runs')).body[0],
+		(one: Answer) => one?.status === 'completed',
+	)
+	t.match(run.attachments, [{ type: 'image', name: 'cat.png' }])
+	t.match(run.prompt, /look\n\n\[With it came an image, which could not be loaded: Discord answered with status 404\]$/)
+})

@@ -8,6 +8,7 @@ import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
+import { ogg, pdf, png } from '../../support/files.ts'
 import { addChannel, stands, until } from '../../support/loop.ts'
 import { allAnswered, startTelegram } from '../../support/telegram.ts'
 import type { SentMessage, TelegramChat, TestTelegram } from '../../support/telegram.ts'
@@ -272,4 +273,46 @@ void t.test('a wrong token shows as an error, and another token mends it', async
 	const patched = await gateway.request('PATCH', `/v1/channels/${id}`, { body: { bot_token_ref: 'RIGHT_TOKEN' } })
 	t.equal(patched.status, 200)
 	t.match(await stands(gateway, id, 'connected'), { bot: '@gate_test_bot', last_error: null })
+})
+
+void t.test('photos, documents and voice messages reach the agent; what cannot be loaded is told', async (t) => {
+	const { telegram, bind } = await connect(t)
+	const chat = telegram.person(77, 'Mia')
+	await gateway.request('POST', '/v1/agents', { body: { name: 'files', config: { provider: 'offline' } } })
+	await bind(chat, 'files')
+	telegram.files.set('large', png('photo')).set('doc', pdf()).set('voice', ogg())
+	const newest = async (): Promise<Answer> => (await gateway.request('GET', '/v1/agents/files/runs')).body[0]
+	const send = async (more: Record<string, unknown>): Promise<Answer> => {
+		const before = telegram.messages(chat).length
+		telegram.say(chat, '', { text: undefined, ...more })
+		await until(
+			() => telegram.messages(chat).length,
+			(count) => count > before,
+		)
+		return newest()
+	}
+	const photo = [{ file_id: 'small' }, { file_id: 'large', file_size: png('photo').length }]
+	const shown = await send({ photo, caption: 'What is it?' })
+	t.match(shown, { prompt: 'What is it?', attachments: [{ type: 'image', media_type: 'image/png' }] })
+	const back = await fetch(`${gateway.url}/v1/agents/files/blobs/${shown.attachments[0].blob}`)
+	t.ok(Buffer.from(await back.arrayBuffer()).equals(png('photo')))
+
+	const document = { file_id: 'doc', file_name: 'terms.pdf', mime_type: 'application/pdf' }
+	t.match(await send({ document }), { prompt: '', attachments: [{ type: 'file', name: 'terms.pdf' }] })
+	const voice = { file_id: 'voice', duration: 12, mime_type: 'audio/ogg' }
+	t.match(await send({ voice }), { prompt: '', attachments: [{ type: 'audio', seconds: 12 }] })
+
+	const gone = await send({ photo: [{ file_id: 'gone' }], caption: 'And this?' })
+	t.match(
+		gone.prompt,
+		/^And this\?\n\n\[With it came a photo, which could not be loaded: the Bot API server answered with status 404\]$/,
+	)
+	t.notOk(gone.attachments)
+	const large = await send({ document: { ...document, file_size: 30 * 1024 * 1024 } })
+	t.match(large.prompt, /\[With it came a file, which could not be loaded: it is larger than 20 MiB\]/)
+	telegram.fault('getFile', { error_code: 400, description: 'Bad Request: file is too big' })
+	t.match((await send({ voice })).prompt, /a voice message, which could not be loaded: .*file is too big/)
+	t.notMatch(JSON.stringify(await send({ voice })), telegram.token)
+	t.match((await send({ sticker: { file_id: 'x' } })).conversation, /./)
+	t.match(telegram.messages(chat).at(-1)?.text, /only read text/)
 })

@@ -331,3 +331,24 @@ async function startProxy(
 			}),
 	}
 }
+
+void t.test('files go along with a prompt, or without one', async (t) => {
+	const { png } = await import('../../../support/files.ts')
+	const folder = t.testdir({ 'photo.png': png('cli'), 'table.csv': 'a,b\n' })
+	const files = [`${folder}/photo.png`, `${folder}/table.csv`]
+	const both = await svc(['run', 'off', '--detach', 'Look.', '--attach', ...files])
+	t.equal(both.code, 0, both.stderr)
+	const read = async (run_id: string) => (await gateway.request('GET', `/v1/runs/${run_id.trim()}`)).body
+	const attachments = [
+		{ type: 'image', name: 'photo.png' },
+		{ type: 'file', name: 'table.csv' },
+	]
+	t.match(await read(both.stdout), { prompt: 'Look.', attachments })
+	const alone = await svc(['run', 'off', '--attach', `${folder}/photo.png`])
+	t.match(alone.stdout, /\[image "photo.png", image\/png, \d+ bytes\]/, 'the offline provider is told')
+
+	const swallowed = await svc(['run', 'off', '--attach', `${folder}/photo.png`, 'Look.'])
+	t.equal(swallowed.code, exitCodes.usage)
+	t.match(swallowed.stderr, /Look\. cannot be read: there is no such file; the prompt stands before --attach/)
+	t.match(await svc(['run', 'off']), { code: exitCodes.usage, stderr: /the prompt is empty/ })
+})

@@ -1,0 +1,32 @@
+/** Files that go along with a prompt. */
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+
+/** As the gateway returns an upload. */
+export interface Uploaded {
+	blob: string
+	name?: string
+}
+
+/** The body of POST /v1/agents/{name}/runs. */
+export function runOf(prompt: string, attachments: readonly Uploaded[] = []): object {
+	if (attachments.length === 0) return { prompt }
+	const files = attachments.map(({ blob, name }) => ({ blob, ...(name !== undefined && { name }) }))
+	return { ...(prompt.trim() !== '' && { prompt }), attachments: files }
+}
+
+/** Uploads the files, one after another. */
+export async function uploaded(cli: Cli, agent: string, files: readonly string[]): Promise<Uploaded[]> {
+	const attachments: Uploaded[] = []
+	for (const file of files) {
+		const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+			const why = error.code === 'ENOENT' ? 'there is no such file; the prompt stands before --attach' : error.message
+			throw new CliError('usage', `${file} cannot be read: ${why}`, { cause: error })
+		})
+		const place = `${path`/v1/agents/${agent}/blobs`}?name=${encodeURIComponent(basename(file))}`
+		attachments.push(await cli.api.request<Uploaded>('POST', place, bytes))
+	}
+	return attachments
+}
