@@ -105,14 +105,13 @@ function refusalOf(
 ): WireError | null {
 	const tokens_per_day = limits.tokens_per_day ?? Infinity
 	const cost_per_day = limits.cost_per_day ?? Infinity
-	const over = (what: string, name: keyof DayLimits, limit: number, amounts: readonly [number, number]): string => {
-		const [spent, reserved] = amounts
+	const over = (what: string, name: keyof DayLimits, reserved: number): string => {
 		const also = reserved > 0 ? `, and runs in progress have reserved ${costText(reserved)}` : ''
-		return `${whose} has used ${costText(spent)} of the ${costText(limit)} ${what} that it may use in a day (${setting}.${name})${also}; the day ends at ${endOfDay()}`
+		return `${whose} has ${what} for a day (${setting}.${name})${also}; the day ends at ${endOfDay()}`
 	}
 	if (used.tokens + others.tokens >= tokens_per_day) {
-		const message = over('tokens', 'tokens_per_day', tokens_per_day, [used.tokens, others.tokens])
-		return { code: 'limit_tokens', message }
+		const what = `used ${used.tokens} of its ${tokens_per_day} tokens`
+		return { code: 'limit_tokens', message: over(what, 'tokens_per_day', others.tokens) }
 	}
 	if (cost_per_day === Infinity) return null
 	if (cost === undefined) {
@@ -120,7 +119,8 @@ function refusalOf(
 		return { code: 'limit_cost', message }
 	}
 	if (used.cost + others.cost < cost_per_day) return null
-	return { code: 'limit_cost', message: over('cost', 'cost_per_day', cost_per_day, [used.cost, others.cost]) }
+	const what = `spent ${costText(used.cost)} of its ${costText(cost_per_day)}`
+	return { code: 'limit_cost', message: over(what, 'cost_per_day', others.cost) }
 }
 
 async function amountIn(entries: AsyncIterable<DayEntry>): Promise<Amount> {

@@ -1,4 +1,6 @@
 /** Limits of a day, for an agent and for all agents together. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
@@ -16,16 +18,16 @@ t.teardown(() => held.stop())
 const usage = { prompt_tokens: 60, completion_tokens: 5 }
 model.on('hello', { text: 'Hello.', usage })
 
-async function start(t: Test, more = ''): Promise<TestGateway> {
-	const gateway = await startGateway({
-		config: `
+const configWith = (more: string): string => `
 providers:
   mock: {kind: openai, base_url: '${model.url}', model: m, prices: {m: {input: 1000, output: 1000}}}
   held: {kind: openai, base_url: '${held.url}', model: h, prices: {h: {input: 1000, output: 1000}}}
 default_provider: mock
 plugins: {openai-api: true}
-${more}`,
-	})
+${more}`
+
+async function start(t: Test, more = ''): Promise<TestGateway> {
+	const gateway = await startGateway({ config: configWith(more) })
 	t.teardown(() => gateway.stop())
 	return gateway
 }
@@ -52,7 +54,7 @@ void t.test('an agent that has used its tokens of a day makes no further call un
 	t.match(await failure(ada, 'hello'), {
 		code: 'limit_tokens',
 		error:
-			/^agent "ada" has used 130 of the 100 tokens that it may use in a day \(config\.limits\.tokens_per_day\); the day ends at \d{4}-\d\d-\d\dT00:00:00Z, in (\d+ h )?\d+ min$/,
+			/^agent "ada" has used 130 of its 100 tokens for a day \(config\.limits\.tokens_per_day\); the day ends at \d{4}-\d\d-\d\dT00:00:00Z, in (\d+ h )?\d+ min$/,
 	})
 	await bob.complete('hello')
 
@@ -66,7 +68,7 @@ void t.test('an agent that has used its tokens of a day makes no further call un
 	await gateway.request('PATCH', '/v1/agents/ada', { body: { config: { limits: { cost_per_day: 0.01 } } } })
 	t.match(await failure(ada, 'hello'), {
 		code: 'limit_cost',
-		error: /^agent "ada" has used 0\.065 of the 0\.01 cost .*config\.limits\.cost_per_day/,
+		error: /^agent "ada" has spent 0\.065 of its 0\.01 for a day .*config\.limits\.cost_per_day/,
 	})
 })
 
@@ -79,7 +81,7 @@ void t.test('the limit of the gateway is that of all agents together, also of de
 	await gateway.request('DELETE', '/v1/agents/ada')
 	t.match(await failure(bob, 'hello'), {
 		code: 'limit_cost',
-		error: /^the gateway has used 0\.13 of the 0\.1 cost .*usage\.limits\.cost_per_day/,
+		error: /^the gateway has spent 0\.13 of its 0\.1 for a day .*usage\.limits\.cost_per_day/,
 	})
 	const cid = await follow(t, gateway, 'cid', { config: { model: 'unpriced' } })
 	t.match(await failure(cid, 'hello'), { code: 'limit_cost', error: /^the cost of mock \(unpriced\) is unknown/ })
@@ -99,7 +101,7 @@ void t.test('concurrent runs reserve before they call, and a reservation ends wi
 	t.equal(second.status, 409)
 	t.match(second.body.error, {
 		code: 'limit_tokens',
-		message: /has used 0 of the 6000 .*runs in progress have reserved \d{4}/,
+		message: /has used 0 of its 6000 .*runs in progress have reserved \d{4}/,
 	})
 	call.answer('Done.')
 	t.equal((await first).status, 200)
@@ -139,4 +141,26 @@ void t.test('a run that reaches the limit between two calls fails, and says so',
 	t.match(await ada.ended(run_id), { event_type: 'run.failed', payload: { code: 'limit_tokens' } })
 	t.equal(model.requests('two calls').length, 1)
 	t.match((await ada.read(run_id)).usage, { input_tokens: 60, output_tokens: 5 })
+})
+
+void t.test('a limit that is set while the gateway runs counts what was used before', async (t) => {
+	const gateway = await start(t)
+	const set = async (more: string): Promise<void> => {
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), configWith(more))
+		await gateway.running.gateway.reload()
+	}
+	const ada = await follow(t, gateway, 'ada')
+	const eve = await follow(t, gateway, 'eve', { config: { provider: 'held' } })
+	await ada.complete('hello')
+	const during = await eve.start('during')
+	const call = await held.called('during')
+	await set('usage: {limits: {tokens_per_day: 65}}')
+	t.match(await failure(ada, 'hello'), { code: 'limit_tokens', error: /has used 65 of its 65 tokens/ })
+	call.answer('Done.')
+	t.match(await eve.ended(during), { event_type: 'run.completed' })
+	const { input_tokens, output_tokens } = (await eve.read(during)).usage
+	const error = await failure(eve, 'again')
+	t.match(error, { code: 'limit_tokens', error: `has used ${65 + input_tokens + output_tokens} of its 65 tokens` })
+	await set('')
+	await ada.complete('hello')
 })
