@@ -27,7 +27,7 @@ export default {
 			load: () => import('./cli/questions.ts'),
 		},
 		conversations: {
-			summary: 'Show and summarize what a model gets of a conversation',
+			summary: 'Show what a model gets of a conversation, summarize and delete conversations',
 			group: 'work',
 			order: 6,
 			load: () => import('./cli/conversations.ts'),

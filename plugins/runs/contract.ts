@@ -328,6 +328,11 @@ export interface Runs {
 	 * nothing to summarize, or it is being done.
 	 */
 	compact(agent: AgentRecord, conversation: string): Promise<number>
+	/**
+	 * Deletes a conversation: stops its unfinished runs, and deletes the runs with their messages, notes, questions, summaries and
+	 * sub-agents. Events stay. For the current session as `clear`. Throws `not_found`.
+	 */
+	forget(agent: AgentRef, conversation: string): Promise<void>
 	/** Deletes the short-term notes of a conversation that has ended. */
 	forgetNotes(agent: AgentRef, conversation: string): Promise<void>
 }

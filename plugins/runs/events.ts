@@ -84,6 +84,12 @@ export default {
 			message: 'What went wrong, for people.',
 		},
 	},
+	'conversation.deleted': {
+		description: 'A conversation was deleted with its runs, messages and summary.',
+		payload: {
+			conversation: 'The conversation.',
+		},
+	},
 	'message.user': {
 		description: 'What the user said to the agent.',
 		payload: {

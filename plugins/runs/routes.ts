@@ -6,7 +6,7 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { attachment, attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
-import { contextRoutes } from './context-route.ts'
+import { conversationRoutes } from './conversation-routes.ts'
 import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 /** Of a body that holds attachments as base64. */
@@ -234,7 +234,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
-	contextRoutes(server, ctx, { compact: (agent, conversation) => runs.compact(agent, conversation) })
+	conversationRoutes(server, ctx, runs)
 	stepsRoute(server, ctx, runs)
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',

@@ -8,7 +8,7 @@ import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { converse, follow } from './converse.ts'
-import { ANSWER_CHARACTERS, currentSession, messagesOf, newSession, sizeOf } from './conversation.ts'
+import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
 import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { enqueue, openLog, stop } from './ending.ts'
@@ -250,6 +250,15 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const { session_id, old } = await newSession(store, agent, true)
 			await forgetConversation(ctx, agent.uid, old)
 			return tellSession(agent, session_id)
+		},
+		async forget(agent, conversation) {
+			await mustExist(store, agent, conversation)
+			if (conversation === (await currentSession(store, agent))) await runs.clear(agent)
+			else {
+				await store.put(keys.forgetting(agent.uid, conversation), { at: now() })
+				await forgetConversation(ctx, agent.uid, conversation)
+			}
+			await ctx.emit({ event_type: 'conversation.deleted', payload: { conversation } }, agent.name)
 		},
 		compact: (agent, conversation) => summaries.compact(agent, conversation),
 		forgetNotes: ({ uid }, conversation) => store.delete(keys.shortTerm(uid, conversation)),

@@ -19,7 +19,11 @@ const ndjson = (...chunks: object[]): ScriptedReply => ({
 })
 const yes = ndjson({ message: { content: 'Yes.' }, done: false }, { done: true, done_reason: 'stop' })
 
-function ask(more: Partial<ModelOrder>, request = asked, onText = (_: string): void => {}): Promise<ModelReply> {
+function ask(
+	more: Partial<ModelOrder>,
+	request = asked,
+	onText: (text: string) => void = () => {},
+): Promise<ModelReply> {
 	const order: ModelOrder = { provider: 'p', kind: 'ollama', model: 'qwen3', timeout_ms: 30_000, ...more }
 	return ollama.ask(order, request, { signal: new AbortController().signal, onText })
 }

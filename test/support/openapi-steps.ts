@@ -73,6 +73,10 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		return { params: { name: 'dora', id: (await ended())[0].conversation } }
 	},
 	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
+	async deleteConversation({ gateway, made }) {
+		const { conversation } = (await gateway.request('GET', `/v1/runs/${made.get('startRun').run_id}`)).body
+		return { params: { id: conversation } }
+	},
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },

@@ -1,3 +1,4 @@
+import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
@@ -50,6 +51,18 @@ Examples:
 				const started = await cli.api.request<{ turns: number }>('POST', where)
 				cli.out.answer(started, ({ turns }) => `Summarizing ${count(turns, 'turn')}.`)
 				cli.out.note(`To see the summary: svc conversations context ${agent}`)
+			},
+		},
+		delete: {
+			description: 'Delete a conversation with its runs, messages and summary; memories stay',
+			arguments: '<agent> <conversation>',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { agent, conversation, ...options }: { agent: string; conversation: string; yes?: boolean }) {
+				await consent(cli, options, `Delete the conversation ${conversation} of ${agent} for good?`)
+				await cli.api.request('DELETE', path`/v1/agents/${agent}/conversations/${conversation}`)
+				cli.out.answer({ conversation, status: 'deleted' }, () => 'Deleted.')
 			},
 		},
 	},

@@ -236,8 +236,12 @@ void t.test('compact summarizes now, and deleting a conversation deletes its sum
 		return Array.fromAsync(store.list([`agent:${uid}`, 'summary']))
 	}
 	t.equal((await summaries()).length, 1)
-	const base = `http://127.0.0.1:${new URL(gateway.running.gateway.status.url('legacy') ?? '').port}`
-	const deleted = await fetch(`${base}/api/agents/ada/conversation`, { method: 'DELETE' })
-	t.equal(deleted.status, 200)
+	t.equal((await gateway.request('DELETE', '/v1/agents/ada/conversations/nowhere')).status, 404)
+	const begun = await ada.complete('Five.')
+	t.equal((await svc(['conversations', 'delete', 'ada', conversation, '--yes'])).code, 0)
 	t.strictSame(await summaries(), [])
+	t.strictSame(await Array.fromAsync(store.list([`agent:${conversation}`, 'context'])), [])
+	t.equal((await gateway.request('GET', `/v1/runs/${begun}`)).status, 404)
+	t.equal((await gateway.request('GET', `/v1/agents/ada/conversations/${conversation}/context`)).status, 404)
+	t.not((await ada.read(await ada.complete('Six.'))).conversation, conversation, 'a new session has begun')
 })

@@ -3,10 +3,10 @@ import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import { composeContext } from './context.ts'
+import type { Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
 import { nextRequest } from './next-request.ts'
 import { readSummary } from './summary-record.ts'
-import type { Summaries } from './summaries.ts'
 
 const item = Joi.object({
 	kind: Joi.valid('instructions', 'tools', 'earlier', 'turn', 'prompt').required(),
@@ -63,8 +63,8 @@ const compaction = Joi.object({
 	turns: Joi.number().required().description('Turns that the summary gets in addition.').example(12),
 })
 
-/** What the next request of a conversation would contain, and its summary. */
-export function contextRoutes(server: Server, ctx: Context, summaries: Pick<Summaries, 'compact'>): void {
+/** Conversations: what the next request would contain, summarizing, deleting. */
+export function conversationRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'compact' | 'forget'>): void {
 	server.route<{ Params: { name: string; id: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/conversations/{id}/context',
@@ -107,7 +107,26 @@ export function contextRoutes(server: Server, ctx: Context, summaries: Pick<Summ
 			const { name, id: conversation } = request.params
 			const agent = await ctx.use('agents').get(name)
 			await mustExist(ctx.store, agent, conversation)
-			return { conversation, status: 'compaction_started', turns: await summaries.compact(agent, conversation) }
+			return { conversation, status: 'compaction_started', turns: await runs.compact(agent, conversation) }
+		},
+	})
+	server.route<{ Params: { name: string; id: string } }>({
+		method: 'DELETE',
+		path: '/v1/agents/{name}/conversations/{id}',
+		options: {
+			id: 'deleteConversation',
+			description: 'Delete a conversation',
+			notes:
+				'Stops its unfinished runs, and deletes its runs with their messages, notes, questions, summary and sub-agents. Events and memories stay. If it is the current session, a new one begins.',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:write'),
+			validate: { params },
+			response: { emptyStatusCode: 204 },
+		},
+		handler: async (request, h) => {
+			const { name, id } = request.params
+			await runs.forget(await ctx.use('agents').get(name), id)
+			return h.response().code(204)
 		},
 	})
 }
