@@ -30,7 +30,7 @@ export const OVERRIDE = 'SVC_ALLOW_SHARED_HOME'
 
 /** Entries of a plugin's folder, node_modules included. */
 const ENTRY_LIMIT = 20_000
-const parts = ['config', 'config/gateway.yaml', 'plugins', 'keys', 'data', 'run', 'skills']
+const parts = ['config', 'config/gateway.yaml', 'plugins', 'keys', 'data', 'run', 'skills', 'encoder']
 
 /** Checks the home, the gateway's folders in it and gateway.yaml, as far as they exist; empty if only the owner can write. */
 export function sharedPlaces(home: string): SharedPlace[] {

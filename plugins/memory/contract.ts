@@ -26,6 +26,11 @@ export interface MemoryPage {
 export interface MemorySettings {
 	max_per_agent: number
 	index_mib: number
+	/**
+	 * What makes the vectors: the embedding model of the agent's provider (the built-in hashing where it has none), the sentence
+	 * encoder in the home, or the built-in hashing.
+	 */
+	embedder: 'provider' | 'local' | 'hashing'
 	recall: RecallSettings
 }
 

@@ -1,5 +1,5 @@
 /**
- * Makes missing embeddings with a server: for new memories, after failures of the server, and for
+ * Makes missing embeddings: for new memories, after failures of a server, and for
  * all memories after a change of the embedder. The memories are already stored; a failure loses nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,13 +8,15 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import { BATCH, embed } from './embedder.ts'
-import type { Embedder } from './embedder.ts'
+import { BATCH } from './embedders.ts'
+import type { Embedder, EmbedderOf } from './embedders.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { bytesOf, keys } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
 
 export interface Embeddings {
+	/** The embedder of an agent, as the settings are. */
+	embedderOf: EmbedderOf
 	/** Settles when they are made, when the first attempt has failed, or after two seconds; never throws. */
 	make(agent: AgentRef, embedder: Embedder, ids: readonly string[]): Promise<void>
 	/** Embedding of a query; undefined if the server fails. */
@@ -39,6 +41,7 @@ interface Backlog {
 
 export function embeddingsOf(
 	ctx: Pick<Context, 'store' | 'log' | 'signal'>,
+	embedderOf: EmbedderOf,
 	index: () => Pick<MemoryIndex, 'embedded'>,
 ): Embeddings {
 	const { store, log, signal } = ctx
@@ -47,14 +50,13 @@ export function embeddingsOf(
 	const questions = new BoundedMap<string, Float32Array>(QUESTIONS_KEPT)
 
 	const makeBatch = async ({ agent: { uid }, embedder, lacking, abort }: Backlog): Promise<void> => {
-		if (!embedder.order) return lacking.clear()
+		if (!embedder.embed) return lacking.clear()
 		const ids = [...lacking].slice(0, BATCH)
 		const found = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(uid, id))))
 		const records = found.flatMap((entry) => entry?.value ?? [])
 		if (records.length > 0) {
 			const both = AbortSignal.any([signal, abort.signal])
-			const made = await embed(
-				embedder.order,
+			const made = await embedder.embed(
 				records.map(({ content }) => content),
 				both,
 			)
@@ -114,8 +116,9 @@ export function embeddingsOf(
 	}
 
 	return {
+		embedderOf,
 		async make(agent, embedder, ids) {
-			if (!embedder.order || ids.length === 0 || signal.aborted) return
+			if (!embedder.embed || ids.length === 0 || signal.aborted) return
 			const backlog = backlogOf(agent, embedder, ids)
 			const isDone = (): boolean => ids.every((id) => !backlog.lacking.has(id))
 			const timer = sleep(PATIENCE_MS, 'late', { ref: false })
@@ -124,14 +127,15 @@ export function embeddingsOf(
 				if ((await Promise.race([backlog.attempt, timer])) === 'late') return
 			}
 		},
-		async ofQuestion({ id, order }, text) {
-			if (!order) return undefined
+		async ofQuestion(embedder, text) {
+			const { id } = embedder
+			if (!embedder.embed) return undefined
 			const key = `${id} ${text}`
 			const known = questions.get(key)
 			if (known) return known
 			try {
 				const patience = AbortSignal.any([signal, AbortSignal.timeout(QUESTION_MS)])
-				const [vector] = await embed(order, [text], patience)
+				const [vector] = await embedder.embed([text], patience)
 				if (vector) questions.set(key, vector)
 				return vector
 			} catch (error) {

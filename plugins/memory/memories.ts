@@ -9,7 +9,6 @@ import type { Op } from '../../core/store/ports.ts'
 import type { LongTermMemory, Memory, MemorySettings, SearchResult } from './contract.ts'
 import { countAll } from './counts.ts'
 import type { Counts } from './counts.ts'
-import { embedderOf } from './embedder.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { hasMemories, keys, shown } from './records.ts'
@@ -61,7 +60,7 @@ export function memoriesOf(
 				if (other) return { ...other, content: text, tags: labels }
 				throw error
 			}
-			const embedder = await embedderOf(ctx, agent)
+			const embedder = await embeddings.embedderOf(agent)
 			await index.added(agent, [record])
 			await embeddings.make(agent, embedder, [id])
 			return shown(record)
@@ -70,7 +69,7 @@ export function memoriesOf(
 		async search(agent, query, limit, tags = []) {
 			if (!index.isOpen(agent) && !(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
-			const embedder = await embedderOf(ctx, agent)
+			const embedder = await embeddings.embedderOf(agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
 			const entries = await Promise.all(hits.map(({ id }) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))

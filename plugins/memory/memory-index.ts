@@ -5,7 +5,7 @@
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
-import type { Embedder } from './embedder.ts'
+import type { Embedder } from './embedders.ts'
 import type { Hit, IndexStatus, Question, Row } from './search/protocol.ts'
 import type { IndexThread } from './search/thread.ts'
 import { keys, vectorOf } from './records.ts'
@@ -74,7 +74,7 @@ export function memoryIndex(
 			const rows = await Promise.all(entries.map(({ value }) => rowOf(uid, value, embedder)))
 			entries = []
 			characters = 0
-			if (embedder.order) without.push(...rows.filter(({ vector }) => !vector).map(({ id }) => id))
+			if (embedder.embed) without.push(...rows.filter(({ vector }) => !vector).map(({ id }) => id))
 			await thread.ask('fill', { uid, rows })
 		}
 		for await (const entry of store.list<MemoryRecord>(keys.memories(uid))) {

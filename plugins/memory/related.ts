@@ -6,8 +6,7 @@ import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { Late, within } from '../../core/util/deadline.ts'
 import type {} from '../agents/contract.ts'
 import type { LongTermMemory, Memory, MemorySettings } from './contract.ts'
-import { embedderOf } from './embedder.ts'
-import type { Embedder } from './embedder.ts'
+import type { Embedder } from './embedders.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { hasMemories, keys, shown } from './records.ts'
@@ -42,7 +41,7 @@ export function relatedOf(
 
 	const find = async (agent: AgentRef, prompt: string): Promise<Memory[]> => {
 		const text = redactor.of([{ uid: agent.uid }]).text(shortened(prompt), 'record')
-		const embedder = await embedderOf(ctx, agent)
+		const embedder = await embeddings.embedderOf(agent)
 		const vector = await vectorOf(embedder, text)
 		const hits = await index.search(agent, embedder, { text, limit, tags: [], ...(vector && { vector }) })
 		const ids = hits.filter(({ relevance }) => relevance >= threshold).map(({ id }) => id)

@@ -19,6 +19,12 @@ export default defineSettings<MemorySettings>({
 				512,
 				'Mebibytes that search indexes may hold in memory; those of idle agents go first.',
 			),
+			embedder: joi
+				.valid('provider', 'local', 'hashing')
+				.default('provider')
+				.description(
+					"What search by meaning uses: the provider's embedding_model, the local encoder of `svc memory encoder`, or hashing of words. Default provider.",
+				),
 			recall: section('Memories that a model gets with a prompt, without asking for them.', {
 				limit: count(0, 20, 5, 'How many at most; 0 for none.'),
 				threshold: joi

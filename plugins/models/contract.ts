@@ -7,7 +7,7 @@ export interface Provider {
 	base_url?: string
 	api_key?: SecretText
 	model?: string
-	/** For long-term memory. */
+	/** For long-term memory. Default at OpenAI's own address: text-embedding-3-small. */
 	embedding_model?: string
 	timeout_s?: number
 	headers?: Record<string, SecretText>
@@ -54,7 +54,7 @@ export interface ModelChoice {
 export interface Models {
 	/** Throws `provider_unknown`, with the setting to change, if a named provider or a model's name is missing. */
 	choose(config: AgentConfig): Promise<ModelChoice>
-	/** Undefined if the agent's provider has no `embedding_model`: then the built-in embedder is used. */
+	/** Undefined if the agent's provider has no `embedding_model`, and is not OpenAI itself: then the built-in embedder is used. */
 	embedder(config: AgentConfig): Promise<EmbeddingOrder | undefined>
 }
 

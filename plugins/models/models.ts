@@ -7,6 +7,8 @@ import type { Models, ModelSettings, Provider, SecretText } from './contract.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
+/** What OpenAI itself embeds with, where nothing is set. */
+const OPENAI_EMBEDDINGS = 'text-embedding-3-small'
 /** Headers and query parameters whose values are secrets even where they stand in the file. */
 const SECRET_NAME = /key|token|auth|secret|cookie|credential/i
 
@@ -36,7 +38,8 @@ export function modelsOf({
 			const name = config.provider ?? default_provider
 			if (nothingSetUp) return undefined
 			const provider = providerOf(name)
-			const { base_url, embedding_model, timeout_s = TIMEOUT_S, query } = provider
+			const { base_url, timeout_s = TIMEOUT_S, query } = provider
+			const { embedding_model = isOpenAi(base_url) ? OPENAI_EMBEDDINGS : undefined } = provider
 			if (base_url === undefined || embedding_model === undefined) return undefined
 			const order = { provider: name, base_url, model: embedding_model, timeout_ms: timeout_s * 1000 }
 			return { ...order, ...(query && { query }), ...(await secretsOf(name, provider)) }
@@ -142,4 +145,9 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		...(context_window !== undefined && { context_window }),
 		...(prices && { prices }),
 	}
+}
+
+/** OpenAI's own address, rather than one that speaks its protocol. */
+function isOpenAi(base_url: string | undefined): boolean {
+	return base_url !== undefined && URL.parse(base_url)?.hostname === 'api.openai.com'
 }

@@ -208,7 +208,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 				.string()
 				.max(256)
 				.description(
-					'Model that makes embeddings for long-term memory, such as text-embedding-3-small. Default the built-in one.',
+					'Model that makes embeddings for long-term memory. Default text-embedding-3-small at api.openai.com, elsewhere none: then the built-in embedder is used.',
 				),
 		}),
 		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),

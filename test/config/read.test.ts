@@ -46,7 +46,7 @@ function defaults(home: string): unknown {
 			max_mib_per_agent: 2048,
 			allowed_hosts: [],
 		},
-		memory: { max_per_agent: 100_000, index_mib: 512, recall: { limit: 5, threshold: 0.35 } },
+		memory: { max_per_agent: 100_000, index_mib: 512, embedder: 'provider', recall: { limit: 5, threshold: 0.35 } },
 		mcp: { allowed_commands: [], allowed_hosts: [], max_per_agent: 16, call_timeout_s: 60, max_call_s: 600 },
 		subagents: { max_per_run: 8, max_depth: 2 },
 		heartbeats: { max_per_agent: 32, missed_grace_s: 3600 },

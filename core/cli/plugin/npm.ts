@@ -87,6 +87,11 @@ export async function installDependencies(cli: Surroundings, folder: string): Pr
 	)
 }
 
+/** Installs exactly what package-lock.json in `folder` names. */
+export async function installLocked(cli: Surroundings, folder: string): Promise<void> {
+	await npm(cli, folder, ['ci', '--omit=dev', ...quiet])
+}
+
 function manifestIn(folder: string): Manifest {
 	try {
 		return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest

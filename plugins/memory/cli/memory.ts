@@ -106,6 +106,17 @@ Examples:
 				cli.out.answer({ id, status: 'deleted' }, () => `Forgotten.`)
 			},
 		},
+		encoder: {
+			description:
+				'Install the sentence encoder and choose it, so that memories are found by meaning without any server',
+			options: {
+				...yesOption,
+			},
+			async run(cli, options: { yes?: boolean }) {
+				const { installEncoder } = await import('./encoder.ts')
+				await installEncoder(cli, options)
+			},
+		},
 		compact: {
 			description: 'Merge what is stored twice and sum up what is old; can be undone',
 			arguments: '<agent>',

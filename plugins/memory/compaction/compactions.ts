@@ -10,7 +10,6 @@ import type { Op } from '../../../core/store/ports.ts'
 import type { Compaction, LongTermMemory, MemorySettings } from '../contract.ts'
 import { countAll } from '../counts.ts'
 import type { Counts } from '../counts.ts'
-import { embedderOf } from '../embedder.ts'
 import type { Embeddings } from '../embeddings.ts'
 import type { MemoryIndex } from '../memory-index.ts'
 import { keys } from '../records.ts'
@@ -67,7 +66,7 @@ export function compactionsOf(
 		const { compaction_id } = record
 		const { planOf } = await import('./plan.ts') // loads all the languages, which an idle gateway does not need
 		const ask = await askOf(agent, compaction_id)
-		const groups = await planOf(ctx, agent, compaction_id, { index, ask })
+		const groups = await planOf(ctx, agent, compaction_id, { index, embeddings, ask })
 		const ops = groups.map((group): Op => ({
 			key: keys.group(agent.uid, compaction_id, group.made.made_by?.group ?? ''),
 			value: group,
@@ -81,7 +80,7 @@ export function compactionsOf(
 	const apply = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
 		const { uid } = agent
 		await counts.settled(uid)
-		const embedder = await embedderOf(ctx, agent)
+		const embedder = await embeddings.embedderOf(agent)
 		let merged = 0
 		let gone = 0
 		for await (const { value: group } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {

@@ -1,7 +1,7 @@
 /** Plans which memories are merged, and into what. Changes nothing. */
 import { newId } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
-import { embedderOf } from '../embedder.ts'
+import type { Embeddings } from '../embeddings.ts'
 import type { MemoryIndex } from '../memory-index.ts'
 import { keys } from '../records.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
@@ -31,7 +31,7 @@ export async function planOf(
 	ctx: Tools,
 	agent: AgentRef,
 	compaction: string,
-	{ index, ask }: { index: MemoryIndex; ask: AskModel | undefined },
+	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel | undefined },
 ): Promise<GroupRecord[]> {
 	const said: Said[] = []
 	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
@@ -60,7 +60,8 @@ export async function planOf(
 	if (!ask) return groups
 	const older = said.slice(0, Math.max(0, said.length - RECENT)).map(({ id }) => id)
 	const single = older.filter((id) => !grouped.has(id))
-	for (const { ids, content } of await writtenTogether(ctx, agent, single, index, ask)) await add(ids, content)
+	for (const { ids, content } of await writtenTogether(ctx, agent, single, { index, embeddings, ask }))
+		await add(ids, content)
 	return groups
 }
 
@@ -68,11 +69,10 @@ async function writtenTogether(
 	ctx: Tools,
 	agent: AgentRef,
 	ids: string[],
-	index: MemoryIndex,
-	ask: AskModel,
+	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel },
 ): Promise<Consolidated[]> {
 	if (ids.length < 2) return []
-	const embedder = await embedderOf(ctx, agent)
+	const embedder = await embeddings.embedderOf(agent)
 	const near = embedder.id === HASHING ? NEAR.built_in : NEAR.model
 	const related = await index.groups(agent, embedder, ids, near, RELATED)
 	const found: Consolidated[] = []

@@ -122,6 +122,7 @@ void t.test('where embeddings are made', async (t) => {
 			main: { ...openai, embedding_model: 'e', api_key: { secret: 'KEY' }, timeout_s: 7 },
 			keyless: { ...openai, embedding_model: 'f' },
 			none: openai,
+			itself: { ...openai, base_url: 'https://api.openai.com/v1/' },
 			offline: { kind: 'offline' },
 		}),
 	)
@@ -139,6 +140,7 @@ void t.test('where embeddings are made', async (t) => {
 		timeout_ms: 120_000,
 	})
 	t.equal(await models.embedder({ provider: 'none' }), undefined)
+	t.match(await models.embedder({ provider: 'itself' }), { model: 'text-embedding-3-small' })
 	t.equal(await models.embedder({ provider: 'offline' }), undefined)
 	await t.rejects(models.embedder({ provider: 'nowhere' }), { code: 'provider_unknown' })
 	const bare = modelsOf(settings({ offline: { kind: 'offline' } }))

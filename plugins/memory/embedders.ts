@@ -1,15 +1,40 @@
-/** Selects an agent's embedder, and calls an embedding server within limits. */
+/** Which embedder makes the vectors of an agent: an embedding server, the local sentence encoder, or the built-in hashing. */
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { EmbeddingOrder } from '../models/contract.ts'
 import type {} from '../agents/contract.ts'
+import type { MemorySettings } from './contract.ts'
 import { HASHING, normalise } from './hashing.ts'
+import { encoderIn } from './local/encoder.ts'
+import { encoderFolder, isInstalled, LOCAL } from './local/packages.ts'
 
 export interface Embedder {
 	/** Vectors of two embedders with different ids cannot be compared. */
 	id: string
-	/** Absent: the built-in one. */
-	order?: EmbeddingOrder
+	/** Vectors of length 1, one for each text. Throws `embedding_failed`. Absent: the built-in one, of the index thread. */
+	embed?(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
+}
+
+export type EmbedderOf = (agent: AgentRef) => Promise<Embedder>
+
+const builtIn: Embedder = { id: HASHING }
+
+/** By `memory.embedder`. The built-in one where what is set is missing or not set up correctly. */
+export function embeddersOf(ctx: Context<MemorySettings>): EmbedderOf {
+	const { embedder } = ctx.config
+	if (embedder === 'hashing') return async () => builtIn
+	if (embedder === 'local') return localOf(ctx)
+	return async (agent) => {
+		try {
+			const record = await ctx.use('agents').find(agent.name)
+			const order = record && (await ctx.find('models')?.embedder(record.config))
+			if (!order) return builtIn
+			return { id: `${order.base_url} ${order.model}`, embed: (texts, signal) => embedByServer(order, texts, signal) }
+		} catch (error) {
+			ctx.log.warn({ agent: agent.name }, `the built-in embedder is used: ${messageOf(error)}`)
+			return builtIn
+		}
+	}
 }
 
 /** Texts per request, and characters sent of each text: more than models accept would fail the whole request. */
@@ -18,20 +43,26 @@ const TEXT_CHARACTERS = 8_000
 const MOST_DIMENSIONS = 8_192
 const MOST_TIMEOUT_MS = 60_000
 
-/** The built-in one if the agent's provider has none, or is not configured correctly. */
-export async function embedderOf(ctx: Pick<Context, 'use' | 'find' | 'log'>, agent: AgentRef): Promise<Embedder> {
-	try {
-		const record = await ctx.use('agents').find(agent.name)
-		const order = record && (await ctx.find('models')?.embedder(record.config))
-		return order ? { id: `${order.base_url} ${order.model}`, order } : { id: HASHING }
-	} catch (error) {
-		ctx.log.warn({ agent: agent.name }, `the built-in embedder is used: ${messageOf(error)}`)
-		return { id: HASHING }
+/** Looks again each time while the encoder is missing: it may be installed meanwhile. */
+function localOf(ctx: Context<MemorySettings>): EmbedderOf {
+	const { home } = ctx.gateway
+	let local: Embedder | undefined
+	const open = (): Embedder | undefined => {
+		if (!isInstalled(home)) return undefined
+		const encoder = ctx.own(encoderIn(encoderFolder(home)), 'sentence encoder')
+		ctx.trouble(null)
+		return { id: LOCAL, embed: encoder.embed }
 	}
+	local = open()
+	if (!local) {
+		const missing = 'memory.embedder is local, but the sentence encoder is not installed; run: svc memory encoder'
+		ctx.log.warn({}, missing)
+		ctx.trouble(`${missing}. Until then memories are found by their wording.`)
+	}
+	return async () => (local ??= open()) ?? builtIn
 }
 
-/** Vectors of length 1, one for each text. Throws `embedding_failed`. */
-export async function embed(
+async function embedByServer(
 	order: EmbeddingOrder,
 	texts: readonly string[],
 	signal: AbortSignal,

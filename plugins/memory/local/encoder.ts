@@ -1,0 +1,95 @@
+/** The main thread's side of the sentence encoder: its thread starts with the first text, and ends when it has none for long. */
+import { Worker } from 'node:worker_threads'
+import { Fault, messageOf } from '../../../core/errors.ts'
+import { normalise } from '../hashing.ts'
+import type { EncodeReply, EncodeRequest } from './protocol.ts'
+
+export interface Encoder extends AsyncDisposable {
+	/** Vectors of length 1, one for each text. Throws `embedding_failed`. A request that is aborted may still be computed. */
+	embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
+}
+
+/** Of a longer text only the beginning is encoded: the time grows with the length, and the model averages over it. */
+const TEXT_CHARACTERS = 2_000
+const MAX_WAITING = 1_000
+const HEAP_MIB = 512
+const IDLE_MS = 10 * 60_000
+
+interface Waiting {
+	resolve: (vectors: Float32Array[]) => void
+	reject: (error: Fault) => void
+}
+
+/** `folder`: of the installed packages. */
+export function encoderIn(folder: string): Encoder {
+	let worker: Worker | undefined
+	let idle: NodeJS.Timeout | undefined
+	let last = 0
+	const waiting = new Map<number, Waiting>()
+
+	const stop = async (): Promise<void> => {
+		const ending = worker
+		worker = undefined
+		await ending?.terminate()
+	}
+
+	const start = (): Worker => {
+		const made = new Worker(new URL('./worker.ts', import.meta.url), {
+			workerData: { folder },
+			env: {},
+			execArgv: [], // what the process was started with is not meant for this thread
+			resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+		})
+		made.unref()
+		let reason = 'its thread ended'
+		made.on('message', (reply: EncodeReply) => {
+			const one = waiting.get(reply.id)
+			waiting.delete(reply.id)
+			if ('error' in reply) one?.reject(failed(reply.error))
+			else one?.resolve(reply.vectors.map(normalise))
+			rest()
+		})
+		made.on('error', (error) => (reason = messageOf(error)))
+		made.on('exit', () => {
+			if (worker === made) worker = undefined
+			if (worker) return
+			for (const one of waiting.values()) one.reject(failed(reason))
+			waiting.clear()
+		})
+		return made
+	}
+
+	const rest = (): void => {
+		clearTimeout(idle)
+		if (waiting.size === 0) idle = setTimeout(() => void stop(), IDLE_MS).unref()
+	}
+
+	return {
+		async embed(texts, signal) {
+			if (waiting.size >= MAX_WAITING) throw failed(`${MAX_WAITING} requests wait for it already`)
+			if (signal.aborted) throw failed('it was not wanted any more')
+			clearTimeout(idle)
+			worker ??= start()
+			const id = ++last
+			const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>()
+			waiting.set(id, { resolve, reject })
+			const request: EncodeRequest = { id, texts: texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed()) }
+			worker.postMessage(request)
+			const giveUp = (): void => reject(failed('it took too long'))
+			signal.addEventListener('abort', giveUp, { once: true })
+			try {
+				return await promise
+			} finally {
+				signal.removeEventListener('abort', giveUp)
+			}
+		},
+		async [Symbol.asyncDispose]() {
+			clearTimeout(idle)
+			await stop()
+		},
+	}
+}
+
+function failed(why: string): Fault {
+	return new Fault('embedding_failed', `the sentence encoder made no embeddings: ${why}`)
+}
