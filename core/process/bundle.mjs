@@ -48,7 +48,7 @@ async function makeBundle() {
 		mkdirSync(dist, { recursive: true })
 		const sources = await build(join(dist, folder))
 		publish({ folder, packages: packagesNow(), digest: digestOf(sources), ...sources, states: statesOf(sources) })
-		removeOldBundles(KEPT)
+		removeOldBundles()
 		return join(dist, folder)
 	} finally {
 		lock.release()
@@ -141,14 +141,14 @@ function publish(bundle) {
 	renameSync(file, current)
 }
 
-/** Removes bundles from which nothing runs. `kept`: how many stay, the newest ones. */
-export function removeOldBundles(kept) {
+/** Removes bundles from which nothing runs, but the newest. */
+function removeOldBundles() {
 	const lines = commandLines()
 	const all = readdirSync(dist, { withFileTypes: true })
 		.filter((one) => one.isDirectory() && /^\d+-/.test(one.name))
 		.map(({ name }) => ({ name, made: statSync(join(dist, name)).mtimeMs }))
 		.toSorted((a, b) => b.made - a.made)
-	for (const { name } of all.slice(kept))
+	for (const { name } of all.slice(KEPT))
 		if (!lines.some((args) => args.some((arg) => arg.includes(join(dist, name)))))
 			rmSync(join(dist, name), { recursive: true, force: true })
 }

@@ -3,28 +3,31 @@
  * authors of plugins. (`npm pack` alone leaves the types to the sources; without a bundle in dist/ the first start of the
  * installed package makes one.) Arguments are those of `npm pack`.
  */
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { removeOldBundles, runnable } from './bundle.mjs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { runnable } from './bundle.mjs'
 import { root, run } from './handover.mjs'
 
-const types = join(root, 'dist/types')
-const tsc = join(root, 'node_modules/typescript/bin/tsc')
+// A folder of its own: in the clone other processes would meet half-written types.
+const stage = mkdtempSync(join(tmpdir(), 'svc-pack-'))
 try {
-	await runnable('core/main.ts')
-	removeOldBundles(1)
-	process.exitCode = await run(process.execPath, [tsc, '-p', 'tsconfig.types.json'])
-	// npm runs on the Node that it came with.
-	const npm = process.env.npm_execpath
-	if (process.exitCode === 0)
-		process.exitCode = await (npm
-			? run(process.env.npm_node_execpath ?? process.execPath, [npm, ...args()])
-			: run('npm', args()))
+	const bundle = basename(dirname(await runnable('core/main.ts')))
+	const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+	const whole = files.filter((file) => file !== 'dist' && !/[!*]/.test(file))
+	for (const file of [...whole, 'package.json', 'README.md', 'LICENSE', 'dist/current.json', `dist/${bundle}`])
+		cpSync(join(root, file), join(stage, file), { recursive: true })
+	const tsc = join(root, 'node_modules/typescript/bin/tsc')
+	const types = ['-p', 'tsconfig.types.json', '--outDir', join(stage, 'dist/types')]
+	process.exitCode = await run(process.execPath, [tsc, ...types])
+	if (process.exitCode === 0) process.exitCode = await npm('pack', '--pack-destination', root, ...process.argv.slice(2))
 } finally {
-	// In a clone the sources are the types.
-	rmSync(types, { recursive: true, force: true })
+	rmSync(stage, { recursive: true, force: true })
 }
 
-function args() {
-	return ['pack', ...process.argv.slice(2)]
+/** npm runs on the Node that it came with. */
+function npm(...args) {
+	const file = process.env.npm_execpath
+	const node = process.env.npm_node_execpath ?? process.execPath
+	return file ? run(node, [file, ...args], { cwd: stage }) : run('npm', args, { cwd: stage })
 }

@@ -21,7 +21,8 @@ void t.test('at its start a gateway loads these packages, and no others', async 
 	const home = t.testdir()
 	const noted = join(home, 'modules.txt')
 	const hook = fileURLToPath(new URL('../fixtures/note-modules.mjs', import.meta.url))
-	const gateway = await spawnGateway(home, { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted })
+	const env = { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted }
+	const gateway = await spawnGateway(home, env, { bundled: false })
 	await gateway.end()
 	const lines = readFileSync(noted, 'utf8').trim().split('\n')
 	const modules = lines.map((line) => JSON.parse(line) as Noted)
