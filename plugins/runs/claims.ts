@@ -26,7 +26,7 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
 	const { run_id, uid, agent } = lease.job.body as unknown as IndexEntry & { run_id: string }
 	try {
-		await execute(ctx, uid, run_id)
+		await execute(ctx, uid, run_id, lease.attempt)
 		await lease.ack()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // continues after the next start

@@ -31,6 +31,8 @@ import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
+import { isAtBeginning, takeAbout, takeBegun, writeBeginning } from './begin.ts'
+import type { Begun } from './begin.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { composeContext, contextWith, learnFactor, learnLimit } from './context.ts'
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
@@ -42,6 +44,7 @@ import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { requestKeeper } from './requests.ts'
 import { withRun } from './turns.ts'
+import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { beginWait, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
@@ -63,12 +66,18 @@ interface Active extends LoggedRun, Work {
 	waited_ms: number
 	/** As in the journal, once that is written. */
 	about?: string | undefined
+	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
+	beginning?: { isRefused(): boolean; isWritten: Promise<boolean> }
+	/** Nobody has executed it before, as far as its job shows. */
+	isFirst?: boolean
 }
 
-/** Throws only if the log or store cannot be written. */
-export function execute(ctx: Context<RunSettings>, uid: string, run_id: string): Promise<void> {
+/** `attempt`: of its job, from 1. Throws only if the log or store cannot be written. */
+export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, attempt: number): Promise<void> {
 	return withRun(run_id, async (turn) => {
-		for (;;) {
+		const begun = takeBegun(run_id)
+		if (begun && (await executeBegun(ctx, turn, begun))) return
+		for (let isFirst = !begun && attempt === 1; ; isFirst = false) {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || entry.value.status === 'queued') return
 			const run = entry.value
@@ -77,18 +86,48 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string):
 			if (!log) return
 			turn.writes(log)
 			try {
-				return await withLogFields(fieldsOf(run), () => executeOnce({ ctx, run, log, turn }))
+				return await withLogFields(fieldsOf(run), () => executeOnce({ ctx, run, log, turn, isFirst }))
 			} catch (error) {
-				// A write that can never succeed fails at each retry, too, and each retry calls the model again.
-				if (isFault(error, 'payload_too_large', 'invalid_request')) return await giveUp(ctx, run, toWire(error))
-				// Its thread died, perhaps because of another run: the journal has all that was done.
-				if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
-				ctx.log.warn(fieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
+				if (await handle(ctx, run, error)) return
 			} finally {
 				log.close()
 			}
 		}
 	})
+}
+
+/** Executes a run that has just begun. False if it continues from its journal. */
+async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
+	const { run, log, about, written } = begun
+	turn.writes(log)
+	const isWritten = written.then(
+		() => true,
+		() => false,
+	)
+	try {
+		const isRefused = (): boolean => begun.isRefused
+		await withLogFields(fieldsOf(run), () =>
+			executeOnce({ ctx, run, log, turn, about, beginning: { isRefused, isWritten } }),
+		)
+		return true
+	} catch (error) {
+		return !(await isWritten) || (await handle(ctx, run, error))
+	} finally {
+		log.close()
+	}
+}
+
+/** What the execution threw. False if the run continues from its journal. */
+async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown): Promise<boolean> {
+	// A write that can never succeed fails at each retry, too, and each retry calls the model again.
+	if (isFault(error, 'payload_too_large', 'invalid_request')) {
+		await giveUp(ctx, run, toWire(error))
+		return true
+	}
+	// Its thread died, perhaps because of another run: the journal has all that was done.
+	if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
+	ctx.log.warn(fieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
+	return false
 }
 
 /** For log lines about a run. */
@@ -101,7 +140,9 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void> {
+type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'about' | 'beginning' | 'isFirst'>
+
+async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
 	const agent = await ctx.use('agents').find(run.agent)
 	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion sweeps its runs
@@ -114,8 +155,9 @@ async function executeOnce(logged: LoggedRun & Pick<Work, 'turn'>): Promise<void
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
 	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
-		const taken = await takeUp(work)
+		const taken = work.beginning ? null : await takeUp(work)
 		const outcome = taken === null ? await think(work) : taken
+		if (work.beginning && !(await work.beginning.isWritten)) return
 		if (outcome.status !== 'paused') await finish(work, outcome)
 	} finally {
 		account.close()
@@ -127,24 +169,13 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	const { ctx, run, agent, log } = work
 	const { last, lastEvent, steps } = log.journal
 	if (last === 0 || lastEvent?.event_type === 'run.queued') {
-		const { trigger, conversation, parent, request_id, traceparent } = run
-		const payload = {
-			trigger,
-			conversation,
-			...(parent && { parent_run_id: parent.run_id }),
-			...(request_id !== undefined && { request_id }),
-			...(traceparent !== undefined && { traceparent }),
-		}
-		const events: NewEvent[] = [...originIn(log, run), { event_type: 'run.started', payload }]
-		const persona = run.persona ?? agent.persona
-		if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
-		const { prompt, attachments } = run
-		events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
-		const about = await aboutRun(ctx, run, agent)
+		const about = await (takeAbout(run.run_id) ?? aboutRun(ctx, run, agent))
 		work.about = about?.content
-		watched(log.append([...events, ...(about?.events ?? [])], about && { kind: 'about', content: about.content }))
+		watched(writeBeginning(log, { run, agent, about }))
 		return null
 	}
+	// The gateway ended before it executed the run.
+	if (work.isFirst && isAtBeginning(log)) return null
 	const waits = waitsIn(log.journal)
 	if (waits.length > 0) {
 		const left = await resume(work, waits)
@@ -175,7 +206,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (!(error instanceof Fault)) throw error
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
 	}
-	if (signal.aborted) return { status: 'stopped' }
+	if (signal.aborted || work.beginning?.isRefused()) return { status: 'stopped' }
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** A call of a tool may outlast the run, for example after its wall-time limit. */
 	const over = new AbortController()

@@ -7,6 +7,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
+import { begin } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
@@ -59,7 +60,13 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		result: async (run) => resultIn(run, await askedOf(store, run)),
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
-			const { run, isNew } = await takeIn(store, agent, { ...request, conversation }, config.max_waiting)
+			const { run, isNew } = await takeIn(
+				store,
+				agent,
+				{ ...request, conversation },
+				config.max_waiting,
+				(started, ops) => begin(ctx, started, ops),
+			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.
 			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
@@ -67,7 +74,6 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				await store.delete(keys.index(run.run_id))
 				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
 			}
-			if (isNew && run.status === 'started') enqueue(ctx, jobOf(run))
 			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
 		},

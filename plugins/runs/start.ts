@@ -8,7 +8,8 @@ import type { AgentRef } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
 import type { Origin } from '../../core/http/request-id.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
+import { untilNoConflict } from '../../core/store/change.ts'
+import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
@@ -23,12 +24,16 @@ export interface IdempotencyRecord {
 
 export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 
-/** `isNew` is false if the idempotency key returned an earlier run. */
+/**
+ * `isNew` is false if the idempotency key returned an earlier run. `begin` writes the record of a run that need not wait, and
+ * throws `conflict` as a commit does.
+ */
 export async function takeIn(
 	store: Store,
 	agent: AgentRef,
 	request: StartRequest & { conversation: string },
 	maxWaiting: number,
+	begin: (run: RunRecord, ops: Op[]) => Promise<void>,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
 	const run_id = newId()
 	const { uid } = agent
@@ -38,7 +43,7 @@ export async function takeIn(
 	// The index is in a scope of its own. If only one of the two is written, no caller received the run's id.
 	let indexed: Promise<unknown> | undefined
 
-	const taken = await change(store, agentScope(uid), async () => {
+	const decide = async (): Promise<Decision<{ run: RunRecord; isNew: boolean }>> => {
 		const earlier = await repeated?.find()
 		if (earlier) return { result: { run: earlier, isNew: false } }
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
@@ -72,6 +77,11 @@ export async function takeIn(
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
 		indexed.catch(() => {}) // awaited below, unless the commit fails first
 		return { ops, result: { run, isNew: true } }
+	}
+	const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
+		if (result.isNew && result.run.status === 'started') await begin(result.run, ops)
+		else if (ops.length > 0) await store.commit(agentScope(uid), ops)
+		return result
 	})
 	await indexed
 	return taken

@@ -1,0 +1,128 @@
+/** The beginning of a run: its first events, and for a run that need not wait its record and its job, in one write. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { Fault } from '../../core/errors.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { newId } from '../../core/util/ids.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import type { RunLog } from '../../core/events/run-log.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Op, RecordChange } from '../../core/store/ports.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import type { RunRecord, RunSettings } from './contract.ts'
+import { enqueue } from './ending.ts'
+import { originIn } from './journal.ts'
+import { aboutRun } from './preamble.ts'
+import type { AboutRun } from './preamble.ts'
+import { jobOf } from './records.ts'
+
+/** A run that executes while its beginning is being written. */
+export interface Begun {
+	run: RunRecord
+	/** Whatever is appended to it becomes durable after the beginning. */
+	log: RunLog
+	/** As in the journal. */
+	about: string | undefined
+	/** Rejects if the run could not be stored: then there is no such run, and its caller was told. */
+	written: Promise<void>
+	/** It was not stored, and no model need be asked. */
+	isRefused: boolean
+}
+
+/** Runs whose jobs nobody has claimed; beyond these, a run is read from the store. */
+const LIMIT = 256
+const begun = new Map<string, Begun>()
+
+/** What is known of a run that this process has just begun, once. Undefined if its log was taken over meanwhile. */
+export function takeBegun(run_id: string): Begun | undefined {
+	const one = begun.get(run_id)
+	begun.delete(run_id)
+	return one?.log.closed ? undefined : one
+}
+
+/** What plugins were already asked to say about a run that begins later. */
+const abouts = new BoundedMap<string, Promise<AboutRun | undefined>>(LIMIT)
+
+export function takeAbout(run_id: string): Promise<AboutRun | undefined> | undefined {
+	const about = abouts.get(run_id)
+	abouts.delete(run_id)
+	return about
+}
+
+/**
+ * Writes `ops`, which make the record of the run, with its first events, and hands it out at once: the model may be asked
+ * meanwhile, but nothing of the run is shown before it is durable. Throws `conflict` if an expectation does not hold; then the
+ * execution ends without a trace.
+ */
+export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Promise<void> {
+	const { run_id, agent_uid } = run
+	const agent = await ctx.use('agents').find(run.agent)
+	// It is being deleted, and its runs are stopped.
+	if (agent?.uid !== agent_uid) return void (await ctx.store.commit(agentScope(agent_uid), ops))
+	const asked = aboutRun(ctx, run, agent)
+	if (!(await Promise.race([asked.then(() => true), turn(false)]))) {
+		// A plugin takes its time, for which the caller need not wait.
+		await ctx.store.commit(agentScope(agent_uid), ops)
+		abouts.set(run_id, asked)
+		return enqueue(ctx, jobOf(run))
+	}
+	const about = await asked
+	const log = await ctx.events.openRun({ run_id, agent_id: run.agent }, true)
+	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
+	const one: Begun = { run, log, about: about?.content, written, isRefused: false }
+	const isKept = begun.size < LIMIT
+	if (isKept) begun.set(run_id, one)
+	// An id of its own: if the run is not stored now, it may be later.
+	enqueue(ctx, jobOf(run, newId()))
+	try {
+		await written
+	} catch (error) {
+		one.isRefused = true
+		begun.delete(run_id)
+		void ctx.pool.running(run_id)?.abort('the run could not be stored')
+		throw error
+	} finally {
+		if (!isKept) log.close()
+	}
+}
+
+/** Appends the first events of a run, and `about` for its journal. */
+export function writeBeginning(
+	log: RunLog,
+	{ run, agent, about }: { run: RunRecord; agent: AgentRecord; about: AboutRun | undefined },
+	change?: RecordChange,
+): Promise<void> {
+	const { trigger, conversation, parent, request_id, traceparent, prompt, attachments } = run
+	const payload = {
+		trigger,
+		conversation,
+		...(parent && { parent_run_id: parent.run_id }),
+		...(request_id !== undefined && { request_id }),
+		...(traceparent !== undefined && { traceparent }),
+	}
+	const events: NewEvent[] = [...originIn(log, run), { event_type: 'run.started', payload }]
+	const persona = run.persona ?? agent.persona
+	if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
+	events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
+	if (about) events.push(...about.events)
+	return log.append(events, about && { kind: 'about', content: about.content }, change)
+}
+
+/** Whether the log has the first events of the run, and no sign that it was executed. */
+export function isAtBeginning({ journal: { lastEvent, steps } }: RunLog): boolean {
+	const isExecuted = /^(run|model|context)\./.test(lastEvent?.event_type ?? 'run.')
+	return !isExecuted && steps.every(({ kind }) => kind === 'about')
+}
+
+/** After a conflict the caller decides anew. */
+function once(uid: string, ops: Op[]): RecordChange {
+	let isAsked = false
+	return {
+		scope: agentScope(uid),
+		ops() {
+			if (isAsked) return Promise.reject(new Fault('conflict', 'the conversation has changed meanwhile'))
+			isAsked = true
+			return Promise.resolve(ops)
+		},
+	}
+}

@@ -1,0 +1,66 @@
+/** Runs that execute while their beginning is being written. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import { makeHome, send, startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { follow } from '../../support/runs.ts'
+
+const config = (url: string): string =>
+	`providers:\n  mock: { kind: openai, base_url: '${url}', api_key: key-of-mock, model: m }\ndefault_provider: mock\n`
+
+void t.test('of prompts that come at the same time one begins, the others wait, and each is asked once', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on(/./, 'Yes.')
+	const gateway = await startGateway({ config: config(model.url) })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => ada.start(`prompt ${n}`)))
+	for (const id of ids) t.equal((await ada.ended(id)).event_type, 'run.completed')
+	t.equal(model.requests().length, ids.length, 'no model was asked for a beginning that was refused')
+	t.equal(ids.filter((id) => ada.typesOf(id)[0] === 'run.queued').length, ids.length - 1)
+	for (const id of ids) t.equal(ada.typesOf(id).filter((type) => type === 'run.started').length, 1)
+	const { body } = await ada.call('runs')
+	t.equal(body.length, ids.length)
+})
+
+void t.test('the first events, the record and the job of a run survive a kill right after the answer', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n`
+	const home = makeHome({ config: one })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await spawnGateway(home)
+	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
+		url,
+		request: (method, path, options) => send(url + path, method, options),
+	})
+	const ada = await follow(t, at(first.url), 'ada')
+	const bob = await follow(t, at(first.url), 'bob')
+	const working = await ada.start('works')
+	await model.called('works')
+	// There is no thread for it, and it has begun all the same.
+	const waiting = await bob.start('waits')
+	await bob.heard(waiting, 'message.user')
+	await first.kill()
+
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const again = await follow(t, second, 'ada')
+	const other = await follow(t, second, 'bob')
+	;(await model.called('works', 2)).answer('Done.')
+	;(await model.called('waits')).answer('Done, too.')
+	t.equal((await again.ended(working)).event_type, 'run.completed')
+	t.equal((await other.ended(waiting)).event_type, 'run.completed')
+	const typesOf = async (run_id: string): Promise<string[]> =>
+		(await second.request('GET', `/v1/audit?run_id=${run_id}`)).body.events.map(
+			({ event_type }: { event_type: string }) => event_type,
+		)
+	t.equal((await typesOf(working)).filter((type) => type === 'run.resumed').length, 1)
+	const types = await typesOf(waiting)
+	t.notOk(types.includes('run.resumed'), 'a run that no thread had is not interrupted')
+	t.equal(types.filter((type) => type === 'run.started').length, 1)
+})
