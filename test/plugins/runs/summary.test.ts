@@ -2,6 +2,8 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
+import type { RunSettings } from '../../../plugins/runs/contract.ts'
+import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
@@ -244,4 +246,29 @@ void t.test('compact summarizes now, and deleting a conversation deletes its sum
 	t.equal((await gateway.request('GET', `/v1/runs/${begun}`)).status, 404)
 	t.equal((await gateway.request('GET', `/v1/agents/ada/conversations/${conversation}/context`)).status, 404)
 	t.not((await ada.read(await ada.complete('Six.'))).conversation, conversation, 'a new session has begun')
+})
+
+void t.test('a summary goes with the last of its turns', async (t) => {
+	const lender = `export default { name: 'lender', start(ctx) { globalThis.lent = ctx } }`
+	const gateway = await startGateway({
+		config: 'plugins: { lender: true }\n',
+		files: { 'plugins/lender/index.js': lender },
+	})
+	t.teardown(() => gateway.stop())
+	const ctx = (globalThis as { lent?: Context }).lent as Context<RunSettings>
+	const ada = await follow(t, gateway, 'ada')
+	let last = ''
+	for (const prompt of ['One.', 'Two.', 'Three.']) last = await ada.complete(prompt)
+	const { conversation } = await ada.read(last)
+	await ada.call(`conversations/${conversation}/compact`, {})
+	const kept = async (kind: string): Promise<number> =>
+		(await Array.fromAsync(ctx.store.list([`agent:${conversation}`, kind]))).length
+	await eventually(async () => (await kept('context')) === 1)
+	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
+	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const day = 24 * 3600 * 1000
+	await tidy({ ...ctx, config }, Date.now() + 29 * day)
+	t.strictSame([await kept('summary'), await kept('context')], [1, 1])
+	await tidy({ ...ctx, config }, Date.now() + 31 * day)
+	t.strictSame([await kept('summary'), await kept('context')], [0, 0])
 })
