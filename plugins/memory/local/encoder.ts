@@ -1,6 +1,7 @@
 /** The main thread's side of the sentence encoder: its thread starts with the first text, and ends when it has none for long. */
 import { Worker } from 'node:worker_threads'
 import { Fault, messageOf } from '../../../core/errors.ts'
+import { programOf } from '../../../core/util/own-code.ts'
 import { normalise } from '../hashing.ts'
 import type { EncodeReply, EncodeRequest } from './protocol.ts'
 
@@ -34,7 +35,7 @@ export function encoderIn(folder: string): Encoder {
 	}
 
 	const start = (): Worker => {
-		const made = new Worker(new URL('./worker.ts', import.meta.url), {
+		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {
 			workerData: { folder },
 			env: {},
 			execArgv: [], // what the process was started with is not meant for this thread

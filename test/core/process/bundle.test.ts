@@ -102,3 +102,23 @@ void t.test('without a bundle the sources run, and a line says why', async (t) =
 	t.match(said.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
 	t.equal(said.program, join(root, 'core/main.ts'))
 })
+
+void t.test('every program of a thread or process is in the bundle', async (t) => {
+	const listed = readFileSync(join(real, 'core/process/make-bundle.mjs'), 'utf8')
+	const sources = ['core', 'plugins', 'sandbox', 'config'].flatMap((folder) =>
+		readdirSync(join(real, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+	)
+	let count = 0
+	for (const file of sources.filter((one) => one.endsWith('.ts'))) {
+		const text = readFileSync(join(real, file), 'utf8')
+		for (const [, before, name = ''] of text.matchAll(/(\w+\()?new URL\('([^']+\.ts)', import\.meta\.url\)/g)) {
+			const program = join(file, '..', name)
+			if (program === 'core/cli/commands.ts') continue // imported
+			count++
+			t.equal(before, 'programOf(', `${file} names ${program}`)
+			const isFound = program.startsWith('plugins/') && program.endsWith('/worker.ts')
+			t.ok(isFound || listed.includes(`'${program}'`), `make-bundle.mjs knows ${program}`)
+		}
+	}
+	t.ok(count > 5)
+})
