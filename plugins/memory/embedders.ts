@@ -1,7 +1,7 @@
 /** Which embedder makes the vectors of an agent: an embedding server, the local sentence encoder, or the built-in hashing. */
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { EmbeddingOrder } from '../models/contract.ts'
+import type { EndpointOrder } from '../models/contract.ts'
 import type {} from '../agents/contract.ts'
 import type { MemorySettings } from './contract.ts'
 import { HASHING, normalise } from './hashing.ts'
@@ -63,7 +63,7 @@ function localOf(ctx: Context<MemorySettings>): EmbedderOf {
 }
 
 async function embedByServer(
-	order: EmbeddingOrder,
+	order: EndpointOrder,
 	texts: readonly string[],
 	signal: AbortSignal,
 ): Promise<Float32Array[]> {

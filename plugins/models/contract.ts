@@ -29,10 +29,12 @@ export interface ModelSettings {
 	default_provider: string
 	/** Tried in this order after a failed one, for agents without fallbacks of their own. */
 	fallback: readonly string[]
+	/** What turns recordings into text; null: nothing does. */
+	transcription: { provider: string; model: string } | null
 }
 
-/** Where an agent's embeddings are made. */
-export interface EmbeddingOrder {
+/** Where embeddings or transcripts are made. */
+export interface EndpointOrder {
 	provider: string
 	base_url: string
 	/** Kept in memory only. */
@@ -55,7 +57,9 @@ export interface Models {
 	/** Throws `provider_unknown`, with the setting to change, if a named provider or a model's name is missing. */
 	choose(config: AgentConfig): Promise<ModelChoice>
 	/** Undefined if the agent's provider has no `embedding_model`, and is not OpenAI itself: then the built-in embedder is used. */
-	embedder(config: AgentConfig): Promise<EmbeddingOrder | undefined>
+	embedder(config: AgentConfig): Promise<EndpointOrder | undefined>
+	/** Undefined if no transcription is configured. Throws `provider_unknown` if its key is missing. */
+	transcriber(): Promise<EndpointOrder | undefined>
 }
 
 declare module '../../core/plugin.ts' {

@@ -3,7 +3,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../core/protocol.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
-import type { Models, ModelSettings, Provider, SecretText } from './contract.ts'
+import type { EndpointOrder, Models, ModelSettings, Provider, SecretText } from './contract.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
@@ -18,7 +18,7 @@ export function modelsOf({
 	log,
 	redactor,
 }: Pick<Context<ModelSettings>, 'config' | 'find' | 'log' | 'redactor'>): Models {
-	const { providers, default_provider, fallback } = settings
+	const { providers, default_provider, fallback, transcription } = settings
 	const known = new Map(Object.entries(providers))
 	const nothingSetUp = [...known.values()].every((provider) => provider.kind === 'offline')
 
@@ -38,12 +38,20 @@ export function modelsOf({
 			const name = config.provider ?? default_provider
 			if (nothingSetUp) return undefined
 			const provider = providerOf(name)
-			const { base_url, timeout_s = TIMEOUT_S, query } = provider
-			const { embedding_model = isOpenAi(base_url) ? OPENAI_EMBEDDINGS : undefined } = provider
-			if (base_url === undefined || embedding_model === undefined) return undefined
-			const order = { provider: name, base_url, model: embedding_model, timeout_ms: timeout_s * 1000 }
-			return { ...order, ...(query && { query }), ...(await secretsOf(name, provider)) }
+			const byDefault = isOpenAi(provider.base_url) ? OPENAI_EMBEDDINGS : undefined
+			return endpointOf(name, provider.embedding_model ?? byDefault)
 		},
+		async transcriber() {
+			return transcription ? endpointOf(transcription.provider, transcription.model) : undefined
+		},
+	}
+
+	async function endpointOf(name: string, model: string | undefined): Promise<EndpointOrder | undefined> {
+		const provider = providerOf(name)
+		const { base_url, timeout_s = TIMEOUT_S, query } = provider
+		if (base_url === undefined || model === undefined) return undefined
+		const order = { provider: name, base_url, model, timeout_ms: timeout_s * 1000 }
+		return { ...order, ...(query && { query }), ...(await secretsOf(name, provider)) }
 	}
 
 	function providerOf(name: string): Provider {

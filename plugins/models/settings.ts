@@ -13,7 +13,12 @@ const providerName = /^[A-Za-z0-9_.-]{1,64}$/
 const anAddress = 'an address such as https://api.openai.com/v1'
 
 export default defineSettings<ModelSettings>({
-	at: { providers: 'providers', default_provider: 'default_provider', fallback: 'fallback' },
+	at: {
+		providers: 'providers',
+		default_provider: 'default_provider',
+		fallback: 'fallback',
+		transcription: 'transcription',
+	},
 	topic: 'Models',
 	variables: {
 		OPENAI_API_KEY: 'Where the file names no provider: OpenAI becomes the default one, with this key.',
@@ -45,9 +50,24 @@ export default defineSettings<ModelSettings>({
 			)
 				.unique()
 				.example(['ollama']),
+			transcription: joi
+				.object({
+					provider: joi
+						.string()
+						.max(64)
+						.required()
+						.description('A name from providers, whose server has /audio/transcriptions as OpenAI does.'),
+					model: joi.string().max(128).required().description('The model that transcribes, such as whisper-1.'),
+				})
+				.allow(null)
+				.default(null)
+				.example({ provider: 'openai', model: 'whisper-1' })
+				.description(
+					'Turns voice messages and other recordings into text. null: they are not transcribed. Default null.',
+				),
 		}),
 	environment: providersFor,
-	check({ providers, default_provider, fallback }) {
+	check({ providers, default_provider, fallback, transcription }) {
 		const names = Object.keys(providers)
 		const known = names.join(', ')
 		const missing = (path: string, name: string) => {
@@ -56,6 +76,13 @@ export default defineSettings<ModelSettings>({
 			return { path, message }
 		}
 		const wrong = fallback.flatMap((name, at) => (names.includes(name) ? [] : missing(`fallback.${at}`, name)))
+		if (transcription && !names.includes(transcription.provider))
+			wrong.push(missing('transcription.provider', transcription.provider))
+		else if (transcription && providers[transcription.provider]?.base_url === undefined)
+			wrong.push({
+				path: 'transcription.provider',
+				message: `"${transcription.provider}" has no base_url; transcription needs the address of a server`,
+			})
 		if (default_provider === undefined) {
 			const message = `is missing; with several providers it must name one of them: ${known}`
 			return [{ path: 'default_provider', message, pointAt: 'providers' }, ...wrong]

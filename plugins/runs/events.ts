@@ -98,6 +98,14 @@ export default {
 				'What came with it: for each its `type` (`image`, `file` or `audio`), `blob`, `media_type`, `size`, `name`.',
 		},
 	},
+	'message.transcribed': {
+		description: 'A recording that came with the prompt was turned into text, or could not be.',
+		payload: {
+			blob: 'The recording.',
+			content: 'What is said in it; null if it could not be transcribed.',
+			'error?': 'Why not.',
+		},
+	},
 	'message.assistant': {
 		description: 'What the agent answered.',
 		payload: {

@@ -47,6 +47,7 @@ import { withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
+import { transcribe } from './transcribe.ts'
 import { beginWait, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
 import type { Work } from './work.ts'
 
@@ -201,6 +202,7 @@ async function think(work: Active): Promise<Final | Paused> {
 	const { signal } = work.turn
 	let order: RunOrder
 	try {
+		await transcribe(work)
 		order = await compose(work)
 	} catch (error) {
 		if (!(error instanceof Fault)) throw error

@@ -74,6 +74,7 @@ function defaults(home: string): unknown {
 		providers: { offline: { kind: 'offline' } },
 		default_provider: 'offline',
 		fallback: [],
+		transcription: null,
 		log: { level: 'info', format: 'auto' },
 		plugins: {},
 	}

@@ -111,7 +111,7 @@ void t.test('without the vault plugin the message says so', async (t) => {
 
 void t.test('where embeddings are made', async (t) => {
 	const settings = (providers: ModelSettings['providers']): Parameters<typeof modelsOf>[0] => ({
-		config: { providers, default_provider: Object.keys(providers)[0] as string, fallback: [] },
+		config: { providers, default_provider: Object.keys(providers)[0] as string, fallback: [], transcription: null },
 		find: (() => ({ open: async (ref: string) => `value-of-${ref}` })) as never,
 		log: openLog({ level: 'silent', format: 'json' }),
 		redactor: openRedactor(),

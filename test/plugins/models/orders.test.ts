@@ -18,7 +18,7 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 		compat: { tools: false },
 	}
 	const models = modelsOf({
-		config: { providers: { main }, default_provider: 'main', fallback: [] },
+		config: { providers: { main }, default_provider: 'main', fallback: [], transcription: null },
 		find: (() => ({ open: async (ref: string) => `value-of-${ref}` })) as never,
 		log: openLog({ level: 'silent', format: 'json' }),
 		redactor,

@@ -1,0 +1,139 @@
+/** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readBlob } from '../../core/blobs/read.ts'
+import { messageOf } from '../../core/errors.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import { randomText } from '../../core/util/ids.ts'
+import type { EndpointOrder } from '../models/contract.ts'
+import { keys } from './keys.ts'
+import { appendWith } from './records.ts'
+import type { RunRecord } from './contract.ts'
+import type { Work } from './work.ts'
+
+/** Transcribed characters that are kept of a recording. */
+const LIMIT = 50_000
+const MOST_TIMEOUT_MS = 120_000
+const RETRIES = 2
+const PAUSE_MS = 1_000
+const ANSWER_BYTES = 4 * 1024 * 1024
+
+/**
+ * Each result is durable before the next recording, and before the model is asked, so a restart transcribes none twice. What
+ * cannot be transcribed is told to the model. Throws only if the log cannot be written.
+ */
+export async function transcribe({
+	ctx,
+	run,
+	log,
+	turn: { signal },
+}: Pick<Work, 'run' | 'log' | 'turn'> & { ctx: Pick<Context, 'store' | 'use' | 'log'> }): Promise<void> {
+	const open = (run.attachments ?? []).filter(({ type, transcript }) => type === 'audio' && transcript === undefined)
+	if (open.length === 0) return
+	let order: EndpointOrder | undefined
+	for (const attachment of open) {
+		let text: string | null = null
+		let error: string | undefined
+		try {
+			order ??= await ctx.use('models').transcriber()
+			if (!order) return
+			log.involve({ provider: order.provider })
+			const bytes = await readBlob(ctx.store, run.agent_uid, attachment.blob)
+			if (!bytes) continue
+			text = (await ask(order, attachment, bytes, signal)).slice(0, LIMIT).toWellFormed().trim()
+		} catch (failure) {
+			if (signal.aborted) return
+			error = messageOf(failure).slice(0, 500)
+			ctx.log.warn({ run_id: run.run_id, agent: run.agent }, `a recording was not transcribed: ${error}`)
+		}
+		if (signal.aborted) return
+		run.attachments = await keep({ run, log, ctx }, attachment.blob, text, error)
+	}
+}
+
+function keep(
+	{ run, log, ctx }: Pick<Work, 'run' | 'log'> & { ctx: Pick<Context, 'store'> },
+	blob: string,
+	text: string | null,
+	error: string | undefined,
+): Promise<Attachment[]> {
+	const transcript = text === null ? null : log.redactor.text(text, 'record')
+	const payload = { blob, content: transcript, ...(error !== undefined && { error }) }
+	return appendWith(log, run.agent_uid, { events: [{ event_type: 'message.transcribed', payload }] }, async () => {
+		const entry = await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id))
+		const attachments = (entry?.value.attachments ?? run.attachments ?? []).map((one) =>
+			one.blob === blob && one.type === 'audio' ? { ...one, transcript } : one,
+		)
+		if (!entry) return { result: attachments }
+		return { ops: [{ key: entry.key, value: { ...entry.value, attachments }, expect: entry.rev }], result: attachments }
+	})
+}
+
+/** OpenAI's `/audio/transcriptions`, which other servers have too. */
+async function ask(
+	order: EndpointOrder,
+	{ media_type, name }: Attachment,
+	bytes: Uint8Array,
+	signal: AbortSignal,
+): Promise<string> {
+	const named =
+		name !== undefined && /^[\w. -]+\.[a-z0-9]{2,4}$/i.test(name) ? name : `recording.${endingOf(media_type)}`
+	const boundary = `svc-${randomText(18)}`
+	const field = (about: string): string => `--${boundary}\r\ncontent-disposition: form-data; ${about}\r\n`
+	const body = Buffer.concat([
+		Buffer.from(`${field('name="model"')}\r\n${order.model}\r\n`),
+		Buffer.from(`${field(`name="file"; filename="${named}"`)}content-type: ${media_type}\r\n\r\n`),
+		bytes,
+		Buffer.from(`\r\n--${boundary}--\r\n`),
+	])
+	for (let attempt = 0; ; attempt++) {
+		try {
+			return await send(order, boundary, body, signal)
+		} catch (error) {
+			if (signal.aborted || error instanceof Refused || attempt === RETRIES) throw error
+			await sleep(PAUSE_MS * 2 ** attempt, undefined, { signal })
+		}
+	}
+}
+
+async function send(order: EndpointOrder, boundary: string, body: Buffer, signal: AbortSignal): Promise<string> {
+	const { base_url, api_key, headers = {}, query = {}, timeout_ms } = order
+	const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
+	const url = new URL(`${base_url.replace(/\/+$/, '')}/audio/transcriptions`)
+	for (const [parameter, value] of Object.entries(query)) url.searchParams.set(parameter, value)
+	const init = {
+		method: 'POST',
+		headers: {
+			'content-type': `multipart/form-data; boundary=${boundary}`,
+			...(api_key !== undefined && { authorization: `Bearer ${api_key}` }),
+			...headers,
+		},
+		body,
+		signal,
+	}
+	const response = await guardedFetch(url, init, {
+		// The operator named the address.
+		policy: { protocols: ['https:', 'http:'], private_first: true },
+		max_bytes: ANSWER_BYTES,
+		timeout_ms: Math.min(timeout_ms, MOST_TIMEOUT_MS),
+		redirects: 0,
+	})
+	const said = await response.text()
+	if (!response.ok) {
+		const { status } = response
+		const message = `the server answered with status ${status}: ${said.slice(0, 200)}`
+		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
+	}
+	const { text } = JSON.parse(said) as { text?: unknown }
+	if (typeof text !== 'string') throw new Refused('the server answered without a text')
+	return text
+}
+
+/** A retry would be refused too. */
+class Refused extends Error {}
+
+/** Servers go by the ending of the name. */
+function endingOf(media_type: string): string {
+	const kind = media_type.split('/')[1] ?? ''
+	return { mpeg: 'mp3', mp4: 'm4a', 'x-wav': 'wav' }[kind] ?? kind
+}

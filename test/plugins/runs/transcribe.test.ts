@@ -1,0 +1,106 @@
+/** Recordings as text: made once, also where the gateway is killed behind it; told to the model where that fails. */
+import { createHash } from 'node:crypto'
+import { LLMock } from '@copilotkit/aimock'
+import t from 'tap'
+import { makeHome, send } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { ogg } from '../../support/files.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { eventually } from '../../support/wait.ts'
+
+const voice = new LLMock({ port: 0, host: '127.0.0.1', logLevel: 'silent', journalMaxEntries: 0 })
+voice.onTranscription({ transcription: { text: 'Water the plants.' } })
+await voice.start()
+t.teardown(() => voice.stop())
+const held = await startHeldModel()
+t.teardown(() => held.stop())
+const home = makeHome({
+	config: `server: {shutdown_grace_s: 0}
+default_provider: held
+providers:
+  held: {kind: openai, base_url: "${held.url}", model: held, api_key: k-0123456789}
+  voice: {kind: openai, base_url: "${voice.url}/v1", model: none, api_key: k-9876543210}
+transcription: {provider: voice, model: whisper-1}
+`,
+})
+
+void t.test('a voice message is transcribed once, whatever happens then', { timeout: 120_000 }, async (t) => {
+	let gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	const request = async (method: string, path: string, body?: unknown): Promise<Answer> =>
+		(await send(gateway.url + path, method, body === undefined ? {} : { body })).body
+	await request('POST', '/v1/agents', { name: 'ada' })
+	const { run_id } = await request('POST', '/v1/agents/ada/runs', {
+		attachments: [{ data: ogg().toString('base64'), name: 'voice.oga' }],
+	})
+	await eventually(() => held.calls.length === 1)
+	await gateway.kill()
+	gateway = await spawnGateway(home)
+	await eventually(() => held.calls.length === 2)
+	for (const call of held.calls)
+		t.match(
+			JSON.stringify(call),
+			/\[recording \\+"voice.oga\\+", audio\/ogg, \d+ bytes; in words:\]\\+nWater the plants\./,
+		)
+	held.calls[1]?.answer('Done.')
+	const run = await eventually(
+		() => request('GET', `/v1/runs/${run_id}`),
+		({ status }: Answer) => status === 'completed',
+	)
+	t.match(run.attachments, [{ type: 'audio', transcript: 'Water the plants.' }])
+	const asked = voice.getRequests().filter(({ path }) => path.endsWith('/audio/transcriptions'))
+	t.equal(asked.length, 1)
+	const { events } = await request('GET', `/v1/audit?run_id=${run_id}&event_type=message.transcribed`)
+	t.match(events, [{ payload: { content: 'Water the plants.' } }])
+	t.equal(events.length, 1)
+
+	await t.test('and an upload that was killed is complete or gone', async (t) => {
+		const bytes = Buffer.alloc(8_000_000, 7)
+		const started = send(`${gateway.url}/v1/agents/ada/blobs`, 'POST', {
+			body: bytes,
+			headers: { 'content-type': 'application/octet-stream' },
+		}).catch(() => undefined)
+		await new Promise((resolve) => setImmediate(resolve))
+		await gateway.kill()
+		const answered = await started
+		gateway = await spawnGateway(home)
+		const blob = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+		const response = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
+		if (answered?.status === 201) t.equal(response.status, 200, 'what was acknowledged is there')
+		if (response.status === 200) t.ok(Buffer.from(await response.arrayBuffer()).equals(bytes))
+		else t.equal(response.status, 404)
+		const again = await send(`${gateway.url}/v1/agents/ada/blobs`, 'POST', {
+			body: bytes,
+			headers: { 'content-type': 'application/octet-stream' },
+		})
+		t.equal(again.status, 201)
+		const whole = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
+		t.ok(Buffer.from(await whole.arrayBuffer()).equals(bytes))
+		t.match((await request('GET', `/v1/runs/${run_id}`)).status, 'completed', 'the rest is as it was')
+	})
+})
+
+void t.test('what cannot be transcribed is told', async (t) => {
+	const broken = makeHome({
+		config: `providers:
+  offline: {kind: offline}
+  voice: {kind: openai, base_url: "http://127.0.0.1:9/v1", model: none, api_key: k-0123456789}
+default_provider: offline
+transcription: {provider: voice, model: whisper-1}
+`,
+	})
+	const { startGateway } = await import('../../support/gateway.ts')
+	const { follow } = await import('../../support/runs.ts')
+	const gateway = await startGateway({ home: broken })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const { body } = await ada.call('runs', { attachments: [{ data: ogg().toString('base64') }] })
+	t.equal((await ada.ended(body.run_id)).event_type, 'run.completed')
+	t.match(await ada.read(body.run_id), {
+		attachments: [{ type: 'audio', transcript: null }],
+		answer: /it could not be transcribed/,
+	})
+	const failed = ada.eventsOf(body.run_id).find(({ event_type }) => event_type === 'message.transcribed')
+	t.match(failed?.payload, { content: null, error: /./ })
+})
