@@ -28,7 +28,10 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 
 	/** Returns what begins the run that the message brings. */
 	const receive = ({ run, message }: ToThread): (() => void) | undefined => {
-		if (message.kind !== 'order') return void links.get(run)?.receive(message)
+		if (message.kind !== 'order') {
+			links.get(run)?.receive(message)
+			return undefined
+		}
 		const { id, list, forget } = message.tools
 		if (list) tools.set(id, list)
 		if (forget !== undefined) tools.delete(forget)

@@ -13,8 +13,6 @@ const headers = {
 	'x-content-type-options': 'nosniff',
 	'x-xss-protection': '0',
 	'referrer-policy': 'no-referrer',
-	// So that the socket goes with the stream, and a gateway that stops does not wait for idle ones.
-	connection: 'close',
 }
 
 export interface ConnectionOptions {
@@ -40,11 +38,18 @@ export class Connection {
 		this.#response = response
 		this.#socket = socket
 		this.#stallMs = stallMs
-		response.once('close', closed)
+		const onDrain = (): void => this.#onDrain()
+		const onTimeout = (): void => this.cut()
+		socket.on('drain', onDrain)
+		socket.once('timeout', onTimeout)
+		response.once('close', () => {
+			// The socket may serve further requests, with Node's own time limit.
+			socket.off('drain', onDrain)
+			socket.off('timeout', onTimeout)
+			closed()
+		})
 		response.writeHead(200, headers)
 		response.write(first)
-		socket.on('drain', () => this.#onDrain())
-		socket.once('timeout', () => this.cut())
 	}
 
 	/** Takes a block as `chunk` makes it, always whole. */

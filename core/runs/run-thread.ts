@@ -70,7 +70,7 @@ export class RunThread {
 		for (let left = receiveMessageOnPort(this.#port); left; left = receiveMessageOnPort(this.#port))
 			this.#receive(left.message as FromThread)
 		this.#port.close()
-		for (const run of [...this.#runs.values()]) run.lost(cause)
+		for (const run of this.#runs.values()) run.lost(cause)
 	}
 
 	#receive(said: FromThread): void {

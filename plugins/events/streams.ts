@@ -20,6 +20,9 @@ interface Stream extends Reader, OpenRequest {
 	channel: Channel
 }
 
+/** Milliseconds within which events come closely. */
+const CLOSE_MS = 2
+
 export class Streams {
 	readonly #ctx: Context<EventSettings>
 	readonly #channels = new Map<string, Channel>()
@@ -28,6 +31,7 @@ export class Streams {
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
 	#dirty: Channel[] = []
 	#flushing: NodeJS.Immediate | undefined
+	#flushedAt = 0
 	/** Those that are being opened included. */
 	#size = 0
 
@@ -149,15 +153,21 @@ export class Streams {
 		}
 	}
 
-	/** What one turn of the event loop brings, such as all appends of one write to the disk, goes out together. */
+	/**
+	 * What one write to the disk brings goes out together, at once. Where events come closely, so does what one turn of the event
+	 * loop brings.
+	 */
 	#flushSoon(channel: Channel): void {
 		this.#dirty.push(channel)
-		this.#flushing ??= setImmediate(() => this.#flush())
+		if (this.#flushing !== undefined || this.#dirty.length > 1) return
+		if (performance.now() - this.#flushedAt > CLOSE_MS) queueMicrotask(() => this.#flush())
+		else this.#flushing = setImmediate(() => this.#flush())
 	}
 
 	#flush(): void {
 		clearImmediate(this.#flushing)
 		this.#flushing = undefined
+		this.#flushedAt = performance.now()
 		const dirty = this.#dirty
 		this.#dirty = []
 		for (const channel of dirty) channel.flush()

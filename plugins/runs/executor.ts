@@ -38,7 +38,7 @@ import { composeContext, contextWith, learnFactor, learnLimit } from './context.
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
 import { storeFiles } from './tool-files.ts'
-import { completedWith, eventsOfAnswer, originIn, withShortReasoning } from './journal.ts'
+import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
