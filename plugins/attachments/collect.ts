@@ -5,7 +5,7 @@ import type {} from '../agents/contract.ts'
 
 const HOUR_MS = 3_600_000
 
-export async function collect(
+async function collect(
 	{ store, signal, use }: Pick<Context, 'store' | 'signal' | 'use'>,
 	at = Date.now(),
 ): Promise<void> {

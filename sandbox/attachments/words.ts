@@ -24,7 +24,7 @@ export function inWords(turn: Turn): Turn {
 	return { ...rest, content: joined([turn.content, ...attachments.map((one) => lineOf(one))]) }
 }
 
-export function joined(texts: readonly string[]): string {
+function joined(texts: readonly string[]): string {
 	return texts.filter((text) => text !== '').join('\n\n')
 }
 
