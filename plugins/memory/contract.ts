@@ -6,15 +6,15 @@ export interface Memory {
 	content: string
 	tags: string[]
 	created_at: string
+	/** The older memories in whose place it stands. */
+	replaces?: string[]
+	/** The newer memory that stands in its place. */
+	replaced_by?: string
 }
 
-export interface SearchResult {
-	id: string
-	content: string
+export interface SearchResult extends Memory {
 	/** Cosine of question and content, 0–1. */
 	similarity: number
-	created_at: string
-	tags: string[]
 }
 
 export interface MemoryPage {
@@ -64,10 +64,15 @@ export interface Compaction {
 export interface LongTermMemory {
 	/**
 	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key
-	 * returns the same memory. Throws `conflict` at `memory.max_per_agent`.
+	 * returns the same memory, and so does the same content, with the tags of both. `replaces`: ids of at most 8 memories that
+	 * this one contradicts; each is linked to it and ranked below it. Without it, a text that differs from an older one in a
+	 * single number replaces that one, and one that was replaced is in force again; with an empty list nothing is replaced. Throws `conflict` at `memory.max_per_agent`, `not_found` for an unknown id.
 	 */
-	store(agent: AgentRef, memory: { content: string; tags?: string[]; key?: string }): Promise<Memory>
-	/** Best first, at most `limit` (1–100); with `tags` only memories that have all of them. */
+	store(
+		agent: AgentRef,
+		memory: { content: string; tags?: string[]; replaces?: string[]; key?: string },
+	): Promise<Memory>
+	/** Best first, a newer memory before the one that it replaces, at most `limit` (1–100); with `tags` only memories that have all of them. */
 	search(agent: AgentRef, query: string, limit: number, tags?: string[]): Promise<SearchResult[]>
 	/**
 	 * The memories that belong to a prompt, best first, by `memory.recall`; none where the agent's config says so. Waits at most 0.5 s for an embedding, then goes by

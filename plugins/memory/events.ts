@@ -4,8 +4,9 @@ export default {
 	'memory.stored': {
 		description: 'A fact was stored in long-term memory.',
 		payload: {
-			memory_id: 'Its id.',
+			memory_id: 'Its id; that of an earlier memory if it says the same.',
 			tags: 'Its tags.',
+			'replaces?': 'Ids of the older memories in whose place it stands.',
 		},
 	},
 	'memory.recalled': {

@@ -21,7 +21,8 @@ export async function keepFacts(
 		const known = await memories.search(agent, fact, LOOKED_AT)
 		if (known.some(({ content }) => wordsOf(content).join(' ') === said)) continue
 		const key = `fact:${createHash('sha256').update(said).digest('hex')}`
-		ids.push((await memories.store(agent, { content: fact, tags: [TAG], key })).id)
+		// It was said before newer memories were stored, so it replaces none.
+		ids.push((await memories.store(agent, { content: fact, tags: [TAG], replaces: [], key })).id)
 	}
 	return ids
 }

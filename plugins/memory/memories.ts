@@ -1,24 +1,30 @@
 /** The service: storing, searching and deleting memories. */
 import { hash } from 'node:crypto'
-import { isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
-import type { Op } from '../../core/store/ports.ts'
+import type { Entry, Op } from '../../core/store/ports.ts'
 import type { LongTermMemory, Memory, MemorySettings, SearchResult } from './contract.ts'
 import { countAll } from './counts.ts'
 import type { Counts } from './counts.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
+import { newerFirst } from './newer-first.ts'
 import { hasMemories, keys, shown } from './records.ts'
+import { forgetSame, knownOf, prepareSame } from './same.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
+/** `similarity`: null if it has no vector yet. */
+type Found = Memory & { similarity: number | null }
 type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | 'list'>
 
 /** Characters of the contents of one page. */
 const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
+export const MOST_TAGS = 16
+export const MOST_REPLACED = 8
 
 export function memoriesOf(
 	ctx: Context<MemorySettings>,
@@ -30,8 +36,11 @@ export function memoriesOf(
 	const known = async (uid: string, call: string): Promise<CallRecord | undefined> =>
 		(await store.get<CallRecord>(keys.call(uid, call)))?.value
 
+	const find = async (uid: string, id: string | undefined): Promise<Entry<MemoryRecord> | undefined> =>
+		id === undefined ? undefined : store.get<MemoryRecord>(keys.memory(uid, id))
+
 	return {
-		async store(agent, { content, tags = [], key }) {
+		async store(agent, { content, tags = [], replaces, key }) {
 			const { uid } = agent
 			const text = redacted(agent, content)
 			const labels = [...new Set(tags.map((tag) => redacted(agent, tag)))]
@@ -39,30 +48,42 @@ export function memoriesOf(
 			const earlier = call === undefined ? undefined : await known(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
 
-			const record: MemoryRecord = {
-				id: newId(),
-				content: text,
-				tags: labels,
-				created_at: now(),
-				...(call !== undefined && { call }),
-			}
-			const { id, created_at } = record
-			const ops: Op[] = [{ key: keys.memory(uid, id), value: record, expect: null }]
-			if (call !== undefined) {
-				ops.push({ key: keys.call(uid, call), value: { id, created_at } satisfies CallRecord, expect: null })
-			}
+			await prepareSame(store, uid)
 			await counts.reserve(uid, config.max_per_agent)
-			try {
-				await store.commit(agentScope(uid), ops)
-			} catch (error) {
+			let isNew = false
+			const record = await change(store, agentScope(uid), async () => {
+				isNew = false
+				const { same, older, opsFor } = await knownOf(store, uid, text)
+				const replaced = await existing(uid, replaces ?? [])
+				if (same) {
+					// Said again, so it is true again.
+					const newer = replaces ? undefined : await find(uid, same.value.replaced_by)
+					return joined(uid, same, labels, newer ? [newer] : replaced)
+				}
+				const other = call === undefined ? undefined : await known(uid, call)
+				if (other) return { result: { ...other, content: text, tags: labels } }
+				isNew = true
+				if (older && !replaces) replaced.push(older)
+				const made: MemoryRecord = {
+					id: newId(),
+					content: text,
+					tags: labels,
+					created_at: now(),
+					...(replaced.length > 0 && { replaces: replaced.map(({ value }) => value.id) }),
+					...(call !== undefined && { call }),
+				}
+				const { id, created_at } = made
+				const ops: Op[] = [{ key: keys.memory(uid, id), value: made, expect: null }, ...opsFor(id)]
+				if (call !== undefined)
+					ops.push({ key: keys.call(uid, call), value: { id, created_at } satisfies CallRecord, expect: null })
+				return { ops: [...ops, ...linkOps(uid, replaced, id)], result: made }
+			}).catch((error: unknown) => {
 				counts.add(uid, -1)
-				const other = call !== undefined && isFault(error, 'conflict') ? await known(uid, call) : undefined
-				if (other) return { ...other, content: text, tags: labels }
 				throw error
-			}
-			const embedder = await embeddings.embedderOf(agent)
+			})
+			if (!isNew) counts.add(uid, -1)
 			await index.added(agent, [record])
-			await embeddings.make(agent, embedder, [id])
+			if (isNew) await embeddings.make(agent, await embeddings.embedderOf(agent), [record.id])
 			return shown(record)
 		},
 
@@ -73,10 +94,11 @@ export function memoriesOf(
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
 			const entries = await Promise.all(hits.map(({ id }) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
-			const found = hits.flatMap(({ similarity }, at) => {
+			const found: Found[] = hits.flatMap(({ similarity }, at) => {
 				const entry = entries[at] // deleted meanwhile: not shown
 				return entry ? [{ ...shown(entry.value), similarity }] : []
 			})
+			found.push(...(await successorsOf(agent.uid, found)))
 			const without = found.filter(({ similarity }) => similarity === null)
 			const made =
 				without.length === 0
@@ -86,10 +108,11 @@ export function memoriesOf(
 							without.map(({ content }) => content),
 						)
 			const ids = without.map(({ id }) => id)
-			return found.map(({ similarity, ...memory }): SearchResult => ({
+			const results = found.map(({ similarity, ...memory }): SearchResult => ({
 				...memory,
 				similarity: similarity ?? made[ids.indexOf(memory.id)] ?? 0,
 			}))
+			return newerFirst(results).slice(0, limit)
 		},
 
 		async forget(agent, id) {
@@ -103,7 +126,7 @@ export function memoriesOf(
 				for (let from = 0; from < originals.length; from += COMMIT_LIMIT) {
 					await store.commit(agentScope(uid), originals.slice(from, from + COMMIT_LIMIT))
 				}
-				const [memory, ...rest] = removal(uid, entry.value)
+				const [memory, ...rest] = await removal(uid, entry.value)
 				return { ops: [{ ...(memory as Op), expect: entry.rev }, ...rest], result: true }
 			})
 			if (!forgotten) return false
@@ -134,21 +157,76 @@ export function memoriesOf(
 		const { compaction, group } = record.made_by
 		const ops: Op[] = [{ key: keys.group(uid, compaction, group), value: undefined }]
 		for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
-			const [, ...rest] = removal(uid, value)
+			const [, ...rest] = await removal(uid, value)
 			ops.push({ key, value: undefined }, ...rest, ...(await archivedOf(uid, value)))
 		}
 		return ops
 	}
+
+	/** The memories that replace some of these and are not among them. */
+	async function successorsOf(uid: string, found: readonly Memory[]): Promise<Found[]> {
+		const known = new Set(found.map(({ id }) => id))
+		const missing: Found[] = []
+		for (const memory of [...found]) {
+			for (let id = memory.replaced_by; id !== undefined && !known.has(id);) {
+				known.add(id)
+				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+				if (entry) missing.push({ ...shown(entry.value), similarity: null })
+				id = entry?.value.replaced_by
+			}
+		}
+		return missing
+	}
+
+	/** Deletes a memory and everything that depends on it; the memory itself first. */
+	async function removal(uid: string, record: MemoryRecord): Promise<Op[]> {
+		const { id, call } = record
+		const ops: Op[] = [
+			{ key: keys.memory(uid, id), value: undefined },
+			{ key: keys.vector(uid, id), value: undefined },
+		]
+		if (call !== undefined) ops.push({ key: keys.call(uid, call), value: undefined })
+		return [...ops, ...(await forgetSame(store, uid, record))]
+	}
+
+	async function existing(uid: string, ids: readonly string[]): Promise<Entry<MemoryRecord>[]> {
+		return Promise.all(
+			[...new Set(ids)].map(async (id) => {
+				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+				if (entry) return entry
+				throw new Fault('not_found', `replaces: there is no memory "${id}"; take the ids from memory.recall`)
+			}),
+		)
+	}
 }
 
-/** Deletes a memory and everything that depends on it; the memory itself first. */
-function removal(uid: string, { id, call }: MemoryRecord): Op[] {
-	const ops: Op[] = [
-		{ key: keys.memory(uid, id), value: undefined },
-		{ key: keys.vector(uid, id), value: undefined },
-	]
-	if (call !== undefined) ops.push({ key: keys.call(uid, call), value: undefined })
-	return ops
+/** The memory that says the same gets the tags, and what the new one would have replaced. */
+function joined(
+	uid: string,
+	{ key, value, rev }: Entry<MemoryRecord>,
+	tags: readonly string[],
+	replaced: readonly Entry<MemoryRecord>[],
+): { ops?: Op[]; result: MemoryRecord } {
+	const all = [...new Set([...value.tags, ...tags])].slice(0, MOST_TAGS)
+	const others = replaced.filter((one) => one.value.id !== value.id)
+	if (all.length === value.tags.length && others.length === 0) return { result: value }
+	const { replaced_by, replaces = [], ...rest } = value
+	const links = [...new Set([...replaces, ...others.map((one) => one.value.id)])].slice(-MOST_REPLACED)
+	const result: MemoryRecord = {
+		...rest,
+		tags: all,
+		...(links.length > 0 && { replaces: links }),
+		...(replaced_by !== undefined && !links.includes(replaced_by) && { replaced_by }),
+	}
+	return { ops: [{ key, value: result, expect: rev }, ...linkOps(uid, others, value.id)], result }
+}
+
+function linkOps(uid: string, replaced: readonly Entry<MemoryRecord>[], id: string): Op[] {
+	return replaced.map(({ value: { replaces = [], ...value }, rev }) => {
+		const links = replaces.filter((one) => one !== id)
+		const linked: MemoryRecord = { ...value, ...(links.length > 0 && { replaces: links }), replaced_by: id }
+		return { key: keys.memory(uid, value.id), value: linked, expect: rev }
+	})
 }
 
 function hashOf(key: string): string {

@@ -2,6 +2,7 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { LongTermMemory } from './contract.ts'
+import { MOST_REPLACED } from './memories.ts'
 
 const CONTENT_CHARACTERS = 32_000
 export const QUERY_CHARACTERS = 4_000
@@ -19,6 +20,11 @@ export const tags = Joi.array()
 	.max(16)
 	.unique()
 	.description('Labels to search by, at most 16.')
+export const replaces = Joi.array()
+	.items(Joi.string().min(1).max(64))
+	.max(MOST_REPLACED)
+	.unique()
+	.description('Ids of older memories that are no longer true; they stay, linked to this one and ranked below it.')
 export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('How many at most; default 10.')
 
 /** Characters of all contents together that a model is shown; longer ones are cut. */
@@ -29,13 +35,13 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 	ctx.primitive({
 		name: 'memory.store',
 		description:
-			'Stores a fact in long-term memory, where it outlives this conversation. Use it for what will matter later: names, dates, wishes, decisions.',
-		parameters: Joi.object({ content: content.required(), tags }),
+			'Stores a fact in long-term memory, where it outlives this conversation. Use it for what will matter later: names, dates, wishes, decisions. If a memory that you know says otherwise, give its id in replaces. Storing the same fact again is harmless.',
+		parameters: Joi.object({ content: content.required(), tags, replaces }),
 		async run(args, { agent, key, emit }) {
-			const wanted = args as { content: string; tags?: string[] }
-			const { id, created_at, tags: kept } = await memories.store(agent, { ...wanted, key })
-			emit({ event_type: 'memory.stored', payload: { memory_id: id, tags: kept } })
-			return { id, created_at }
+			const wanted = args as { content: string; tags?: string[]; replaces?: string[] }
+			const { id, created_at, tags: kept, replaces: older } = await memories.store(agent, { ...wanted, key })
+			emit({ event_type: 'memory.stored', payload: { memory_id: id, tags: kept, ...(older && { replaces: older }) } })
+			return { id, created_at, ...(older && { replaces: older }) }
 		},
 	})
 	ctx.primitive({

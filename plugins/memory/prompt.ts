@@ -25,10 +25,10 @@ export function addToPrompt(ctx: Pick<Context, 'extend'>, memories: Pick<LongTer
 }
 
 function textOf(memories: readonly Memory[]): string {
-	const share = Math.floor(CHARACTERS / memories.length) - 30
-	const lines = memories.map(({ content, created_at }) => {
+	const share = Math.floor(CHARACTERS / memories.length) - 45
+	const lines = memories.map(({ content, created_at, replaced_by }) => {
 		const text = content.replaceAll(/\s+/g, ' ').trim()
-		return `- (${created_at.slice(0, 10)}) ${text.length <= share ? text : `${text.slice(0, share - 1).toWellFormed()}…`}`
+		return `- (${created_at.slice(0, 10)}${replaced_by === undefined ? '' : ', replaced since'}) ${text.length <= share ? text : `${text.slice(0, share - 1).toWellFormed()}…`}`
 	})
 	return ['Memories that may matter:', ...lines].join('\n')
 }

@@ -12,6 +12,10 @@ export const keys = {
 	memories: (uid: Uid): Key => [agentScope(uid), 'memory'],
 	/** From the key of a call to its memory, so that a repeated call creates no second one. */
 	call: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-call', hash],
+	/** From a text to the memory that says it; see same.ts. */
+	same: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-same', hash],
+	/** Exists once all memories have theirs. */
+	sameReady: (uid: Uid): Key => [agentScope(uid), 'memory-same-ready'],
 	/** An embedding made by a server. */
 	vector: (uid: Uid, id: string): Key => [agentScope(uid), 'memory-vector', id],
 	vectors: (uid: Uid): Key => [agentScope(uid), 'memory-vector'],
@@ -65,8 +69,9 @@ export interface GroupRecord {
 	made: MemoryRecord
 }
 
-export function shown({ id, content, tags, created_at }: MemoryRecord): Memory {
-	return { id, content, tags, created_at }
+export function shown({ id, content, tags, created_at, replaces, replaced_by }: MemoryRecord): Memory {
+	const links = { ...(replaces && { replaces }), ...(replaced_by !== undefined && { replaced_by }) }
+	return { id, content, tags, created_at, ...links }
 }
 
 /** Most agents have none: for them no thread is started, and nothing is embedded. */

@@ -9,6 +9,7 @@ import type { LongTermMemory, Memory, MemorySettings } from './contract.ts'
 import type { Embedder } from './embedders.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
+import { newerFirst } from './newer-first.ts'
 import { hasMemories, keys, shown } from './records.ts'
 import type { MemoryRecord } from './records.ts'
 
@@ -46,7 +47,7 @@ export function relatedOf(
 		const hits = await index.search(agent, embedder, { text, limit, tags: [], ...(vector && { vector }) })
 		const ids = hits.filter(({ relevance }) => relevance >= threshold).map(({ id }) => id)
 		const entries = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
-		return entries.flatMap((entry) => (entry ? [shown(entry.value)] : []))
+		return newerFirst(entries.flatMap((entry) => (entry ? [shown(entry.value)] : [])))
 	}
 
 	return async (agent, prompt) => {

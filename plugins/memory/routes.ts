@@ -4,8 +4,8 @@ import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
-import type { LongTermMemory, MemorySettings } from './contract.ts'
-import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, tags } from './primitives.ts'
+import type { LongTermMemory, Memory, MemorySettings } from './contract.ts'
+import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, replaces, tags } from './primitives.ts'
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
@@ -19,6 +19,8 @@ const memory = Joi.object({
 	content: kept,
 	tags: Joi.array().items(Joi.string().allow('')).required().example(['reader']),
 	created_at: iso.required(),
+	replaces: Joi.array().items(Joi.string()).description('Older memories in whose place it stands; absent if none.'),
+	replaced_by: Joi.string().description('The newer memory in its place; absent if none.'),
 }).id('Memory')
 const found = Joi.object({
 	id: anId,
@@ -51,6 +53,10 @@ const agentOnly = Joi.object({ id })
 
 interface Params {
 	id: string
+}
+
+function payloadOf({ id, tags: kept, replaces: older }: Memory): Record<string, unknown> {
+	return { memory_id: id, tags: kept, ...(older && { replaces: older }) }
 }
 
 export function routes(server: Server, ctx: Context<MemorySettings>, memories: LongTermMemory): void {
@@ -108,18 +114,19 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			return memories.list(await agentOf(params.id), { limit: most, ...(cursor !== undefined && { cursor }) })
 		},
 	})
-	server.route<{ Params: Params; Payload: { content: string; tags?: string[] } }>({
+	server.route<{ Params: Params; Payload: { content: string; tags?: string[]; replaces?: string[] } }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/memory',
 		options: {
 			id: 'storeMemory',
 			description: 'Store a memory',
-			notes: 'As the agent does by `memory.store`.',
+			notes:
+				'As the agent does by `memory.store`. The same content again is the same memory. A text that differs from an older one in one number replaces it.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: {
 				params: agentOnly,
-				payload: Joi.object({ content: content.required(), tags })
+				payload: Joi.object({ content: content.required(), tags, replaces })
 					.required()
 					.prefs(strict)
 					.example({ content: 'The reader prefers large print.', tags: ['reader'] }),
@@ -129,7 +136,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 		},
 		handler: async ({ params, payload }, h) => {
 			const stored = await memories.store(await agentOf(params.id), payload)
-			await ctx.emit({ event_type: 'memory.stored', payload: { memory_id: stored.id, tags: stored.tags } }, params.id)
+			await ctx.emit({ event_type: 'memory.stored', payload: payloadOf(stored) }, params.id)
 			return h.response(stored).code(201)
 		},
 	})

@@ -4,9 +4,10 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Entry, Op } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
+import { leadsTo, saysTheSame } from '../same.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
-/** Originals of one group: a commit has 100 operations, an original takes two. */
+/** Originals of one group: a commit has 100 operations, an original takes two, the group three. */
 export const GROUP_LIMIT = 40
 
 type Stores = Pick<Context, 'store'>
@@ -19,7 +20,10 @@ export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: Gr
 	const { compaction, group: number } = group.made.made_by ?? { compaction: '', group: '' }
 	const first = group.ids[0] ?? ''
 	if (await store.get(keys.archived(uid, compaction, number, first))) return true // before a restart
-	const ops: Op[] = [{ key: keys.memory(uid, group.made.id), value: group.made, expect: null }]
+	const ops: Op[] = [
+		{ key: keys.memory(uid, group.made.id), value: group.made, expect: null },
+		leadsTo(uid, group.made.content, group.made.id),
+	]
 	for (const id of group.ids) {
 		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
 		if (!entry) return dropGroup(store, uid, compaction, number)
@@ -44,9 +48,12 @@ export async function undoGroup({ store }: Stores, { uid }: AgentRef, entry: Ent
 		{ key: keys.memory(uid, made.id), value: undefined },
 		{ key: keys.vector(uid, made.id), value: undefined },
 	]
+	let same: string | undefined
 	for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
 		ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
+		if (saysTheSame(value.content, made.content)) same = value.id
 	}
+	ops.push(leadsTo(uid, made.content, same))
 	await store.commit(agentScope(uid), ops)
 }
 

@@ -46,6 +46,7 @@ export async function planOf(
 			id: newId(),
 			content: content ?? newest.content,
 			tags: [...new Set(records.flatMap(({ tags }) => tags))],
+			...linksOf(records),
 			created_at: newest.created_at,
 			made_by: { compaction, group: String(groups.length).padStart(6, '0') },
 		}
@@ -63,6 +64,13 @@ export async function planOf(
 	for (const { ids, content } of await writtenTogether(ctx, agent, single, { index, embeddings, ask }))
 		await add(ids, content)
 	return groups
+}
+
+/** Older memories outside the group stay below what is made of it. */
+function linksOf(records: readonly MemoryRecord[]): Pick<MemoryRecord, 'replaces'> {
+	const own = new Set(records.map(({ id }) => id))
+	const replaces = [...new Set(records.flatMap((one) => one.replaces ?? []))].filter((id) => !own.has(id))
+	return replaces.length > 0 ? { replaces } : {}
 }
 
 async function writtenTogether(

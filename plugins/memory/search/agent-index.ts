@@ -70,21 +70,26 @@ export class AgentIndex {
 		}
 	}
 
-	/** An existing row stays as it is. */
+	/** An existing row gets the tags. */
 	add(row: Row): void {
-		if (this.#ordinals.has(row.id)) return
+		const known = this.#ordinals.get(row.id)
+		if (known !== undefined) return this.#tag(known, row.tags)
 		const { terms, language } = termsOf(row.content, this.#usual())
 		this.#languages.set(language, (this.#languages.get(language) ?? 0) + 1)
 		const ordinal = this.#keywords.add(terms, row.at)
 		this.#ids[ordinal] = row.id
 		this.#ordinals.set(row.id, ordinal)
-		for (const tag of row.tags) {
+		this.#tag(ordinal, row.tags)
+		if (this.embedder === HASHING) this.#setVector(ordinal, hashTerms(terms))
+		else if (row.vector) this.#setVector(ordinal, row.vector)
+	}
+
+	#tag(ordinal: number, tags: readonly string[]): void {
+		for (const tag of tags) {
 			let tagged = this.#tags.get(tag)
 			if (!tagged) this.#tags.set(tag, (tagged = new Set()))
 			tagged.add(ordinal)
 		}
-		if (this.embedder === HASHING) this.#setVector(ordinal, hashTerms(terms))
-		else if (row.vector) this.#setVector(ordinal, row.vector)
 	}
 
 	/** Does nothing if there is no such memory. */
