@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill context memory-search start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill context memory-search recall start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -14,6 +14,7 @@ import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
 import { memory } from './memory.ts'
 import { memorySearch } from './memory-search.ts'
+import { recall } from './recall.ts'
 import { rest } from './rest.ts'
 import { skillCall } from './skill-call.ts'
 import { start } from './start.ts'
@@ -31,6 +32,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	skill: skillCall,
 	context,
 	'memory-search': memorySearch,
+	recall,
 	start,
 	memory,
 }
