@@ -23,7 +23,7 @@ type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | '
 /** Characters of the contents of one page. */
 const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
-export const MOST_TAGS = 16
+const MOST_TAGS = 16
 export const MOST_REPLACED = 8
 
 export function memoriesOf(
@@ -167,7 +167,7 @@ export function memoriesOf(
 	async function successorsOf(uid: string, found: readonly Memory[]): Promise<Found[]> {
 		const known = new Set(found.map(({ id }) => id))
 		const missing: Found[] = []
-		for (const memory of [...found]) {
+		for (const memory of found) {
 			for (let id = memory.replaced_by; id !== undefined && !known.has(id);) {
 				known.add(id)
 				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))

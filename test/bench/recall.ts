@@ -10,7 +10,6 @@ import { encoderIn } from '../../plugins/memory/local/encoder.ts'
 import { LOCAL } from '../../plugins/memory/local/packages.ts'
 import { AgentIndex } from '../../plugins/memory/search/agent-index.ts'
 import { termsOf } from '../../plugins/memory/words.ts'
-import type { Effort } from './effort.ts'
 import type { Figure } from './table.ts'
 
 interface Labelled {
@@ -33,7 +32,7 @@ const RESULTS = 10
 const DAY_S = 86_400
 const languages = ['de', 'es', 'fr', 'it', 'ja', 'zh']
 
-export async function recall(_: Effort): Promise<Figure[]> {
+export async function recall(): Promise<Figure[]> {
 	const sets = readSets()
 	const memories = sets.flatMap(({ labelled, gap }) => labelled.memories.map((content) => ({ content, gap })))
 	await using encoder = encoderIn(fileURLToPath(new URL('../../', import.meta.url)))
