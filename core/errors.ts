@@ -42,6 +42,7 @@ export const generalCodes = {
 	limit_cost: 409,
 	repeated_calls: 409,
 	question_expired: 409,
+	approval_refused: 403,
 	restart_loop: 500,
 	thread_lost: 500,
 	tool_unknown: 404,

@@ -294,6 +294,8 @@ export type JournalStep =
 	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
 	/** What the model is told of the run's circumstances; always the run's first step. */
 	| Readonly<{ kind: 'about'; content: string }>
+	/** A person approved the call with these arguments, in which they may have changed the model's. */
+	| Readonly<{ kind: 'approved'; call_id: string; digest: string; arguments: string; edited?: true }>
 	| WaitStep
 
 /** The run is paused: the call waits for the answer to a question, or for the end of another run. */

@@ -33,6 +33,10 @@ export interface ToolDefinition {
 	 * whether `repeatable` is true.
 	 */
 	concurrent?: boolean
+	/** It may destroy something: each call waits for approval, unless `config.tools` of the agent allows it. */
+	destructive?: boolean
+	/** Throws `invalid_arguments` for arguments that `run` would refuse, if `parameters` is a JSON Schema. For arguments that a person edited. */
+	check?(args: Record<string, unknown>): void | Promise<void>
 	/**
 	 * Event types for begin, end and failure of a call (as for `ctx.emit`), and what to add to their payload. Default: the
 	 * three of primitives.

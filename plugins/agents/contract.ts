@@ -1,5 +1,6 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
+import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -24,6 +25,8 @@ export interface AgentConfig {
 	preamble?: boolean
 	/** `recall`: false: its model gets no memories with a prompt unless it asks for them. */
 	memory?: { recall?: boolean }
+	/** Which tools it may use, and which calls need approval. */
+	tools?: ToolPolicy
 	/** Over those of its provider. */
 	params?: ModelParams
 	/** Tokens; in place of its provider's. */

@@ -2,7 +2,9 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
-import type { Context } from '../../core/plugin.ts'
+import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import { matches, shownName } from '../../core/runs/tool-policy.ts'
+import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
 import { scoped } from '../../core/http/routes.ts'
 import { modelParams } from '../../core/runs/model-params.ts'
 import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
@@ -28,6 +30,11 @@ function timeZone(name: string, helpers: Joi.CustomHelpers<string>): string | Jo
 		return helpers.message({ custom: '{#label} must be the name of a time zone, such as Europe/Berlin' })
 	}
 }
+
+const patterns = Joi.array()
+	.items(Joi.string().min(1).max(200))
+	.max(100)
+	.example(['memory.store', 'mcp__files__*', 'skill:business-days'])
 
 const orNull = (schema: Joi.Schema): Joi.Schema => schema.allow(null)
 const configKeys = {
@@ -64,6 +71,13 @@ const configKeys = {
 			'Whether the model gets the memories that belong to a prompt without asking for them; default true.',
 		),
 	}).description('Long-term memory.'),
+	tools: Joi.object({
+		allow: patterns.description('Tools that are called without approval.'),
+		deny: patterns.description('Tools that are neither offered to the model nor called.'),
+		ask: patterns.description('Tools whose calls wait for approval by a person.'),
+	}).description(
+		'Which tools the agent may use. `deny` goes before `ask`, `ask` before `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, but those of MCP servers that declare themselves destructive ask.',
+	),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()
 		.integer()
@@ -125,7 +139,9 @@ const changed = shown
 	.keys({
 		warnings: Joi.array()
 			.items(Joi.object({ path: Joi.string().required(), message: Joi.string().required() }))
-			.description('Keys of `config` that the gateway stores but does not use; absent if there are none.'),
+			.description(
+				'Keys of `config` that the gateway stores but does not use, and patterns of `config.tools` that match no tool; absent if there are none.',
+			),
 	})
 	.id('ChangedAgent')
 const listed = Joi.array().items(
@@ -177,7 +193,8 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
 				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
 			}
-			return h.response({ ...view(await agents.create(fields)), ...warningsAbout(fields) }).code(201)
+			const agent = await agents.create(fields)
+			return h.response({ ...view(agent), ...(await warningsAbout(ctx, agent, fields)) }).code(201)
 		},
 	})
 	server.route({
@@ -241,7 +258,8 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				if (!skills) throw new Fault('unavailable', 'no plugin that approves skills is running')
 				await skills.approve(agent, approved, request.auth.credentials)
 			}
-			return { ...view(await agents.update(request.params.name, fields, approve)), ...warningsAbout(fields) }
+			const agent = await agents.update(request.params.name, fields, approve)
+			return { ...view(agent), ...(await warningsAbout(ctx, agent, fields)) }
 		},
 	})
 	server.route<{ Params: { name: string } }>({
@@ -274,13 +292,29 @@ function withoutApprovals<T extends Fields>(payload: T): { approved: string[]; f
 	return { approved: (approved_skills as string[] | null | undefined) ?? [], fields: { ...payload, config: rest } }
 }
 
-/** About keys in this request that the gateway does not use. */
-function warningsAbout({ config = {} }: Fields): { warnings?: FieldError[] } {
+/** About what this request sets and the gateway does not use. */
+async function warningsAbout(
+	{ toolbox }: Pick<Context, 'toolbox'>,
+	agent: AgentRecord,
+	{ config = {} }: Fields,
+): Promise<{ warnings?: FieldError[] }> {
 	const known = Object.keys(configKeys)
 	const unknown = Object.keys(config).filter((key) => config[key] !== null && !known.includes(key))
 	const message = `is stored, but the gateway does not use it; the keys are: ${known.join(', ')}`
 	const warnings = unknown.map((key) => ({ path: `config.${key}`, message }))
+	if (config.tools) warnings.push(...unusedPatterns(config.tools, await toolbox.list(agent)))
 	return warnings.length > 0 ? { warnings } : {}
+}
+
+/** A tool may also come later, so that is no error. */
+function unusedPatterns(policy: ToolPolicy, tools: readonly ToolDefinition[]): FieldError[] {
+	const names = tools.flatMap((tool) => [tool.name, shownName(tool)])
+	const message = 'matches no tool that the agent has now; `*` is the only special character, and case counts'
+	return (['allow', 'deny', 'ask'] as const).flatMap((list) =>
+		(policy[list] ?? []).flatMap((pattern, n) =>
+			names.some((name) => matches(pattern, name)) ? [] : [{ path: `config.tools.${list}.${n}`, message }],
+		),
+	)
 }
 
 function view({ name, persona, config, created_at }: AgentRecord): Omit<AgentRecord, 'uid'> {

@@ -30,8 +30,10 @@ export async function follow(
 				const text = inWords(event)
 				if (text !== undefined) call.progress(text)
 			},
-			async ask({ question, options }, withdrawn, isBelow) {
+			async ask({ kind, question, options: all }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')
+				// A form has no place for other arguments: `answer_question` takes them.
+				const options = kind === 'approval' ? all?.filter((option) => option !== 'edit') : all
 				const text = { question: isBelow ? `A sub-agent asks:\n\n${question}` : question, ...(options && { options }) }
 				return (await call.ask?.(text, Math.max(0, limit - passed()), withdrawn)) ?? null
 			},

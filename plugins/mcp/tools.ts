@@ -2,6 +2,7 @@
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Connection } from './connection.ts'
 import type { Definition } from './definitions.ts'
+import { checkBySchema } from './json-schema.ts'
 import { toolNames } from './names.ts'
 import { fillArguments } from './values.ts'
 
@@ -29,6 +30,8 @@ function toolOf(
 		parameters: input_schema,
 		// Only a call that the server declares as repeatable may be repeated; any other may already have taken effect.
 		repeatable: annotations.idempotentHint === true || annotations.readOnlyHint === true,
+		destructive: annotations.destructiveHint === true,
+		check: (args) => checkBySchema(name, input_schema, args),
 		events: { called: 'mcp.called', result: 'mcp.result', failed: 'mcp.failed', payload: { server, tool } },
 		async run(args, call) {
 			const filled = await fillArguments(args, connection.record, call, ctx)

@@ -7,7 +7,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
-import type { Question, RunRecord } from './contract.ts'
+import type { AskedQuestion, Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import { isEnded } from './records.ts'
 import type { Work } from './work.ts'
@@ -186,8 +186,18 @@ function questionOf(
 	}
 }
 
-export function textOf({ question_id, question, options }: Question): QuestionText & { question_id: string } {
-	return { question_id, question, ...(options && { options }) }
+/** What people get of it. */
+export function textOf(asked: AskedQuestion): AskedQuestion {
+	const { question_id, question, options, kind, tool, arguments: args, expires_at } = asked
+	return {
+		question_id,
+		question,
+		...(options && { options }),
+		...(kind && { kind }),
+		...(tool !== undefined && { tool }),
+		...(args && { arguments: args }),
+		...(expires_at !== undefined && { expires_at }),
+	}
 }
 
 function cut(text: string, { redactor }: Work['log']): string {

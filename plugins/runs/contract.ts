@@ -71,7 +71,7 @@ export interface RunRecord {
 	finish_reason?: RunEnding
 	error: WireError | null
 	/** Open while the run is paused, unless it waits for another run. */
-	question: (QuestionText & { question_id: string }) | null
+	question: AskedQuestion | null
 	/** The run that it waits for while paused. */
 	waits_for?: string
 	/** All of them, if there are several. */
@@ -80,9 +80,42 @@ export interface RunRecord {
 	active_ms: number
 }
 
-export interface Question extends QuestionText {
+/** A question as people get it. */
+export interface AskedQuestion extends QuestionText {
 	question_id: string
+	/** Absent: a question of the agent. */
+	kind?: 'approval'
+	/** With `approval`: the tool by its shown name, and the arguments of the call. */
+	tool?: string
+	arguments?: Record<string, unknown>
+	/** With `approval`: ISO 8601; then it counts as refused. */
+	expires_at?: string
+}
+
+/** An answer to a question. The fields besides `answer` are for approvals. */
+export interface Answer {
+	/** Of an approval: one of its options; or a text as `readApproval` takes it. */
+	answer: string
+	/** With `edit`: in place of the arguments that the model wrote. */
+	arguments?: Record<string, unknown>
+	/** With `refuse`: for the model. */
+	reason?: string
+}
+
+/** A call that was approved for good, in the API. */
+export interface StandingApproval {
+	approval_id: string
+	tool: string
+	arguments: Record<string, unknown>
+	approved_at: string
+}
+
+export interface Question extends AskedQuestion {
 	run_id: string
+	/** Of an approval: the tool's canonical name and what was asked, as `approvalDigest` returns it. */
+	call?: { name: string; digest: string }
+	/** Of an answered approval. */
+	given?: Pick<Answer, 'arguments' | 'reason'>
 	/** The tool call that waits. */
 	call_id: string
 	asked_at: string
@@ -95,8 +128,7 @@ export interface Question extends QuestionText {
 }
 
 /** An open question, and the run that asks it. */
-export interface OpenQuestion extends QuestionText {
-	question_id: string
+export interface OpenQuestion extends AskedQuestion {
 	run_id: string
 }
 
@@ -286,10 +318,15 @@ export interface Runs {
 	/** All open questions, in all conversations. */
 	questions(agent: AgentRef): Promise<Question[]>
 	/**
-	 * Throws `not_found`, `already_answered`, or `conflict` if the question was closed without an answer. `also`: writes in the
+	 * Throws `not_found`, `already_answered`, `conflict` if the question was closed without an answer, and `invalid_request` or
+	 * `invalid_arguments` if an approval is not to be answered so; then it stays open. `also`: writes in the
 	 * agent's scope that become durable together with the answer, or not at all; at most 90.
 	 */
-	answer(agent: AgentRef, question_id: string, answer: string, also?: Op[]): Promise<void>
+	answer(agent: AgentRef, question_id: string, answer: string | Answer, also?: Op[]): Promise<void>
+	/** Calls that were approved for good, newest first. */
+	approvals(agent: AgentRef): Promise<StandingApproval[]>
+	/** From now on such a call asks again. Throws `not_found`. */
+	revokeApproval(agent: AgentRef, approval_id: string): Promise<void>
 	/** Appends events to a run, in order with its own. False if it has ended: then nothing is written. */
 	appendEvents(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/**
@@ -348,6 +385,8 @@ export interface RunSettings {
 	/** Limit of runs that wait behind the active one of a conversation. */
 	max_waiting: number
 	question_ttl_days: number
+	/** Seconds. */
+	approval_ttl_s: number
 	retention_days: number
 	/** Days that requests to models are kept; 0: none is kept. */
 	keep_requests: number

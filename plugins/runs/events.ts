@@ -138,13 +138,19 @@ export default {
 			question_id: 'For the answer.',
 			question: 'The text.',
 			'options?': 'The answers to choose from.',
+			'kind?': '`approval`: a tool call waits for approval. Absent: a question of the agent.',
+			'tool?': 'Of an approval: the tool, such as `memory.store`, `mcp__files__write` or `skill:business-days`.',
+			'arguments?': 'Of an approval: the complete arguments of the call.',
+			'expires_at?': 'Of an approval: when it counts as refused.',
 		},
 	},
 	'question.answered': {
 		description: 'A question of an agent was answered.',
 		payload: {
 			question_id: 'The question.',
-			answer: 'The text.',
+			answer: 'The text; of an approval `approve`, `approve_always`, `edit` or `refuse`.',
+			'arguments?': 'With `edit`: the arguments with which the call is made.',
+			'reason?': 'With `refuse`: the reason, which the model is told.',
 		},
 	},
 	'primitive.called': {

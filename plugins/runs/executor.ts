@@ -48,7 +48,17 @@ import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { transcribe } from './transcribe.ts'
-import { beginWait, hasUnfinishedBefore, pauseAgain, resume, showPaused, waitsIn } from './waits.ts'
+import { offeredBy, policyOf } from './call-policy.ts'
+import {
+	askApproval,
+	beginWait,
+	hasApproved,
+	hasUnfinishedBefore,
+	pauseAgain,
+	resume,
+	showPaused,
+	waitsIn,
+} from './waits.ts'
 import type { Work } from './work.ts'
 
 /** A step that crashes the gateway or its thread this often is not retried. */
@@ -154,7 +164,8 @@ async function executeOnce(logged: Execution): Promise<void> {
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {})
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
-	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
+	const { approval_ttl_s } = ctx.config
+	const work: Active = { ...logged, agent, limits, account, keep, approval_ttl_s, waited_ms: 0, active_ms }
 	try {
 		const taken = work.beginning ? null : await takeUp(work)
 		const outcome = taken === null ? await think(work) : taken
@@ -180,7 +191,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	const waits = waitsIn(log.journal)
 	if (waits.length > 0) {
 		const left = await resume(work, waits)
-		if (left.length === 0) return null
+		if (left.length === 0 || (left.length < waits.length && hasApproved(log.journal))) return null
 		if (!hasUnfinishedBefore(log.journal, left)) {
 			await (left.length < waits.length ? pauseAgain : showPaused)(work, left)
 			return { status: 'paused' }
@@ -267,6 +278,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				conversation: run.conversation,
 				signal: untilOver,
 				log,
+				policy: await policyOf(ctx, agent, log.journal),
 				ask: asking.ask,
 				asked: asking.close,
 				forModel: (text: string, also: ReadonlySet<string>) => forModel(ctx, agent, log, text, also),
@@ -276,10 +288,14 @@ async function think(work: Active): Promise<Final | Paused> {
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
 			// What asks for it is a thread, in whose course this run is but one.
-			const result = await withLogFields(fieldsOf(run), async () => callTool(await toolsOf(work), call, site, ctx.log))
+			const result = await withLogFields(fieldsOf(run), async () => {
+				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
+				return callTool(tools, call, site, ctx.log)
+			})
 			const waited_ms = asks.takeWaited()
 			work.waited_ms += waited_ms
 			if (result.status === 'waits') return beginWait(work, call, result.wait)
+			if (result.status === 'asks') return askApproval(work, call, result.wanted)
 			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
 	})
@@ -300,7 +316,7 @@ async function think(work: Active): Promise<Final | Paused> {
 }
 
 async function toolsOf({ ctx, run, agent }: Active): Promise<ToolDefinition[]> {
-	return run.tools === 'none' ? [] : ctx.toolbox.list(agent)
+	return run.tools === 'none' ? [] : offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
 }
 
 async function compose(work: Active): Promise<RunOrder> {

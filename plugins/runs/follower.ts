@@ -208,7 +208,9 @@ export function resultIn(run: RunRecord, asked: OpenQuestion | null = null): Run
 }
 
 /** The question with its options, for who follows the run of this id. */
-function questionText({ run_id, question, options = [] }: OpenQuestion, followed: string): string {
-	const text = [question, ...options.map((option) => `- ${option}`)].join('\n')
+function questionText({ run_id, kind, question, options = [] }: OpenQuestion, followed: string): string {
+	// That of an approval explains its options.
+	const listed = kind === 'approval' ? [] : options.map((option) => `- ${option}`)
+	const text = [question, ...listed].join('\n')
 	return run_id === followed ? text : `A sub-agent asks:\n\n${text}`
 }

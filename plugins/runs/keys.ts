@@ -19,6 +19,9 @@ export const keys = {
 	queues: (uid: Uid): Key => [agentScope(uid), 'lane'],
 	question: (uid: Uid, question: string): Key => [agentScope(uid), 'question', question],
 	questions: (uid: Uid): Key => [agentScope(uid), 'question'],
+	/** A call that was approved for good, by the digest of its tool and arguments. */
+	approval: (uid: Uid, digest: string): Key => [agentScope(uid), 'approval', digest],
+	approvals: (uid: Uid): Key => [agentScope(uid), 'approval'],
 	/** The tokens of a family of runs, by its top run. */
 	family: (uid: Uid, top: string): Key => [agentScope(uid), 'family', top],
 	idempotency: (uid: Uid, hash: string): Key => [agentScope(uid), 'idempotency', hash],

@@ -1,6 +1,7 @@
 /** Time-based maintenance: expires questions, deletes ended runs and used keys. */
 import { now, timeOfId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import { expireApproval, expireApprovals, isOverdue } from './approvals.ts'
 import { close } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { end, openLog } from './ending.ts'
@@ -20,6 +21,7 @@ const DAY_MS = 24 * HOUR_MS
 
 export function maintain(ctx: Context<RunSettings>): void {
 	ctx.every(HOUR_MS, () => tidy(ctx, Date.now()))
+	expireApprovals(ctx)
 }
 
 /** `at`: the current time in milliseconds since 1970. */
@@ -37,7 +39,9 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 		for await (const { key, value } of store.list<Question>(keys.questions(uid))) {
 			const asked = Date.parse(value.asked_at)
 			const isOpen = value.answer === null && value.closed === undefined
-			if (isOpen && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
+			if (isOpen && value.kind === 'approval') {
+				if (isOverdue(value, at)) await expireApproval(ctx, uid, value.question_id)
+			} else if (isOpen && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
 			if (asked < at - config.retention_days * DAY_MS && !(await store.get(keys.run(uid, value.run_id))))
 				await store.delete(key)
 		}

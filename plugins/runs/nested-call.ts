@@ -4,6 +4,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { Attached, Pause } from '../../core/runs/tool.ts'
+import { denied } from './call-policy.ts'
 import { aboutCall, failure, primitiveEvents, shown, siteOf, success } from './tool-call.ts'
 import { parseArguments } from './tool-specs.ts'
 
@@ -17,6 +18,13 @@ export async function callNested(
 	const site = siteOf(call)
 	const tool = tools.find((one) => one.name === name && !one.events)
 	if (!tool) throw new Fault('tool_unknown', `there is no primitive "${name}"`)
+	const ruling = site.policy.ruling(tool)
+	if (ruling === 'deny') throw denied(tool)
+	if (ruling === 'ask')
+		throw new Fault(
+			'permission_denied',
+			`${name} needs a person's approval, for which a program cannot wait; call it directly, or list it under config.tools.allow`,
+		)
 	const text = JSON.stringify(args) ?? '{}'
 	const key = nestedKey(call, name, text)
 	const request = { id: key.slice(call.run_id.length + 1), name, arguments: text }

@@ -1,5 +1,6 @@
 /** Handles unfinished runs when the gateway starts: some continue, some stay paused, some must not continue. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { watchExpiry } from './approvals.ts'
 import { close } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'
@@ -25,6 +26,7 @@ export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 				await stop(ctx, agent.uid, run.run_id)
 			} else if (run.status === 'paused' && !(await takenBack(ctx, agent, run))) {
 				counts.paused++
+				if (run.question) watchExpiry(agent.uid, run.question)
 			} else {
 				counts.interrupted++
 				await store.put(keys.index(run.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)

@@ -4,10 +4,12 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
+import { approvalRoutes } from './approval-routes.ts'
+import { textOf } from './asks.ts'
 import { attachment, attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
-import type { OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+import type { Answer, OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 /** Of a body that holds attachments as base64. */
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024
@@ -26,6 +28,10 @@ const asked = {
 	question_id: aQuestion,
 	question: Joi.string().required().example('May I order the book again?'),
 	options: Joi.array().items(Joi.string()).example(['yes', 'no']),
+	kind: Joi.valid('approval').description('A tool call waits for approval. Absent: a question of the agent.'),
+	tool: Joi.string().description('Of an approval: the tool, such as `memory.store`.'),
+	arguments: Joi.object().unknown().description('Of an approval: the complete arguments of the call.'),
+	expires_at: iso.description('Of an approval: when it counts as refused.'),
 }
 const run = Joi.object({
 	run_id: Joi.string().required(),
@@ -235,6 +241,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
 	conversationRoutes(server, ctx, runs)
+	approvalRoutes(server, ctx, runs)
 	stepsRoute(server, ctx, runs)
 	server.route<{ Params: { run_id: string } }>({
 		method: 'POST',
@@ -329,12 +336,14 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => (await runs.questions(await agentOf(request.params.name))).map(viewQuestion),
 	})
-	server.route<{ Params: { name: string; question_id: string }; Payload: { answer: string } }>({
+	server.route<{ Params: { name: string; question_id: string }; Payload: Answer }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/ask-responses/{question_id}',
 		options: {
 			id: 'answerQuestion',
 			description: 'Answer a question; its run continues',
+			notes:
+				'An approval is answered by `approve`, `approve_always` (also for later calls of the tool with the same arguments), `edit` with `arguments`, or `refuse` with an optional `reason`. Edited arguments are checked against the schema of the tool; if they do not fit, the answer is 400 and the question stays open.',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -342,6 +351,10 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 				params: Joi.object({ name, question_id: aQuestion.max(64).description('Id of the question.') }),
 				payload: Joi.object({
 					answer: Joi.string().allow('').max(ANSWER_LIMIT_BYTES, 'utf8').required().example('yes'),
+					arguments: Joi.object()
+						.unknown()
+						.description('With `edit`: all arguments of the call, in place of those that the model wrote.'),
+					reason: Joi.string().max(2_000).description('With `refuse`: the reason, which the model is told.'),
 				})
 					.required()
 					.prefs(strict),
@@ -352,7 +365,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => {
 			const { question_id } = request.params
-			await runs.answer(await agentOf(request.params.name), question_id, request.payload.answer)
+			await runs.answer(await agentOf(request.params.name), question_id, request.payload)
 			return { question_id, status: 'answered' }
 		},
 	})
@@ -406,6 +419,7 @@ function view(record: RunRecord, open_question: OpenQuestion | null): Record<str
 	}
 }
 
-function viewQuestion({ question_id, question, options, run_id, asked_at }: Question): Partial<Question> {
-	return { question_id, question, ...(options && { options }), run_id, asked_at }
+function viewQuestion(asked: Question): Partial<Question> {
+	const { run_id, asked_at } = asked
+	return { ...textOf(asked), run_id, asked_at }
 }

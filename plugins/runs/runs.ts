@@ -7,6 +7,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
+import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
 import { begin } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
@@ -157,7 +158,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return open.toSorted((a, b) => (a.asked_at < b.asked_at ? -1 : 1))
 		},
-		async answer(agent, question_id, answer, also = []) {
+		async answer(agent, question_id, given, also = []) {
+			const asked = (await store.get<Question>(keys.question(agent.uid, question_id)))?.value
+			const told = typeof given === 'string' ? { answer: given } : given
+			// What is asked never changes; whether it is still open is decided below.
+			const isOpenYet = asked && asked.answer === null && !asked.closed
+			const taken = isOpenYet ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)
@@ -183,17 +189,26 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				const ops = [
 					{
 						key: question.key,
-						value: { ...question.value, answer, answered_at: now() } satisfies Question,
+						value: {
+							...question.value,
+							answer: taken.answer,
+							answered_at: now(),
+							...(taken.given && { given: taken.given }),
+						} satisfies Question,
 						expect: question.rev,
 					},
 					{ key: entry.key, value: next, expect: entry.rev },
+					...taken.ops,
 					...also,
 				]
 				// The call that asked still exists, and watches the question.
 				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
 			})
+			unwatchExpiry(question_id)
 			if (job) enqueue(ctx, job)
 		},
+		approvals: (agent) => standing(store, agent),
+		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
 		async appendEvents({ run_id, agent_uid }, events) {
 			if (await tellHolder(run_id, events)) return true
 			return withRun(run_id, async () => {
@@ -288,6 +303,6 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 
 /** Why the question was closed without an answer, for people. */
 const closings = {
-	expired: 'not answered in time (runs.question_ttl_days)',
+	expired: 'not answered in time (runs.question_ttl_days; an approval: runs.approval_ttl_s)',
 	withdrawn: 'taken back with the call that asked it; where that is made again, so is the question',
 }

@@ -26,6 +26,12 @@ export default defineSettings<RunSettings>({
 				'For how many days each request to a model is kept as it was sent, without secrets. 0: not at all.',
 			),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
+			approval_ttl_s: count(
+				1,
+				31_536_000,
+				86_400,
+				'Seconds that a tool call waits for approval. After that it counts as refused, and the run continues.',
+			),
 			question_ttl_days: count(1, 365, 7, 'Days that a question waits for its answer.'),
 		}),
 })

@@ -25,8 +25,8 @@ export function standingAfter(
 		case 'run.started':
 			return { status: 'started', question: null }
 		case 'run.resumed':
-			// Two tool calls may each ask a question: the answer to the earlier one leaves the later one open.
-			return question && typeof payload.question_id === 'string' && !isOpen
+			// The end of a sub-agent, or the answer to an earlier question, leaves another call's question open.
+			return question && !isOpen && (typeof payload.question_id === 'string' || payload.reason === 'subagent')
 				? before
 				: { status: 'started', question: null }
 		case 'question.asked':

@@ -7,6 +7,8 @@ import type { Attachment, JournalStep, NewEvent, ToolCallRequest } from '../../c
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
+import { admit } from './call-policy.ts'
+import type { Admission, CallPolicy, WantedCall } from './call-policy.ts'
 import { showResult } from './results.ts'
 import type { ResultPlace, ShownResult } from './results.ts'
 import { findTool, parseArguments } from './tool-specs.ts'
@@ -18,6 +20,7 @@ export interface CallSite {
 	conversation: string
 	signal: AbortSignal
 	log: RunLog
+	policy: CallPolicy
 	/** `ToolCall.ask`. */
 	ask(question: QuestionText): Promise<string>
 	/** Settles once no question is open: questions that the tool did not wait for are withdrawn before its result is reported. */
@@ -43,6 +46,8 @@ export interface StoredFiles {
 export type CallResult =
 	| { status: 'done'; ok: boolean; content: string; attachments?: Attachment[] }
 	| { status: 'waits'; wait: Wait }
+	/** Nothing was done: a person must approve the call first. */
+	| { status: 'asks'; wanted: WantedCall }
 
 /** Characters of arguments or results that an event carries. */
 const EVENT_LIMIT = 16 * 1024
@@ -55,13 +60,15 @@ export const primitiveEvents = { called: 'primitive.called', result: 'primitive.
  */
 export async function callTool(
 	tools: readonly ToolDefinition[],
-	request: ToolCallRequest,
+	written: ToolCallRequest,
 	site: CallSite,
 	logger: Logger,
 ): Promise<CallResult> {
+	let request = written
 	const tool = findTool(tools, request.name)
 	if (!tool) {
-		const names = tools.map((one) => one.name).join(', ')
+		const offered = tools.filter((one) => site.policy.ruling(one) !== 'deny')
+		const names = offered.map((one) => one.name).join(', ')
 		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names || 'none'}`)
 		return finish(request, site, failure({ name: request.name }, request, site, fault))
 	}
@@ -72,6 +79,16 @@ export async function callTool(
 		)
 		return finish(request, site, failure(tool, request, site, fault))
 	}
+
+	let admission: Admission
+	try {
+		admission = await admit(tool, request, site.policy, site.log.redactor)
+	} catch (error) {
+		return finish(request, site, failure(tool, request, site, error))
+	}
+	if (admission.status === 'asks') return admission
+	request = admission.request
+	const note = admission.edited ? editNote(request) : ''
 
 	const events = tool.events ?? primitiveEvents
 	const about = aboutCall(tool, request)
@@ -89,16 +106,18 @@ export async function callTool(
 		const args = parseArguments(tool, request.arguments)
 		const value = await runTool(tool, args, callOf(request, site, revealed), site)
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
-		if (!(value instanceof Attached)) return await finish(request, site, success(tool, request, site, value), revealed)
+		if (!(value instanceof Attached))
+			return await finish(request, site, noted(success(tool, request, site, value), note), revealed)
 		const files = await site.attach(value.files)
-		return await finish(request, site, successWith(files, tool, request, site, value.value), revealed, files)
+		const finished = successWith(files, tool, request, site, value.value)
+		return await finish(request, site, noted(finished, note), revealed, files)
 	} catch (error) {
 		if (site.log.closed) throw error
 		if (!(error instanceof Fault)) {
 			const { run_id, agent } = site
 			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')
 		}
-		return finish(request, site, failure(tool, request, site, error))
+		return finish(request, site, noted(failure(tool, request, site, error), note))
 	}
 }
 
@@ -176,6 +195,15 @@ function withFiles(
 		scope: agentScope(agent.uid),
 		ops: async () => [...((await change?.ops()) ?? []), ...(await files.ops())],
 	}
+}
+
+/** Its model wrote other arguments, and must not take the result for theirs. */
+function editNote({ arguments: made }: ToolCallRequest): string {
+	return `\n\n[Note from the gateway: a person changed the arguments of this call before it was made, to ${made}]`
+}
+
+function noted(finished: Finished, note: string): Finished {
+	return note === '' ? finished : { ...finished, content: finished.content + note }
 }
 
 type Logged = Pick<CallSite, 'log'>

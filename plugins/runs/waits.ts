@@ -11,6 +11,8 @@ import type { NewEvent, ToolCallRequest, ToolReply, WaitStep } from '../../core/
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { Journal } from '../../core/events/run-log.ts'
+import { approvalOf, outcomeOf, watchExpiry } from './approvals.ts'
+import type { WantedCall } from './call-policy.ts'
 import { answeredCall } from './tool-call.ts'
 import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
@@ -34,7 +36,7 @@ export function waitsIn({ steps }: Journal): WaitStep[] {
 	const waits = new Map<string, WaitStep>()
 	for (const step of steps) {
 		if (step.kind === 'waits') waits.set(step.call_id, step)
-		if (step.kind === 'tool') waits.delete(step.call_id)
+		if (step.kind === 'tool' || step.kind === 'approved') waits.delete(step.call_id)
 	}
 	return [...waits.values()]
 }
@@ -60,6 +62,14 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 	}
 	const { question_id } = wait.for
 	const question = await store.get<Question>(keys.question(agent_uid, question_id))
+	if (question?.value.kind === 'approval') {
+		const outcome = outcomeOf(question.value)
+		if (!outcome) return false
+		const { events, approved, refused } = outcome
+		if (approved) await work.log.append(events, { kind: 'approved', call_id: wait.call_id, ...approved })
+		else await giveResult(work, wait.call_id, events, refused)
+		return true
+	}
 	const answer = question?.value.answer
 	if (answer === undefined || answer === null) return false
 	const answered: NewEvent[] = [
@@ -72,8 +82,13 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 
 /** Pauses the run again, which waits for further runs. */
 export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null> {
+	const [question_id] = left.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
 	const [waits_for] = left.flatMap((wait) => ('run_id' in wait.for ? [wait.for.run_id] : []))
-	const events: NewEvent[] = [{ event_type: 'run.paused', payload: { ...(waits_for !== undefined && { waits_for }) } }]
+	const payload = {
+		...(question_id !== undefined && { question_id }),
+		...(waits_for !== undefined && { waits_for }),
+	}
+	const events: NewEvent[] = [{ event_type: 'run.paused', payload }]
 	return appendWith(work.log, work.run.agent_uid, { events }, () => pauseOps(work, left))
 }
 
@@ -107,7 +122,7 @@ async function pauseOps(
 		const stored = await store.get<Question>(key)
 		if (!stored && asked) ops.push({ key, value: asked, expect: null })
 		const open = stored?.value ?? asked
-		if (open && open.answer === null) question = textOf(open)
+		if (open && open.answer === null && !open.closed) question = textOf(open)
 	}
 	const { waits_for: _earlier, waits_for_all: _others, ...before } = entry.value
 	const value: RunRecord = {
@@ -136,13 +151,39 @@ async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promi
 		answer: null,
 		answered_at: null,
 	}
-	const events: NewEvent[] = [
-		{ event_type: 'question.asked', payload: { question_id, ...text } },
-		{ event_type: 'run.paused', payload: { question_id } },
-	]
+	return pauseFor(work, call, question)
+}
+
+async function pauseFor(work: Work, call: ToolCallRequest, question: Question): Promise<ToolReply> {
+	const { question_id } = question
+	const others = waitsIn(work.log.journal)
 	const step: WaitStep = { kind: 'waits', call_id: call.id, for: { question_id } }
-	await appendWith(work.log, work.run.agent_uid, { events, step }, () => pauseOps(work, [step], question))
+	const paused: NewEvent = { event_type: 'run.paused', payload: { question_id } }
+	if (others.some(({ call_id }) => call_id === call.id)) {
+		// It was asked before a crash, since when other calls went on.
+		await appendWith(work.log, work.run.agent_uid, { events: [paused] }, () => pauseOps(work, others))
+		return { status: 'paused', waits_for: question_id }
+	}
+	const events: NewEvent[] = [{ event_type: 'question.asked', payload: { ...textOf(question) } }, paused]
+	await appendWith(work.log, work.run.agent_uid, { events, step }, () =>
+		pauseOps(work, [...waitsIn(work.log.journal), step], question),
+	)
 	return { status: 'paused', waits_for: question_id }
+}
+
+/**
+ * Pauses the run until a person has approved the call. A run asks for one approval at a time: while one is open, a further
+ * call stays as it is, and asks when the run continues. Other calls of the same answer are made meanwhile.
+ */
+export async function askApproval(work: Work, call: ToolCallRequest, wanted: WantedCall): Promise<ToolReply> {
+	const question = approvalOf(work, call, wanted)
+	const { question_id } = question
+	const open = waitsIn(work.log.journal).flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
+	const waits_for = work.waits_for ?? open[0] ?? question_id
+	work.waits_for = waits_for
+	if (waits_for !== question_id) return { status: 'paused', waits_for }
+	watchExpiry(work.run.agent_uid, question)
+	return pauseFor(work, call, question)
 }
 
 /** May also be repeated: a run that already waits is not added again. */
@@ -214,4 +255,10 @@ export function hasUnfinishedBefore({ steps }: Journal, waits: readonly WaitStep
 		calls.findLastIndex((id) => waiting.has(id)),
 	)
 	return before.some((id) => !waiting.has(id) && !finished.has(id))
+}
+
+/** Whether a call was approved and is not made yet. */
+export function hasApproved({ steps }: Journal): boolean {
+	const made = new Set(steps.flatMap((step) => (step.kind === 'tool' ? [step.call_id] : [])))
+	return steps.some((step) => step.kind === 'approved' && !made.has(step.call_id))
 }

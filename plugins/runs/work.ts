@@ -13,6 +13,10 @@ export interface Work {
 	agent: AgentRecord
 	/** The agent's own, and the gateway's where it sets none. */
 	limits: AgentLimits
+	/** Seconds that an approval stays open. */
+	approval_ttl_s: number
+	/** The question for whose answer a call of this execution waits: the next one is asked after it. */
+	waits_for?: string
 	log: RunLog
 	turn: Turn
 	/** Counts what its models use. */

@@ -39,6 +39,7 @@ export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts
 		description: program ? description : `${description}\n\nAnswers with instructions; read them and follow them.`,
 		parameters: schemaOf(parameters),
 		repeatable: true,
+		check: (args) => void checkArguments(parameters, args),
 		events: {
 			called: 'skill.invoked',
 			result: 'skill.completed',

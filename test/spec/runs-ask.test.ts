@@ -201,7 +201,14 @@ void t.test('time for which a call waits for a person is no wall time', async (t
 void t.test('a question expires, and the call may make do without an answer', async (t) => {
 	const lent = (globalThis as { lentByForm?: Context }).lentByForm as Context
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const settings: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const settings: RunSettings = {
+		limits,
+		max_waiting: 10,
+		question_ttl_days: 7,
+		approval_ttl_s: 86_400,
+		retention_days: 30,
+		keep_requests: 0,
+	}
 	const ctx = { ...lent, config: settings }
 	const ada = await follow(t, gateway, 'expiring')
 	const run_id = await ada.start('/tool form.either {}')

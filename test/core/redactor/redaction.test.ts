@@ -14,6 +14,7 @@ import { redactingQueue, redactingStore } from '../../../core/store/redacting.ts
 import { callTool } from '../../../plugins/runs/tool-call.ts'
 import type { CallSite } from '../../../plugins/runs/tool-call.ts'
 import type { Answer } from '../../support/gateway.ts'
+import { noPolicy } from '../../support/policy.ts'
 
 const secret = 'hunter2hunter2'
 const ada = { name: 'ada', uid: '01890000-0000-7000-8000-000000000000' }
@@ -221,6 +222,7 @@ async function call(run: ToolDefinition['run'], args: Record<string, unknown> = 
 		ask: () => Promise.reject(new Error('nobody')),
 		forModel: (text, revealed) => Promise.resolve(log.redactor.text(text, 'model', revealed)),
 		result_characters: 32_768,
+		policy: noPolicy,
 		interrupted: false,
 	}
 	const tool: ToolDefinition = { name: 'test.tool', description: 'For tests.', parameters: { type: 'object' }, run }

@@ -49,7 +49,14 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 	}
 
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const config: RunSettings = {
+		limits,
+		max_waiting: 10,
+		question_ttl_days: 7,
+		approval_ttl_s: 86_400,
+		retention_days: 30,
+		keep_requests: 0,
+	}
 	// By the time in their ids, which may run ahead of the clock where others have made many.
 	const made = Number.parseInt(called.id.slice(-32, -20), 16)
 	await tidy({ ...ctx, config }, made + 29 * DAY_MS)

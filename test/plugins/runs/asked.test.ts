@@ -109,7 +109,14 @@ void t.test('a question that nobody answered in time is asked no more, and the r
 	t.teardown(stop)
 	t.match(await asked.promise, { question: 'Anybody?' })
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const settings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const settings = {
+		limits,
+		max_waiting: 10,
+		question_ttl_days: 7,
+		approval_ttl_s: 86_400,
+		retention_days: 30,
+		keep_requests: 0,
+	}
 	const { events } = gateway.running.gateway // a third party's plugin cannot write the log of a run
 	await tidy({ ...lent(), events, config: settings }, Date.now() + 8 * DAY_MS)
 	await over.promise

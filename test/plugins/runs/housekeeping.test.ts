@@ -23,7 +23,14 @@ async function start(): Promise<{ gateway: TestGateway; ctx: Context<RunSettings
 		},
 	})
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const config: RunSettings = {
+		limits,
+		max_waiting: 10,
+		question_ttl_days: 7,
+		approval_ttl_s: 86_400,
+		retention_days: 30,
+		keep_requests: 0,
+	}
 	const { events } = gateway.running.gateway // a third party's plugin cannot write the log of a run
 	return { gateway, ctx: { ...(world.lent as Context), events, config } }
 }

@@ -6,6 +6,7 @@ import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import type { ToolCall, ToolDefinition } from '../../../core/plugin.ts'
 import { openMemory } from '../../support/memory-engine.ts'
+import { noPolicy } from '../../support/policy.ts'
 import { callNested } from '../../../plugins/runs/nested-call.ts'
 import { callTool } from '../../../plugins/runs/tool-call.ts'
 
@@ -32,6 +33,7 @@ async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall
 		signal: new AbortController().signal,
 		log,
 		result_characters: 32_768,
+		policy: noPolicy,
 		interrupted: false,
 		attach: () => Promise.reject(new Error('no file is expected')),
 		ask: () => Promise.resolve('asked'),

@@ -265,7 +265,14 @@ void t.test('a summary goes with the last of its turns', async (t) => {
 		(await Array.fromAsync(ctx.store.list([`agent:${conversation}`, kind]))).length
 	await eventually(async () => (await kept('context')) === 1)
 	const limits = { steps: 50, tokens: 1_000, wall_time_s: 60, result_characters: 32_768 }
-	const config: RunSettings = { limits, max_waiting: 10, question_ttl_days: 7, retention_days: 30, keep_requests: 0 }
+	const config: RunSettings = {
+		limits,
+		max_waiting: 10,
+		question_ttl_days: 7,
+		approval_ttl_s: 86_400,
+		retention_days: 30,
+		keep_requests: 0,
+	}
 	const day = 24 * 3600 * 1000
 	await tidy({ ...ctx, config }, Date.now() + 29 * day)
 	t.strictSame([await kept('summary'), await kept('context')], [1, 1])

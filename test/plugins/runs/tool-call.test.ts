@@ -7,6 +7,7 @@ import type { ToolCall, ToolDefinition } from '../../../core/plugin.ts'
 import type { ToolCallRequest } from '../../../core/protocol.ts'
 import type { RunLog } from '../../../core/events/run-log.ts'
 import { openMemory } from '../../support/memory-engine.ts'
+import { noPolicy } from '../../support/policy.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { answeredCall, callTool } from '../../../plugins/runs/tool-call.ts'
 import type { CallResult, CallSite } from '../../../plugins/runs/tool-call.ts'
@@ -38,6 +39,7 @@ async function openRun() {
 		ask: () => Promise.reject(new Error('nobody')),
 		forModel: (text) => Promise.resolve(text),
 		result_characters: 32_768,
+		policy: noPolicy,
 		interrupted: false,
 		attach: () => Promise.reject(new Error('no file is expected')),
 	}

@@ -1,0 +1,193 @@
+/** Approvals of tool calls, from the question to what follows its answer. */
+import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import { Fault } from '../../core/errors.ts'
+import { now } from '../../core/util/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import type { Job, Op, Store } from '../../core/store/ports.ts'
+import { approvalDigest, approvalOptions, approvalText, readApproval } from './approval-text.ts'
+import type { ApprovalAnswer } from './approval-text.ts'
+import { wantedCall } from './call-policy.ts'
+import type { WantedCall } from './call-policy.ts'
+import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingApproval } from './contract.ts'
+import { enqueue } from './ending.ts'
+import { keys } from './keys.ts'
+import { isEnded, jobOf } from './records.ts'
+import { findTool, parseArguments } from './tool-specs.ts'
+import type { Work } from './work.ts'
+
+/** Calls of one agent that are approved for good. */
+const STANDING_LIMIT = 1_000
+
+/** The question for a call; its id is computed from the call, so that asking may be repeated. */
+export function approvalOf({ run, approval_ttl_s }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
+	const { tool, name, digest, arguments: args } = wanted
+	const asked_at = now()
+	return {
+		question_id: createHash('sha256').update(`${run.run_id}:${call.id}:approval`).digest('hex').slice(0, 32),
+		kind: 'approval',
+		tool,
+		arguments: args,
+		question: approvalText(tool, args),
+		options: approvalOptions,
+		expires_at: new Date(Date.parse(asked_at) + approval_ttl_s * 1000).toISOString(),
+		run_id: run.run_id,
+		call_id: call.id,
+		call: { name, digest },
+		asked_at,
+		answer: null,
+		answered_at: null,
+	}
+}
+
+/** What is written with an answer: the fields of the question, and a standing approval. */
+export interface TakenAnswer {
+	answer: string
+	given?: Pick<Answer, 'arguments' | 'reason'>
+	ops: Op[]
+}
+
+/** Throws `invalid_request`, `invalid_arguments`, `conflict` if it has expired, `unavailable` if edited arguments cannot be checked. */
+export async function takeAnswer(
+	{ store, toolbox, redactor }: Pick<Context, 'store' | 'toolbox' | 'redactor'>,
+	agent: AgentRef,
+	question: Question,
+	answer: Answer,
+): Promise<TakenAnswer> {
+	if (question.kind !== 'approval') {
+		if (answer.arguments !== undefined || answer.reason !== undefined)
+			throw new Fault('invalid_request', 'this question is no approval: it takes an answer alone')
+		return { answer: answer.answer, ops: [] }
+	}
+	const read: ApprovalAnswer = readApproval(answer)
+	if (isOverdue(question))
+		throw new Fault('conflict', `question "${question.question_id}" has expired, which counts as refused`)
+	const { tool, arguments: args, reason } = { ...question, ...read }
+	const { name = '', digest = '' } = question.call ?? {}
+	const taken = { answer: read.answer, ops: [] }
+	switch (read.answer) {
+		case 'refuse':
+			return reason === undefined ? taken : { ...taken, given: { reason } }
+		case 'edit': {
+			const definition = findTool(await toolbox.list(agent), name)
+			if (!definition)
+				throw new Fault('unavailable', `the tool ${tool} is not available now, so its arguments cannot be checked`)
+			const checked = parseArguments(definition, JSON.stringify(args))
+			await definition.check?.(checked)
+			return {
+				...taken,
+				given: { arguments: wantedCall(definition, checked, redactor.of([{ uid: agent.uid }])).arguments },
+			}
+		}
+		case 'approve_always': {
+			const key = keys.approval(agent.uid, digest)
+			if (await store.get(key)) return taken
+			if ((await standing(store, agent)).length >= STANDING_LIMIT)
+				throw new Fault(
+					'conflict',
+					`${STANDING_LIMIT} calls of this agent are approved for good, which is the limit; revoke some, or answer "approve"`,
+				)
+			const value = { tool: tool ?? name, arguments: args ?? {}, approved_at: now() }
+			return { ...taken, ops: [{ key, value }] }
+		}
+		case 'approve':
+			return taken
+	}
+}
+
+/** Newest first. */
+export async function standing(store: Store, { uid }: AgentRef): Promise<StandingApproval[]> {
+	const found: StandingApproval[] = []
+	for await (const { key, value } of store.list<Omit<StandingApproval, 'approval_id'>>(keys.approvals(uid)))
+		found.push({ approval_id: key.at(-1) ?? '', ...value })
+	return found.toSorted((a, b) => (a.approved_at < b.approved_at ? 1 : -1))
+}
+
+export async function revoke(store: Store, agent: AgentRef, approval_id: string): Promise<void> {
+	const key = keys.approval(agent.uid, approval_id)
+	if (!/^[0-9a-f]{64}$/.test(approval_id) || !(await store.get(key)))
+		throw new Fault('not_found', `agent "${agent.name}" has no approval "${approval_id.slice(0, 64)}"`, {
+			hint: { route: 'GET /v1/agents/{name}/approvals', params: { name: agent.name }, does: 'lists them' },
+		})
+	await store.delete(key)
+}
+
+type Approved = Pick<Extract<JournalStep, { kind: 'approved' }>, 'digest' | 'arguments' | 'edited'>
+
+/** What a closed or answered approval means for its call: it is made with these arguments, or fails. Null while it is open. */
+export function outcomeOf({
+	question_id,
+	kind,
+	answer,
+	given,
+	closed,
+	call,
+	arguments: args = {},
+}: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
+	if (kind !== 'approval') return null
+	const resumed = (reason: string): NewEvent => ({ event_type: 'run.resumed', payload: { reason, question_id } })
+	if (answer === null) {
+		if (closed !== 'expired') return null
+		const refused = new Fault('approval_refused', 'nobody approved this call in time, so it was not made')
+		return { events: [resumed('expired')], refused }
+	}
+	const events = [{ event_type: 'question.answered', payload: { question_id, answer, ...given } }, resumed('answer')]
+	if (answer === 'refuse') {
+		const why = given?.reason === undefined ? 'without giving a reason' : `with this reason: ${given.reason}`
+		return { events, refused: new Fault('approval_refused', `a person refused this call, ${why}`) }
+	}
+	const { name = '', digest = '' } = call ?? {}
+	const edited = given?.arguments
+	if (!edited) return { events, approved: { digest, arguments: JSON.stringify(args) } }
+	const changed = { digest: approvalDigest(name, edited), arguments: JSON.stringify(edited), edited: true as const }
+	return { events, approved: changed }
+}
+
+/** Approvals that this process knows to be open. */
+const open = new Map<string, { uid: string; at: number }>()
+
+/** From now on it expires when its time comes. */
+export function watchExpiry(uid: string, { question_id, expires_at }: AskedQuestion): void {
+	if (expires_at !== undefined) open.set(question_id, { uid, at: Date.parse(expires_at) })
+}
+
+/** It is no longer open. */
+export function unwatchExpiry(question_id: string): void {
+	open.delete(question_id)
+}
+
+export function isOverdue({ expires_at }: Pick<Question, 'expires_at'>, at = Date.now()): boolean {
+	return expires_at !== undefined && Date.parse(expires_at) <= at
+}
+
+const CHECK_MS = 1_000
+
+/** Expires approvals when their time has come. */
+export function expireApprovals(ctx: Context<RunSettings>): void {
+	ctx.every(CHECK_MS, async () => {
+		const at = Date.now()
+		const due = [...open].filter(([, one]) => one.at <= at)
+		for (const [question_id, { uid }] of due) {
+			await expireApproval(ctx, uid, question_id)
+			open.delete(question_id)
+			await turn()
+		}
+	})
+}
+
+/** Closes an approval that is still open; its run continues without the call. */
+export async function expireApproval(ctx: Context<RunSettings>, uid: string, question_id: string): Promise<void> {
+	const job = await change<Job | null>(ctx.store, agentScope(uid), async () => {
+		const question = await ctx.store.get<Question>(keys.question(uid, question_id))
+		if (!question || question.value.answer !== null || question.value.closed) return { result: null }
+		const closed: Op = { key: question.key, value: { ...question.value, closed: 'expired' }, expect: question.rev }
+		const run = await ctx.store.get<RunRecord>(keys.run(uid, question.value.run_id))
+		if (!run || isEnded(run.value.status)) return { ops: [closed], result: null }
+		const value: RunRecord = { ...run.value, status: 'started', question: null }
+		return { ops: [closed, { key: run.key, value, expect: run.rev }], result: jobOf(value, question_id) }
+	})
+	if (job) enqueue(ctx, job)
+}

@@ -1,0 +1,105 @@
+/** Whether a tool call may be made, must be approved first, or is denied. */
+import { Fault } from '../../core/errors.ts'
+import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import type { JournalStep, ToolCallRequest } from '../../core/protocol.ts'
+import type { Journal } from '../../core/events/run-log.ts'
+import type { View } from '../../core/redactor/redactor.ts'
+import { rulingOn, shownName } from '../../core/runs/tool-policy.ts'
+import type { Ruling, ToolPolicy } from '../../core/runs/tool-policy.ts'
+import type { AgentRecord } from '../agents/contract.ts'
+import { ARGUMENTS_LIMIT, approvalDigest } from './approval-text.ts'
+import { keys } from './keys.ts'
+import { parseArguments } from './tool-specs.ts'
+
+export interface CallPolicy {
+	ruling(tool: ToolDefinition): Ruling
+	/** How a person approved the call, if one did. */
+	approved(call_id: string): ApprovedStep | undefined
+	/** Whether calls with this digest were approved for good. */
+	isStanding(digest: string): Promise<boolean>
+}
+
+type ApprovedStep = Extract<JournalStep, { kind: 'approved' }>
+
+/** What a call asks approval for. */
+export interface WantedCall {
+	/** Canonical name of the tool, and the one that people see. */
+	name: string
+	tool: string
+	arguments: Record<string, unknown>
+	digest: string
+}
+
+/** The policy of an agent as it is now, which may differ from when the run began. */
+export async function policyOf(
+	{ store, use }: Pick<Context, 'store' | 'use'>,
+	agent: AgentRecord,
+	journal: Journal,
+): Promise<CallPolicy> {
+	const current = await use('agents').find(agent.name)
+	const { tools } = current?.uid === agent.uid ? current.config : agent.config
+	return {
+		ruling: (tool) => rulingOn(tools, tool),
+		approved: (call_id) =>
+			journal.steps.find((step): step is ApprovedStep => step.kind === 'approved' && step.call_id === call_id),
+		isStanding: async (digest) => (await store.get(keys.approval(agent.uid, digest))) !== undefined,
+	}
+}
+
+/** Those that are not denied. */
+export function offeredBy(policy: ToolPolicy | undefined, tools: readonly ToolDefinition[]): ToolDefinition[] {
+	return tools.filter((tool) => rulingOn(policy, tool) !== 'deny')
+}
+
+export function denied(tool: ToolDefinition): Fault {
+	return new Fault('permission_denied', `the operator denies ${shownName(tool)} to this agent (config.tools.deny)`)
+}
+
+export type Admission =
+	/** `edited`: a person replaced the arguments. */
+	{ status: 'admitted'; request: ToolCallRequest; edited: boolean } | { status: 'asks'; wanted: WantedCall }
+
+/** Throws `permission_denied`, `approval_refused`, and `invalid_arguments` for what nobody could approve. */
+export async function admit(
+	tool: ToolDefinition,
+	request: ToolCallRequest,
+	policy: CallPolicy,
+	redactor: View,
+): Promise<Admission> {
+	const ruling = policy.ruling(tool)
+	if (ruling === 'deny') throw denied(tool)
+	const approved = policy.approved(request.id)
+	if (approved) {
+		const given = { ...request, arguments: approved.arguments }
+		// What is executed is what was approved, whatever became of the records meanwhile.
+		if (approvalDigest(tool.name, exact(parseArguments(tool, given.arguments))) !== approved.digest)
+			throw new Fault('approval_refused', `the call of ${tool.name} is not the one that was approved; it was not made`)
+		return { status: 'admitted', request: given, edited: approved.edited === true }
+	}
+	if (ruling === 'allow') return { status: 'admitted', request, edited: false }
+	const wanted = wantedCall(tool, parseArguments(tool, request.arguments), redactor)
+	if (!(await policy.isStanding(wanted.digest))) return { status: 'asks', wanted }
+	return { status: 'admitted', request: { ...request, arguments: JSON.stringify(wanted.arguments) }, edited: false }
+}
+
+/** Throws `invalid_arguments` if the arguments cannot be shown whole. */
+export function wantedCall(tool: ToolDefinition, parsed: Record<string, unknown>, redactor: View): WantedCall {
+	const args = exact(parsed)
+	const size = JSON.stringify(args, null, 2).length
+	if (size > ARGUMENTS_LIMIT)
+		throw new Fault(
+			'invalid_arguments',
+			`the call of ${tool.name} needs approval, and its arguments are too long to be shown: ${size} characters, at most ${ARGUMENTS_LIMIT}`,
+		)
+	if (redactor.active && redactor.data(args, 'record') !== args)
+		throw new Fault(
+			'invalid_arguments',
+			`the call of ${tool.name} needs approval, and its arguments contain the value of a secret; write its handle {{secret:NAME}} instead`,
+		)
+	return { name: tool.name, tool: shownName(tool), arguments: args, digest: approvalDigest(tool.name, args) }
+}
+
+/** As JSON says it: what is shown is what the tool gets. */
+function exact(args: Record<string, unknown>): Record<string, unknown> {
+	return JSON.parse(JSON.stringify(args)) as Record<string, unknown>
+}

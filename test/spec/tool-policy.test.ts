@@ -1,0 +1,313 @@
+/** Which tools an agent may use, and calls that wait for approval (`config.tools`), over HTTP. */
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, send, startGateway } from '../support/gateway.ts'
+import type { Answer, Reply } from '../support/gateway.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { spawnGateway } from '../support/process.ts'
+import { follow } from '../support/runs.ts'
+import type { Followed } from '../support/runs.ts'
+import { eventually } from '../support/wait.ts'
+
+/** `lab.write` notes each of its executions in a file of the home; `lab.read` may run beside other calls. */
+const lab = `
+import { appendFileSync } from 'node:fs'
+export default {
+	name: 'lab',
+	needs: ['auth'],
+	start(ctx) {
+		const note = (name, args) => appendFileSync(process.env.LAB_FILE ?? globalThis.labFile, JSON.stringify({ name, args }) + '\\n')
+		const tool = (name, more = {}) => ({
+			name,
+			description: 'Writes.',
+			parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+			repeatable: false,
+			run(args) {
+				note(name, args)
+				return 'wrote ' + args.text
+			},
+			events: { called: 'lab.called', result: 'lab.result', failed: 'lab.failed' },
+			...more,
+		})
+		ctx.tools(() => [
+			tool('lab__write'),
+			tool('lab__other', { concurrent: true }),
+			tool('lab__read', { concurrent: true }),
+			tool('lab__erase', { destructive: true }),
+		])
+	},
+	events: {
+		'lab.called': { description: 'Called.', payload: { tool: 'It.', call_id: 'It.', arguments: 'Its.' } },
+		'lab.result': { description: 'Done.', payload: { tool: 'It.', call_id: 'It.', result: 'Its.' } },
+		'lab.failed': { description: 'Failed.', payload: { tool: 'It.', call_id: 'It.', code: 'Its.', message: 'Its.' } },
+	},
+}
+`
+const model = await startModelServer()
+t.teardown(() => model.stop())
+const config =
+	'plugins: { lab: true }\nruns: { approval_ttl_s: 600 }\ndefault_provider: plain\n' +
+	`providers: { plain: { kind: offline }, mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m } }\n`
+const files = { 'plugins/lab/index.js': lab }
+const gateway = await startGateway({ config, files })
+const labFile = join(gateway.home, 'lab.txt')
+Object.assign(globalThis, { labFile })
+t.teardown(() => gateway.stop())
+
+const done = (text: string, file = labFile): { name: string; args: { text: string } }[] => {
+	try {
+		const lines = readFileSync(file, 'utf8').trim().split('\n')
+		return lines.map((line) => JSON.parse(line)).filter(({ args }) => args.text.startsWith(text))
+	} catch {
+		return []
+	}
+}
+const calling = (tool: string, args: unknown): string => `/tool ${tool} ${JSON.stringify(args)}`
+const asked = async (agent: Followed, run_id: string): Promise<Answer> => {
+	await agent.heard(run_id, 'run.paused')
+	return (await agent.read(run_id)).question
+}
+const answer = (agent: Followed, { question_id }: Answer, body: object): Promise<Reply<Answer>> =>
+	agent.call(`ask-responses/${question_id}`, body)
+const ask = { config: { tools: { ask: ['lab__write', 'lab__other', 'memory.store'] } } }
+
+void t.test('a denied tool is neither offered nor called, by whatever name', async (t) => {
+	const agent = await follow(t, gateway, 'deny', { config: { tools: { deny: ['lab__*', 'memory.store'] } } })
+	for (const name of ['lab__write', 'memory.store', 'memory_store']) {
+		const run_id = await agent.complete(calling(name, { text: 'deny', content: 'deny' }))
+		t.match((await agent.read(run_id)).answer, /there is no tool|no tool|permission_denied|tool_unknown/i, name)
+	}
+	t.strictSame(done('deny'), [])
+	const { body } = await gateway.request('GET', '/v1/agents/deny/memory/search?q=deny')
+	t.strictSame(body, [])
+})
+
+void t.test('an approval shows the tool and its arguments, and the call is made once, as approved', async (t) => {
+	const agent = await follow(t, gateway, 'asks', ask)
+	const run_id = await agent.start(calling('lab__write', { text: 'one ```\u202e' }))
+	const question = await asked(agent, run_id)
+	t.match(question, {
+		kind: 'approval',
+		tool: 'lab__write',
+		arguments: { text: 'one ```\u202e' },
+		options: ['approve', 'approve_always', 'edit', 'refuse'],
+		question: /`lab__write`[^]*````json\n\{\n {2}"text": "one ```\\u202e"\n\}\n````/,
+	})
+	t.strictSame(
+		(await agent.call('questions')).body.map(({ tool }: Answer) => tool),
+		['lab__write'],
+	)
+	t.strictSame(done('one'), [])
+	for (const wrong of [
+		{ answer: 'yes' },
+		{ answer: '' },
+		{ answer: 'approve it' },
+		{ answer: 'edit' },
+		{ answer: 'edit [1]' },
+	])
+		t.match(await answer(agent, question, wrong), { status: 400, body: { code: 'invalid_request' } }, wrong.answer)
+	t.match(await answer(agent, question, { answer: 'approve', arguments: {} }), { status: 400 })
+	t.match(await answer(agent, question, { answer: 'approve' }), { status: 200 })
+	await agent.ended(run_id)
+	t.equal(done('one').length, 1)
+	t.match(await answer(agent, question, { answer: 'approve' }), { status: 409, body: { code: 'already_answered' } })
+	t.equal(done('one').length, 1)
+	t.strictSame(
+		agent.typesOf(run_id).filter((type) => /^(question|run|lab)\./.test(type)),
+		[
+			'run.started',
+			'question.asked',
+			'run.paused',
+			'question.answered',
+			'run.resumed',
+			'lab.called',
+			'lab.result',
+			'run.completed',
+		],
+	)
+})
+
+void t.test('a refusal reaches the model with its reason', async (t) => {
+	const agent = await follow(t, gateway, 'refuses', ask)
+	for (const body of [{ answer: 'refuse', reason: 'not on Fridays' }, { answer: 'refuse: not on Fridays' }]) {
+		const run_id = await agent.start(calling('lab__write', { text: 'refused' }))
+		await answer(agent, await asked(agent, run_id), body)
+		await agent.ended(run_id)
+		t.match((await agent.read(run_id)).answer, /approval_refused.*not on Fridays/)
+	}
+	t.strictSame(done('refused'), [])
+})
+
+void t.test(
+	'edited arguments must fit the schema; then the call is made with them, and the model is told',
+	async (t) => {
+		const agent = await follow(t, gateway, 'edits', ask)
+		const run_id = await agent.start(calling('memory.store', { content: 'The key is under the mat.' }))
+		const question = await asked(agent, run_id)
+		for (const args of [{}, { content: 7 }, { content: 'x', more: true }])
+			t.match(await answer(agent, question, { answer: 'edit', arguments: args }), {
+				status: 400,
+				body: { code: 'invalid_arguments' },
+			})
+		t.match(await agent.read(run_id), { status: 'paused' })
+		t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'x'.repeat(40_000) } }), {
+			status: 400,
+		})
+		t.match(await answer(agent, question, { answer: 'edit', arguments: { content: 'There is no key.' } }), {
+			status: 200,
+		})
+		await agent.ended(run_id)
+		t.match((await agent.read(run_id)).answer, /a person changed the arguments.*There is no key/)
+		const { body } = await gateway.request('GET', '/v1/agents/edits/memory/search?q=key')
+		t.strictSame(
+			body.map(({ content }: Answer) => content),
+			['There is no key.'],
+		)
+	},
+)
+
+void t.test('approve_always holds for the same arguments alone, until it is revoked', async (t) => {
+	const agent = await follow(t, gateway, 'always', ask)
+	const first = await agent.start(calling('lab__write', { text: 'always', more: 1 }))
+	await answer(agent, await asked(agent, first), { answer: 'approve_always' })
+	await agent.ended(first)
+	await agent.complete(calling('lab__write', { more: 1, text: 'always' }))
+	t.equal(done('always').length, 2)
+	const other = await agent.start(calling('lab__write', { text: 'always', more: 2 }))
+	await answer(agent, await asked(agent, other), { answer: 'refuse' })
+	await agent.ended(other)
+	const tool = await agent.start(calling('lab__other', { text: 'always', more: 1 }))
+	await answer(agent, await asked(agent, tool), { answer: 'refuse' })
+	await agent.ended(tool)
+	t.equal(done('always').length, 2)
+	const [approval, ...none] = (await agent.call('approvals')).body
+	t.match(approval, { tool: 'lab__write', arguments: { text: 'always', more: 1 } })
+	t.strictSame(none, [])
+	const path = `/v1/agents/always/approvals/${approval.approval_id}`
+	t.match(await gateway.request('DELETE', path), { status: 204 })
+	t.match(await gateway.request('DELETE', path), { status: 404 })
+	const again = await agent.start(calling('lab__write', { text: 'always', more: 1 }))
+	await answer(agent, await asked(agent, again), { answer: 'refuse' })
+	await agent.ended(again)
+	t.equal(done('always').length, 2)
+})
+
+void t.test('of several calls the others are made, and approvals are asked one after another', async (t) => {
+	const agent = await follow(t, gateway, 'several', { config: { ...ask.config, provider: 'mock' } })
+	const call = (name: string, text: string) => ({ name, arguments: { text: `several ${text}` } })
+	const tools = [call('lab__other', 'a'), call('lab__read', 'b'), call('lab__other', 'c'), call('lab__write', 'd')]
+	model.on('several calls', { tools }, 'All done.')
+	const run_id = await agent.start('several calls')
+	const letters = (): string =>
+		done('several')
+			.map(({ args }) => args.text.at(-1))
+			.toSorted()
+			.join('')
+	for (const [n, made] of ['b', 'ab', 'abc'].entries()) {
+		await agent.heard(run_id, 'run.paused', n + 1)
+		await eventually(() => letters().length === made.length)
+		t.equal(letters(), made)
+		const open = (await agent.call('questions')).body
+		t.strictSame(
+			open.map(({ arguments: { text } }: Answer) => text),
+			[`several ${'acd'[n]}`],
+		)
+		await answer(agent, open[0], { answer: 'approve' })
+	}
+	await agent.ended(run_id)
+	t.equal(letters(), 'abcd')
+	t.match(await agent.read(run_id), { status: 'completed', answer: 'All done.' })
+})
+
+void t.test('a tool that declares itself destructive asks, unless it is allowed', async (t) => {
+	const agent = await follow(t, gateway, 'erases')
+	const run_id = await agent.start(calling('lab__erase', { text: 'erase' }))
+	await answer(agent, await asked(agent, run_id), { answer: 'refuse' })
+	await agent.ended(run_id)
+	await gateway.request('PATCH', '/v1/agents/erases', { body: { config: { tools: { allow: ['lab__erase'] } } } })
+	await agent.complete(calling('lab__erase', { text: 'erase' }))
+	t.equal(done('erase').length, 1)
+})
+
+void t.test('a sub-agent is bound by the same policy, and its approval is asked for the run above', async (t) => {
+	const agent = await follow(t, gateway, 'parent', ask)
+	const run_id = await agent.start(calling('subagent.spawn', { prompt: calling('lab__write', { text: 'below' }) }))
+	const open = await eventually(async () => (await agent.read(run_id)).open_question ?? false)
+	t.match(open, { kind: 'approval', tool: 'lab__write' })
+	t.strictSame(done('below'), [])
+	await answer(agent, open, { answer: 'approve' })
+	await agent.ended(run_id)
+	t.equal(done('below').length, 1)
+})
+
+void t.test('an approval belongs to its agent; what can be approved by nobody is not asked', async (t) => {
+	const [agent, other] = [await follow(t, gateway, 'owner', ask), await follow(t, gateway, 'other', ask)]
+	const run_id = await agent.start(calling('lab__write', { text: 'owned' }))
+	const question = await asked(agent, run_id)
+	t.match(await answer(other, question, { answer: 'approve' }), { status: 404 })
+	t.strictSame(done('owned'), [])
+	// Denied meanwhile: the approval no longer counts.
+	await gateway.request('PATCH', '/v1/agents/owner', { body: { config: { tools: { deny: ['lab__write'] } } } })
+	await answer(agent, question, { answer: 'approve' })
+	await agent.ended(run_id)
+	t.match((await agent.read(run_id)).answer, /permission_denied/)
+	t.strictSame(done('owned'), [])
+	const giant = await other.complete(calling('lab__write', { text: `owned ${'x'.repeat(40_000)}` }))
+	t.match((await other.read(giant)).answer, /too long to be shown/)
+	t.strictSame(done('owned'), [])
+})
+
+void t.test(
+	'patterns: wrong types are refused, those that match nothing are warned about, and none is a regular expression',
+	async (t) => {
+		const create = (name: string, tools: unknown) =>
+			gateway.request('POST', '/v1/agents', { body: { name, config: { tools } } })
+		for (const [n, tools] of [
+			[],
+			'memory.*',
+			{ deny: 'memory.*' },
+			{ ask: [7] },
+			{ allow: [''] },
+			{ refuse: ['*'] },
+		].entries())
+			t.match(await create(`bad-${n}`, tools), { status: 400 }, JSON.stringify(tools))
+		const made = await create('odd', { deny: ['memory.st[a-z]re', '**', '(a+)+$', 'lab__read'], allow: ['no.such'] })
+		t.match(made, { status: 201 })
+		t.strictSame(
+			made.body.warnings.map(({ path }: Answer) => path),
+			['config.tools.allow.0', 'config.tools.deny.0', 'config.tools.deny.2'],
+		)
+	},
+)
+
+void t.test('kill -9 before and after the answer: the call is made once, with the edited arguments', async (t) => {
+	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
+	const file = join(home, 'lab.txt')
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	let running = await spawnGateway(home, { LAB_FILE: file })
+	t.teardown(() => running.kill())
+	const request = (method: string, path: string, body?: unknown) =>
+		send<Answer>(running.url + path, method, body === undefined ? {} : { body })
+	const restart = async (): Promise<void> => {
+		await running.kill()
+		running = await spawnGateway(home, { LAB_FILE: file })
+	}
+	await request('POST', '/v1/agents', { name: 'ada', ...ask })
+	const { run_id } = (
+		await request('POST', '/v1/agents/ada/runs', { prompt: calling('lab__write', { text: 'kill model' }) })
+	).body
+	const read = async (): Promise<Answer> => (await request('GET', `/v1/runs/${run_id}`)).body
+	const { question_id } = await eventually(async () => (await read()).question ?? false)
+	await restart()
+	t.match(await read(), { status: 'paused', question: { question_id, kind: 'approval' } })
+	const body = { answer: 'edit', arguments: { text: 'kill person' } }
+	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 200 })
+	await restart()
+	await eventually(async () => (await read()).status === 'completed')
+	const made = done('kill', file)
+	t.ok(made.length <= 1)
+	if (made.length === 1) t.strictSame(made, [{ name: 'lab__write', args: { text: 'kill person' } }])
+	else t.match((await read()).answer, /tool_interrupted/)
+	t.match(await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, body), { status: 409 })
+})
