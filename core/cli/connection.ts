@@ -103,7 +103,7 @@ async function refusal(response: Response, connection: Connection): Promise<CliE
 		...fields.map((field) => `  ${field.path}: ${field.message}`),
 	]
 	if (response.status === 401) lines.push('Store a token of this gateway with "svc login", or set SVC_TOKEN to one.')
-	return new CliError(exit, lines.join('\n'), { code })
+	return new CliError(exit, lines.join('\n'), { code, errors: errors ?? [] })
 }
 
 export async function textOf(response: Response, connection: Connection): Promise<string> {

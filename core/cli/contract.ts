@@ -25,7 +25,10 @@ export interface Cli {
  */
 export interface Api {
 	readonly url: string
-	/** `path` begins with /; parts from outside are encoded by `path`, the tag of this module. Returns the parsed body. */
+	/**
+	 * `path` begins with /; parts from outside are encoded by `path`, the tag of this module. A body of bytes is sent as it
+	 * is, any other as JSON. Returns the parsed body.
+	 */
 	request<T>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<T>
 	/** Events from now on, or after a cursor, until the signal aborts; reconnects without a gap or a repeat. */
 	events(query: Record<string, string>, options?: EventOptions): AsyncIterable<StreamedEvent>
@@ -190,10 +193,17 @@ export class CliError extends Error {
 	readonly exit: ExitName
 	/** The gateway's stable code, where it comes from there. */
 	readonly code: string | undefined
-	constructor(exit: ExitName, message: string, options: ErrorOptions & { code?: string } = {}) {
+	/** The fields that the gateway names, where it does. */
+	readonly errors: readonly { path: string; message: string }[]
+	constructor(
+		exit: ExitName,
+		message: string,
+		options: ErrorOptions & { code?: string; errors?: CliError['errors'] } = {},
+	) {
 		super(message, options)
 		this.exit = exit
 		this.code = options.code
+		this.errors = options.errors ?? []
 	}
 }
 

@@ -1,18 +1,18 @@
-/** From quarantine to active: the approved document is exactly the reviewed one, in one commit. */
+/** From quarantine to active: the approved files are exactly the reviewed ones, in one commit. */
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { holds } from '../../core/http/routes.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { Approver } from '../agents/contract.ts'
-import { readDocument } from './document.ts'
+import { documentOf, readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { digestOf } from './library.ts'
+import { digestOfListing, listingOf } from './folder/digest.ts'
 import { changeIndex, erasing, findEntry, keys, readSkill } from './records.ts'
 import type { IndexChange, IndexEntry } from './records.ts'
 
 export interface Approval extends Approver {
-	/** The digest of the reviewed document. Absent: the installed one. */
+	/** The digest of the reviewed files. Absent: the installed ones. */
 	digest?: string
 }
 
@@ -22,8 +22,9 @@ interface Approved {
 	replaces: string | null
 }
 
-/** Each needs up to three writes, and a commit takes 100. */
 const SKILLS_LIMIT = 32
+/** Writes of the commit, without that of the index. */
+const WRITES_LIMIT = 99
 
 /**
  * Approves all or none; active ones stay as they are. Throws `not_found`, `digest_mismatch`,
@@ -63,16 +64,18 @@ async function decide(
 		}
 		if (wanted.has(entry.name))
 			throw new Fault('invalid_request', `two of these are revisions of "${entry.name}"; approve one of them`)
-		const { record, text } = await readSkill(store, agent, entry)
-		const digest = digestOf(text)
+		const { record, files } = await readSkill(store, agent, entry)
+		const digest = digestOfListing(files.map(listingOf))
 		if (digest !== (reviewed ?? entry.digest)) throw mismatch(entry)
-		mustGive(await readDocument(text), approval)
+		mustGive(await readDocument(documentOf(files)), approval)
 		wanted.set(entry.name, { ...entry, digest, status: 'active' })
 		ops.push({ key: keys.record(agent, id), value: { ...record, approved_at, approved_by: token_id } })
 	}
 	if (wanted.size === 0) return { result: [] }
 	const replaced = skills.filter((one) => one.status === 'active' && wanted.has(one.name))
-	for (const { id } of replaced) ops.push(...erasing(agent, id))
+	for (const one of replaced) ops.push(...erasing(agent, one))
+	if (ops.length > WRITES_LIMIT)
+		throw new Fault('invalid_request', 'these skills replace too many large ones at once; approve some of them first')
 	const next = skills.flatMap((one) => {
 		const entry = wanted.get(one.name)
 		if (entry?.id === one.id) return [entry]
@@ -97,6 +100,6 @@ function mustGive({ name, program, permissions: { secrets } }: SkillDocument, { 
 function mismatch({ id, name }: IndexEntry): Fault {
 	return new Fault(
 		'digest_mismatch',
-		`the document of "${name}" is not the one that this digest names; review skill ${id} again and approve the digest that it shows now`,
+		`the files of "${name}" are not those that this digest names; review skill ${id} again and approve the digest that it shows now`,
 	)
 }

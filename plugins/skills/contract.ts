@@ -1,5 +1,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Approver } from '../agents/contract.ts'
+import type { FileKind } from './file-kind.ts'
+import type { LeftOut, SkillFolder } from './folder/contract.ts'
 
 export type SkillStatus = 'active' | 'quarantined'
 
@@ -31,15 +33,44 @@ export interface Parameter {
 	enum?: (string | number | boolean)[]
 }
 
-/** The origin of a document. */
-export type Source = { kind: 'inline' } | { kind: 'url'; url: string; resolved_url: string }
+/** The origin of a skill: text or files in a request, an archive in a request, or an address. */
+export type Source = { kind: 'inline' } | { kind: 'archive' } | { kind: 'url'; url: string; resolved_url: string }
 
-/** Something in a document that a reviewer should check. */
+export type { FileKind } from './file-kind.ts'
+
+/** A file of a skill, as its review lists it. */
+export interface ReviewedFile {
+	path: string
+	/** Bytes. */
+	size: number
+	/** In hex. */
+	sha256: string
+	kind: FileKind
+	/** The language of a script, which does not run here. */
+	language?: string
+	/** Against the active revision; null if there is none. */
+	change: 'added' | 'changed' | 'same' | null
+}
+
+/** The content of one file: `text`, or `base64` if it is no UTF-8 text. */
+export interface FileContent {
+	path: string
+	size: number
+	sha256: string
+	kind: FileKind
+	language?: string
+	text?: string
+	base64?: string
+}
+
+/** Something in a file that a reviewer should check. */
 export interface Finding {
+	/** Path of the file. */
+	file: string
 	/** Stable, such as `invisible-characters`. */
 	rule: string
 	severity: 'high' | 'medium' | 'low'
-	/** Line of the document, from 1. */
+	/** Line of the file, from 1. */
 	line: number
 	/** At most 160 characters, with invisible characters written as `\u{…}`. */
 	excerpt: string
@@ -48,11 +79,17 @@ export interface Finding {
 
 /** A skill with everything needed to decide on its approval. */
 export interface SkillReview extends Skill {
-	/** sha256 of the document's bytes, in hex: what an approval names. */
+	/** Of all files, in hex: what an approval names. See folder/digest.ts. */
 	digest: string
 	source: Source
-	/** Bytes. */
+	/** Bytes of all files. */
 	size: number
+	/** In the order of their digest. */
+	files: ReviewedFile[]
+	/** Files of the active revision that this one does not have. */
+	removed_files: string[]
+	/** What the archive had in addition, and is not installed. */
+	left_out: LeftOut[]
 	/** The tool's name for the model. */
 	tool: string
 	approved_at: string | null
@@ -67,7 +104,7 @@ export interface SkillReview extends Skill {
 	findings: Finding[]
 	/** The active revision of this name that an approval replaces. */
 	replaces: string | null
-	/** Unified, against that revision; null if there is none. */
+	/** Unified, of all text files, against that revision; null if there is none. */
 	diff: string | null
 	/** The exact program text; null for instructions. */
 	program: string | null
@@ -85,6 +122,7 @@ export interface SkillSettings {
 	cpu_s: number
 	wall_time_s: number
 	max_per_agent: number
+	max_mib_per_agent: number
 }
 
 export interface Skills {
@@ -92,17 +130,19 @@ export interface Skills {
 	list(agent: AgentRef): Promise<Skill[]>
 	/** The active ones: the agent's skills during runs. */
 	active(agent: AgentRef): Promise<Skill[]>
-	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many. */
-	install(agent: AgentRef, markdown: string, source: Source): Promise<Skill>
+	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many, or too large ones. */
+	install(agent: AgentRef, folder: SkillFolder, source: Source): Promise<Skill>
 	/** Throws `not_found`. */
 	review(agent: AgentRef, skill_id: string): Promise<SkillReview>
+	/** A file of any revision, for its review. Throws `not_found`. */
+	file(agent: AgentRef, skill_id: string, path: string): Promise<FileContent>
 	/**
 	 * Approves each, unless it is already active, replacing the active revision of its name. Approves none and throws
 	 * `not_found` (naming one that the agent does not have), or `forbidden` for a program that gets secrets if the
 	 * approver may not grant them.
 	 */
 	approve(agent: AgentRef, skill_ids: readonly string[], approver: Approver): Promise<void>
-	/** The same for one, as reviewed: throws `digest_mismatch` if its document has changed since. */
+	/** The same for one, as reviewed: throws `digest_mismatch` if its files have changed since. */
 	approveReviewed(agent: AgentRef, skill_id: string, digest: string, approver: Approver): Promise<Skill>
 	/** Throws `not_found`. */
 	remove(agent: AgentRef, skill_id: string): Promise<void>
@@ -116,6 +156,7 @@ declare module '../../core/plugin.ts' {
 
 export type SkillCode =
 	| 'skill_invalid'
+	| 'skill_ambiguous'
 	| 'skill_failed'
 	| 'sandbox_timeout'
 	| 'sandbox_memory'

@@ -5,6 +5,8 @@ import type { FieldError } from '../../core/errors.ts'
 import type { Parameter, Permissions } from './contract.ts'
 import { hasBlock, readProgram } from './fence.ts'
 import type { FencedProgram } from './fence.ts'
+import { DOCUMENT } from './folder/contract.ts'
+import type { SkillFile } from './folder/contract.ts'
 import { invalid, readFrontMatter } from './front-matter.ts'
 import { fits } from './parameters.ts'
 
@@ -30,6 +32,22 @@ const BODY_LIMIT = 256 * 1024
 /** Characters of a tool's result that reach a model; the rest is cut off. */
 const SHOWN_LIMIT = 64 * 1024
 const ERROR_LIMIT = 20
+/** Characters of a description that the standard allows, and that servers of models accept for a tool. */
+const STANDARD_DESCRIPTION = 1024
+const DESCRIPTION_LIMIT = 8 * 1024
+
+/** The text of a skill's document. Throws `skill_invalid` for one that is too long, or is not UTF-8. */
+export function documentOf(files: readonly SkillFile[]): string {
+	const bytes = files.find((file) => file.path === DOCUMENT)?.bytes ?? new Uint8Array()
+	if (bytes.length > DOCUMENT_LIMIT)
+		throw new Fault('skill_invalid', `the document has ${bytes.length} bytes; the limit is ${DOCUMENT_LIMIT}`)
+	try {
+		// With its byte order mark, if any, as it is hashed.
+		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+	} catch (error) {
+		throw new Fault('skill_invalid', 'the document is not UTF-8 text', { cause: error })
+	}
+}
 
 /** Throws `skill_invalid`. */
 export async function readDocument(text: string): Promise<SkillDocument> {
@@ -69,7 +87,7 @@ const parameter = Joi.object({
 const head = Joi.object({
 	name: Joi.string().max(64).custom(printable).required(),
 	description: Joi.string()
-		.max(1024)
+		.max(DESCRIPTION_LIMIT)
 		.pattern(/\S/)
 		.required()
 		.messages({ 'string.pattern.base': '{#label} must say what the skill does and when to use it' }),
@@ -99,10 +117,6 @@ const head = Joi.object({
 	})
 		.default({ primitives: [], hosts: [], secrets: [] })
 		.allow(null),
-	license: Joi.string().max(1024),
-	compatibility: Joi.string().max(500),
-	metadata: Joi.object().unknown(),
-	'allowed-tools': [Joi.string().allow('').max(4096), Joi.array().items(Joi.string().max(256)).max(256)],
 })
 	.unknown()
 	.prefs({ convert: false, abortEarly: false, errors: { wrap: { label: false } } })
@@ -176,11 +190,15 @@ function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorR
 const STANDARD_NAME = /^(?!.*--)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
 
 async function warningsOf(document: Omit<SkillDocument, 'warnings'>): Promise<string[]> {
-	const { name, program, permissions, metadata, body } = document
+	const { name, description, program, permissions, metadata, body } = document
 	const warnings: string[] = []
 	if (!STANDARD_NAME.test(name))
 		warnings.push(
 			`The name "${name}" is outside the Agent Skills standard (a-z, 0-9 and single hyphens); the tool's name is made from it.`,
+		)
+	if (description.length > STANDARD_DESCRIPTION)
+		warnings.push(
+			`The description has ${description.length} characters, and the Agent Skills standard allows ${STANDARD_DESCRIPTION}: a model gets the rest apart from the list of tools.`,
 		)
 	if (!program && Object.values(permissions).some((names) => names.length > 0))
 		warnings.push('It declares permissions and has no program (runtime: javascript); instructions use none.')

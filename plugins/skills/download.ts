@@ -1,25 +1,40 @@
-/** Downloads a skill's document from a given address. */
+/** Downloads a skill from a given address: a document, an archive, or a page of a Git host. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Source } from './contract.ts'
+import type { SkillFolder } from './folder/contract.ts'
+import { ARCHIVE_LIMIT_BYTES, archiveKind, folderOfDocument, unpack } from './folder/unpack.ts'
+import { archiveAddressOf } from './git-host.ts'
 
 export interface Downloaded {
-	markdown: string
+	folder: SkillFolder
 	source: Extract<Source, { kind: 'url' }>
 }
 
-const LIMIT_BYTES = 256 * 1024
-const TIMEOUT_MS = 20_000
-/** Concurrent downloads. */
-const DOWNLOADS_LIMIT = 16
+const TEXT_LIMIT_BYTES = 256 * 1024
+const TIMEOUT_MS = 60_000
+/** Concurrent downloads, each with an archive in memory. */
+const DOWNLOADS_LIMIT = 8
 let active = 0
 
 const textTypes = new Set(['text/markdown', 'text/x-markdown', 'text/plain'])
+const archiveTypes = new Set([
+	'application/zip',
+	'application/x-zip',
+	'application/x-zip-compressed',
+	'application/gzip',
+	'application/x-gzip',
+	'application/x-tar',
+	'application/x-gtar',
+	'application/x-tgz',
+	'application/x-compressed-tar',
+	'application/x-compressed',
+])
 
 /**
- * `allowPrivate`: the given address may be private; a redirect's never. Throws `address_refused`, or
- * `invalid_request` for a response that is not a skill.
+ * `path`: the skill's folder in an archive. `allowPrivate`: the given address may be private; a redirect's never. Throws
+ * `address_refused`, `invalid_request` for a response that is not a skill, and what `unpack` throws.
  */
-export async function download(url: string, allowPrivate: boolean): Promise<Downloaded> {
+export async function download(url: string, path: string | undefined, allowPrivate: boolean): Promise<Downloaded> {
 	if (active >= DOWNLOADS_LIMIT) {
 		throw new Fault('rate_limited', `${DOWNLOADS_LIMIT} skills are being fetched already; try again in a moment`, {
 			headers: { 'retry-after': '5' },
@@ -27,58 +42,81 @@ export async function download(url: string, allowPrivate: boolean): Promise<Down
 	}
 	active++
 	try {
+		const page = archiveAddressOf(url)
+		const { bytes, resolved_url } = await fetched(page?.url ?? url, allowPrivate)
+		const wanted = path ?? (page?.path === '' ? undefined : page?.path)
+		const folder = archiveKind(bytes) ? await unpack(bytes, wanted) : folderOfDocument(bytes)
+		return { folder, source: { kind: 'url', url, resolved_url } }
+	} finally {
+		active--
+	}
+}
+
+async function fetched(url: string, allowPrivate: boolean): Promise<{ bytes: Buffer; resolved_url: string }> {
+	try {
 		const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
 		const response = await guardedFetch(
 			url,
-			{ headers: { accept: 'text/markdown, text/plain;q=0.9' } },
+			{ headers: { accept: 'text/markdown, text/plain;q=0.9, application/zip, application/gzip, */*;q=0.1' } },
 			{
 				policy: {
 					protocols: ['https:', 'http:'],
 					private_first: allowPrivate,
 					hint: 'a caller with the scope * may name it, or an operator can set skills.allow_private_urls',
 				},
-				max_bytes: LIMIT_BYTES,
+				max_bytes: ARCHIVE_LIMIT_BYTES,
 				timeout_ms: TIMEOUT_MS,
 			},
 		)
-		await checkAnswer(response, isMarkdownFile(url))
-		const bytes = Buffer.from(await response.arrayBuffer())
-		return { markdown: textOf(bytes), source: { kind: 'url', url, resolved_url: response.url } }
+		const allowed = await checkAnswer(response, url)
+		return { bytes: await bodyOf(response, allowed), resolved_url: response.url }
 	} catch (error) {
 		// Another server's error is not an error of this one: the address must be changed.
 		if (!isFault(error, 'fetch_failed', 'fetch_timeout', 'fetch_too_large')) throw error
-		throw new Fault('invalid_request', `no skill could be fetched from there: ${error.message}`, {
-			errors: [{ path: 'url', message: error.message }],
-			cause: error,
-		})
-	} finally {
-		active--
+		throw refusal(`no skill could be fetched from there: ${error.message}`, error.message, error)
 	}
 }
 
-/** File servers often do not know the type of Markdown files. */
-function isMarkdownFile(url: string): boolean {
-	return /\.md$/i.test(URL.parse(url)?.pathname ?? '')
-}
+type Allowed = 'text' | 'archive' | 'any'
 
-async function checkAnswer(response: Response, isMarkdown: boolean): Promise<void> {
+/** What its type says that it may be. File servers often do not know the types of Markdown files and archives. */
+async function checkAnswer(response: Response, url: string): Promise<Allowed> {
 	const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
-	const advice = type === 'text/html' ? '; give the address of the raw file instead of its page' : ''
-	const message = !response.ok
-		? `the server answered with status ${response.status}`
-		: textTypes.has(type) || (isMarkdown && type === 'application/octet-stream')
-			? undefined
-			: `the answer is ${type === '' ? 'of no stated type' : type}, and a skill is text/markdown or text/plain${advice}`
-	if (message === undefined) return
+	const isMarkdown = /\.md$/i.test(URL.parse(url)?.pathname ?? '')
+	if (response.ok && textTypes.has(type)) return 'text'
+	if (response.ok && archiveTypes.has(type)) return 'archive'
+	if (response.ok && type === 'application/octet-stream') return isMarkdown ? 'any' : 'archive'
+	const advice = type === 'text/html' ? '; give the address of the raw file, or of an archive, instead of its page' : ''
 	await response.body?.cancel()
-	throw new Fault('invalid_request', message, { errors: [{ path: 'url', message }] })
+	throw refusal(
+		response.ok
+			? `the answer is ${type === '' ? 'of no stated type' : type}, and a skill is text/markdown, text/plain, a zip or a tar.gz${advice}`
+			: `the server answered with status ${response.status}`,
+	)
 }
 
-function textOf(bytes: Buffer): string {
-	try {
-		// With its byte order mark, if any: the digest is that of the bytes.
-		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-	} catch (error) {
-		throw new Fault('skill_invalid', 'the document is not UTF-8 text', { cause: error })
+async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
+	const parts: Uint8Array[] = []
+	let size = 0
+	for await (const part of response.body ?? []) {
+		parts.push(part)
+		size += part.length
+		// Long enough to tell an archive, which only then may be longer.
+		if (
+			size > TEXT_LIMIT_BYTES &&
+			parts.length > 1 &&
+			(allowed === 'text' || !archiveKind(Buffer.concat(parts.slice(0, 5))))
+		)
+			throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
 	}
+	const bytes = Buffer.concat(parts)
+	const isArchive = archiveKind(bytes) !== undefined
+	if (isArchive && allowed === 'text') throw refusal('the answer says that it is text, and is an archive')
+	if (!isArchive && allowed === 'archive') throw refusal('the answer is neither a zip nor a tar.gz archive')
+	if (!isArchive && size > TEXT_LIMIT_BYTES) throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
+	return bytes
+}
+
+function refusal(message: string, detail = message, cause?: unknown): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path: 'url', message: detail }], cause })
 }

@@ -6,8 +6,9 @@ export default {
 		payload: {
 			skill: 'The name of the skill.',
 			skill_id: 'The id of the revision.',
-			digest: 'SHA-256 of the document.',
-			source: '`url` or `inline`.',
+			digest: 'The digest of its files, see [Writing skills](writing-skills.md#review-and-approval).',
+			files: 'How many files it has.',
+			source: '`url`, `archive` or `inline`.',
 			'url?': 'Its address, without the query.',
 		},
 	},
@@ -16,7 +17,7 @@ export default {
 		payload: {
 			skill: 'The name of the skill.',
 			skill_id: 'The id of the revision.',
-			digest: 'SHA-256 of the document.',
+			digest: 'The digest of its files.',
 			replaces: 'The id of the revision that was active; null: none.',
 			by: 'The id of the token that approved; null: a local caller without one.',
 		},

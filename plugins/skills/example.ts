@@ -1,5 +1,5 @@
 /** A skill for the API description: small, complete, and valid as it is. */
-import { digestOf } from './library.ts'
+import { sha256 } from './folder/digest.ts'
 
 export const exampleSkill = `---
 name: meeting-notes
@@ -21,13 +21,19 @@ const shown = {
 }
 
 export const exampleOfSkill = { ...shown, status: 'quarantined' }
-export const exampleDigest = digestOf(exampleSkill)
+export const exampleDigest = sha256(exampleSkill)
+
+const file = { path: 'SKILL.md', size: Buffer.byteLength(exampleSkill), sha256: exampleDigest, kind: 'document' }
+export const exampleFile = { ...file, text: exampleSkill }
 
 export const exampleReview = {
 	...exampleOfSkill,
 	digest: exampleDigest,
 	source: { kind: 'inline' },
 	size: Buffer.byteLength(exampleSkill),
+	files: [{ ...file, change: null }],
+	removed_files: [],
+	left_out: [],
 	tool: 'skill_meeting-notes',
 	approved_at: null,
 	approved_by: null,

@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { ErrorCode, ToolDefinition } from '../../core/plugin.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
 import events from './events.ts'
 import type { SkillCode, SkillSettings, Skills } from './contract.ts'
 import { openHosts } from './hosts.ts'
@@ -14,13 +14,17 @@ import { openUnderWay } from './under-way.ts'
 /** Less than the gateway waits for a release. */
 const FINISH_MS = 8_000
 
-/** Skills: Markdown documents that an agent uses once an operator approved them. */
+/** Skills: folders with a Markdown document that an agent uses once an operator approved them. */
 export default definePlugin<SkillSettings, Skills>({
 	name: 'skills',
 	needs: ['auth', 'agents'],
 	events,
 	errors: {
 		skill_invalid: { status: 400, description: "The skill's document breaks a rule, or its program has an error." },
+		skill_ambiguous: {
+			status: 400,
+			description: 'There are several skills, and the request names none of them by its path.',
+		},
 		skill_failed: { status: 502, description: 'The program of the skill threw an error.' },
 		sandbox_timeout: { status: 504, description: 'The program of a skill exceeded its time limit.' },
 		sandbox_memory: { status: 502, description: 'The program of a skill exceeded its memory limit.' },
@@ -40,7 +44,7 @@ export default definePlugin<SkillSettings, Skills>({
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
 		ctx.tools((agent) => tools.provide(agent))
-		ctx.extend('prompt', { stable: async (agent) => skillsPrompt(await tools.provide(agent)) })
+		ctx.extend('prompt', { stable: (agent) => tools.prompt(agent) })
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
 		const skills = skillsOf(ctx, hosts, underWay)
 		ctx.extend('agent', { skills })
@@ -48,9 +52,3 @@ export default definePlugin<SkillSettings, Skills>({
 	},
 	http: routes,
 })
-
-function skillsPrompt(tools: readonly ToolDefinition[]): string | undefined {
-	if (tools.length === 0) return undefined
-	const names = tools.map(({ name }) => name).join(', ')
-	return `Your skills are tools that an operator approved: ${names}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
-}

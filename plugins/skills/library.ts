@@ -1,28 +1,39 @@
-/** Approved documents: read from the store, checked against their digest, parsed once. */
-import { hash } from 'node:crypto'
+/** Approved skills: read from the store, checked against their digest, parsed once. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { changeIndex, erasing, readText } from './records.ts'
+import { DOCUMENT } from './folder/contract.ts'
+import { digestOfListing, listingOf, sha256 } from './folder/digest.ts'
+import { changeIndex, erasing } from './records.ts'
 import type { IndexEntry } from './records.ts'
+import { readFiles, readListing, readStoredDocument, readStoredFile, stored } from './stored-files.ts'
+import type { StoredFile } from './stored-files.ts'
 
 /** Limit of parsed documents in memory; each at most 272 KiB of text. */
 const PARSED_LIMIT = 256
 
 const CHANGED = {
 	reason: 'skill_changed',
-	message: 'the stored document is not the one that was approved; review it, or remove it and install it again',
+	message: 'the stored files are not those that were approved; review them, or remove the skill and install it again',
+}
+
+export interface ApprovedSkill {
+	document: SkillDocument
+	/** Its document too. */
+	files: StoredFile[]
 }
 
 export interface Library {
 	/**
-	 * The approved document. If its text has changed, or breaks rules that the version of the gateway that accepted it
-	 * did not have, the skill goes back into quarantine (or is removed if its document is missing),
-	 * `security.violation` is emitted, and the result is undefined.
+	 * The approved document and the list of files. If they have changed, or the document breaks rules that the version of
+	 * the gateway that accepted it did not have, the skill goes back into quarantine (or is removed if its document is
+	 * missing), `security.violation` is emitted, and the result is undefined.
 	 */
-	approved(agent: AgentRef, entry: IndexEntry): Promise<SkillDocument | undefined>
+	approved(agent: AgentRef, entry: IndexEntry): Promise<ApprovedSkill | undefined>
+	/** The approved bytes of one of these files; the same happens if they have changed. */
+	content(agent: AgentRef, entry: IndexEntry, files: readonly StoredFile[], path: string): Promise<Buffer | undefined>
 }
 
 export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Library {
@@ -31,50 +42,58 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 	const distrust = async (
 		agent: AgentRef,
 		entry: IndexEntry,
-		actual: string | undefined,
 		{ reason, message }: { reason: string; message: string },
-	): Promise<void> => {
+	): Promise<undefined> => {
+		const files = await readFiles(store, agent, entry.id)
+		const actual = files && digestOfListing(files.map(listingOf))
 		const changed = await changeIndex(store, agent, (skills) => {
 			const at = skills.findIndex(
 				(one) => one.id === entry.id && one.status === 'active' && one.digest === entry.digest,
 			)
 			if (at < 0) return { result: false }
-			if (actual === undefined) return { skills: skills.toSpliced(at, 1), ops: erasing(agent, entry.id), result: true }
+			if (actual === undefined) return { skills: skills.toSpliced(at, 1), ops: erasing(agent, entry), result: true }
 			return { skills: skills.with(at, { ...entry, status: 'quarantined', digest: actual }), result: true }
 		})
-		if (!changed) return // another caller already handled it
+		if (!changed) return undefined // another caller already handled it
 		log.error({ agent: agent.name, skill: entry.name, skill_id: entry.id }, `a skill is back in quarantine: ${message}`)
 		const payload = { reason, skill: entry.name, skill_id: entry.id, message }
 		await emit({ event_type: 'security.violation', payload }, agent.name)
+		return undefined
 	}
 
 	return {
 		async approved(agent, entry) {
-			const text = await readText(store, agent, entry.id)
-			const actual = text === undefined ? undefined : digestOf(text)
-			if (text === undefined || actual !== entry.digest) {
-				await distrust(agent, entry, actual, CHANGED)
-				return undefined
-			}
-			const known = parsed.get(entry.digest)
-			if (known) return known
+			const [bytes, listing] = await Promise.all([
+				readStoredDocument(store, agent, entry.id),
+				readListing(store, agent, entry.id),
+			])
+			if (!bytes) return distrust(agent, entry, CHANGED)
+			const own = stored({ path: DOCUMENT, bytes })
+			const files = listing ?? [own]
+			const isApproved = files.some((file) => file.path === DOCUMENT && file.sha256 === own.sha256)
+			if (!isApproved || digestOfListing(files) !== entry.digest) return distrust(agent, entry, CHANGED)
+			const known = parsed.get(own.sha256)
+			if (known) return { document: known, files }
 			try {
-				const document = await readDocument(text)
-				parsed.set(entry.digest, document)
-				return document
+				const document = await readDocument(bytes.toString())
+				parsed.set(own.sha256, document)
+				return { document, files }
 			} catch (error) {
 				if (!isFault(error, 'skill_invalid')) throw error
-				await distrust(agent, entry, actual, {
+				return distrust(agent, entry, {
 					reason: 'skill_invalid',
 					message: `an earlier version of the gateway accepted this document, and this one does not: ${error.message}; change it, install it again and approve it`,
 				})
-				return undefined
 			}
 		},
+		async content(agent, entry, files, path) {
+			const file = files.find((one) => one.path === path)
+			if (!file) return undefined
+			const bytes =
+				path === DOCUMENT
+					? await readStoredDocument(store, agent, entry.id)
+					: await readStoredFile(store, agent, entry.id, files, file)
+			return bytes && sha256(bytes) === file.sha256 ? bytes : distrust(agent, entry, CHANGED)
+		},
 	}
-}
-
-/** sha256 of its bytes, in hex. */
-export function digestOf(text: string): string {
-	return hash('sha256', text)
 }

@@ -1,6 +1,6 @@
 /**
  * The records of an agent's skills: one small index, which every change updates, and for each skill a record and its
- * text. All in the agent's own scope, so they are deleted with it.
+ * files (stored-files.ts). All in the agent's own scope, so they are deleted with it.
  */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
@@ -8,6 +8,8 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
 import type { SkillStatus, Source } from './contract.ts'
+import type { LeftOut, SkillFile } from './folder/contract.ts'
+import { erasingFiles, readFiles } from './stored-files.ts'
 
 /** The data about a skill that a run needs. */
 export interface IndexEntry {
@@ -16,16 +18,20 @@ export interface IndexEntry {
 	/** The tool's name; shared by revisions of one name, never by two names. */
 	tool: string
 	status: SkillStatus
-	/** Digest of the document that is to be approved, or was. */
+	/** Digest of the files that are to be approved, or were. */
 	digest: string
+	/** Bytes of its files; absent for a skill that version 0.1.0 installed. */
+	size?: number
 }
 
 export interface SkillRecord {
 	id: string
 	description: string
 	source: Source
-	/** Bytes of the document. */
+	/** Bytes of all files. */
 	size: number
+	/** Absent: none. */
+	left_out?: LeftOut[]
 	installed_at: string
 	approved_at: string | null
 	/** The token's id; null for a local caller without one. */
@@ -49,7 +55,6 @@ export interface IndexChange<T> {
 export const keys = {
 	index: (agent: AgentRef): Key => [agentScope(agent.uid), 'skills'],
 	record: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill', id],
-	text: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill-text', id],
 }
 
 export function indexOf(store: Store, agent: AgentRef): Promise<Entry<Index> | undefined> {
@@ -69,17 +74,14 @@ export async function readSkill(
 	store: Store,
 	agent: AgentRef,
 	{ id, name }: IndexEntry,
-): Promise<{ record: SkillRecord; text: string }> {
-	const [record, text] = await Promise.all([store.get<SkillRecord>(keys.record(agent, id)), readText(store, agent, id)])
-	if (!record || text === undefined)
-		throw new Fault('not_found', `the skill "${name}" was removed, or its document is lost; install it again`)
-	return { record: record.value, text }
-}
-
-/** Up to 0.1.0 it was stored as text. */
-export async function readText(store: Store, agent: AgentRef, id: string): Promise<string | undefined> {
-	const kept = (await store.get<string | Uint8Array>(keys.text(agent, id)))?.value
-	return kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
+): Promise<{ record: SkillRecord; files: SkillFile[] }> {
+	const [record, files] = await Promise.all([
+		store.get<SkillRecord>(keys.record(agent, id)),
+		readFiles(store, agent, id),
+	])
+	if (!record || !files)
+		throw new Fault('not_found', `the skill "${name}" was removed, or its files are lost; install it again`)
+	return { record: record.value, files }
 }
 
 /** Changes the index, and dependent records, in one commit: `decide` may be called several times, see `change`. */
@@ -98,10 +100,7 @@ export function changeIndex<T>(
 	})
 }
 
-/** Deletes a skill's record and text. */
-export function erasing(agent: AgentRef, id: string): Op[] {
-	return [
-		{ key: keys.record(agent, id), value: undefined },
-		{ key: keys.text(agent, id), value: undefined },
-	]
+/** Deletes a skill's record and files: at most 11 writes. */
+export function erasing(agent: AgentRef, { id, size = 0 }: IndexEntry): Op[] {
+	return [{ key: keys.record(agent, id), value: undefined }, ...erasingFiles(agent, id, size)]
 }

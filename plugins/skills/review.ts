@@ -1,16 +1,18 @@
 /** Everything that an approval is decided on. */
-import { createTwoFilesPatch } from 'diff'
 import { isFault, messageOf } from '../../core/errors.ts'
-import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Finding, SkillReview } from './contract.ts'
-import { readDocument } from './document.ts'
+import { diffOf } from './diff.ts'
+import { documentOf, readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { visible } from './invisible.ts'
-import { digestOf } from './library.ts'
-import { scan } from './scan.ts'
+import { DOCUMENT } from './folder/contract.ts'
+import type { SkillFile } from './folder/contract.ts'
+import { findingsIn, reviewedFiles } from './review-files.ts'
+import { scriptsWarning } from './scripts.ts'
 
 type Read = Pick<
 	SkillReview,
+	| 'files'
+	| 'removed_files'
 	| 'runtime'
 	| 'parameters'
 	| 'permissions'
@@ -23,61 +25,59 @@ type Read = Pick<
 	| 'markdown'
 >
 
-/** Both are slow for a long document, and any caller with read access may repeat them. By digest. */
-const scans = new BoundedMap<string, Finding[]>(64)
-const diffs = new BoundedMap<string, string>(32)
-
-/** Limits of a diff: milliseconds, and differing lines. */
-const DIFF_MS = 250
-const DIFF_EDITS = 4_000
-const DIFF_LIMIT = 256 * 1024
-
-/** `before`: the active revision's text. `primitives`: the names of the current ones. */
+/** `before`: the active revision's files. `primitives`: the names of the current ones. */
 export async function reviewOf(
-	text: string,
-	before: string | undefined,
+	files: readonly SkillFile[],
+	before: readonly SkillFile[] | undefined,
 	primitives: ReadonlySet<string>,
 ): Promise<Read> {
-	const diff =
-		before === undefined ? null : memo(diffs, `${digestOf(before)} ${digestOf(text)}`, () => diffOf(before, text))
-	let document: SkillDocument
+	const known = new Set(files.map((file) => file.path))
+	const shown = {
+		files: reviewedFiles(files, before),
+		removed_files: (before ?? []).map((file) => file.path).filter((path) => !known.has(path)),
+		diff: before ? diffOf(before, files) : null,
+	}
+	let markdown = ''
+	let document: SkillDocument | undefined
+	let problem = ''
 	try {
-		document = await readDocument(text)
+		markdown = documentOf(files)
+		document = await readDocument(markdown)
 	} catch (error) {
 		if (!isFault(error, 'skill_invalid')) throw error
-		return { ...unreadable(messageOf(error)), diff, markdown: text }
+		problem = messageOf(error)
 	}
+	const findings = await findingsIn(files, document)
+	if (!document) return { ...shown, ...unreadable(problem, findings), markdown }
 	const { parameters, permissions, metadata, program, warnings } = document
+	const scripts = scriptsWarning(shown.files, document.body)
 	return {
+		...shown,
 		runtime: program ? 'javascript' : null,
 		parameters,
 		permissions,
 		metadata,
-		warnings: [...warnings, ...warningsAbout(document, primitives)],
-		findings: memo(scans, digestOf(text), () => scan(text, document)),
-		diff,
+		warnings: [...warnings, ...(scripts ? [scripts] : []), ...warningsAbout(document, primitives)],
+		findings,
 		program: program?.code ?? null,
 		program_line: program?.line ?? null,
-		markdown: text,
+		markdown,
 	}
 }
 
-function memo<V>(known: BoundedMap<string, V>, key: string, make: () => V): V {
-	const value = known.get(key) ?? make()
-	known.set(key, value)
-	return value
-}
-
 /** A document that was changed in the store, or installed by an earlier version with other rules. */
-function unreadable(message: string): Omit<Read, 'diff' | 'markdown'> {
-	const finding: Finding = { rule: 'unreadable', severity: 'high', line: 1, excerpt: '', message }
+function unreadable(
+	message: string,
+	others: readonly Finding[],
+): Omit<Read, 'files' | 'removed_files' | 'diff' | 'markdown'> {
+	const finding: Finding = { file: DOCUMENT, rule: 'unreadable', severity: 'high', line: 1, excerpt: '', message }
 	return {
 		runtime: null,
 		parameters: [],
 		permissions: { primitives: [], hosts: [], secrets: [] },
 		metadata: {},
 		warnings: [],
-		findings: [finding],
+		findings: [finding, ...others],
 		program: null,
 		program_line: null,
 	}
@@ -89,19 +89,4 @@ function warningsAbout({ name, permissions }: SkillDocument, primitives: Readonl
 		.map((primitive) => `It declares the primitive ${primitive}, which does not exist at the moment.`)
 	if (primitives.has(name)) warnings.push(`Its name is that of the primitive ${name}, which takes precedence.`)
 	return warnings
-}
-
-/** Invisible characters are escaped, as everywhere but in the document itself. */
-function diffOf(before: string, after: string): string {
-	const options = { context: 3, timeout: DIFF_MS, maxEditLength: DIFF_EDITS }
-	const patch = createTwoFilesPatch('active', 'quarantined', shown(before), shown(after), '', '', options)
-	if (patch === undefined) return 'The two revisions differ too much to show; compare the complete documents.'
-	return patch.length <= DIFF_LIMIT ? patch : `${patch.slice(0, DIFF_LIMIT)}\n… cut off`
-}
-
-function shown(text: string): string {
-	return text
-		.split('\n')
-		.map((line) => visible(line.replace(/\r$/, '')))
-		.join('\n')
 }

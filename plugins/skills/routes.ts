@@ -6,9 +6,11 @@ import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { Skills, SkillSettings } from './contract.ts'
-import { DOCUMENT_LIMIT } from './document.ts'
+import { unpack } from './folder/unpack.ts'
 import { download } from './download.ts'
-import { exampleDigest, exampleOfSkill, exampleReview, exampleSkill } from './example.ts'
+import { exampleDigest, exampleFile, exampleOfSkill, exampleReview } from './example.ts'
+import { ARCHIVE_BODY, bodySchema, folderFrom, installBody } from './install-body.ts'
+import type { InstallBody } from './install-body.ts'
 
 const text = Joi.string().allow('')
 const iso = Joi.string().isoDate()
@@ -23,6 +25,15 @@ const skill = {
 		),
 	installed_at: iso.required(),
 }
+const file = {
+	path: Joi.string().required(),
+	size: Joi.number().integer().required().description('Bytes.'),
+	sha256: Joi.string().hex().length(64).required(),
+	kind: Joi.valid('document', 'text', 'script', 'binary')
+		.required()
+		.description('A `script` does not run here: a model can only read it.'),
+	language: Joi.string().description('Of a script.'),
+}
 const names = Joi.array().items(Joi.string()).required()
 const shown = Joi.object(skill).id('Skill').example(exampleOfSkill)
 const review = Joi.object({
@@ -31,13 +42,24 @@ const review = Joi.object({
 		.hex()
 		.length(64)
 		.required()
-		.description("sha256 of the document's bytes: what an approval names."),
+		.description(
+			'What an approval names: SHA-256 of the document, or, if there are other files, of a listing of all files, one line `<SHA-256>  <path>` for each in the order of their paths, as `sha256sum` prints it.',
+		),
 	source: Joi.object({
-		kind: Joi.valid('inline', 'url').required(),
+		kind: Joi.valid('inline', 'archive', 'url').required(),
 		url: Joi.string(),
 		resolved_url: Joi.string().description('Where redirects led.'),
 	}).required(),
-	size: Joi.number().integer().required().description('Bytes of the document.'),
+	size: Joi.number().integer().required().description('Bytes of all files.'),
+	files: Joi.array()
+		.items(Joi.object({ ...file, change: Joi.valid('added', 'changed', 'same', null).required() }))
+		.required()
+		.description('All files; `change` is against the active revision.'),
+	removed_files: names.description('Files of the active revision that this one does not have.'),
+	left_out: Joi.array()
+		.items(Joi.object({ path: Joi.string().required(), why: Joi.valid('link', 'special').required() }))
+		.required()
+		.description('Links and special files of the archive, which are not installed.'),
 	tool: Joi.string().required().description("The tool's name that a model sees."),
 	approved_at: iso.allow(null).required(),
 	approved_by: Joi.string()
@@ -65,6 +87,7 @@ const review = Joi.object({
 	findings: Joi.array()
 		.items(
 			Joi.object({
+				file: Joi.string().required(),
 				rule: Joi.string().required(),
 				severity: Joi.valid('high', 'medium', 'low').required(),
 				line: Joi.number().integer().required(),
@@ -73,9 +96,9 @@ const review = Joi.object({
 			}),
 		)
 		.required()
-		.description('What to look at, worst first. A document without findings is not a safe one.'),
+		.description('What to look at, worst first; at most 500. A skill without findings is not a safe one.'),
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval replaces.'),
-	diff: text.allow(null).required().description('Unified, against that revision.'),
+	diff: text.allow(null).required().description('Unified, of all text files, against that revision.'),
 	program: text
 		.allow(null)
 		.required()
@@ -112,45 +135,38 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 		},
 		handler: async (request) => skills.list(await agentOf(request.params.id)),
 	})
-	server.route<{ Params: { id: string }; Payload: { url?: string; content?: string } }>({
+	server.route<{ Params: { id: string }; Query: { path?: string }; Payload: InstallBody | Buffer }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/skills/install',
 		options: {
 			id: 'installSkill',
 			description: 'Install a skill into quarantine',
 			notes:
-				'A skill is Markdown after a YAML front matter with `name`, `description` and `parameters`. It does nothing until it is approved. If the agent already has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
+				'A skill is a folder with a `SKILL.md`: Markdown after a YAML front matter with `name`, `description` and `parameters`. Send the document as `content`, a folder as `files`, an address as `url`, or the bytes of a `.zip` or `.tar.gz` as the body, with `Content-Type: application/zip` or `application/gzip`. At most 200 files and 8 MiB. It does nothing until it is approved. If the agent already has a skill of this name, this is a new revision of it, and the active one stays until the new one is approved.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [409] } },
+			plugins: { openapi: { errors: [409], body: bodySchema } },
+			ext: { onPreAuth: { method: ARCHIVE_BODY.accept } },
+			payload: ARCHIVE_BODY.payload,
 			validate: {
 				params: Joi.object(ofAgent),
-				payload: Joi.object({
-					url: Joi.string()
-						.max(2048)
-						.description(
-							'The address of the file: http or https, at most 256 KiB of text/markdown or text/plain, or of application/octet-stream if its path ends in .md.',
-						)
-						.example('https://skills.example.com/weather/SKILL.md'),
-					content: Joi.string().max(DOCUMENT_LIMIT, 'utf8').description('The file itself.'),
-				})
-					.xor('url', 'content')
-					.messages({
-						'object.missing': 'the body must have url or content',
-						'object.xor': 'the body must have url or content, not both',
-					})
-					.required()
-					.prefs({ convert: false })
-					.example({ content: exampleSkill }),
+				query: Joi.object({
+					path: Joi.string().max(1000).description("The skill's folder in the archive that is the body."),
+				}),
+				payload: installBody,
 			},
 			response: { status: { 201: shown } },
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.id)
-			const { url, content } = request.payload
-			if (content !== undefined) return h.response(await skills.install(agent, content, { kind: 'inline' })).code(201)
-			const { markdown, source } = await fetched(ctx, agent, url ?? '', request.auth.credentials)
-			return h.response(await skills.install(agent, markdown, source)).code(201)
+			const { payload, query } = request
+			if (Buffer.isBuffer(payload))
+				return h.response(await skills.install(agent, await unpack(payload, query.path), { kind: 'archive' })).code(201)
+			const { url, path } = payload
+			if (url === undefined)
+				return h.response(await skills.install(agent, folderFrom(payload), { kind: 'inline' })).code(201)
+			const { folder, source } = await fetched(ctx, agent, { url, path }, request.auth.credentials)
+			return h.response(await skills.install(agent, folder, source)).code(201)
 		},
 	})
 	server.route<{ Params: { id: string; skill_id: string } }>({
@@ -160,13 +176,41 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'reviewSkill',
 			description: 'Review a skill',
 			notes:
-				'The document, its digest, its program, what the program may use, the findings of a scan, and the changes against the active revision.',
+				'The document and the list of files, their digest, the program, what it may use, the findings of a scan, what cannot run here, and the changes against the active revision.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:read'),
 			validate: { params: Joi.object(ofSkill) },
 			response: { status: { 200: review } },
 		},
 		handler: async (request) => skills.review(await agentOf(request.params.id), request.params.skill_id),
+	})
+	server.route<{ Params: { id: string; skill_id: string }; Query: { path: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{id}/skills/{skill_id}/files',
+		options: {
+			id: 'readSkillFile',
+			description: 'Read a file of a skill, for its review',
+			notes: 'As `text`, or as `base64` if it is not UTF-8 text.',
+			tags: ['api', 'skills'],
+			auth: scoped('agents:read'),
+			validate: {
+				params: Joi.object(ofSkill),
+				query: Joi.object({
+					path: Joi.string().max(1000).required().description('Its path, as the review lists it.').example('SKILL.md'),
+				}),
+			},
+			response: {
+				status: {
+					200: Joi.object({ ...file, text, base64: text })
+						.id('SkillFile')
+						.example(exampleFile),
+				},
+			},
+		},
+		handler: async (request) => {
+			const { id, skill_id } = request.params
+			return skills.file(await agentOf(id), skill_id, request.query.path)
+		},
 	})
 	server.route<{ Params: { id: string; skill_id: string }; Payload: { digest: string } }>({
 		method: 'POST',
@@ -175,7 +219,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'approveSkill',
 			description: 'Approve a skill as it was reviewed',
 			notes:
-				'From now on the agent has it during runs, in place of the active revision of its name. 409 if the document is not the one that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
+				'From now on the agent has it during runs, in place of the active revision of its name. 409 if the files are not those that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -221,11 +265,11 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 async function fetched(
 	ctx: Context<SkillSettings>,
 	agent: AgentRecord,
-	url: string,
+	{ url, path }: { url: string; path: string | undefined },
 	{ scope }: Credentials,
 ): ReturnType<typeof download> {
 	try {
-		return await download(url, scope.includes('*') || ctx.config.allow_private_urls)
+		return await download(url, path, scope.includes('*') || ctx.config.allow_private_urls)
 	} catch (error) {
 		if (!isFault(error, 'address_refused', 'invalid_request')) throw error
 		const fault = new Fault(error.code, error.message, {

@@ -1,6 +1,6 @@
 /**
- * Finds what a reviewer should check in a skill's document before they approve it. It finds the known tricks and no others: a
- * document without findings is not a safe one.
+ * Finds what a reviewer should check in a text of a skill before they approve it. It finds the known tricks and no others: a
+ * text without findings is not a safe one.
  *
  * Every pattern is linear: no nested repetition, and the distance between two words is bounded.
  */
@@ -17,8 +17,11 @@ const CODES_LIMIT = 12
 
 type Severity = Finding['severity']
 
-export function scan(text: string, document: SkillDocument): Finding[] {
-	const findings: Finding[] = []
+export type Found = Omit<Finding, 'file'>
+
+/** `document`: if the text is a skill's document. `isMarkdown`: whether a comment of HTML is hidden from its reader. */
+export function scan(text: string, document: SkillDocument | undefined, isMarkdown = true): Found[] {
+	const findings: Found[] = []
 	const counts = new Map<string, number>()
 	const add = (rule: string, severity: Severity, line: number, excerpt: string, message: string): void => {
 		const count = (counts.get(rule) ?? 0) + 1
@@ -33,18 +36,22 @@ export function scan(text: string, document: SkillDocument): Finding[] {
 		.split('\n')
 		.entries())
 		invisible(line, at + 1)
-	htmlComments(text)
+	if (isMarkdown) htmlComments(text)
 	patterns(text, 1)
-	// YAML escapes can hide text that the document does not show.
-	for (const { value, line } of hiddenByEscapes(text, document)) {
-		invisible(value, line)
-		patterns(value, line)
-	}
-	for (const [rule, severity, line, excerpt, message] of capabilityFindings(document))
-		add(rule, severity, line, excerpt, message)
-	confusableName(document)
+	if (document) aboutSkill(document)
 	const weight = { high: 0, medium: 1, low: 2 }
 	return findings.toSorted((a, b) => weight[a.severity] - weight[b.severity] || a.line - b.line)
+
+	function aboutSkill(skill: SkillDocument): void {
+		// YAML escapes can hide text that the document does not show.
+		for (const { value, line } of hiddenByEscapes(text, skill)) {
+			invisible(value, line)
+			patterns(value, line)
+		}
+		for (const [rule, severity, line, excerpt, message] of capabilityFindings(skill))
+			add(rule, severity, line, excerpt, message)
+		confusableName(skill)
+	}
 
 	function invisible(line: string, at: number): void {
 		const found = invisibleIn(line.replace(/\r$/, ''))

@@ -7,7 +7,7 @@ const PROCESS_OWN_MIB = 64
 const PROCESS_MIB = 256
 
 export default defineSettings<SkillSettings>({
-	description: 'Skills in Markdown files, and the processes that run their code.',
+	description: 'Skills of agents, and the processes that run their code.',
 	topic: 'What agents can do',
 	schema: (joi) =>
 		joi.object<SkillSettings>({
@@ -19,6 +19,7 @@ export default defineSettings<SkillSettings>({
 			cpu_s: count(1, 300, 5, 'CPU time limit of one call, in seconds.'),
 			wall_time_s: count(1, 3600, 60, 'Time limit of one call in seconds, waiting for answers included.'),
 			max_per_agent: count(1, 1000, 100, 'Skills of one agent, revisions in quarantine included.'),
+			max_mib_per_agent: count(8, 8192, 64, 'Size limit of all skills of one agent together, in MiB.'),
 		}),
 	check({ memory_mib, process_mib }) {
 		if (process_mib >= memory_mib + PROCESS_OWN_MIB) return []

@@ -1,17 +1,20 @@
-/** Installing, reviewing, approving and removing skills. A document is approved by its digest. */
+/** Installing, reviewing, approving and removing skills. A skill is approved by the digest of its files. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { approve } from './approval.ts'
 import type { Skill, Skills, SkillSettings } from './contract.ts'
-import { DOCUMENT_LIMIT, readDocument } from './document.ts'
+import { documentOf, readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { digestOf } from './library.ts'
+import { kindOf, textIn } from './file-kind.ts'
+import { digestOfListing, listingOf } from './folder/digest.ts'
+import { shownPath } from './folder/paths.ts'
 import { toolNameFor } from './names.ts'
 import type { ProgramHosts } from './program.ts'
 import { changeIndex, erasing, findEntry, indexOf, keys, readSkill } from './records.ts'
 import type { IndexEntry, SkillRecord } from './records.ts'
+import { storingFiles } from './stored-files.ts'
 import type { UnderWay } from './under-way.ts'
 import { programOf } from './use.ts'
 
@@ -19,6 +22,7 @@ type SkillDeps = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config
 
 /** Limit of revisions of one name in quarantine. */
 const WAITING_LIMIT = 10
+const MIB = 1024 * 1024
 
 export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay): Skills {
 	const { store, emit } = ctx
@@ -39,43 +43,38 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 		list: listed,
 		active: async (agent) => (await listed(agent)).filter((skill) => skill.status === 'active'),
 
-		async install(agent, markdown, source) {
-			const size = Buffer.byteLength(markdown)
-			if (size > DOCUMENT_LIMIT)
-				throw new Fault('skill_invalid', `the document has ${size} bytes; the limit is ${DOCUMENT_LIMIT}`)
-			const document = await readDocument(markdown)
+		async install(agent, { files, left_out }, source) {
+			const document = await readDocument(documentOf(files))
 			await checkProgram(hosts, document)
 			const { name, description } = document
 			const id = newId()
-			const digest = digestOf(markdown)
+			const digest = digestOfListing(files.map(listingOf))
+			const size = files.reduce((sum, file) => sum + file.bytes.length, 0)
 			const record: SkillRecord = {
 				id,
 				description,
 				source,
 				size,
+				...(left_out.length > 0 && { left_out }),
 				installed_at: now(),
 				approved_at: null,
 				approved_by: null,
 			}
 			const entry = await changeIndex(store, agent, (skills) => {
-				checkRoom(skills, name, ctx.config.max_per_agent)
+				checkRoom(skills, { name, size }, ctx.config)
 				const tool =
 					skills.find((one) => one.name === name)?.tool ??
 					toolNameFor(name, (taken) => skills.some((one) => one.tool === taken))
-				const added: IndexEntry = { id, name, tool, status: 'quarantined', digest }
+				const added: IndexEntry = { id, name, tool, status: 'quarantined', digest, size }
 				return {
 					skills: [...skills, added],
-					ops: [
-						{ key: keys.record(agent, id), value: record, expect: null },
-						// As bytes, which the store does not redact: it must stay what the digest names.
-						{ key: keys.text(agent, id), value: Buffer.from(markdown), expect: null },
-					],
+					ops: [{ key: keys.record(agent, id), value: record, expect: null }, ...storingFiles(agent, id, files)],
 					result: added,
 				}
 			})
 			// A query may contain a token.
 			const from = source.kind === 'url' ? { url: source.url.split(/[?#]/, 1)[0] } : {}
-			const payload = { skill: name, skill_id: id, digest, source: source.kind, ...from }
+			const payload = { skill: name, skill_id: id, digest, files: files.length, source: source.kind, ...from }
 			await emit({ event_type: 'skill.installed', payload }, agent.name)
 			return viewOf(entry, record)
 		},
@@ -84,21 +83,38 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 			const { reviewOf } = await import('./review.ts') // scan and diff are heavy, and rarely needed
 			const skills = (await indexOf(store, agent))?.value.skills ?? []
 			const entry = findEntry(skills, agent, skill_id)
-			const { record, text } = await readSkill(store, agent, entry)
+			const { record, files } = await readSkill(store, agent, entry)
 			const before =
 				entry.status === 'active' ? undefined : skills.find((one) => one.name === entry.name && one.status === 'active')
 			const primitives = (await ctx.toolbox.list(agent)).filter((tool) => !tool.events).map((tool) => tool.name)
 			return {
 				...viewOf(entry, record),
-				digest: digestOf(text),
+				digest: digestOfListing(files.map(listingOf)),
 				source: record.source,
 				size: record.size,
 				tool: entry.tool,
 				approved_at: record.approved_at,
 				approved_by: record.approved_by,
 				replaces: before?.id ?? null,
-				...(await reviewOf(text, before && (await readSkill(store, agent, before)).text, new Set(primitives))),
+				left_out: record.left_out ?? [],
+				...(await reviewOf(files, before && (await readSkill(store, agent, before)).files, new Set(primitives))),
 			}
+		},
+
+		async file(agent, skill_id, path) {
+			const entry = findEntry((await indexOf(store, agent))?.value.skills ?? [], agent, skill_id)
+			const file = (await readSkill(store, agent, entry)).files.find((one) => one.path === path)
+			if (!file) {
+				const hint = {
+					route: 'GET /v1/agents/{id}/skills/{skill_id}',
+					params: { id: agent.name, skill_id },
+					does: 'lists its files',
+				}
+				throw new Fault('not_found', `the skill "${entry.name}" has no file "${shownPath(path)}"`, { hint })
+			}
+			const text = textIn(file.bytes)
+			const content = text === undefined ? { base64: Buffer.from(file.bytes).toString('base64') } : { text }
+			return { ...listingOf(file), ...kindOf(path, file.bytes), ...content }
 		},
 
 		approve: (agent, skill_ids, approver) => approve(ctx, agent, skill_ids, approver),
@@ -112,7 +128,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 		async remove(agent, skill_id) {
 			const { name, status } = await changeIndex(store, agent, (skills) => {
 				const entry = findEntry(skills, agent, skill_id)
-				return { skills: skills.filter((one) => one !== entry), ops: erasing(agent, skill_id), result: entry }
+				return { skills: skills.filter((one) => one !== entry), ops: erasing(agent, entry), result: entry }
 			})
 			underWay.end(skill_id, new Fault('permission_denied', 'the skill was removed while it ran'))
 			await emit({ event_type: 'skill.removed', payload: { skill: name, skill_id, status } }, agent.name)
@@ -131,7 +147,11 @@ async function checkProgram(hosts: ProgramHosts, document: SkillDocument): Promi
 	}
 }
 
-function checkRoom(skills: readonly IndexEntry[], name: string, limit: number): void {
+function checkRoom(
+	skills: readonly IndexEntry[],
+	{ name, size }: { name: string; size: number },
+	{ max_per_agent, max_mib_per_agent }: SkillSettings,
+): void {
 	const waiting = skills.filter((one) => one.name === name && one.status === 'quarantined')
 	if (waiting.length >= WAITING_LIMIT) {
 		throw new Fault(
@@ -139,10 +159,17 @@ function checkRoom(skills: readonly IndexEntry[], name: string, limit: number): 
 			`${waiting.length} revisions of "${name}" wait for their approval; remove one of them first, such as ${waiting[0]?.id}`,
 		)
 	}
-	if (skills.length < limit) return
+	if (skills.length >= max_per_agent) {
+		throw new Fault(
+			'conflict',
+			`the agent has ${skills.length} skills, and skills.max_per_agent allows ${max_per_agent}; remove one first`,
+		)
+	}
+	const bytes = skills.reduce((sum, one) => sum + (one.size ?? 0), size)
+	if (bytes <= max_mib_per_agent * MIB) return
 	throw new Fault(
 		'conflict',
-		`the agent has ${skills.length} skills, and skills.max_per_agent allows ${limit}; remove one first`,
+		`the skills of the agent would have ${Math.ceil(bytes / MIB)} MiB, and skills.max_mib_per_agent allows ${max_mib_per_agent}; remove one first`,
 	)
 }
 

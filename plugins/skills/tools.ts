@@ -1,5 +1,4 @@
 /** The tools for an agent's active skills during runs. */
-import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -10,11 +9,14 @@ import type { ProgramHosts } from './program.ts'
 import { indexOf } from './records.ts'
 import type { Index, IndexEntry } from './records.ts'
 import type { UnderWay } from './under-way.ts'
+import { notApproved, READ_FILE, readFileTool } from './read-file.ts'
 import { useSkill } from './use.ts'
 
 export interface SkillTools {
 	/** Costs one read of the store while the agent's skills do not change. */
 	provide(agent: AgentRef): Promise<ToolDefinition[]>
+	/** What a model is told about them before its prompt; undefined without skills. */
+	prompt(agent: AgentRef): Promise<string | undefined>
 	forget(agent_uid: string): void
 }
 
@@ -22,6 +24,8 @@ interface Provided {
 	/** Version of the index from which they were made. */
 	rev: string
 	tools: ToolDefinition[]
+	/** What does not fit into the descriptions of the tools. */
+	about: string[]
 	hasPrograms: boolean
 }
 
@@ -29,17 +33,19 @@ type SkillDeps = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log' | 'r
 
 /** Limit of agents whose tools are cached. */
 const AGENTS_LIMIT = 1_000
+/** Characters of a tool's description that all servers of models accept. */
+const DESCRIPTION_LIMIT = 1024
 
 export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
-	const toolOf = (entry: IndexEntry, { program, description, parameters }: SkillDocument): ToolDefinition => ({
+	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({
 		name: entry.tool,
 		aliases: [entry.name],
-		description: program ? description : `${description}\n\nAnswers with instructions; read them and follow them.`,
-		parameters: schemaOf(parameters),
+		description: describe(document).text,
+		parameters: schemaOf(document.parameters),
 		repeatable: true,
-		check: (args) => void checkArguments(parameters, args),
+		check: (args) => void checkArguments(document.parameters, args),
 		events: {
 			called: 'skill.invoked',
 			result: 'skill.completed',
@@ -48,42 +54,68 @@ export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts
 		},
 		run: (given, call) =>
 			underWay.track(entry.id, async (signal) => {
-				const args = checkArguments(parameters, given)
+				const args = checkArguments(document.parameters, given)
 				// Read again: only the approved document runs, even if the store was changed since.
-				const document = await library.approved(call.agent, entry)
-				if (document) return useSkill(ctx, hosts, { skill_id: entry.id, document, args, call, signal })
-				throw new Fault(
-					'permission_denied',
-					`the skill "${entry.name}" is no longer what was approved; an operator must review it`,
-				)
+				const approved = await library.approved(call.agent, entry)
+				if (approved) return useSkill(ctx, hosts, { skill_id: entry.id, ...approved, args, call, signal })
+				throw notApproved(entry.name)
 			}),
 	})
 
 	const made = async (agent: AgentRef, index: Entry<Index>): Promise<Provided> => {
 		const tools: ToolDefinition[] = []
+		const about: string[] = []
 		let hasPrograms = false
+		let hasFiles = false
 		for (const entry of index.value.skills) {
 			if (entry.status !== 'active') continue
-			const document = await library.approved(agent, entry)
-			if (!document) continue
+			const approved = await library.approved(agent, entry)
+			if (!approved) continue
+			const { document, files } = approved
 			tools.push(toolOf(entry, document))
+			const { rest } = describe(document)
+			if (rest !== '') about.push(`${entry.tool}, continued: ${rest}`)
 			hasPrograms ||= document.program !== null
+			hasFiles ||= files.length > 1
 		}
-		return { rev: index.rev, tools, hasPrograms }
+		if (hasFiles) tools.push(readFileTool(ctx, library))
+		return { rev: index.rev, tools, about, hasPrograms }
+	}
+
+	const current = async (agent: AgentRef): Promise<Provided | undefined> => {
+		const index = await indexOf(ctx.store, agent)
+		if (!index) return undefined
+		let provided = known.get(agent.uid)
+		if (provided?.rev !== index.rev) {
+			provided = await made(agent, index)
+			known.set(agent.uid, provided)
+		}
+		if (provided.hasPrograms) hosts.warm()
+		return provided
 	}
 
 	return {
-		async provide(agent) {
-			const index = await indexOf(ctx.store, agent)
-			if (!index) return []
-			let provided = known.get(agent.uid)
-			if (provided?.rev !== index.rev) {
-				provided = await made(agent, index)
-				known.set(agent.uid, provided)
-			}
-			if (provided.hasPrograms) hosts.warm()
-			return provided.tools
+		provide: async (agent) => (await current(agent))?.tools ?? [],
+		async prompt(agent) {
+			const { tools = [], about = [] } = (await current(agent)) ?? {}
+			const names = tools.filter((tool) => tool.name !== READ_FILE).map(({ name }) => name)
+			if (names.length === 0) return undefined
+			const first = `Your skills are tools that an operator approved: ${names.join(', ')}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
+			return [first, ...about].join('\n')
 		},
 		forget: (agent_uid) => known.delete(agent_uid),
+	}
+}
+
+/** The description of a tool, and what servers of models have no room for. */
+function describe({ program, description }: SkillDocument): { text: string; rest: string } {
+	const how = program ? '' : '\n\nAnswers with instructions; read them and follow them.'
+	const room = DESCRIPTION_LIMIT - how.length
+	if (description.length <= room) return { text: description + how, rest: '' }
+	const space = description.lastIndexOf(' ', room - 1)
+	const end = space > room / 2 ? space : room - 1
+	return {
+		text: `${description.slice(0, end).toWellFormed()}…${how}`,
+		rest: description.slice(end).trim().toWellFormed(),
 	}
 }

@@ -1,13 +1,20 @@
 /** One call of an approved skill: instructions to return, or a program to run. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
+import { wireName } from '../../core/protocol.ts'
 import type { SkillDocument } from './document.ts'
+import { DOCUMENT } from './folder/contract.ts'
 import { powersOf } from './powers.ts'
 import type { Program, ProgramHosts } from './program.ts'
+import { READ_FILE } from './read-file.ts'
+import { scriptsNote } from './scripts.ts'
+import type { StoredFile } from './stored-files.ts'
 
 export interface Use {
 	skill_id: string
 	document: SkillDocument
+	/** Its document too. */
+	files: readonly StoredFile[]
 	/** Checked arguments. */
 	args: Record<string, unknown>
 	call: ToolCall
@@ -35,10 +42,28 @@ export function programOf({ program }: SkillDocument): Program {
 }
 
 /** As the Agent Skills standard defines it, so that a model can distinguish it from its own conversation. */
-function instructions({ document: { name, parameters, body }, args }: Use): string {
+function instructions({ document: { name, parameters, body }, files, args }: Use): string {
 	const given = JSON.stringify(args).replaceAll('<', '\\u003c')
-	const about = parameters.length > 0 ? `<skill_arguments>${given}</skill_arguments>\n` : ''
-	return `<skill_content name="${attribute(name)}">\n${about}${body.trim()}\n</skill_content>`
+	const parts = [
+		...(parameters.length > 0 ? [`<skill_arguments>${given}</skill_arguments>`] : []),
+		body.trim(),
+		...filesPart(name, files),
+		...notePart(scriptsNote(files, body)),
+	]
+	return `<skill_content name="${attribute(name)}">\n${parts.join('\n')}\n</skill_content>`
+}
+
+function filesPart(name: string, files: readonly StoredFile[]): string[] {
+	const others = files.filter((file) => file.path !== DOCUMENT)
+	if (others.length === 0) return []
+	const what = { document: '', text: '', script: ', a script that cannot run here', binary: ', no text' }
+	const lines = others.map(({ path, size, kind }) => `${attribute(path)} (${size} bytes${what[kind]})`)
+	const how = `Read those that you need with ${wireName(READ_FILE)}, skill ${JSON.stringify(name)} and one of these paths:`
+	return ['<skill_files>', how, ...lines, '</skill_files>']
+}
+
+function notePart(note: string | undefined): string[] {
+	return note === undefined ? [] : [`<skill_note>${note}</skill_note>`]
 }
 
 async function runProgram(ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {

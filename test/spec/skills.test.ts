@@ -228,7 +228,7 @@ void t.test('a document that is no skill is refused, with the line and what to c
 		[head('name: a'), /description is missing/],
 		[head('name: 5\ndescription: b'), /line 2: name must be text/],
 		[head('name: a\ndescription: ""'), /line 3: description must not be empty/],
-		[head(`name: a\ndescription: ${'d'.repeat(1025)}`), /line 3: description/],
+		[head(`name: a\ndescription: ${'d'.repeat(8193)}`), /line 3: description/],
 		[head(`name: ${'n'.repeat(65)}\ndescription: b`), /line 2: name/],
 		[head('name: "a\\u200bb"\ndescription: b'), /line 2: name must be .*printable/],
 		[head('name: " a"\ndescription: b'), /line 2: name/],
@@ -277,9 +277,9 @@ void t.test('a request has one of url and content', async (t) => {
 	const agent = await make('requests')
 	const path = `/v1/agents/${agent}/skills/install`
 	const content = skillText('a', 'A.')
-	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url or content/ })
+	refused(t, await call('POST', path, {}), { status: 400, code: 'invalid_request', says: /url, content or files/ })
 	const both = await call('POST', path, { content, url: 'https://example.com/' })
-	refused(t, both, { status: 400, code: 'invalid_request', says: /not both/ })
+	refused(t, both, { status: 400, code: 'invalid_request', says: /one of url, content and files/ })
 	refused(t, await call('POST', path, { content: 5 }), { status: 400, code: 'invalid_request', path: 'content' })
 	refused(t, await call('POST', path, { content, more: 1 }), { status: 400, code: 'invalid_request', path: 'more' })
 	const large = await call('POST', path, { content: 'x'.repeat(300 * 1024) })

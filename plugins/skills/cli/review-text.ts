@@ -1,4 +1,4 @@
-/** The text of a skill's review: what it is, its permissions, the findings, and its document. */
+/** The text of a skill's review: what it is, its permissions, its files, the findings, and its document. */
 import type { Style } from '../../../core/cli/contract.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -10,17 +10,35 @@ export interface Skill {
 	installed_at: string
 }
 
+export interface FileEntry {
+	path: string
+	size: number
+	sha256: string
+	kind: 'document' | 'text' | 'script' | 'binary'
+	language?: string
+}
+
 export interface Review extends Skill {
 	digest: string
-	source: { kind: 'inline' | 'url'; url?: string; resolved_url?: string }
+	source: { kind: 'inline' | 'archive' | 'url'; url?: string; resolved_url?: string }
 	size: number
+	files: (FileEntry & { change: 'added' | 'changed' | 'same' | null })[]
+	removed_files: string[]
+	left_out: { path: string; why: 'link' | 'special' }[]
 	tool: string
 	approved_at: string | null
 	runtime: 'javascript' | null
 	parameters: { name: string; type: string; required: boolean; description: string }[]
 	permissions: Record<'primitives' | 'hosts' | 'secrets', string[]>
 	warnings?: string[]
-	findings: { rule: string; severity: 'high' | 'medium' | 'low'; line: number; excerpt: string; message: string }[]
+	findings: {
+		file: string
+		rule: string
+		severity: 'high' | 'medium' | 'low'
+		line: number
+		excerpt: string
+		message: string
+	}[]
 	replaces: string | null
 	diff: string | null
 	program: string | null
@@ -49,6 +67,8 @@ export function reviewText(review: Review, style: Style, full = false): string {
 			'Warnings',
 			(review.warnings ?? []).map((text) => style.warn(style.plain(text))),
 		),
+		section(style, 'Files', review.files.length > 1 ? fileLines(review, style) : []),
+		section(style, 'Left out of it', leftOut(review, style)),
 		section(style, 'Findings of the scan', findings(review, style)),
 		section(style, 'Lines with characters that cannot be seen', unseen(review, style)),
 		section(style, 'Program, with the lines of the document', program(review, style)),
@@ -63,7 +83,11 @@ export function reviewText(review: Review, style: Style, full = false): string {
 function about(review: Review, style: Style): string {
 	const { name, description, status, source, runtime } = review
 	const from =
-		source.kind === 'inline' ? 'given as text' : [source.url, source.resolved_url].filter(Boolean).join(' → ')
+		source.kind === 'inline'
+			? 'given as text'
+			: source.kind === 'archive'
+				? 'an archive'
+				: [source.url, source.resolved_url].filter(Boolean).join(' → ')
 	const state = status === 'active' ? style.good('active') : style.warn('quarantined')
 	return [
 		`${style.bold(style.plain(name))}  ${state}`,
@@ -75,7 +99,7 @@ function about(review: Review, style: Style): string {
 			['kind', runtime === null ? 'instructions for the model' : 'a program, which runs in a sandbox'],
 			['tool', style.plain(review.tool)],
 			['source', style.plain(from)],
-			['size', `${review.size} bytes`],
+			['size', `${review.size} bytes${review.files.length > 1 ? ` in ${review.files.length} files` : ''}`],
 			['installed', when(review.installed_at)],
 			['approved', when(review.approved_at)],
 		]),
@@ -106,10 +130,36 @@ function parameters(review: Review): string[] {
 function findings(review: Review, style: Style): string[] {
 	if (review.findings.length === 0) return ['nothing, which does not make it safe: read it']
 	const colour = { high: style.bad, medium: style.warn, low: style.dim }
-	return review.findings.flatMap(({ severity, line, rule, message, excerpt }) => [
-		`${colour[severity](severity.toUpperCase())} line ${line}, ${style.plain(rule)}: ${style.plain(message)}`,
+	return review.findings.flatMap(({ file, severity, line, rule, message, excerpt }) => [
+		`${colour[severity](severity.toUpperCase())} ${file === 'SKILL.md' ? '' : `${style.plain(file)} `}line ${line}, ${style.plain(rule)}: ${style.plain(message)}`,
 		...(excerpt === '' ? [] : [style.dim(`    ${style.plain(excerpt)}`)]),
 	])
+}
+
+/** One line a file. */
+export function fileLines(
+	{ files, removed_files = [] }: Pick<Review, 'files'> & Partial<Review>,
+	style: Style,
+): string[] {
+	const width = Math.max(0, ...files.map((file) => String(file.size).length))
+	const changes = { added: style.good(', added'), changed: style.warn(', changed'), same: '' }
+	const shown = files.map(({ path, size, kind, language = '', change }) => {
+		const what = kind === 'script' ? style.warn(`${language} script, does not run here`) : kind
+		return `${String(size).padStart(width)}  ${style.plain(path)}  ${style.dim('(')}${what}${change ? changes[change] : ''}${style.dim(')')}`
+	})
+	return [
+		...shown,
+		...removed_files.map((path) => `${'-'.padStart(width)}  ${style.plain(path)}  (${style.bad('removed')})`),
+	]
+}
+
+function leftOut({ left_out }: Review, style: Style): string[] {
+	return left_out.map(({ path, why }) => `${style.plain(path)} (${why === 'link' ? 'a link' : 'a special file'})`)
+}
+
+/** The text of a file with the numbers of its lines. */
+export function fileText(text: string, style: Style): string {
+	return numbered(lines(text), style).join('\n')
 }
 
 /** Escaped here, so that nothing that a model would read is hidden from the reviewer. */

@@ -1,12 +1,13 @@
-import { hash } from 'node:crypto'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
-import { reviewText } from './review-text.ts'
-import type { Review, Skill } from './review-text.ts'
-import { documentFrom } from './source.ts'
+import { fileLines, fileText, reviewText } from './review-text.ts'
+import type { FileEntry, Review, Skill } from './review-text.ts'
+import { requestFor } from './source.ts'
+import { DOCUMENT } from '../folder/contract.ts'
+import { digestOfListing, sha256 } from '../folder/digest.ts'
 import { when } from '../../../core/cli/when.ts'
 
 interface Approval {
@@ -20,9 +21,13 @@ export default {
 A skill does nothing until it is approved. A document without findings is not a safe one: read it.
 
 Examples:
-  svc skills install ada ./weather          a folder with a SKILL.md
+  svc skills install ada ./weather          a folder with a SKILL.md and other files
+  svc skills install ada weather.zip
   svc skills install ada https://skills.example.com/weather/SKILL.md
+  svc skills install ada https://github.com/example/skills/tree/main/skills/weather
+  svc skills install ada ./collection --all
   svc skills review ada weather
+  svc skills show ada weather references/api.md
   svc skills approve ada weather            shows it again, and asks
   svc skills approve ada weather --digest "sha256:$(sha256sum < SKILL.md | cut -d' ' -f1)"
   svc skills remove ada weather`,
@@ -42,26 +47,50 @@ Examples:
 		},
 		install: {
 			description:
-				'Install a skill into quarantine: from a file, a folder with a SKILL.md, an address, or - for standard input',
+				'Install a skill into quarantine: from a folder, a SKILL.md, a .zip or .tar.gz, the address of one or of a folder at a Git host, or - for standard input',
 			arguments: '<agent> <source>',
-			async run(cli, { agent, source }: { agent: string; source: string }) {
-				const body = await documentFrom(cli, source)
-				const skill = await cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install`, body)
-				cli.out.answer(skill, ({ id, name }, style) =>
-					[`Installed ${style.bold(style.plain(name))} into quarantine.`, `  id: ${id}`].join('\n'),
+			options: {
+				'--path <folder>': 'the folder of the skill, if the source has several',
+				'--all': 'every skill that the source has',
+			},
+			async run(cli, { agent, source, path: folder, all = false }: { agent: string; source: string } & Selection) {
+				const installed: Skill[] = []
+				for (const one of all ? await skillsIn(cli, agent, source, folder, installed) : [folder])
+					installed.push(await install(cli, agent, source, one))
+				cli.out.answer(all ? installed : installed[0], (_, style) =>
+					installed
+						.map(({ name, id }) => `Installed ${style.bold(style.plain(name))} into quarantine.\n  id: ${id}`)
+						.join('\n'),
 				)
-				cli.out.note(`No run can use it yet. Review it: svc skills review ${agent} ${skill.id}`)
+				cli.out.note(`No run can use it yet. Review it: svc skills review ${agent} ${installed[0]?.id ?? ''}`)
+			},
+		},
+		show: {
+			description: 'List the files of a skill, or print one of them',
+			arguments: '<agent> <skill> [file]',
+			async run(cli, { agent, skill: wanted, file }: { agent: string; skill: string; file?: string }) {
+				const review = await reviewOf(cli, agent, wanted)
+				if (file === undefined) {
+					const { id, name, digest, files } = review
+					cli.out.answer({ id, name, digest, files }, (_, style) => fileLines(review, style).join('\n'))
+					return
+				}
+				const content = await contentOf(cli, agent, review.id, file)
+				cli.out.answer(content, ({ path: name, size, text }, style) =>
+					text === undefined ? `${style.plain(name)} is no text (${size} bytes).` : fileText(text, style),
+				)
 			},
 		},
 		review: {
 			description: 'Show what a skill may do, what a scan found in it, and what it changes',
 			arguments: '<agent> <skill>',
 			options: {
-				'--full': 'the complete document, even if there is an active revision to compare it with',
+				'--full': 'the complete text of all files, even if there is an active revision to compare it with',
 			},
 			async run(cli, { agent, skill: wanted, full = false }: { agent: string; skill: string; full?: boolean }) {
 				const review = await reviewOf(cli, agent, wanted)
-				cli.out.answer(review, (one, style) => reviewText(one, style, full))
+				const texts = full ? await textsOf(cli, agent, review) : ''
+				cli.out.answer(review, (one, style) => reviewText(one, style, full) + texts)
 				if (review.status === 'quarantined')
 					cli.out.note(
 						`To approve what you see: svc skills approve ${agent} ${review.id} --digest sha256:${review.digest}`,
@@ -73,7 +102,7 @@ Examples:
 			arguments: '<agent> <skill>',
 			options: {
 				'--digest <sha256>': 'approve without asking if this is still its digest',
-				'--full': 'show the complete document, not only the changes',
+				'--full': 'show the complete text of all files, not only the document or the changes',
 				...yesOption,
 			},
 			async run(cli, { agent, skill: wanted, ...options }: { agent: string; skill: string } & Approval) {
@@ -103,6 +132,56 @@ Examples:
 		},
 	},
 } satisfies Command
+
+interface Selection {
+	path?: string
+	all?: boolean
+}
+
+async function install(cli: Cli, agent: string, source: string, folder: string | undefined): Promise<Skill> {
+	const { query, body } = await requestFor(cli, source, folder)
+	return cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install` + query, body)
+}
+
+/** The folders of all skills of a source that are to be installed; if it is only one, it is installed already. */
+async function skillsIn(
+	cli: Cli,
+	agent: string,
+	source: string,
+	folder: string | undefined,
+	installed: Skill[],
+): Promise<string[]> {
+	try {
+		installed.push(await install(cli, agent, source, folder))
+		return []
+	} catch (error) {
+		if (!(error instanceof CliError) || error.code !== 'skill_ambiguous') throw error
+		return error.errors.map((one) => one.path)
+	}
+}
+
+interface FileContent extends FileEntry {
+	text?: string
+	base64?: string
+}
+
+function contentOf(cli: Cli, agent: string, id: string, file: string): Promise<FileContent> {
+	const query = `?path=${encodeURIComponent(file)}`
+	return cli.api.request<FileContent>('GET', path`/v1/agents/${agent}/skills/${id}/files` + query)
+}
+
+/** All other files than the document, as they are approved. */
+async function textsOf(cli: Cli, agent: string, { id, files }: Review): Promise<string> {
+	const parts: string[] = []
+	for (const file of files) {
+		if (file.path === DOCUMENT || file.kind === 'binary') continue
+		const { text = '' } = await contentOf(cli, agent, id, file.path)
+		if (sha256(text) !== file.sha256)
+			throw new CliError('conflict', `${file.path} is not the file that the review lists; review the skill again`)
+		parts.push(`\n\n${cli.out.style.bold(cli.out.style.plain(file.path))}\n${fileText(text, cli.out.style)}`)
+	}
+	return parts.join('')
+}
 
 function listed(cli: Cli, agent: string): Promise<Skill[]> {
 	return cli.api.request<Skill[]>('GET', path`/v1/agents/${agent}/skills`)
@@ -134,18 +213,17 @@ async function consented(
 			{ code: 'digest_mismatch' },
 		)
 	}
-	const shown = hash('sha256', review.markdown)
-	if (shown !== review.digest)
-		throw new CliError(
-			'conflict',
-			'the gateway does not show all of this document, since it contains a secret of the vault; remove the secret from it and install it again',
-		)
+	const document = review.files.find((file) => file.path === DOCUMENT)
+	const shown = digestOfListing(review.files)
+	if (shown !== review.digest || document?.sha256 !== sha256(review.markdown))
+		throw new CliError('conflict', 'what the gateway shows is not what the digest names; install the skill again')
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
 		throw new CliError(
 			'usage',
 			`this is not a terminal: review it, and give its --digest (svc skills review ${agent} ${review.id}), or --yes`,
 		)
-	cli.out.write(`${reviewText(review, cli.out.style, full)}\n\n`)
+	const texts = full ? await textsOf(cli, agent, review) : ''
+	cli.out.write(`${reviewText(review, cli.out.style, full)}${texts}\n\n`)
 	await consent(cli, { yes }, `Approve ${review.name} for ${agent}, as shown above?`)
 	return shown
 }

@@ -28,7 +28,18 @@ const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> =
 		ctx.use('runs').start(agent, { prompt: 'Hello.', trigger: 'api', conversation: `conversation-${n}` }),
 	'a session': (agent) => ctx.use('runs').newSession(agent),
 	'a conversation to forget': (agent) => ctx.use('runs').clear(agent),
-	'a skill': (agent, n) => ctx.use('skills').install(agent, skillText(`skill-${n}`, 'Text.'), { kind: 'inline' }),
+	'a skill': (agent, n) =>
+		ctx.use('skills').install(
+			agent,
+			{
+				files: [
+					{ path: 'SKILL.md', bytes: Buffer.from(skillText(`skill-${n}`, 'Text.')) },
+					{ path: 'data.bin', bytes: Buffer.alloc(1024 * 1024 + n) },
+				],
+				left_out: [],
+			},
+			{ kind: 'inline' },
+		),
 	'a memory': (agent, n) => ctx.use('memory').store(agent, { content: `Fact ${n}.`, key: `call-${n}` }),
 	'a compaction': async (agent) => void (await ctx.use('memory').compact(agent)),
 	'an MCP server': (agent, n) =>

@@ -31,9 +31,9 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 	mkdirSync(join(cwd, 'weather'))
 	const text = `\uFEFF${skillText('weather', 'Look out of the window. ☔')}`
 	writeFileSync(join(cwd, 'weather/SKILL.md'), text)
-	writeFileSync(join(cwd, 'weather/notes.txt'), 'not taken')
 	const folder = await svc(['skills', 'install', 'ada', 'weather'], { cwd })
-	t.match(folder, { code: 0, out: /Installed weather into quarantine/, err: /Only SKILL\.md.*notes\.txt/s })
+	t.match(folder, { code: 0, out: /Installed weather into quarantine/ })
+	writeFileSync(join(cwd, 'weather/notes.txt'), 'no skill')
 	const [, id = ''] = /id: (\S+)/.exec(folder.out) ?? []
 	t.match(folder.err, `svc skills review ada ${id}`)
 	t.equal((await svc(['skills', 'review', 'ada', id, '--json'])).json.digest, digestOf(text), 'byte for byte')
@@ -50,7 +50,7 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 
 	for (const [source, code, says] of [
 		['nothing.md', 4, /nothing\.md is not there/],
-		['empty', 4, /empty\/SKILL\.md is not there/],
+		['empty', 4, /there is no SKILL\.md/],
 		['weather/notes.txt', 2, /front matter/],
 		['latin1.md', 2, /not text in UTF-8/],
 		['large.md', 2, /more than 2 MiB/],

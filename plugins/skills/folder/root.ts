@@ -1,0 +1,54 @@
+/** Where in an archive, or in a list of files, the skill is: the folder with its SKILL.md. */
+import { Fault } from '../../../core/errors.ts'
+import { folderOf, inFolder, isDocument } from './paths.ts'
+
+/** Skills that an error names. */
+const NAMED_LIMIT = 50
+
+/**
+ * The folder of the skill; empty for the top. `wanted`: its path, with or without the one folder that an archive of a
+ * repository has around everything; absent: there must be exactly one skill. A SKILL.md below that of another skill belongs
+ * to that one.
+ *
+ * Throws `skill_invalid` if there is none, `skill_ambiguous` if there are several, with their paths as `errors`.
+ */
+export function rootOf(paths: readonly string[], wanted: string | undefined): string {
+	const around = topFolder(paths)
+	const folders = [...new Set(paths.filter(isDocument).map(folderOf))]
+	if (wanted !== undefined) {
+		const root = [wanted, around && wanted !== '' ? `${around}/${wanted}` : around].find((one) => folders.includes(one))
+		if (root !== undefined) return root
+		throw new Fault('skill_invalid', `there is no SKILL.md in "${wanted}"; ${listed(folders, around)}`)
+	}
+	const all = new Set(folders)
+	const outermost = folders.filter((folder) => !hasSkillAround(folder, all))
+	const [root] = outermost
+	if (root === undefined) throw new Fault('skill_invalid', `there is no SKILL.md; ${listed([], around)}`)
+	if (outermost.length === 1) return root
+	const shown = outermost.map((folder) => inFolder(around, folder) ?? folder).toSorted()
+	throw new Fault('skill_ambiguous', `there are ${shown.length} skills here; ${listed(outermost, around)}`, {
+		errors: shown.slice(0, FOLDERS_LIMIT).map((path) => ({ path, message: 'holds a skill' })),
+	})
+}
+
+/** Folders in the `errors` of an answer. */
+const FOLDERS_LIMIT = 500
+
+function hasSkillAround(folder: string, all: ReadonlySet<string>): boolean {
+	if (folder !== '' && all.has('')) return true
+	for (let around = folderOf(folder); around !== ''; around = folderOf(around)) if (all.has(around)) return true
+	return false
+}
+
+function listed(folders: readonly string[], around: string): string {
+	if (folders.length === 0) return 'a skill is a folder with a SKILL.md'
+	const names = folders.map((folder) => inFolder(around, folder) ?? (folder === '' ? '.' : folder)).toSorted()
+	const more = names.length > NAMED_LIMIT ? ` and ${names.length - NAMED_LIMIT} more` : ''
+	return `name one with path: ${names.slice(0, NAMED_LIMIT).join(', ')}${more}`
+}
+
+/** The folder around everything; empty if there is none. */
+function topFolder(paths: readonly string[]): string {
+	const first = paths[0]?.split('/', 1)[0] ?? ''
+	return first !== '' && paths.every((path) => inFolder(first, path) !== undefined) ? first : ''
+}

@@ -1,0 +1,92 @@
+/** `skill.read_file`: the files of the agent's active skills, besides their documents, in parts. */
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import { textIn } from './file-kind.ts'
+import type { Library } from './library.ts'
+import { indexOf } from './records.ts'
+import type { StoredFile } from './stored-files.ts'
+
+export const READ_FILE = 'skill.read_file'
+
+type ReadDeps = Pick<Context, 'store' | 'redactor'>
+
+interface ReadRequest {
+	skill: string
+	path: string
+	offset?: number
+	limit?: number
+}
+
+/** Characters of an answer: below what a model is shown of a result. */
+const PART = 16_000
+const LARGEST_PART = 30_000
+/** Paths and names that an error lists. */
+const LISTED_LIMIT = 50
+
+export function readFileTool(ctx: ReadDeps, library: Library): ToolDefinition {
+	return {
+		name: READ_FILE,
+		description:
+			'Reads a file of one of your skills, in parts. A skill that you call answers with the paths of its files; read those that its instructions tell you to read.',
+		parameters: Joi.object({
+			skill: Joi.string().min(1).max(128).required().description('The name of the skill, or of its tool.'),
+			path: Joi.string().min(1).max(1_000).required().description('The path of the file in the skill.'),
+			offset: Joi.number().integer().min(0).description('The first character; default 0.'),
+			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Characters; default ${PART}.`),
+		}),
+		repeatable: true,
+		run: (args, call) => readFile(ctx, library, args as unknown as ReadRequest, call),
+	}
+}
+
+async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { agent }: ToolCall): Promise<unknown> {
+	const { skill, offset = 0, limit = PART } = asked
+	// The index as it is now: a skill that was removed since the run began is not read.
+	const active = ((await indexOf(ctx.store, agent))?.value.skills ?? []).filter((one) => one.status === 'active')
+	const entry = active.find((one) => one.name === skill) ?? active.find((one) => one.tool === skill)
+	if (!entry)
+		throw new Fault('not_found', `there is no skill "${skill}"; yours are ${few(active.map((one) => one.name))}`)
+	const approved = await library.approved(agent, entry)
+	if (!approved) throw notApproved(entry.name)
+	const file = fileAt(approved.files, asked.path)
+	if (!file) {
+		const paths = approved.files.map((one) => one.path)
+		throw new Fault('not_found', `the skill "${entry.name}" has no file "${asked.path}"; it has ${few(paths)}`)
+	}
+	const bytes = await library.content(agent, entry, approved.files, file.path)
+	if (!bytes) throw notApproved(entry.name)
+	const about = { skill: entry.name, path: file.path }
+	const text = textIn(bytes)
+	if (text === undefined)
+		return { ...about, note: `This file is no text (${bytes.length} bytes), so it cannot be read.` }
+	// Redacted before it is cut: a secret must not be readable in two parts.
+	const shown = ctx.redactor.of([agent]).text(text, 'model')
+	const end = Math.min(shown.length, offset + limit)
+	return {
+		...about,
+		text: shown.slice(offset, end).toWellFormed(),
+		total: shown.length,
+		next_offset: end < shown.length ? end : null,
+		...(file.kind === 'script' && { note: `A script (${file.language}): it cannot run here.` }),
+	}
+}
+
+/** `./a.md` is the same path as `a.md`. */
+function fileAt(files: readonly StoredFile[], path: string): StoredFile | undefined {
+	const wanted = path.normalize('NFC').replace(/^(?:\.?\/)+/, '')
+	return files.find((file) => file.path === wanted)
+}
+
+export function notApproved(name: string): Fault {
+	return new Fault(
+		'permission_denied',
+		`the skill "${name}" is no longer what was approved; an operator must review it`,
+	)
+}
+
+function few(names: readonly string[]): string {
+	if (names.length === 0) return 'none'
+	const more = names.length > LISTED_LIMIT ? ` and ${names.length - LISTED_LIMIT} more` : ''
+	return names.slice(0, LISTED_LIMIT).join(', ') + more
+}

@@ -1,0 +1,83 @@
+/** The files of a skill for its review: what each is, how it changed, and what a scan finds in it. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import type { Finding, ReviewedFile } from './contract.ts'
+import type { SkillDocument } from './document.ts'
+import { kindOf, textIn } from './file-kind.ts'
+import { DOCUMENT } from './folder/contract.ts'
+import type { SkillFile } from './folder/contract.ts'
+import { listingOf } from './folder/digest.ts'
+import { scan } from './scan.ts'
+import type { Found } from './scan.ts'
+
+/** Findings of a review. */
+const FINDINGS_LIMIT = 500
+/** Characters that are scanned at a time; other work gets its turn in between. */
+const PART = 256 * 1024
+const WEIGHT = { high: 0, medium: 1, low: 2 }
+
+/** Any caller with read access may repeat a scan, and it is slow. By the digest of a file and its place. */
+const scans = new BoundedMap<string, Found[]>(512)
+
+export function reviewedFiles(files: readonly SkillFile[], before: readonly SkillFile[] | undefined): ReviewedFile[] {
+	const earlier = before && new Map(before.map((file) => [file.path, listingOf(file).sha256]))
+	return files.map((file) => {
+		const about = listingOf(file)
+		const known = earlier?.get(file.path)
+		const change = known === undefined ? 'added' : known === about.sha256 ? 'same' : 'changed'
+		return { ...about, ...kindOf(file.path, file.bytes), change: earlier ? change : null }
+	})
+}
+
+/** The worst first. `document`: undefined if it cannot be read. */
+export async function findingsIn(files: readonly SkillFile[], document: SkillDocument | undefined): Promise<Finding[]> {
+	const findings: Finding[] = []
+	for (const file of files) {
+		const isDocument = file.path === DOCUMENT
+		if (isDocument && !document) continue
+		const key = `${listingOf(file).sha256} ${isDocument ? '' : file.path}`
+		const found = scans.get(key) ?? (await scanned(file, isDocument ? document : undefined))
+		scans.set(key, found)
+		findings.push(...found.map((one) => ({ file: file.path, ...one })))
+	}
+	// Of equal weight: the document, then by path and line, as they are.
+	return findings
+		.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || order(a) - order(b))
+		.slice(0, FINDINGS_LIMIT)
+}
+
+function order({ file }: Finding): number {
+	return file === DOCUMENT ? 0 : 1
+}
+
+async function scanned({ path, bytes }: SkillFile, document: SkillDocument | undefined): Promise<Found[]> {
+	const text = textIn(bytes)
+	if (text === undefined) {
+		const program = programIn(bytes)
+		if (program === undefined) return []
+		return [{ rule: 'executable', severity: 'high', line: 1, excerpt: '', message: `A compiled program (${program}).` }]
+	}
+	if (document) return scan(text, document)
+	const found: Found[] = []
+	let line = 0
+	for (let at = 0; at < text.length && found.length < FINDINGS_LIMIT;) {
+		// Up to a line end, unless the line is too long.
+		const end = text.lastIndexOf('\n', at + PART)
+		const part = text.slice(at, end > at && at + PART < text.length ? end + 1 : at + PART)
+		for (const one of scan(part, undefined, /\.(?:md|markdown|mdx|txt)$/i.test(path)))
+			found.push({ ...one, line: one.line + line })
+		line += part.split('\n').length - 1
+		at += part.length
+		await turn()
+	}
+	return found
+}
+
+/** By what it begins with. */
+function programIn(bytes: Uint8Array): string | undefined {
+	const begin = Buffer.from(bytes.subarray(0, 4)).toString('hex')
+	if (begin === '7f454c46') return 'ELF'
+	if (begin.startsWith('4d5a')) return 'Windows'
+	if (/^(?:feedface|feedfacf|cefaedfe|cffaedfe|cafebabe)$/.test(begin)) return 'Mach-O, or Java'
+	return begin === '0061736d' ? 'WebAssembly' : undefined
+}

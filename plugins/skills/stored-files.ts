@@ -1,0 +1,119 @@
+/**
+ * The files of a skill in the store: its document as one record, the listing of all files, and the bytes of the others one
+ * after the other, in pieces, so that a skill of any size is written and deleted in one commit. Bytes are not redacted by
+ * the store: they stay what the digest names.
+ *
+ * A skill that is only a document has neither listing nor pieces, as all skills had in version 0.1.0.
+ */
+import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
+import { kindOf } from './file-kind.ts'
+import type { KindOfFile } from './file-kind.ts'
+import { DOCUMENT } from './folder/contract.ts'
+import type { SkillFile } from './folder/contract.ts'
+import { listingOf } from './folder/digest.ts'
+import type { ListedFile } from './folder/digest.ts'
+
+/** Bytes; at most 8 for one skill. */
+const PIECE = 1024 * 1024
+
+const documentKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill-text', id]
+const listingKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill-files', id]
+const pieceKey = (agent: AgentRef, id: string, at: number): Key => [
+	agentScope(agent.uid),
+	'skill-bytes',
+	id,
+	String(at),
+]
+
+/** As it is stored: what kind each file is, too. */
+export type StoredFile = ListedFile & KindOfFile
+
+/** At most 10 writes. */
+export function storingFiles(agent: AgentRef, id: string, files: readonly SkillFile[]): Op[] {
+	const ops: Op[] = []
+	const bytes = Buffer.concat(files.filter((file) => file.path !== DOCUMENT).map((file) => file.bytes))
+	for (const { path, bytes: document } of files)
+		if (path === DOCUMENT) ops.push({ key: documentKey(agent, id), value: Buffer.from(document), expect: null })
+	if (files.length > 1) ops.push({ key: listingKey(agent, id), value: files.map(stored), expect: null })
+	for (let at = 0; at * PIECE < bytes.length; at++)
+		ops.push({ key: pieceKey(agent, id, at), value: bytes.subarray(at * PIECE, (at + 1) * PIECE), expect: null })
+	return ops
+}
+
+export function stored(file: SkillFile): StoredFile {
+	return { ...listingOf(file), ...kindOf(file.path, file.bytes) }
+}
+
+/** `size`: bytes of all files; at most 10 writes. */
+export function erasingFiles(agent: AgentRef, id: string, size: number): Op[] {
+	const pieces = Array.from({ length: Math.ceil(size / PIECE) }, (_, at) => pieceKey(agent, id, at))
+	return [documentKey(agent, id), listingKey(agent, id), ...pieces].map((key) => ({ key, value: undefined }))
+}
+
+/** Up to 0.1.0 it was stored as text. */
+export async function readStoredDocument(
+	store: Pick<Store, 'get'>,
+	agent: AgentRef,
+	id: string,
+): Promise<Buffer | undefined> {
+	const kept = (await store.get<string | Uint8Array>(documentKey(agent, id)))?.value
+	return kept === undefined ? undefined : Buffer.from(kept as string)
+}
+
+/** As it was made when the skill was installed; undefined if the document is its only file. */
+export async function readListing(
+	store: Pick<Store, 'get'>,
+	agent: AgentRef,
+	id: string,
+): Promise<StoredFile[] | undefined> {
+	return (await store.get<StoredFile[]>(listingKey(agent, id)))?.value
+}
+
+/** All files as they are stored now; undefined if the document is lost. A file of which bytes are lost is shorter. */
+export async function readFiles(
+	store: Pick<Store, 'get'>,
+	agent: AgentRef,
+	id: string,
+): Promise<SkillFile[] | undefined> {
+	const [document, listing] = await Promise.all([readStoredDocument(store, agent, id), readListing(store, agent, id)])
+	if (!document) return undefined
+	if (!listing) return [{ path: DOCUMENT, bytes: document }]
+	const others = listing.filter((file) => file.path !== DOCUMENT)
+	const all = await readRange(store, agent, id, { from: 0, size: others.reduce((sum, file) => sum + file.size, 0) })
+	let from = 0
+	return listing.map(({ path, size }) => {
+		if (path === DOCUMENT) return { path, bytes: document }
+		from += size
+		return { path, bytes: all.subarray(from - size, from) }
+	})
+}
+
+/** The bytes of one file of a listing that is not its document; fewer than its size if some are lost. */
+export async function readStoredFile(
+	store: Pick<Store, 'get'>,
+	agent: AgentRef,
+	id: string,
+	listing: readonly ListedFile[],
+	file: ListedFile,
+): Promise<Buffer> {
+	const before = listing.slice(0, listing.indexOf(file)).filter(({ path }) => path !== DOCUMENT)
+	const from = before.reduce((sum, { size }) => sum + size, 0)
+	return readRange(store, agent, id, { from, size: file.size })
+}
+
+async function readRange(
+	store: Pick<Store, 'get'>,
+	agent: AgentRef,
+	id: string,
+	{ from, size }: { from: number; size: number },
+): Promise<Buffer> {
+	const parts: Buffer[] = []
+	for (let at = Math.floor(from / PIECE); at * PIECE < from + size; at++) {
+		const piece = (await store.get<Uint8Array>(pieceKey(agent, id, at)))?.value
+		if (!piece) break
+		parts.push(Buffer.from(piece).subarray(Math.max(0, from - at * PIECE), from + size - at * PIECE))
+	}
+	return Buffer.concat(parts)
+}
