@@ -10,7 +10,7 @@ import type { Entry, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import { openAmong } from './codes.ts'
 import type { OpenCode } from './codes.ts'
-import type { Binding, ChannelSettings } from './contract.ts'
+import type { Answerers, Binding, ChannelSettings, WhoMayAnswer } from './contract.ts'
 import { noChannel } from './directory.ts'
 import type { Ledger } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
@@ -22,6 +22,9 @@ export interface BindingRecord {
 	agent_id: string
 	agent_uid: string
 	external_chat_id: string
+	/** Both are absent in records of version 0.1.0. */
+	who_may_answer?: WhoMayAnswer
+	paired_by?: string
 	created_at: string
 }
 
@@ -33,11 +36,18 @@ export interface Bindings {
 	 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
 	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
 	 */
-	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => string): Promise<Binding>
+	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => BoundBy): Promise<Binding>
+	/** As `Channels.changeBinding`. */
+	change(channel_id: string, binding_id: string, change: Answerers): Promise<Binding>
 	/** Returns the binding that was removed. Throws `not_found`. */
 	unbind(channel_id: string, binding_id: string): Promise<Binding>
 	/** Removes those of deleted agents. */
 	sweep(channel_id: string): Promise<void>
+}
+
+/** The chat to bind, and who may answer there. */
+export interface BoundBy extends Answerers {
+	chat_id: string
 }
 
 type BindingContext = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
@@ -109,8 +119,15 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
 				const record = (await ofChat(channel_id, chat_id))?.value
 				if (!record || !(await isThere(record))) continue
-				const { binding_id, agent_id, agent_uid, external_chat_id, created_at } = record
-				return { binding_id, agent: { name: agent_id, uid: agent_uid }, external_chat_id, created_at }
+				const { binding_id, agent_id, agent_uid, external_chat_id, paired_by, created_at } = record
+				const isBounded = answerersOf(record) === 'paired' && paired_by !== undefined
+				return {
+					binding_id,
+					agent: { name: agent_id, uid: agent_uid },
+					external_chat_id,
+					...(isBounded && { answered_by: paired_by }),
+					created_at,
+				}
 			}
 			return undefined
 		},
@@ -118,7 +135,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			const record = await change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
 				const open = openAmong(codes?.value ?? [], Date.now())
-				const chat_id = chatIn(open)
+				const { chat_id, ...answerers } = chatIn(open)
 				const before = await ofChat(channel_id, chat_id)
 				if (before && (await isThere(before.value))) {
 					const { agent_id, binding_id } = before.value
@@ -135,7 +152,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 						'conflict',
 						`this channel has ${bindings} bindings, which is the limit (channels.max_bindings); delete one first`,
 					)
-				const made = newRecord(agent, chat_id)
+				const made = withAnswerers(newRecord(agent, chat_id), answerers)
 				const ops: Op[] = [
 					{ key: keys.chat(channel_id, chat_id), value: made, expect: before?.rev ?? null },
 					{ key: keys.binding(channel_id, made.binding_id), value: { external_chat_id: chat_id }, expect: null },
@@ -147,6 +164,15 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 					ops.push({ key: codes.key, value: others, expect: codes.rev })
 				}
 				return { ops, result: made }
+			})
+			return view(channel_id, record)
+		},
+		async change(channel_id, binding_id, wanted) {
+			const record = await change(store, scopeOf(channel_id), async () => {
+				await ledgerOf(channel_id)
+				const { key, value, rev } = await byId(channel_id, binding_id)
+				const result = withAnswerers(value, wanted)
+				return { ops: [{ key, value: result, expect: rev }], result }
 			})
 			return view(channel_id, record)
 		},
@@ -176,6 +202,34 @@ function newRecord({ name, uid }: AgentRef, external_chat_id: string): BindingRe
 	return { binding_id: newId(), agent_id: name, agent_uid: uid, external_chat_id, created_at }
 }
 
-function view(channel_id: string, { binding_id, agent_id, external_chat_id, created_at }: BindingRecord): Binding {
-	return { binding_id, agent_id, channel_id, external_chat_id, created_at }
+/** Throws `invalid_request` if only a person may answer who is not known. */
+function withAnswerers(record: BindingRecord, { who_may_answer, paired_by }: Answerers): BindingRecord {
+	const next: BindingRecord = {
+		...record,
+		...(who_may_answer !== undefined && { who_may_answer }),
+		...(paired_by !== undefined && { paired_by }),
+	}
+	if (next.who_may_answer === 'paired' && next.paired_by === undefined) {
+		const message = 'it is not known who paired this chat; give paired_by, the id of a user, as /whoami shows it'
+		throw new Fault('invalid_request', message, { errors: [{ path: 'paired_by', message }] })
+	}
+	return next
+}
+
+/** Where nobody is known to have paired the chat, such as in those of version 0.1.0, everyone may. */
+function answerersOf({ who_may_answer, paired_by }: BindingRecord): WhoMayAnswer {
+	return who_may_answer ?? (paired_by === undefined ? 'anyone' : 'paired')
+}
+
+function view(channel_id: string, record: BindingRecord): Binding {
+	const { binding_id, agent_id, external_chat_id, paired_by = null, created_at } = record
+	return {
+		binding_id,
+		agent_id,
+		channel_id,
+		external_chat_id,
+		who_may_answer: answerersOf(record),
+		paired_by,
+		created_at,
+	}
 }

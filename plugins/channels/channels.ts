@@ -143,11 +143,20 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			for (const { id, record } of await directory.leftovers()) await finishDeletion(id, record?.type)
 		},
 		bindings: async (channel_id) => bindings.list((await directory.get(channel_id)).id),
-		async bind({ agent, channel_id, external_chat_id }) {
+		async bind({ agent, channel_id, external_chat_id, who_may_answer, paired_by }) {
 			await directory.get(channel_id)
-			return announced(await bindings.bind(channel_id, agent, () => external_chat_id), 'request')
+			const chat = { chat_id: external_chat_id, who_may_answer, paired_by }
+			return announced(await bindings.bind(channel_id, agent, () => chat), 'request')
 		},
-		pair: async (code, agent_id, caller) => announced(await pairing.pair(code, agent_id, caller), 'code'),
+		pair: async (code, agent_id, caller, who_may_answer) =>
+			announced(await pairing.pair(code, agent_id, caller, who_may_answer), 'code'),
+		async changeBinding(channel_id, binding_id, change) {
+			await directory.get(channel_id)
+			const binding = await bindings.change(channel_id, binding_id, change)
+			const payload = { channel_id, fields: Object.keys(change), binding_id }
+			await emit({ event_type: 'channel.updated', payload }, binding.agent_id)
+			return binding
+		},
 		async unbind(channel_id, binding_id) {
 			await directory.get(channel_id)
 			const { agent_id, external_chat_id } = await bindings.unbind(channel_id, binding_id)

@@ -5,6 +5,8 @@ import { hash, randomBytes } from 'node:crypto'
 export interface OpenCode {
 	hash: string
 	chat_id: string
+	/** Who asked for it: the id of a user. Absent in codes of version 0.1.0. */
+	by?: string
 	expires_at: string
 }
 
@@ -39,10 +41,11 @@ export function openAmong(codes: readonly OpenCode[], now: number): OpenCode[] {
 }
 
 /** Adds a code. If needed, the oldest of its chat is dropped, or the oldest of the channel: first from chats with several. */
-export function withCode(open: readonly OpenCode[], hash: string, chat_id: string, now: number): OpenCode[] {
+export function withCode(open: readonly OpenCode[], code: Omit<OpenCode, 'expires_at'>, now: number): OpenCode[] {
+	const { chat_id } = code
 	const ofChat = open.filter((one) => one.chat_id === chat_id)
 	const over = new Set(ofChat.slice(0, Math.max(0, ofChat.length - PER_CHAT + 1)))
-	const added = { hash, chat_id, expires_at: new Date(now + LIFE_MS).toISOString() }
+	const added = { ...code, expires_at: new Date(now + LIFE_MS).toISOString() }
 	const codes = [...open.filter((one) => !over.has(one)), added]
 	if (codes.length > PER_CHANNEL) {
 		const isOnly = new Map<string, boolean>()

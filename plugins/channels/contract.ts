@@ -45,13 +45,25 @@ export interface ChannelDetails extends Channel {
 	bindings: Binding[]
 }
 
+/** Who may answer questions and approvals in a chat: everyone there, or the person who paired it. */
+export type WhoMayAnswer = 'anyone' | 'paired'
+
 export interface Binding {
 	binding_id: string
 	/** The agent's name. */
 	agent_id: string
 	channel_id: string
 	external_chat_id: string
+	who_may_answer: WhoMayAnswer
+	/** The platform's id of the person who asked for the code, or whom a caller named; null: not known. */
+	paired_by: string | null
 	created_at: string
+}
+
+/** Absent fields: `paired`, if it is known who paired the chat. */
+export interface Answerers {
+	who_may_answer?: WhoMayAnswer | undefined
+	paired_by?: string | undefined
 }
 
 export interface NewChannel {
@@ -75,12 +87,14 @@ export interface Channels {
 	remove(id: string): Promise<void>
 	bindings(channel_id: string): Promise<Binding[]>
 	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
-	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string }): Promise<Binding>
+	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string } & Answerers): Promise<Binding>
 	/**
 	 * By the code of a chat, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and
 	 * `invalid_request` if it is not clear which agent is meant.
 	 */
-	pair(code: string, agent_id: string | undefined, caller: Credentials): Promise<Binding>
+	pair(code: string, agent_id: string | undefined, caller: Credentials, who_may_answer?: WhoMayAnswer): Promise<Binding>
+	/** Throws `not_found`, and `invalid_request` for `paired` if nobody is known to have paired the chat. */
+	changeBinding(channel_id: string, binding_id: string, change: Answerers): Promise<Binding>
 	/** Throws `not_found`. */
 	unbind(channel_id: string, binding_id: string): Promise<void>
 }

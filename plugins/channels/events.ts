@@ -13,6 +13,7 @@ export default {
 		payload: {
 			channel_id: 'The channel.',
 			fields: 'What changed.',
+			'binding_id?': 'The binding, if that was changed.',
 		},
 	},
 	'channel.deleted': {

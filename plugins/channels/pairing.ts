@@ -11,16 +11,16 @@ import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
 import type { OpenCode } from './codes.ts'
-import type { Binding } from './contract.ts'
+import type { Binding, WhoMayAnswer } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
 import { noChannel } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 
 export interface Pairing {
 	/** As for `Registry.pairingCode`. Throws `not_found` if the channel was deleted. */
-	issue(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
+	issue(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
 	/** As for `Channels.pair`. */
-	pair(code: string, agent_id: string | undefined, caller: Credentials): Promise<Binding>
+	pair(code: string, agent_id: string | undefined, caller: Credentials, who?: WhoMayAnswer): Promise<Binding>
 	/** Deletes the expired codes of a channel. */
 	sweep(channel_id: string): Promise<void>
 }
@@ -68,14 +68,14 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		if (only) return only
 		throw unclear('there is no agent yet', { route: 'POST /v1/agents', does: 'creates one' })
 	}
-	const bindByCode = async (text: string, named: AgentRef | undefined): Promise<Binding> => {
+	const bindByCode = async (text: string, named: AgentRef | undefined, who?: WhoMayAnswer): Promise<Binding> => {
 		const code = readCode(text)
 		const channel = code === undefined ? undefined : await channelOf(code)
 		if (code === undefined || !channel) throw invalidCode()
 		const hash = hashOf(channel.id, code)
 		const binding = await bindings.bind(channel.id, await agentFor(named, channel), (open) => {
 			const found = open.find((one) => one.hash === hash)
-			if (found) return found.chat_id
+			if (found) return { chat_id: found.chat_id, paired_by: found.by, who_may_answer: who }
 			throw invalidCode() // it has just expired, or the channel was deleted
 		})
 		used.set(code, true)
@@ -83,7 +83,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 	}
 
 	return {
-		issue: (channel_id, chat_id) =>
+		issue: (channel_id, chat_id, by) =>
 			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([
 					store.get<{ closed?: true }>(keys.ledger(channel_id)),
@@ -92,7 +92,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 				if (!ledger || ledger.value.closed) throw noChannel(channel_id)
 				const now = Date.now()
 				const code = newCode()
-				const value = withCode(openAmong(codes?.value ?? [], now), hashOf(channel_id, code), chat_id, now)
+				const added = { hash: hashOf(channel_id, code), chat_id, by }
+				const value = withCode(openAmong(codes?.value ?? [], now), added, now)
 				return {
 					ops: [
 						{ key: keys.codes(channel_id), value, expect: codes?.rev ?? null },
@@ -101,13 +102,13 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					result: { code, expires_at: value.at(-1)?.expires_at ?? '' },
 				}
 			}),
-		pair: (code, agent_id, caller) =>
+		pair: (code, agent_id, caller, who_may_answer) =>
 			queue.run(async () => {
 				const who = caller.token_id ?? 'local'
 				await attempts.check(who)
 				const named = agent_id === undefined ? undefined : await use('agents').get(agent_id)
 				try {
-					return await bindByCode(code, named)
+					return await bindByCode(code, named, who_may_answer)
 				} catch (error) {
 					if (!isFault(error, 'pairing_invalid') || used.has(readCode(code) ?? '')) throw error
 					if (await attempts.failed(who)) {

@@ -22,6 +22,8 @@ export interface BoundChat {
 	binding_id: string
 	agent: AgentRef
 	external_chat_id: string
+	/** Only this user may answer questions. Absent: everyone. */
+	answered_by?: string
 	created_at: string
 }
 
@@ -31,8 +33,8 @@ export interface Registry {
 	channel(id: string): LiveChannel | undefined
 	/** The binding of the first of these ids that is bound to an agent that still exists. */
 	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
-	/** A new code for this chat. If there are more than three open codes, the oldest is dropped. */
-	pairingCode(channel_id: string, chat_id: string): Promise<{ code: string; expires_at: string }>
+	/** A new code for this chat, for which the user `by` asked. If there are more than three open codes, the oldest is dropped. */
+	pairingCode(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
 	/** Called when a channel is connected or reconnected: pending messages can be sent. */
 	onConnected(listener: (channel: LiveChannel) => void): void
 }

@@ -1,13 +1,15 @@
 /** Checks that joi cannot express: of two forms, exactly one is given. */
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
+import type { Answerers, WhoMayAnswer } from './contract.ts'
 
 export interface ChannelRequest {
 	bot_token_ref?: string
 	config?: Record<string, unknown>
 }
 
-export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'channel_id' | 'external_chat_id', string>>
+export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'channel_id' | 'external_chat_id', string>> &
+	Answerers
 
 /** The reference from either place, and the config without it. */
 export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): ChannelRequest {
@@ -26,20 +28,23 @@ export function pairingRequest({
 	agent_id,
 	channel_id,
 	external_chat_id,
+	who_may_answer,
+	paired_by,
 }: PairingRequest):
-	| { pairing_code: string; agent_id: string | undefined }
-	| { agent_id: string; channel_id: string; external_chat_id: string } {
+	| { pairing_code: string; agent_id: string | undefined; who_may_answer: WhoMayAnswer | undefined }
+	| ({ agent_id: string; channel_id: string; external_chat_id: string } & Answerers) {
 	const both = 'give either pairing_code, or agent_id, channel_id and external_chat_id'
 	if (pairing_code !== undefined) {
 		if (channel_id !== undefined) throw wrong('channel_id', both)
 		if (external_chat_id !== undefined) throw wrong('external_chat_id', both)
-		return { pairing_code, agent_id }
+		if (paired_by !== undefined) throw wrong('paired_by', 'a code knows who asked for it; leave paired_by out')
+		return { pairing_code, agent_id, who_may_answer }
 	}
 	if (agent_id === undefined && channel_id === undefined && external_chat_id === undefined) throw wrong('', both)
 	if (agent_id === undefined) throw wrong('agent_id', `agent_id is missing: ${both}`)
 	if (channel_id === undefined) throw wrong('channel_id', `channel_id is missing: ${both}`)
 	if (external_chat_id === undefined) throw wrong('external_chat_id', `external_chat_id is missing: ${both}`)
-	return { agent_id, channel_id, external_chat_id }
+	return { agent_id, channel_id, external_chat_id, who_may_answer, paired_by }
 }
 
 function wrong(path: string, message: string): Fault {

@@ -4,10 +4,12 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
-import type { Binding, Channels, ChannelSettings } from './contract.ts'
+import type { Answerers, Binding, Channels, ChannelSettings } from './contract.ts'
 import { pairingRequest, tokenRef } from './requests.ts'
 import type { ChannelRequest, PairingRequest } from './requests.ts'
 import {
+	binding,
+	bindingChange,
 	bindingParams,
 	bindings,
 	channel,
@@ -92,7 +94,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			const wanted = pairingRequest(request.payload)
 			const binding =
 				'pairing_code' in wanted
-					? await channels.pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials)
+					? await channels.pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials, wanted.who_may_answer)
 					: await channels.bind({ ...wanted, agent: await ctx.use('agents').get(wanted.agent_id) })
 			return h.response(withoutTime(binding)).code(201)
 		},
@@ -160,6 +162,20 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		},
 		handler: async (request) => ({ bindings: await channels.bindings(request.params.id) }),
 	})
+	server.route<{ Params: Named; Payload: Answerers }>({
+		method: 'PATCH',
+		path: '/v1/channels/{id}/bindings/{binding_id}',
+		options: {
+			id: 'updateBinding',
+			description: 'Change who may answer questions and approvals in a bound chat',
+			notes: 'Callers of the API with `runs:write` may answer as well, whatever is set here.',
+			tags,
+			auth: scoped('channels:write'),
+			validate: { params: bindingParams, payload: bindingChange },
+			response: { status: { 200: binding } },
+		},
+		handler: (request) => channels.changeBinding(request.params.id, request.params.binding_id, request.payload),
+	})
 	server.route<{ Params: Named }>({
 		method: 'DELETE',
 		path: '/v1/channels/{id}/bindings/{binding_id}',
@@ -180,7 +196,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 	})
 }
 
-function withoutTime({ binding_id, agent_id, channel_id, external_chat_id }: Binding): Omit<Binding, 'created_at'> {
+function withoutTime({ binding_id, agent_id, channel_id, external_chat_id }: Binding): Partial<Binding> {
 	return { binding_id, agent_id, channel_id, external_chat_id }
 }
 

@@ -95,7 +95,19 @@ export const channelChange = Joi.object({
 	.example({ config: { answer: 'all', allowed_senders: ['100200300'] } })
 	.required()
 	.prefs(strict)
+const answerers = {
+	who_may_answer: Joi.valid('anyone', 'paired').description(
+		'Who may answer questions and approvals of the agent in this chat: everyone there, or only the person who paired it. Default: `paired` if that person is known, which a code tells; else `anyone`.',
+	),
+	paired_by: externalId.description("The platform's id of that person, as /whoami shows it."),
+}
+export const bindingChange = Joi.object(answerers)
+	.min(1)
+	.example({ who_may_answer: 'paired', paired_by: '100200300' })
+	.required()
+	.prefs(strict)
 export const pairing = Joi.object({
+	...answerers,
 	pairing_code: Joi.string()
 		.max(64)
 		.description('The code that the bot gave to the chat, in any case.')
@@ -135,7 +147,12 @@ const bindingKeys = {
 	external_chat_id: Joi.string().required().example('100200300'),
 }
 export const paired = Joi.object(bindingKeys).id('Pairing')
-const binding = Joi.object({ ...bindingKeys, created_at: iso.required() }).id('Binding')
+export const binding = Joi.object({
+	...bindingKeys,
+	who_may_answer: Joi.valid('anyone', 'paired').required(),
+	paired_by: Joi.string().allow(null).required().description('Null: not known.').example('100200300'),
+	created_at: iso.required(),
+}).id('Binding')
 export const bindings = Joi.array().items(binding).required()
 /** The answer after a deletion. */
 export const deletedChannel = Joi.object({ id: channelId, status: Joi.valid('deleted').required() })

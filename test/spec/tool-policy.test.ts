@@ -201,8 +201,8 @@ void t.test('of several calls the others are made, and approvals are asked one a
 	const run_id = await agent.start('several calls')
 	const letters = (): string =>
 		done('several')
-			.map(({ args }) => args.text.at(-1))
-			.toSorted()
+			.map(({ args }) => args.text.slice(-1))
+			.toSorted((a, b) => a.localeCompare(b))
 			.join('')
 	for (const [n, made] of ['b', 'ab', 'abc'].entries()) {
 		await agent.heard(run_id, 'run.paused', n + 1)

@@ -81,6 +81,16 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },
 	}),
+	async revokeApproval({ gateway }) {
+		await gateway.request('POST', '/v1/agents', {
+			body: { name: 'erin', config: { tools: { ask: ['memory.store'] } } },
+		})
+		const { question_id } = await asking(gateway, 'erin', '/tool memory.store {"content": "The door is green."}')
+		const body = { answer: 'approve_always' }
+		await gateway.request('POST', `/v1/agents/erin/ask-responses/${question_id}`, { body })
+		const [approval] = (await gateway.request('GET', '/v1/agents/erin/approvals')).body
+		return { params: { name: 'erin', approval_id: approval.approval_id } }
+	},
 
 	streamEvents: ({ gateway }) => ({
 		meanwhile: () => gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'hello' } }),
@@ -99,6 +109,9 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	getChannel: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
 	updateChannel: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
 	listBindings: ({ made }) => ({ params: { id: made.get('createChannel').id } }),
+	updateBinding: ({ made }) => ({
+		params: { id: made.get('createChannel').id, binding_id: made.get('pairChat').binding_id },
+	}),
 	deleteBinding: ({ made }) => ({
 		params: { id: made.get('createChannel').id, binding_id: made.get('pairChat').binding_id },
 	}),
@@ -159,9 +172,12 @@ async function mcpSession(gateway: TestGateway): Promise<Record<string, string>>
 }
 
 /** A run that waits for an answer, of an agent of its own. */
-async function asking(gateway: TestGateway, name: string): Promise<{ run_id: string; question_id: string }> {
+async function asking(
+	gateway: TestGateway,
+	name: string,
+	prompt = '/tool ask {"question": "May I?"}',
+): Promise<{ run_id: string; question_id: string }> {
 	await gateway.request('POST', '/v1/agents', { body: { name } })
-	const prompt = '/tool ask {"question": "May I?"}'
 	const { run_id } = (await gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt } })).body
 	let question_id = ''
 	await until(async () => {

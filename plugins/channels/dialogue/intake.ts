@@ -7,6 +7,7 @@ import type { Op } from '../../../core/store/ports.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
 import { loadFiles } from './files.ts'
+import type { OpenQuestion } from '../../runs/contract.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
@@ -62,7 +63,7 @@ async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChann
 	const about = { channel_id: channel.id, chat_id: chat.id }
 	const isStart = commandIn(message.text) === 'start'
 	const text = isStart
-		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id)) })
+		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id, message.sender.id)) })
 		: texts.unpaired(about)
 	await marks.note(channel.id, message)
 	notices.hint(channel.id, chat, text, message.id)
@@ -81,7 +82,11 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 		.inChat(bound.agent.uid, channel.id, chat)
 		.find(({ question, reply }) => question && reply.conversation === conversation)
 	if (asking && !isText) return refuse(rooms, channel, message, texts.answerInText)
-	if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking))) return
+	if (asking && !mayAnswer(bound, message)) {
+		// Whatever else that person writes is a message like any other, and waits for its turn.
+		if (asking.question && isAnswer(asking.question, text)) return refuse(rooms, channel, message, texts.notYours)
+	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking)))
+		return
 	if (rooms.runs.count(channel.id) >= OWED_LIMIT) return refuse(rooms, channel, message, texts.tooMuch)
 	await startRun(rooms, channel, bound.agent, message, conversation)
 }
@@ -149,12 +154,13 @@ async function wasAsked(run: Followed): Promise<boolean> {
 
 /** False if no run waits for the answer any more. */
 async function answerQuestion(
-	{ ctx, marks }: Rooms,
+	rooms: Rooms,
 	channel: LiveChannel,
 	agent: AgentRef,
 	message: IncomingMessage,
 	run: Followed,
 ): Promise<boolean> {
+	const { ctx, marks } = rooms
 	const { question } = run
 	if (!question) return false
 	try {
@@ -162,12 +168,27 @@ async function answerQuestion(
 		await ctx.use('runs').answer(agent, question.question_id, answerOf(question, message.text), also)
 	} catch (error) {
 		if (isFault(error, 'already_answered', 'conflict', 'not_found')) return false
+		if (question.kind === 'approval' && isFault(error, 'invalid_request', 'invalid_arguments', 'unavailable')) {
+			await refuse(rooms, channel, message, texts.notApproved(error.message))
+			return true
+		}
 		throw error
 	}
 	run.question = null
 	await marks.took(channel.id, message)
 	tellReceived(ctx, run.reply, message.id)
 	return true
+}
+
+function mayAnswer({ answered_by }: BoundChat, { sender }: IncomingMessage): boolean {
+	return answered_by === undefined || answered_by === sender.id
+}
+
+/** Whether a text is meant as an answer, as far as can be told. */
+function isAnswer(question: OpenQuestion, text: string): boolean {
+	if (question.kind === 'approval') return /^(approve|edit|refuse|#?\d)/i.test(text.trim())
+	const { options = [] } = question
+	return options.includes(answerOf(question, text))
 }
 
 /** An option by its number or its text; anything else unchanged. */

@@ -1,6 +1,6 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
 import type { WireError } from '../../../core/errors.ts'
-import type { QuestionText } from '../../../core/plugin.ts'
+import type { OpenQuestion } from '../../runs/contract.ts'
 import type { IncomingMessage } from '../adapter.ts'
 
 export const texts = {
@@ -34,8 +34,10 @@ export const texts = {
 	/** Follows the part of the answer that was shown by then. */
 	brokenOff: '\n\n… (stopped)',
 	question,
+	notYours: 'Only the person who connected this chat may answer that.',
+	notApproved: (why: string): string => `That is no answer to the approval above: ${literal(short(why, ERROR_LIMIT))}`,
 	/** Of a sub-agent. */
-	questionBelow: (asked: QuestionText): string => `A sub-agent asks:\n\n${question(asked)}`,
+	questionBelow: (asked: OpenQuestion): string => `A sub-agent asks:\n\n${question(asked)}`,
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** Follows a message's text, for the model. */
@@ -58,9 +60,10 @@ export const texts = {
 const ERROR_LIMIT = 400
 const NAME_LIMIT = 64
 
-function question({ question: text, options = [] }: QuestionText): string {
+/** The text of an approval explains its options. */
+function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'question_id' | 'run_id'>): string {
 	const asked = withNewlines(text)
-	if (options.length === 0) return asked
+	if (options.length === 0 || kind === 'approval') return asked
 	const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*[\r\n]\s*/g, ' ')}`).join('\n')
 	return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
 }

@@ -44,8 +44,8 @@ void t.test('a code is read however it was typed, and nothing else is', async (t
 
 void t.test('a code is open for ten minutes; a chat has three and a channel a thousand', async (t) => {
 	let open: OpenCode[] = []
-	for (let n = 0; n < 5; n++) open = withCode(open, `h${n}`, 'chat', n)
-	open = withCode(open, 'x', 'other', 5)
+	for (let n = 0; n < 5; n++) open = withCode(open, { hash: `h${n}`, chat_id: 'chat' }, n)
+	open = withCode(open, { hash: 'x', chat_id: 'other' }, 5)
 	t.strictSame(
 		open.map((one) => one.hash),
 		['h2', 'h3', 'h4', 'x'],
@@ -54,12 +54,16 @@ void t.test('a code is open for ten minutes; a chat has three and a channel a th
 	t.equal(openAmong(open, 10 * MINUTE + 2).length, 3)
 	t.equal(openAmong(open, 10 * MINUTE + 5).length, 0)
 	let many: OpenCode[] = []
-	for (let n = 0; n < 1_010; n++) many = withCode(many, `h${n}`, `chat ${n}`, n)
+	for (let n = 0; n < 1_010; n++) many = withCode(many, { hash: `h${n}`, chat_id: `chat ${n}` }, n)
 	t.equal(many.length, 1_000)
 	t.equal(many.at(-1)?.hash, 'h1009')
 	many = many.slice(0, -2)
-	many = withCode(withCode(many, 'greedy-1', 'greedy', 2_000), 'greedy-2', 'greedy', 2_001)
-	many = withCode(many, 'new', 'newcomer', 2_002)
+	many = withCode(
+		withCode(many, { hash: 'greedy-1', chat_id: 'greedy' }, 2_000),
+		{ hash: 'greedy-2', chat_id: 'greedy' },
+		2_001,
+	)
+	many = withCode(many, { hash: 'new', chat_id: 'newcomer' }, 2_002)
 	t.strictSame(
 		many.slice(-2).map((one) => one.hash),
 		['greedy-2', 'new'],
