@@ -3,6 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { pick } from '../../../core/cli/pick.ts'
+import { askApproval } from './approve.ts'
 import type { Question } from './run-record.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -16,7 +17,8 @@ export default {
 Examples:
   svc questions list
   svc questions answer ada
-  svc questions answer ada 48d0d8b679cd4ec9213e5b750adcd531 "yes, go ahead"`,
+  svc questions answer ada 48d0d8b679cd4ec9213e5b750adcd531 "yes, go ahead"
+  svc questions answer ada 48d0d8b6 'edit {"path": "notes.txt"}'    an approval of a tool call`,
 	commands: {
 		list: {
 			description: 'List the questions that wait for an answer, of one agent or of all',
@@ -73,6 +75,8 @@ async function answerOf(cli: Cli, words: string[]): Promise<string> {
 	return words.length === 1 && words[0] === '-' ? String(await cli.ask.input()).trimEnd() : words.join(' ')
 }
 
-function ask(cli: Cli, { question, options }: Question): Promise<string> {
+function ask(cli: Cli, asked: Question): Promise<string> {
+	const { question, options } = asked
+	if (asked.kind === 'approval') return askApproval(cli, question, asked)
 	return options && options.length > 0 ? cli.ask.choice(question, options) : cli.ask.text(question)
 }

@@ -1,5 +1,6 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { askApproval } from './approve.ts'
 import type { Question } from './run-record.ts'
 
 export interface Asking {
@@ -50,15 +51,28 @@ export function askUser(
 		}
 		const until = { signal: AbortSignal.any([signal, withdrawn.signal]) }
 		const shown = isBelow ? `${who} asks: ${question}` : question
-		for (;;) {
+		const read = async (): Promise<string> => {
+			if (asked.kind === 'approval') return askApproval(cli, shown, asked, until)
 			const chosen = options.length > 0 ? await ask.choice(shown, [...options, OTHER], until) : OTHER
-			const text = chosen === OTHER ? await ask.text(options.length > 0 ? 'What?' : shown, until) : chosen
+			return chosen === OTHER ? ask.text(options.length > 0 ? 'What?' : shown, until) : chosen
+		}
+		for (;;) {
+			const text = await read()
 			const order = (await hooks.command?.(text)) ?? 'none'
 			if (order === 'again') continue
 			answered = true
-			if (order === 'none')
+			if (order === 'over') return
+			try {
 				await api.request('POST', path`/v1/agents/${agent}/ask-responses/${question_id}`, { answer: text })
-			return
+				return
+			} catch (error) {
+				// Arguments that do not fit: the approval is still open.
+				const isOpen =
+					error instanceof CliError && (error.code === 'invalid_request' || error.code === 'invalid_arguments')
+				if (!isOpen || asked.kind !== 'approval') throw error
+				answered = false
+				out.note(error.message)
+			}
 		}
 	}
 

@@ -24,6 +24,8 @@ export interface Question {
 	question_id: string
 	question: string
 	options?: string[]
+	/** Absent: a question of the agent. */
+	kind?: 'approval'
 	/** The run that asks: the followed run or a sub-agent of it. */
 	run_id?: string
 }
