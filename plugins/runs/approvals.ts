@@ -164,6 +164,8 @@ export function isOverdue({ expires_at }: Pick<Question, 'expires_at'>, at = Dat
 }
 
 const CHECK_MS = 1_000
+/** An approval that is not in the store was deleted with its agent or its conversation. */
+const FORGET_MS = 60_000
 
 /** Expires approvals when their time has come. */
 export function expireApprovals(ctx: Context<RunSettings>): void {
@@ -171,8 +173,10 @@ export function expireApprovals(ctx: Context<RunSettings>): void {
 		const at = Date.now()
 		const due = [...open].filter(([, one]) => one.at <= at)
 		for (const [question_id, { uid }] of due) {
-			await expireApproval(ctx, uid, question_id)
-			open.delete(question_id)
+			// It may be in the store of another gateway of this process.
+			const isHere = (await ctx.store.get(keys.question(uid, question_id))) !== undefined
+			if (isHere) await expireApproval(ctx, uid, question_id)
+			if (isHere || at - (open.get(question_id)?.at ?? 0) > FORGET_MS) open.delete(question_id)
 			await turn()
 		}
 	})

@@ -281,6 +281,22 @@ void t.test(
 	},
 )
 
+void t.test('an approval that nobody answers in time counts as refused, and the run goes on', async (t) => {
+	const soon = await startGateway({ config: 'runs: { approval_ttl_s: 1 }\n' })
+	t.teardown(() => soon.stop())
+	const agent = await follow(t, soon, 'late', { config: { tools: { ask: ['memory.*'] } } })
+	const run_id = await agent.start(calling('memory.store', { content: 'too late' }))
+	const question = (await agent.heard(run_id, 'question.asked')).payload
+	await agent.ended(run_id)
+	t.match(await agent.read(run_id), {
+		status: 'completed',
+		answer: /approval_refused.*nobody approved/,
+		question: null,
+	})
+	t.match(await answer(agent, question, { answer: 'approve' }), { status: 409 })
+	t.strictSame((await soon.request('GET', '/v1/agents/late/memory')).body.memories, [])
+})
+
 void t.test('kill -9 before and after the answer: the call is made once, with the edited arguments', async (t) => {
 	const home = makeHome({ config: `server: { shutdown_grace_s: 0 }\n${config}`, files })
 	const file = join(home, 'lab.txt')
