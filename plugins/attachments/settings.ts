@@ -11,9 +11,7 @@ export default defineSettings<AttachmentSettings>({
 			max_mib_per_message: count(1, 200, 40, 'Size limit of all attachments of one message together, in MiB.'),
 			max_per_message: count(1, 32, 16, 'Attachments of one message.'),
 			max_mib_per_agent: count(1, 1_048_576, 2048, 'Size limit of all attachments that one agent keeps, in MiB.'),
-			allowed_hosts: hostsAndPorts('Hosts at private addresses from which attachments may be fetched.').example([
-				'files.lan:8080',
-			]),
+			allowed_hosts: hostsAndPorts('Hosts at private addresses from which attachments may be fetched.'),
 		}),
 	check({ max_mib, max_mib_per_message }) {
 		if (max_mib_per_message >= max_mib) return []

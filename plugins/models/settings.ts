@@ -56,12 +56,12 @@ export default defineSettings<ModelSettings>({
 						.string()
 						.max(64)
 						.required()
+						.example('openai')
 						.description('A name from providers, whose server has /audio/transcriptions as OpenAI does.'),
-					model: joi.string().max(128).required().description('The model that transcribes, such as whisper-1.'),
+					model: joi.string().max(128).required().example('whisper-1').description('The model that transcribes.'),
 				})
 				.allow(null)
 				.default(null)
-				.example({ provider: 'openai', model: 'whisper-1' })
 				.description(
 					'Turns voice messages and other recordings into text. null: they are not transcribed. Default null.',
 				),

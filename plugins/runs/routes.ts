@@ -11,8 +11,6 @@ import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
 import type { Answer, OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
-/** Of a body that holds attachments as base64. */
-const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
 const CONVERSATION = /^[\x21-\x7e]{1,400}$/
@@ -138,11 +136,10 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Start a run',
 			notes: [
 				'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
-				'With `attachments` the body may have 32 MiB, and the prompt may be absent. POST /v1/agents/{name}/blobs takes larger files, as they are.',
+				'With `attachments` the prompt may be absent. The body may have 1 MiB; POST /v1/agents/{name}/blobs takes larger files, as they are.',
 			],
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
-			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object({ name }),

@@ -72,7 +72,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	[
 		'providers:\n  a: {kind: opnai, model: m}\n',
 		'2:13',
-		/must be one of openai, openai-responses, anthropic, google, offline; did you mean "openai"\?/,
+		/must be one of openai, openai-responses, anthropic, ollama, google, offline; did you mean "openai"\?/,
 	],
 	['providers:\n  a: {kind: openai}\n', '2:3', /model: is missing; give the name of a model/],
 	[

@@ -67,12 +67,13 @@ function requestOf(t: Test, gateway: TestGateway, { method, path, operation, ser
 		server ? urlOf(server) : gateway.url,
 	)
 	for (const [name, value] of Object.entries(given.query)) url.searchParams.set(name, value)
-	const hasBody = operation.requestBody !== undefined
+	const [type] = Object.keys(operation.requestBody?.content ?? {})
+	const isJson = type === 'application/json'
 	return {
 		url: url.href,
 		method: method.toUpperCase(),
-		headers: { ...given.header, ...(hasBody && { 'content-type': 'application/json' }) },
-		...(hasBody && { body: JSON.stringify(step.body) }),
+		headers: { ...given.header, ...(type && { 'content-type': type }) },
+		...(type && { body: isJson ? JSON.stringify(step.body) : String(step.body) }),
 	}
 }
 

@@ -99,6 +99,8 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 		'memory_stm_read',
 		'memory_stm_write',
 		'memory_store',
+		'profile_read',
+		'profile_write',
 		'subagent_spawn',
 		'vault_read',
 		'webhook_register',

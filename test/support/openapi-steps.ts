@@ -9,7 +9,7 @@ export interface Step {
 	params?: Record<string, string>
 	query?: Record<string, string>
 	headers?: Record<string, string>
-	/** In the place of the example of the body. */
+	/** In the place of the example of the body; text where that is no JSON. */
 	body?: unknown
 	/** A stream on which nothing has to come. */
 	quiet?: boolean
@@ -57,6 +57,7 @@ export function inOrder<T extends { operation: { operationId: string } }>(operat
 
 /** By operationId; the others are sent just as the document has them. */
 export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
+	uploadBlob: () => ({ body: 'a,b\n1,2\n', query: { name: 'table.csv' } }),
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
 	listSteps: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
@@ -122,6 +123,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 
 	deleteHeartbeat: ({ made }) => ({ params: { id: made.get('createHeartbeat').id } }),
 
+	readSkillFile: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
 	reviewSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
 	approveSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
 	removeSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),

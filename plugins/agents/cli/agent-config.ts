@@ -11,12 +11,14 @@ export const agentKeys = [
 	'fallback',
 	'limits',
 	'max_tokens',
+	'memory',
 	'model',
 	'params',
 	'preamble',
 	'provider',
 	'temperature',
 	'timezone',
+	'tools',
 ]
 
 /**

@@ -107,8 +107,8 @@ void t.test('deleting and the key', async (t) => {
 	t.match(await svc(['vault', 'delete', 'OTHER']), { code: 2, err: /--yes/ })
 	t.match((await svc(['vault', 'delete', 'OTHER', '--yes', '--json'])).json, { secret: 'OTHER', status: 'deleted' })
 	t.equal((await svc(['vault', 'delete', 'OTHER', '--yes'])).code, 4)
-	t.match(await svc(['vault', 'rotate-key']), { code: 2, err: /Backups made so far.*--yes/ })
-	t.match(await svc(['vault', 'rotate-key', '-y']), { code: 0, out: /for 3 secrets/ })
+	t.match(await svc(['vault', 'rotate-key']), { code: 2, err: /Earlier backups need a copy.*--yes/ })
+	t.match(await svc(['vault', 'rotate-key', '-y']), { code: 0, out: /master key of 3 secrets/ })
 })
 
 void t.test('a token is shown once, and svc uses it', async (t) => {

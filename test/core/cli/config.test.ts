@@ -107,7 +107,7 @@ from:    ${file}:2:9
 	})
 	t.match(
 		(await svc(['config', 'explain', 'providers.a.kind'])).stdout,
-		/values: +openai, or openai-responses, or anthropic, or google, or offline/,
+		/values: +openai, or openai-responses, or anthropic, or ollama, or google, or offline/,
 	)
 	const unknown = await svc(['config', 'explain', 'runs.limits.step'])
 	t.equal(unknown.code, exitCodes.not_found)

@@ -22,8 +22,10 @@ const specified = `
 const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
-	message.reasoning message.remark
-	model.retry model.continued model.fallback context.shrunk
+	message.reasoning message.remark message.transcribed
+	profile.changed
+	model.retry model.continued model.fallback context.shrunk context.summarized context.summary_failed
+	conversation.deleted
 	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed
 	memory.forgotten memory.compaction_started memory.compacted memory.compaction_undone
