@@ -5,6 +5,7 @@ import type { Request, RequestRoute, ResponseToolkit, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
+import { boundBodies } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
@@ -63,6 +64,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		})
 	server.events.on('route', withPlainMessages)
 	server.ext('onPreAuth', refuseUntypedBody)
+	boundBodies(server, BODY_LIMIT_BYTES)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log)

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
+import { bodyUsed } from '../../core/http/body-budget.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import { agentOf } from './agents.ts'
@@ -111,6 +112,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const caller = { owner: ownerOf(auth.credentials), name: nameIn(ctx.config, request, body.user) }
 			const asked = await askedBy(ctx, body, caller)
+			bodyUsed(request)
 			if (body.stream === true) {
 				await stream(ctx, client, asked, chunksOf(body.model, body.stream_options?.include_usage ?? false))
 				return h.abandon

@@ -2,6 +2,7 @@ import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
+import { bodyUsed } from '../../core/http/body-budget.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
@@ -106,6 +107,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 				owner: ownerOf(auth.credentials),
 				name: nameIn(ctx.config, request, body.user),
 			})
+			bodyUsed(request)
 			const ended = async (end: ResponseEnd): Promise<void> => {
 				if (key) await writeEnd(ctx, key, end)
 			}

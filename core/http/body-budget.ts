@@ -1,0 +1,102 @@
+/**
+ * Bounds the memory of large bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
+ * generation of the gateway serves them. Bodies of routes within the ordinary limit are not counted.
+ */
+import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import { Fault } from '../errors.ts'
+
+/** Of all large bodies together. Parsing takes several times as much for a moment. */
+export const BUDGET_BYTES = 96 * 1024 * 1024
+/** A body of a known size up to this is not counted. */
+const SMALL_BYTES = 256 * 1024
+/** For how long a request waits for its share, and how many may wait. */
+const WAIT_MS = 2_000
+const WAITING_LIMIT = 64
+const RETRY_AFTER_S = 2
+
+interface Waiting {
+	bytes: number
+	start(): void
+}
+
+let free = BUDGET_BYTES
+/** Served in order, so that small ones do not keep a large one waiting for ever. */
+const waiting: Waiting[] = []
+const shares = new WeakMap<object, () => void>()
+
+/** Takes a share for each large body before it is read, and gives it back when the request is over, however it ended. */
+export function boundBodies(server: Server, ordinaryBytes: number): void {
+	server.ext('onPreAuth', async (request: Request, h: ResponseToolkit) => {
+		const bytes = bytesOf(request, ordinaryBytes)
+		if (bytes > 0) {
+			await take(bytes, request)
+			shares.set(request, () => giveBack(bytes))
+		}
+		return h.continue
+	})
+	server.events.on('response', bodyUsed)
+}
+
+/** Gives the share of a hapi request's body back early: the handler holds nothing of it any more. May be called again. */
+export function bodyUsed(request: object): void {
+	const release = shares.get(request)
+	shares.delete(request)
+	release?.()
+}
+
+/** What the body may take: 0 for one that is not counted. The size of a compressed or chunked body is not known. */
+function bytesOf({ headers, route }: Request, ordinaryBytes: number): number {
+	const { maxBytes = 0, parse } = route.settings.payload ?? {}
+	if (parse === false || maxBytes <= ordinaryBytes) return 0
+	if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return maxBytes
+	const declared = Number(headers['content-length'] ?? 0)
+	// One that is over the limit is refused before anything of it is read.
+	return declared > SMALL_BYTES && declared <= maxBytes ? declared : 0
+}
+
+async function take(bytes: number, { raw: { res } }: Request): Promise<void> {
+	if (waiting.length === 0 && bytes <= free) {
+		free -= bytes
+		return
+	}
+	if (waiting.length >= WAITING_LIMIT) throw busy()
+	const { promise, resolve, reject } = Promise.withResolvers<void>()
+	const own: Waiting = { bytes, start: resolve }
+	const leave = (): void => {
+		const at = waiting.indexOf(own)
+		if (at < 0) return
+		waiting.splice(at, 1)
+		reject(busy())
+		startNext()
+	}
+	waiting.push(own)
+	const timer = setTimeout(leave, WAIT_MS)
+	res.once('close', leave)
+	try {
+		await promise
+	} finally {
+		clearTimeout(timer)
+		res.off('close', leave)
+	}
+}
+
+function giveBack(bytes: number): void {
+	free += bytes
+	startNext()
+}
+
+function startNext(): void {
+	for (let next = waiting[0]; next && next.bytes <= free; next = waiting[0]) {
+		waiting.shift()
+		free -= next.bytes
+		next.start()
+	}
+}
+
+function busy(): Fault {
+	return new Fault(
+		'unavailable',
+		`large requests take all of the ${BUDGET_BYTES / 1024 / 1024} MiB that they may have together; try again in a moment, or upload files with POST /v1/agents/{name}/blobs`,
+		{ headers: { 'retry-after': String(RETRY_AFTER_S) } },
+	)
+}

@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import t from 'tap'
+import { BUDGET_BYTES } from '../../../core/http/body-budget.ts'
+import { startHost } from '../../support/host.ts'
+
+const MIB = 1024 * 1024
+const SHARE = 32 * MIB
+
+/** Its route takes bodies of 32 MiB and answers when it is released. */
+const plugin = `import { bodyUsed } from ${JSON.stringify(new URL('../../../core/http/body-budget.ts', import.meta.url).href)}
+export default { name: 'taker', http(server) {
+	const route = (path, handler) => server.route({ method: 'POST', path, handler, options: { payload: { maxBytes: ${SHARE} } } })
+	route('/at-once', () => 'taken')
+	route('/fail', () => { throw new Error('broken') })
+	route('/stream', (request, h) => (bodyUsed(request), bodyUsed(request), request.raw.res.write('open'), h.abandon))
+} }`
+
+void t.test('large bodies share a budget of bytes, which is given back however a request ends', async (t) => {
+	const host = await startHost(t.testdir(), { 'taker/index.js': plugin }, { taker: {} })
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+
+	/** Sends the beginning of a body that never ends. */
+	const begin = async (headers: string): Promise<net.Socket> => {
+		const socket = net.connect(Number(port), '127.0.0.1')
+		socket.on('error', () => {})
+		await once(socket, 'connect')
+		socket.write(`POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`)
+		return socket
+	}
+	const post = (path: string, length: number): Promise<Response> =>
+		fetch(host.gateway.status.url('main') + path, {
+			method: 'POST',
+			headers: { 'content-type': 'application/json' },
+			body: JSON.stringify({ text: 'a'.repeat(length) }),
+		})
+	const fill = (headers: string): Promise<net.Socket[]> =>
+		Promise.all(Array.from({ length: BUDGET_BYTES / SHARE }, () => begin(headers)))
+
+	for (const headers of [
+		`Content-Length: ${SHARE}`,
+		'Transfer-Encoding: chunked',
+		'Content-Length: 9\r\nContent-Encoding: gzip',
+	]) {
+		const sockets = await fill(headers)
+		const refused = await post('/at-once', MIB)
+		t.equal(refused.status, 503, `no room beside ${headers}`)
+		t.equal(refused.headers.get('retry-after'), '2')
+		t.match(await refused.json(), { code: 'unavailable' })
+		t.equal((await post('/at-once', 1000)).status, 200, 'small bodies are not counted')
+		const waits = post('/at-once', MIB)
+		for (const socket of sockets) socket.resetAndDestroy()
+		t.equal((await waits).status, 200, 'one that waits gets the share of an aborted request')
+	}
+	// More than the budget in a row: each gives its share back.
+	for (let round = 0; round < 5; round++) {
+		t.equal((await post('/fail', 30 * MIB)).status, 500)
+		const stream = await post('/stream', 30 * MIB)
+		t.equal(stream.status, 200)
+		t.teardown(() => stream.body?.cancel())
+	}
+	const refused = await fill(`Content-Length: ${SHARE + 1}`)
+	t.equal((await post('/at-once', MIB)).status, 200, 'a body over the limit takes no share')
+	for (const socket of refused) socket.resetAndDestroy()
+})
