@@ -171,12 +171,17 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 
 	/** One JSON text a line. */
 	#openLines(): Pick<EventSourceParser, 'feed'> {
-		let rest = ''
+		// A line that comes in many parts is joined once, at its end.
+		const parts: string[] = []
 		return {
 			feed: (text) => {
-				const lines = (rest + text).split('\n')
-				rest = lines.pop() ?? ''
-				for (const line of lines) if (line.trim() !== '' && !this.#isOver) this.#take(JSON.parse(line))
+				const [first = '', ...lines] = text.split('\n')
+				parts.push(first)
+				for (const next of lines) {
+					const line = parts.splice(0).join('')
+					if (line.trim() !== '' && !this.#isOver) this.#take(JSON.parse(line))
+					parts.push(next)
+				}
 			},
 		}
 	}

@@ -121,3 +121,13 @@ void t.test('its errors are told, and what a model cannot do is left out', async
 	const wrong = models.add(() => ({ text: 'Ollama is running' }))
 	t.match(await ask({ base_url: wrong.url }), { failure: { message: /It ends in \/api/ } })
 })
+
+void t.test('a line of many parts, and a last line without an end', async (t) => {
+	const content = 'long '.repeat(200_000)
+	const { url: base_url } = models.add(() =>
+		ndjson({ message: { content }, done: false }, { message: { content: 'é.' }, done: true, done_reason: 'stop' }),
+	)
+	const reply = await ask({ base_url })
+	if (reply.status !== 'answered') throw new Error(JSON.stringify(reply))
+	t.ok(reply.answer.content === `${content}é.`, 'every character is there')
+})
