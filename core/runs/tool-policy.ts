@@ -13,26 +13,24 @@ export interface ToolPolicy {
 
 export type Ruling = 'allow' | 'deny' | 'ask'
 
-/** The name that people see, such as `memory.store`, `mcp__files__read` or `skill:business-days`. */
-export function shownName({ name, events }: Pick<ToolDefinition, 'name' | 'events'>): string {
-	const { skill, server, tool } = events?.payload ?? {}
-	if (typeof skill === 'string') return `skill:${skill}`
-	return typeof server === 'string' && typeof tool === 'string' ? `mcp__${server}__${tool}` : name
-}
-
 /**
  * `deny` goes before `ask`, and `ask` before `allow`. The pattern `*` alone means the tools that no other pattern names. A tool
  * that no pattern matches is allowed, or asks if it is destructive.
  */
 export function rulingOn(policy: ToolPolicy | undefined, tool: ToolDefinition): Ruling {
 	if (policy) {
-		const names = [tool.name, shownName(tool)]
+		const names = namesOf(tool)
 		for (const isNamed of [true, false])
 			for (const ruling of ['deny', 'ask', 'allow'] as const)
 				for (const pattern of policy[ruling] ?? [])
 					if (isNamed !== /^\*+$/.test(pattern) && names.some((name) => matches(pattern, name))) return ruling
 	}
 	return tool.destructive === true ? 'ask' : 'allow'
+}
+
+/** What a pattern can match: the name that the model sees, and the one that people see. */
+export function namesOf({ name, shown_as = name }: Pick<ToolDefinition, 'name' | 'shown_as'>): string[] {
+	return [name, shown_as]
 }
 
 /** `*` stands for any characters, also none; every other character for itself. Takes time in proportion to both lengths. */

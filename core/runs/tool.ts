@@ -17,6 +17,8 @@ export interface Toolbox {
 export interface ToolDefinition {
 	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
 	name: string
+	/** The name that people see and that patterns of `config.tools` may match, where it is another. */
+	shown_as?: string
 	/** For the model: what it does, and when to use it. */
 	description: string
 	/** A joi object (checked before `run`; unknown keys refused), or a JSON Schema that the tool itself checks. Absent: no arguments. */

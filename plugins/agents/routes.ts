@@ -3,7 +3,7 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import { matches, shownName } from '../../core/runs/tool-policy.ts'
+import { matches, namesOf } from '../../core/runs/tool-policy.ts'
 import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
 import { scoped } from '../../core/http/routes.ts'
 import { modelParams } from '../../core/runs/model-params.ts'
@@ -308,7 +308,7 @@ async function warningsAbout(
 
 /** A tool may also come later, so that is no error. */
 function unusedPatterns(policy: ToolPolicy, tools: readonly ToolDefinition[]): FieldError[] {
-	const names = tools.flatMap((tool) => [tool.name, shownName(tool)])
+	const names = tools.flatMap(namesOf)
 	const message = 'matches no tool that the agent has now; `*` is the only special character, and case counts'
 	return (['allow', 'deny', 'ask'] as const).flatMap((list) =>
 		(policy[list] ?? []).flatMap((pattern, n) =>

@@ -26,6 +26,7 @@ function toolOf(
 	const server = connection.record.name
 	return {
 		name,
+		shown_as: `mcp__${server}__${tool}`,
 		description,
 		parameters: input_schema,
 		// Only a call that the server declares as repeatable may be repeated; any other may already have taken effect.

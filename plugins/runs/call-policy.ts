@@ -4,7 +4,7 @@ import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import type { JournalStep, ToolCallRequest } from '../../core/protocol.ts'
 import type { Journal } from '../../core/events/run-log.ts'
 import type { View } from '../../core/redactor/redactor.ts'
-import { rulingOn, shownName } from '../../core/runs/tool-policy.ts'
+import { rulingOn } from '../../core/runs/tool-policy.ts'
 import type { Ruling, ToolPolicy } from '../../core/runs/tool-policy.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { ARGUMENTS_LIMIT, approvalDigest } from './approval-text.ts'
@@ -52,7 +52,10 @@ export function offeredBy(policy: ToolPolicy | undefined, tools: readonly ToolDe
 }
 
 export function denied(tool: ToolDefinition): Fault {
-	return new Fault('permission_denied', `the operator denies ${shownName(tool)} to this agent (config.tools.deny)`)
+	return new Fault(
+		'permission_denied',
+		`the operator denies ${tool.shown_as ?? tool.name} to this agent (config.tools.deny)`,
+	)
 }
 
 export type Admission =
@@ -96,7 +99,7 @@ export function wantedCall(tool: ToolDefinition, parsed: Record<string, unknown>
 			'invalid_arguments',
 			`the call of ${tool.name} needs approval, and its arguments contain the value of a secret; write its handle {{secret:NAME}} instead`,
 		)
-	return { name: tool.name, tool: shownName(tool), arguments: args, digest: approvalDigest(tool.name, args) }
+	return { name: tool.name, tool: tool.shown_as ?? tool.name, arguments: args, digest: approvalDigest(tool.name, args) }
 }
 
 /** As JSON says it: what is shown is what the tool gets. */

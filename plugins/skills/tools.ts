@@ -41,6 +41,7 @@ export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts
 
 	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({
 		name: entry.tool,
+		shown_as: `skill:${entry.name}`,
 		aliases: [entry.name],
 		description: describe(document).text,
 		parameters: schemaOf(document.parameters),

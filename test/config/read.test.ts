@@ -27,6 +27,7 @@ function defaults(home: string): unknown {
 			max_waiting: 100,
 			question_ttl_days: 7,
 			keep_requests: 0,
+			approval_ttl_s: 86_400,
 		},
 		usage: { retention_days: 400, limits: { tokens_per_day: null, cost_per_day: null } },
 		skills: {
@@ -38,6 +39,7 @@ function defaults(home: string): unknown {
 			cpu_s: 5,
 			wall_time_s: 60,
 			max_per_agent: 100,
+			max_mib_per_agent: 64,
 		},
 		attachments: {
 			max_mib: 20,

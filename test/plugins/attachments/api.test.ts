@@ -125,10 +125,12 @@ void t.test('attachments are fetched from addresses that may be fetched', async 
 void t.test('limits and mistakes are refused with what to change', async (t) => {
 	await follow(t, gateway, 'dora')
 	const given = (...attachments: object[]): Promise<Reply<Answer>> => start('dora', { prompt: 'Look.', attachments })
-	const file = (n: number, size = 700_000): object => ({ data: Buffer.alloc(size, n).toString('base64') })
-	t.match(await given(file(1, 1_100_000)), { status: 413, body: { message: /max_mib\)/ } })
+	const file = (n: number, size: number): object => ({ data: Buffer.alloc(size, n).toString('base64') })
+	t.match(await given(file(1, 1_100_000)), { status: 413, body: { code: 'payload_too_large' } })
 	t.match(await upload('dora', Buffer.alloc(1_100_000)), { status: 413, body: { message: /max_mib\)/ } })
-	t.match(await given(file(1), file(2), file(3), file(4)), { status: 413, body: { message: /max_mib_per_message/ } })
+	const uploads = await Promise.all([1, 2, 3, 4].map((n) => upload('dora', Buffer.alloc(700_000, n))))
+	const blobs = uploads.map(({ body }) => ({ blob: body.blob }))
+	t.match(await given(...blobs), { status: 413, body: { message: /max_mib_per_message/ } })
 	t.match(await given(...[1, 2, 3, 4, 5].map((n) => file(n, 10))), {
 		status: 400,
 		body: { message: /max_per_message/ },
