@@ -295,7 +295,8 @@ void t.test('histories and runs are resources', async (t) => {
 })
 
 void t.test('agents of a gateway are such clients too, and pass questions on', async (t) => {
-	const bob = await follow(t, gateway, 'bob')
+	// What runs an agent may do anything, so it declares itself destructive and would ask.
+	const bob = await follow(t, gateway, 'bob', { config: { tools: { allow: ['mcp__team__*'] } } })
 	await add(bob, { name: 'team', transport: 'http', url: `${gateway.url}/mcp` })
 	const args = JSON.stringify({ agent: 'ada', prompt: ask, conversation: 'of-bob' })
 	const run_id = await bob.start(`/tool mcp__team__run_agent ${args}`)
