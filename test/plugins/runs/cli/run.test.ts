@@ -228,27 +228,34 @@ void t.test('a lost connection is made again, and nothing of the run is missing'
 	const through = svcFor({ home: gateway.home, url: proxy.url })
 	const watcher = await follow(t, gateway, 'ada')
 
-	const lost = Promise.withResolvers<void>()
+	// The model may be called before svc knows of the run: what is cut then is the start, not the stream.
+	const hears = (saying: string): { heard: Promise<void>; onOutput(text: string): void } => {
+		const { promise, resolve } = Promise.withResolvers<void>()
+		return { heard: promise, onOutput: (text) => void (text.includes(saying) && resolve()) }
+	}
+	const [began, lost] = [hears('Well,'), hears('connection is lost')]
 	const ran = through(['run', 'ada', 'hold on'], {
-		onOutput: (text) => text.includes('connection is lost') && lost.resolve(),
+		onOutput: (text) => [began, lost].forEach((one) => one.onOutput(text)),
 	})
 	const call = await model.called('hold on')
+	await began.heard
 	proxy.cut()
-	await lost.promise
+	await lost.heard
 	call.answer('still here.')
 	const { code, stdout } = await ran
 	t.equal(code, 0)
 	t.match(stdout, /Well, still here\.\n$/)
 
-	const down = Promise.withResolvers<void>()
+	const [beganAgain, down] = [hears('Well,'), hears('connection is lost')]
 	const outlived = through(['run', 'ada', 'gone by then'], {
-		onOutput: (text) => text.includes('connection is lost') && down.resolve(),
+		onOutput: (text) => [beganAgain, down].forEach((one) => one.onOutput(text)),
 	})
 	const last = await model.called('gone by then')
 	const { run_id } = await watcher.stream.waitFor((event) => event.payload.content === 'gone by then')
+	await beganAgain.heard
 	proxy.refuse(true)
 	proxy.cut()
-	await down.promise
+	await down.heard
 	last.answer('done.')
 	await watcher.ended(run_id ?? '')
 	proxy.refuse(false)
