@@ -112,7 +112,11 @@ async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
 	const bytes = Buffer.concat(parts)
 	const isArchive = archiveKind(bytes) !== undefined
 	if (isArchive && allowed === 'text') throw refusal('the answer says that it is text, and is an archive')
-	if (!isArchive && allowed === 'archive') throw refusal('the answer is neither a zip nor a tar.gz archive')
+	if (!isArchive && allowed === 'archive') {
+		const type = response.headers.get('content-type') ?? ''
+		const advice = /octet-stream/i.test(type) ? '; as a document its path must end in .md' : ''
+		throw refusal(`the answer is ${type}, and neither a zip nor a tar.gz archive${advice}`)
+	}
 	if (!isArchive && size > TEXT_LIMIT_BYTES) throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
 	return bytes
 }
