@@ -68,12 +68,13 @@ function notePart(note: string | undefined): string[] {
 
 async function runProgram(ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
 	const { args, note } = await withSecrets(ctx, use)
-	if (note === '') return runWith(args, ctx, hosts, use)
+	const told = [...filesPart(use.document.name, use.files), ...(note === '' ? [] : [note])].join('\n')
+	if (told === '') return runWith(args, ctx, hosts, use)
 	try {
 		const result = await runWith(args, ctx, hosts, use)
-		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${note}`
+		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${told}`
 	} catch (error) {
-		throw isFault(error) ? new Fault(error.code, `${error.message} ${note}`, { cause: error }) : error
+		throw isFault(error) && note !== '' ? new Fault(error.code, `${error.message} ${note}`, { cause: error }) : error
 	}
 }
 

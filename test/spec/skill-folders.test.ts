@@ -11,7 +11,7 @@ import { startReadingModel } from '../support/reading-model.ts'
 import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { published } from '../support/published-skills.ts'
-import { skillText } from '../support/skills.ts'
+import { programText, skillText } from '../support/skills.ts'
 import { gzipSync } from 'node:zlib'
 
 /** Shows and changes what is stored, behind the gateway's back. */
@@ -384,6 +384,20 @@ void t.test('a model reads only what is active, approved and unchanged', async (
 	const [back] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	t.match(back, { id, status: 'quarantined' })
 	t.not((await review(agent, id)).digest, sha256(''), 'it can be reviewed as it is now')
+})
+
+void t.test('a program names its other files behind its result, and a model reads them', async (t) => {
+	const agent = await make('programmer')
+	const ada = await follow(t, gateway, agent)
+	const program = { name: 'SKILL.md', content: programText('counter', 'return { sum: 3 }') }
+	const { body } = await sendZip(agent, [program, { name: 'table.md', content: 'one, two' }])
+	t.equal((await approve(agent, body.id)).status, 200)
+	await ada.ended(await ada.start(`Use ${(await review(agent, body.id)).tool}`))
+	t.match(
+		model.answers.get('skill_counter'),
+		/^\{"sum":3\}\n\n<skill_files>\n.*\ntable\.md \(8 bytes\)\n<\/skill_files>/,
+	)
+	t.equal(model.texts.get('counter/table.md'), 'one, two')
 })
 
 void t.test('an address may be that of an archive, or of the page of a folder', async (t) => {
