@@ -13,7 +13,7 @@ import { svcFor } from '../../support/person.ts'
 const gateway = await startGateway()
 t.teardown(() => gateway.stop())
 const svc = svcFor(gateway.url)
-for (const name of ['ada', 'bob', 'eve', 'kim']) await gateway.request('POST', '/v1/agents', { body: { name } })
+for (const name of ['ada', 'bob', 'eve', 'kim', 'lea']) await gateway.request('POST', '/v1/agents', { body: { name } })
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 const install = async (agent: string, stdin: string): Promise<string> => {
@@ -69,6 +69,45 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 	t.match(await svc(['skills', 'remove', 'ada', installed.json.id]), { code: 2, err: /--yes/ })
 	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 3)
 })
+
+void t.test(
+	'of several skills in a source, --path names one and --all takes each, and show prints their files',
+	async (t) => {
+		const cwd = t.testdir({
+			collection: {
+				rain: {
+					'SKILL.md': skillText('rain', 'Read notes/wet.md.'),
+					notes: { 'wet.md': 'Take an \u001b[2Jumbrella.\n' },
+				},
+				sun: { 'SKILL.md': skillText('sun', 'Take a hat.') },
+			},
+		})
+		const several = await svc(['skills', 'install', 'lea', 'collection'], { cwd })
+		t.match(several, { code: 2, err: /rain/ })
+		t.match(several.err, /sun/)
+		t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
+		t.match(await svc(['skills', 'install', 'lea', 'collection', '--path', 'rain', '--json'], { cwd }), {
+			code: 0,
+			json: { name: 'rain', status: 'quarantined' },
+		})
+		const all = await svc(['skills', 'install', 'lea', 'collection', '--all', '--json'], { cwd })
+		t.strictSame(
+			all.json.map((one: { name: string }) => one.name),
+			['rain', 'sun'],
+		)
+		const one = await svc(['skills', 'install', 'lea', 'collection/sun', '--all', '--json'], { cwd })
+		t.match(one.json, [{ name: 'sun' }], 'also of a source with a single skill')
+
+		const { id } = all.json[0]
+		const shown = await svc(['skills', 'show', 'lea', id, '--json'])
+		t.match(shown.json, { id, name: 'rain', files: [{ path: 'SKILL.md' }, { path: 'notes/wet.md' }] })
+		t.match((await svc(['skills', 'show', 'lea', id])).out, /SKILL\.md[^]*notes\/wet\.md/)
+		const { out } = await svc(['skills', 'show', 'lea', id, 'notes/wet.md'])
+		t.match(out, /Take an .*umbrella\./)
+		t.notOk(out.includes('\u001b[2J'), 'control characters are written out')
+		t.equal((await svc(['skills', 'show', 'lea', id, 'nothing.md'])).code, 4)
+	},
+)
 
 void t.test('the review shows what counts, and nothing of it in disguise', async (t) => {
 	const head = [
