@@ -46,6 +46,21 @@ void t.test('rooms and folders of plugins import each other in no ring', (t) => 
 	t.end()
 })
 
+void t.test('the gateway imports no package that only its development needs', (t) => {
+	const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
+		'dependencies' | 'optionalDependencies',
+		Record<string, string>
+	>
+	const installed = new Set(Object.keys({ ...dependencies, ...optionalDependencies }))
+	// Templates of plugins import the package that they are made for.
+	const own = files.filter((file) => !file.includes('/template/'))
+	const edges = own.flatMap((file) => packagesOf(file).map((name) => [file, name] as const))
+	t.ok(edges.some(([, name]) => name === 'openai') && edges.some(([, name]) => name === '@hapi/hapi'))
+	const missing = edges.filter(([, name]) => !installed.has(name)).map(([file, name]) => `${file} → ${name}`)
+	t.strictSame(missing, [], 'list these packages under dependencies of package.json')
+	t.end()
+})
+
 void t.test('layers see only what lies below them', (t) => {
 	const seen = (from: string, to: RegExp): string[] =>
 		files
@@ -86,6 +101,15 @@ function importsOf(file: string): Set<string> {
 	for (const [, path = ''] of codeOf(file).matchAll(/(?:\bfrom\s*|\bimport\(?\s*)'(\.[^']+)'/g))
 		found.add(normalize(join(dirname(file), path)))
 	return found
+}
+
+/** Packages that a file imports when it runs: types are left out, as Node strips them. */
+function packagesOf(file: string): string[] {
+	const code = codeOf(file).replaceAll(/\b(import|export) type\b[^'"]*'[^']+'/g, '')
+	const imported = code.matchAll(
+		/(?:^import\b[^'"`;]*|\bfrom |\bimport\()'((?:@[\w.-]+\/)?[a-z][\w.-]*)(?:\/[^']*)?'/gm,
+	)
+	return [...new Set(Array.from(imported, ([, name = '']) => name))]
 }
 
 /** Without comments; lines keep their numbers. */
