@@ -9,6 +9,7 @@ import type { SeenVersions } from './prompt.ts'
 export const content = Joi.string()
 	.allow('')
 	.max(PROFILE_BYTES)
+	.messages({ 'string.max': '{#label} must have at most 2,048 bytes of UTF-8; put details into long-term memory' })
 	.description('The whole text, at most 2,048 bytes of UTF-8; empty to have none.')
 export const version = Joi.number().integer().min(0)
 

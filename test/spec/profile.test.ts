@@ -60,6 +60,11 @@ void t.test('its limit is 2,048 bytes, and of two who read the same version one 
 	await gateway.request('POST', '/v1/agents', { body: { name: 'limits' } })
 	t.equal((await write('limits', { content: 'ä'.repeat(1024) })).status, 200)
 	refused(t, await write('limits', { content: `${'ä'.repeat(1024)}.` }), { status: 400, code: 'invalid_request' })
+	refused(t, await write('limits', { content: 'a'.repeat(2049) }), {
+		status: 400,
+		code: 'invalid_request',
+		says: /at most 2,048 bytes/,
+	})
 	const both = await Promise.all(['Cats.', 'Dogs.'].map((content) => write('limits', { content, expected_version: 1 })))
 	t.strictSame(
 		both.map(({ status }) => status).toSorted((a, b) => a - b),

@@ -10,6 +10,11 @@ export interface Uploaded {
 	name?: string
 }
 
+const reasons: Record<string, string> = {
+	ENOENT: 'there is no such file; the prompt stands before --attach',
+	EISDIR: 'it is a folder; name the files in it',
+}
+
 /** The body of POST /v1/agents/{name}/runs. */
 export function runOf(prompt: string, attachments: readonly Uploaded[] = []): object {
 	if (attachments.length === 0) return { prompt }
@@ -22,8 +27,9 @@ export async function uploaded(cli: Cli, agent: string, files: readonly string[]
 	const attachments: Uploaded[] = []
 	for (const file of files) {
 		const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-			const why = error.code === 'ENOENT' ? 'there is no such file; the prompt stands before --attach' : error.message
-			throw new CliError('usage', `${file} cannot be read: ${why}`, { cause: error })
+			throw new CliError('usage', `${file} cannot be read: ${reasons[error.code ?? ''] ?? error.message}`, {
+				cause: error,
+			})
 		})
 		const place = `${path`/v1/agents/${agent}/blobs`}?name=${encodeURIComponent(basename(file))}`
 		attachments.push(await cli.api.request<Uploaded>('POST', place, bytes))
