@@ -254,9 +254,7 @@ function inForce(path: readonly string[], { variables, trouble }: InForce, style
 	if (variable !== undefined) return style.warn(`${variable} in the environment of the running gateway wins over it.`)
 	const [section, plugin = ''] = path
 	const why = section === 'plugins' && Object.hasOwn(trouble, plugin) ? trouble[plugin] : undefined
-	return why === undefined
-		? 'The running gateway goes by it.'
-		: style.warn(`The plugin does not run as it should: ${why}`)
+	return why === undefined ? 'The running gateway uses it.' : style.warn(`The plugin does not run as it should: ${why}`)
 }
 
 /** Others on the machine can read the arguments of a program, and the shell keeps them in its history. */

@@ -72,7 +72,7 @@ Examples:
 				wanted
 					? `Models: ${wanted.name} (${wanted.settings.model})`
 					: 'Models: as the file says; the built-in provider where it names none',
-				...(taken?.state === 'in_force' ? ['The running gateway goes by it.'] : []),
+				...(taken?.state === 'in_force' ? ['The running gateway uses it.'] : []),
 				'',
 				runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
 				...(mustStore === undefined ? [] : [`  svc vault set ${mustStore}`]),

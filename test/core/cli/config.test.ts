@@ -198,7 +198,7 @@ void t.test('a running gateway takes a change over', async (t) => {
 	const svc = svcFor(gateway)
 	const off = await svc(['config', 'set', 'plugins.webhooks', 'false'])
 	t.equal(off.code, 0)
-	t.match(off.stdout, 'The running gateway goes by it.')
+	t.match(off.stdout, 'The running gateway uses it.')
 	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
 	t.notOk(names.includes('webhooks'), 'it was waited for')
 
@@ -222,7 +222,7 @@ void t.test('a running gateway takes a change over', async (t) => {
 		'--model',
 		'm',
 	])
-	t.match(init.stdout, /The running gateway goes by it\.\n\nNext:\n/)
+	t.match(init.stdout, /The running gateway uses it\.\n\nNext:\n/)
 })
 
 void t.test('a change that the running gateway refuses is told with its reason', async (t) => {

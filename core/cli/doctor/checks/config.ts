@@ -35,13 +35,13 @@ export const configChecks: Check[] = [
 	},
 	{
 		id: 'config.in-force',
-		about: 'whether the gateway goes by gateway.yaml as it is',
+		about: 'whether the running gateway uses gateway.yaml as it is now',
 		async run(patient) {
 			const gateway = await patient.gateway()
 			if (!gateway) return []
 			const { checks } = await gateway.get<Health>('/v1/health')
 			const check = checks.find(({ name }) => name === 'config')
-			if (!check || check.ok) return ok('the gateway goes by gateway.yaml as it is')
+			if (!check || check.ok) return ok('the running gateway uses gateway.yaml as it is now')
 			return error(check.message, 'fix what it names; the file is applied when you save it')
 		},
 	},
