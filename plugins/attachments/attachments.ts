@@ -64,19 +64,19 @@ interface Given extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'
 }
 
 async function bytesOf(
-	{ config, emit }: Deps,
+	ctx: Deps,
 	agent: AgentRef,
 	{ name, media_type, seconds, ...source }: Exclude<AttachmentSource, { blob: string }>,
 	max_bytes: number,
 ): Promise<Given> {
+	const { config, emit } = ctx
 	const about = { name, media_type, seconds }
 	if ('bytes' in source) return { ...about, bytes: source.bytes }
 	if ('data' in source) {
 		const data = decodeData(source.data, max_bytes)
 		return { ...about, media_type: media_type ?? data.media_type, bytes: data.bytes }
 	}
-	if (/^data:/i.test(source.url))
-		return bytesOf({ config, emit } as Deps, agent, { ...about, data: source.url }, max_bytes)
+	if (/^data:/i.test(source.url)) return bytesOf(ctx, agent, { ...about, data: source.url }, max_bytes)
 	try {
 		const file = await fetchFile(source.url, { max_bytes, private_hosts: config.allowed_hosts })
 		return { seconds, name: name ?? file.name, media_type: media_type ?? file.media_type, bytes: file.bytes }

@@ -20,8 +20,6 @@ export interface Budget {
 	): Promise<T | null>
 	/** Ends the reservation of a run, after `used` was written to the ledger. */
 	settle(run_id: string, used: Amount): void
-	/** No run has a reservation. */
-	readonly isIdle: boolean
 }
 
 /** The ledger is read for at most this share of the time: in between, what is settled here is added to what was read. */
@@ -57,9 +55,6 @@ export function openBudget(read: (day: string) => Promise<Amount>): Budget {
 		settle(run_id, used) {
 			reserved.delete(run_id)
 			if (known.day === today()) known.used = sumOf([known.used, used])
-		},
-		get isIdle() {
-			return reserved.size === 0 && queue.length === 0
 		},
 	}
 }
