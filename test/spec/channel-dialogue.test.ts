@@ -11,6 +11,7 @@ import type { ShownMessage } from '../support/room.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const [room, held, model] = await Promise.all([startRoom(), startHeldModel(), startModelServer()])
 const provider = (name: string, url: string): string =>
@@ -60,6 +61,18 @@ async function talk(t: Test, type: (typeof types)[number] = 'room', provider = '
 		said: () => room.shown(id).slice(1),
 		hears: async (count) => (await room.shows(id, count + 1)).slice(1),
 	}
+}
+
+/** The runs of an agent, newest first, once there are `count`. The model may be asked before its run is listed. */
+const listed = (agent: Followed, count: number): Promise<[Listed, ...Listed[]]> =>
+	eventually(
+		async () => (await agent.call('runs')).body,
+		({ length }) => length === count,
+	)
+
+interface Listed {
+	run_id: string
+	agent: string
 }
 
 void t.test('a message is answered in its chat, and events tell of both', async (t) => {
@@ -405,7 +418,7 @@ void t.test('/stop ends what the conversation has under way, and more than may w
 	)
 	say('more work')
 	const call = await held.called('more work')
-	const { run_id } = (await agent.call('runs')).body[0]
+	const [{ run_id }] = await listed(agent, 3)
 	await gateway.request('POST', `/v1/runs/${run_id}/cancel`)
 	await call.hungUp
 	t.equal((await hears(3))[2]?.text, 'Stopped.', 'who did not stop it is told')
@@ -671,7 +684,7 @@ void t.test('a deleted agent answers nobody, and its chat has none', async (t) =
 	const { agent, id, say, hears } = await talk(t, 'room', 'held')
 	say('never answered')
 	await held.called('never answered')
-	const [run] = (await agent.call('runs')).body
+	const [run] = await listed(agent, 1)
 	const gone = await gateway.request('DELETE', `/v1/agents/${run.agent}`)
 	t.ok(gone.status < 300)
 	say('anybody?')

@@ -211,7 +211,7 @@ void t.test('a call that is taken back stops its run', async (t) => {
 	stop.abort('enough')
 	await t.rejects(result)
 	await hungUp
-	await until(async () => (await held.call('runs')).body[0].status === 'stopped', 'the run is stopped')
+	await until(async () => (await held.call('runs')).body[0]?.status === 'stopped', 'the run is stopped')
 	t.same((await call('list_agents', { limit: 1 })).structuredContent.next, 'ada', 'the session goes on')
 })
 
