@@ -95,7 +95,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	async function sendAllDue(): Promise<void> {
 		for (const run of runs.all()) {
 			if (signal.aborted) return
-			if (!run.queued) await sendDue(run)
+			if (run.isStored && !run.queued) await sendDue(run)
 		}
 	}
 	async function load(): Promise<void> {

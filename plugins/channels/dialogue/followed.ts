@@ -32,6 +32,8 @@ export interface Followed {
 	hushed: boolean
 	/** A delivery to its chat is queued. */
 	queued: boolean
+	/** The run and its reply are durable. Until then there is nothing to look up, and nothing is due. */
+	isStored: boolean
 	/** Marks it as working, if it was working when it was first followed. */
 	resume(): void
 }
@@ -128,7 +130,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			return one ? ask(one, asked, withdrawn) : null
 		},
 	})
-	const add = (reply: Reply, stop: AbortController): Followed => {
+	const add = (reply: Reply, stop: AbortController, isStored: boolean): Followed => {
 		const { run_id, channel_id } = reply
 		const run: Followed = {
 			reply,
@@ -141,6 +143,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			plain: false,
 			hushed: false,
 			queued: false,
+			isStored,
 			resume: () => work(run, true),
 		}
 		runs.set(run_id, Object.assign(run, { stop: () => stop.abort() }))
@@ -170,7 +173,8 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			const stop = new AbortController()
 			try {
 				const listener = listenerOf(() => run, stop)
-				await begin(listener, (reply) => (run ??= add(reply, stop)))
+				await begin(listener, (reply) => (run ??= add(reply, stop, false)))
+				if (run) run.isStored = true
 			} catch (error) {
 				if (run) forget(run.reply.run_id)
 				throw error
@@ -181,7 +185,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			const before = runs.get(run_id)
 			if (before) return before
 			const stop = new AbortController()
-			const run = add(reply, stop)
+			const run = add(reply, stop, true)
 			const listener = listenerOf(() => run, stop)
 			try {
 				await ctx.use('runs').follow(run_id, listener)

@@ -1,0 +1,47 @@
+/** Runs that chats wait for: nothing is looked up for one that is not stored yet, since that would show it as deleted. */
+import t from 'tap'
+import { followRuns } from '../../../../plugins/channels/dialogue/followed.ts'
+import type { FollowHooks } from '../../../../plugins/channels/dialogue/followed.ts'
+import type { Reply } from '../../../../plugins/channels/dialogue/records.ts'
+
+const hooks: FollowHooks = { due: () => {}, started: () => {}, working: () => {} }
+const ctx: Parameters<typeof followRuns>[0] = {
+	defer: () => {},
+	use: () => {
+		throw new Error('nothing is looked up')
+	},
+}
+
+const reply: Reply = {
+	run_id: 'run',
+	agent: 'ada',
+	agent_uid: 'uid',
+	conversation: 'channel:binding',
+	channel_id: 'channel',
+	chat: { id: 'chat', kind: 'private' },
+	reply_to: '1',
+	asked: [],
+	said: null,
+	saying: null,
+	preview: null,
+}
+
+void t.test('a run is not stored before its start has settled', async (t) => {
+	const runs = followRuns(ctx, hooks)
+	await runs.start(async (_listener, follow) => {
+		follow(reply)
+		await Promise.resolve()
+		t.equal(runs.get('run')?.isStored, false)
+	})
+	t.equal(runs.get('run')?.isStored, true)
+})
+
+void t.test('a run that could not be stored is not followed', async (t) => {
+	const runs = followRuns(ctx, hooks)
+	const refused = runs.start((_listener, follow) => {
+		follow(reply)
+		return Promise.reject(new Error('the disk is full'))
+	})
+	await t.rejects(refused, /the disk is full/)
+	t.equal(runs.get('run'), undefined)
+})
