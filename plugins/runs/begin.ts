@@ -49,12 +49,33 @@ export function takeAbout(run_id: string): Promise<AboutRun | undefined> | undef
 	return about
 }
 
+/** By agent: what `begin` is writing. */
+const writing = new Map<string, Set<Promise<void>>>()
+
+/** Settles once the runs of this agent that execute already are stored, or were refused. */
+export async function untilBegun(agent_uid: string): Promise<void> {
+	await Promise.allSettled(writing.get(agent_uid) ?? [])
+}
+
 /**
  * Writes `ops`, which make the record of the run, with its first events, and hands it out at once: the model may be asked
  * meanwhile, but nothing of the run is shown before it is durable. Throws `conflict` if an expectation does not hold; then the
  * execution ends without a trace.
  */
 export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Promise<void> {
+	const { agent_uid } = run
+	const all = writing.get(agent_uid) ?? new Set()
+	const written = write(ctx, run, ops)
+	writing.set(agent_uid, all.add(written))
+	try {
+		await written
+	} finally {
+		all.delete(written)
+		if (all.size === 0) writing.delete(agent_uid)
+	}
+}
+
+async function write(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
 	// It is being deleted, and its runs are stopped.

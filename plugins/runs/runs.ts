@@ -8,7 +8,7 @@ import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
-import { begin } from './begin.ts'
+import { begin, untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
@@ -45,6 +45,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		})
 
 	const stopAll = async (agent: AgentRef): Promise<void> => {
+		await untilBegun(agent.uid)
 		const queues: string[][] = []
 		for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
 		// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
