@@ -54,7 +54,8 @@ const writing = new Map<string, Set<Promise<void>>>()
 
 /** Settles once the runs of this agent that execute already are stored, or were refused. */
 export async function untilBegun(agent_uid: string): Promise<void> {
-	await Promise.allSettled(writing.get(agent_uid) ?? [])
+	const all = writing.get(agent_uid)
+	if (all) await Promise.allSettled(all)
 }
 
 /**
