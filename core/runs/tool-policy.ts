@@ -17,7 +17,10 @@ export type Ruling = 'allow' | 'deny' | 'ask'
  * `deny` goes before `ask`, and `ask` before `allow`. The pattern `*` alone means the tools that no other pattern names. A tool
  * that no pattern matches is allowed, or asks if it is destructive.
  */
-export function rulingOn(policy: ToolPolicy | undefined, tool: ToolDefinition): Ruling {
+export function rulingOn(
+	policy: ToolPolicy | undefined,
+	tool: Pick<ToolDefinition, 'name' | 'shown_as' | 'destructive'>,
+): Ruling {
 	if (policy) {
 		const names = namesOf(tool)
 		for (const isNamed of [true, false])

@@ -1,15 +1,17 @@
 /** `skill.read_file`: the files of the agent's active skills, besides their documents, in parts. */
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
-import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import { rulingOn } from '../../core/runs/tool-policy.ts'
 import { textIn } from './file-kind.ts'
 import type { Library } from './library.ts'
 import { indexOf } from './records.ts'
+import type { IndexEntry } from './records.ts'
 import type { StoredFile } from './stored-files.ts'
 
 export const READ_FILE = 'skill.read_file'
 
-type ReadDeps = Pick<Context, 'store' | 'redactor'>
+type ReadDeps = Pick<Context, 'store' | 'redactor' | 'use'>
 
 interface ReadRequest {
 	skill: string
@@ -42,8 +44,7 @@ export function readFileTool(ctx: ReadDeps, library: Library): ToolDefinition {
 
 async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { agent }: ToolCall): Promise<unknown> {
 	const { skill, offset = 0, limit = PART } = asked
-	// The index as it is now: a skill that was removed since the run began is not read.
-	const active = ((await indexOf(ctx.store, agent))?.value.skills ?? []).filter((one) => one.status === 'active')
+	const active = await readable(ctx, agent)
 	const entry = active.find((one) => one.name === skill) ?? active.find((one) => one.tool === skill)
 	if (!entry)
 		throw new Fault('not_found', `there is no skill "${skill}"; yours are ${few(active.map((one) => one.name))}`)
@@ -70,6 +71,18 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 		next_offset: end < shown.length ? end : null,
 		...(file.kind === 'script' && { note: `A script (${file.language}): it cannot run here.` }),
 	}
+}
+
+/** As things are now: a skill that was removed or denied since the run began is not read. */
+async function readable(ctx: ReadDeps, agent: AgentRef): Promise<IndexEntry[]> {
+	const policy = (await ctx.use('agents').find(agent.name))?.config.tools
+	const { skills = [] } = (await indexOf(ctx.store, agent))?.value ?? {}
+	return skills.filter((one) => one.status === 'active' && rulingOn(policy, shownAs(one)) !== 'deny')
+}
+
+/** What patterns of `config.tools` match. */
+export function shownAs({ name, tool }: IndexEntry): { name: string; shown_as: string } {
+	return { name: tool, shown_as: `skill:${name}` }
 }
 
 /** `./a.md` is the same path as `a.md`. */

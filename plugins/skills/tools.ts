@@ -9,7 +9,7 @@ import type { ProgramHosts } from './program.ts'
 import { indexOf } from './records.ts'
 import type { Index, IndexEntry } from './records.ts'
 import type { UnderWay } from './under-way.ts'
-import { notApproved, READ_FILE, readFileTool } from './read-file.ts'
+import { notApproved, READ_FILE, readFileTool, shownAs } from './read-file.ts'
 import { useSkill } from './use.ts'
 
 export interface SkillTools {
@@ -40,8 +40,7 @@ export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
 	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({
-		name: entry.tool,
-		shown_as: `skill:${entry.name}`,
+		...shownAs(entry),
 		aliases: [entry.name],
 		description: describe(document).text,
 		parameters: schemaOf(document.parameters),

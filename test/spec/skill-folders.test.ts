@@ -38,7 +38,7 @@ const model = await startReadingModel()
 const gateway = await startGateway({
 	config: `plugins: {tamper: true}
 skills: {max_mib_per_agent: 10}
-providers: {reader: {kind: openai, base_url: "${model.url}", model: reader}}
+providers: {reader: {kind: openai, base_url: "${model.url}", model: reader}, offline: {kind: offline}}
 default_provider: reader
 `,
 	files: { 'plugins/tamper/index.js': tamper },
@@ -384,6 +384,24 @@ void t.test('a model reads only what is active, approved and unchanged', async (
 	const [back] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	t.match(back, { id, status: 'quarantined' })
 	t.not((await review(agent, id)).digest, sha256(''), 'it can be reviewed as it is now')
+})
+
+void t.test('the files of a skill that is denied to the agent are not read', async (t) => {
+	const agent = await make('denied', { provider: 'offline', tools: { deny: ['skill:secret'] } })
+	const ada = await follow(t, gateway, agent)
+	for (const name of ['open', 'secret']) {
+		const { body } = await sendZip(agent, [document(name), { name: 'a.md', content: `The text of ${name}.` }])
+		t.equal((await approve(agent, body.id)).status, 200)
+	}
+	const read = async (skill: string): Promise<string> => {
+		const run_id = await ada.start(`/tool skill.read_file ${JSON.stringify({ skill, path: 'a.md' })}`)
+		await ada.ended(run_id)
+		return (await ada.read(run_id)).answer
+	}
+	t.match(await read('open'), /The text of open\./)
+	for (const name of ['secret', 'skill_secret']) t.match(await read(name), /there is no skill .*; yours are open/)
+	await call('PATCH', `/v1/agents/${agent}`, { config: { tools: { deny: ['skill_*'] } } })
+	t.match(await read('open'), /there is no skill .*; yours are none/)
 })
 
 void t.test('a program names its other files behind its result, and a model reads them', async (t) => {

@@ -2,7 +2,7 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
 import type { FilterOptions } from './event-filter.ts'
-import { pointInTime } from './time-input.ts'
+import { pointInTime } from '../../../core/cli/time-input.ts'
 
 interface Page {
 	events: EventEnvelope[]

@@ -4,7 +4,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
 import type { FilterOptions } from './event-filter.ts'
-import { pointInTime } from './time-input.ts'
+import { pointInTime } from '../../../core/cli/time-input.ts'
 
 export default {
 	examples: `

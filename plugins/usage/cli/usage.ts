@@ -1,4 +1,5 @@
 import type { Command } from '../../../core/cli/command.ts'
+import { pointInTime } from '../../../core/cli/time-input.ts'
 import { costText } from '../../../core/util/cost-text.ts'
 import type { Counted, UsageReport, UsageRow } from '../contract.ts'
 
@@ -14,16 +15,21 @@ export default {
 Examples:
   svc usage
   svc usage ada --by day --since 2026-11-01
+  svc usage --since 7d
   svc usage --by model --json | jq .total.cost`,
 	arguments: '[agent]',
 	options: {
 		'--by <what>': { about: 'what one row is', choices: ['agent', 'model', 'day'], default: 'agent' },
-		'--since <day>': 'the first day, such as 2026-11-01; default: the last 30 days',
+		'--since <day>': 'the first day, such as 2026-11-01, or this long ago, such as 7d; default: the last 30 days',
 		'--until <day>': 'the day after the last one',
 	},
 	async run(cli, { agent, by, since, until }: { agent?: string } & Options) {
-		const given = Object.entries({ agent_id: agent, by, since, until }).filter(([, value]) => value !== undefined)
-		const query = new URLSearchParams(Object.fromEntries(given) as Record<string, string>)
+		const query = new URLSearchParams({
+			...(agent !== undefined && { agent_id: agent }),
+			by,
+			...(since !== undefined && { since: pointInTime(since) }),
+			...(until !== undefined && { until: pointInTime(until) }),
+		})
 		const report = await cli.api.request<UsageReport>('GET', `/v1/usage?${query.toString()}`)
 		cli.out.answer(report, ({ rows, total }, style) =>
 			style.table(

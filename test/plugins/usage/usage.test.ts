@@ -71,6 +71,7 @@ void t.test('a call has a cost where its model has a price, on the step, the run
 	const svc = svcFor(gateway)
 	t.match((await svc(['runs', 'show', run_id])).stdout, /cost: +0\.0115\n[^]*finish reason: +stop/)
 	t.match((await svc(['runs', 'steps', run_id])).stdout, /1000 in, 100 out +0\.0035/)
+	t.match((await svc(['usage', '--since', '24h', '--until', '0s'])).stdout, /ada +2 /)
 	t.match((await svc(['usage', 'ada', '--by', 'model'])).stdout, /mock \(m\) +2 +4000 +0 +150 +0\.0115/)
 })
 
