@@ -105,8 +105,13 @@ Examples:
 			options: {
 				'--agent <agent>': 'the agent; default with a code: that of the channel, or the only one',
 				'--chat <id>': 'id of the chat, as /whoami shows it',
+				'--who-may-answer <who>': {
+					about: 'questions and approvals; default with a code: paired, the person who asked for it',
+					choices: ['anyone', 'paired'],
+				},
+				'--paired-by <sender>': 'id of that person, where there is no code',
 			},
-			async run(cli, { words, ...options }: { words: string[]; agent?: string; chat?: string }) {
+			async run(cli, { words, ...options }: { words: string[] } & PairOptions) {
 				const body = await pairing(cli, words, options)
 				const bound = await cli.api.request<Binding>('POST', '/v1/channels/pair', body)
 				cli.out.answer(bound, (one) => `The chat ${one.external_chat_id} now talks to ${one.agent_id}.`)
@@ -120,12 +125,13 @@ Examples:
 				const all = list.flatMap((one) => one.bindings.map((binding) => ({ ...binding, type: one.type })))
 				cli.out.answer(all, (bindings, style) =>
 					style.table(
-						['binding', 'platform', 'chat', 'agent', 'since'],
+						['binding', 'platform', 'chat', 'agent', 'who may answer', 'since'],
 						bindings.map((one) => [
 							one.binding_id,
 							platformOf(one.type),
 							one.external_chat_id,
 							one.agent_id,
+							one.who_may_answer,
 							when(one.created_at),
 						]),
 						'No chat is bound yet. Send /start to the bot; it answers with a code.',
@@ -172,16 +178,28 @@ Examples:
 	},
 } satisfies Command
 
-async function pairing(cli: Cli, words: string[], { agent, chat }: { agent?: string; chat?: string }): Promise<object> {
+interface PairOptions {
+	agent?: string
+	chat?: string
+	whoMayAnswer?: string
+	pairedBy?: string
+}
+
+async function pairing(cli: Cli, words: string[], options: PairOptions): Promise<object> {
+	const { agent, chat, whoMayAnswer, pairedBy } = options
 	const [first = '', second] = words
+	const answerers = {
+		...(whoMayAnswer !== undefined && { who_may_answer: whoMayAnswer }),
+		...(pairedBy !== undefined && { paired_by: pairedBy }),
+	}
 	if (words.length > 2) throw new CliError('usage', 'give at most a channel and a code')
 	if (chat === undefined) {
 		// A code identifies its channel: naming one is optional, and must not name another.
 		if (second !== undefined) await findChannel(cli.api, first)
-		return { pairing_code: second ?? first, ...(agent !== undefined && { agent_id: agent }) }
+		return { pairing_code: second ?? first, ...(agent !== undefined && { agent_id: agent }), ...answerers }
 	}
 	if (second !== undefined) throw new CliError('usage', 'give either a code or --chat')
 	if (agent === undefined) throw new CliError('usage', '--chat needs --agent: the agent that answers there')
 	const { id } = await findChannel(cli.api, first)
-	return { agent_id: agent, channel_id: id, external_chat_id: chat }
+	return { agent_id: agent, channel_id: id, external_chat_id: chat, ...answerers }
 }

@@ -15,6 +15,7 @@ export interface Binding {
 	agent_id: string
 	channel_id: string
 	external_chat_id: string
+	who_may_answer: string
 	created_at: string
 }
 
