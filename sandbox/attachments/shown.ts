@@ -39,13 +39,11 @@ export function dataUrl({ media_type, base64 }: Exclude<Shown, { kind: 'text' }>
 	return `data:${media_type};base64,${base64}`
 }
 
-/** Whether the request has something of that kind in another form than words. */
-export function shows({ turns, files }: ModelRequest, type: Attachment['type']): boolean {
-	return turns.some(
-		(turn) =>
-			turn.role !== 'assistant' &&
-			turn.attachments?.some((one) => one.type === type && files?.has(one.blob) && !isTextType(one.media_type)),
-	)
+/** What the request has of that kind in another form than words, the newest first, each once. */
+export function shownBlobs({ turns, files }: ModelRequest, type: Attachment['type']): string[] {
+	const all = turns.flatMap((turn) => (turn.role === 'assistant' ? [] : (turn.attachments ?? [])))
+	const shown = all.filter((one) => one.type === type && files?.has(one.blob) && !isTextType(one.media_type))
+	return [...new Set(shown.map(({ blob }) => blob).toReversed())]
 }
 
 function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: Traits, takes: Takes): Shown {
@@ -53,6 +51,7 @@ function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: 
 	const words = (why?: string): Shown => ({ kind: 'text', text: lineOf(attachment, why) })
 	if (!bytes) return words()
 	if (isTextType(media_type)) return { kind: 'text', text: textOfFile(attachment, bytes) }
+	if (traits.unreadable?.includes(attachment.blob)) return words('this model cannot read it')
 	const base64 = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
 	if (type === 'image') {
 		if (traits.images === false || !takes.images.has(media_type)) return words('this model cannot be shown it')

@@ -24,11 +24,11 @@ export async function askWithWorkarounds(
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
 	const such = suchRequests(name, order, request)
-	const these = theseAttachments(name, request)
-	const places = { 'for the model': name, 'for such requests': such, 'for these attachments': these }
+	const places = { 'for the model': name, 'for such requests': such }
 	const fields = [...optional, ...Object.keys(order.sampling ?? {}), ...Object.keys(order.extra_body ?? {})]
-	let traits: Traits = { ...and(and(learned.get(name), learned.get(such)), learned.get(these)), ...order.compat }
-	if (order.compat?.developer_role) traits.system_role = 'developer'
+	const known: Traits = { ...and(learned.get(name), learned.get(such)), ...order.compat }
+	if (order.compat?.developer_role) known.system_role = 'developer'
+	let traits = known
 	const lasting: [name: string, traits: Traits][] = []
 	for (let left = WORKAROUNDS_LIMIT; ; left--) {
 		const reply = await ask(traits)
@@ -36,11 +36,11 @@ export async function askWithWorkarounds(
 			for (const [whose, workaround] of lasting) remember(whose, and(learned.get(whose), workaround))
 			return reply
 		}
-		const workaround = left > 0 ? workaroundFor(reply.failure, { order, request, traits, fields }) : undefined
+		const workaround = left > 0 ? workaroundFor(reply.failure, { order, request, traits, known, fields }) : undefined
 		if (!workaround) return reply
-		const { drop: known = [] } = traits
+		const { drop: dropped = [] } = traits
 		const { drop, ...others } = workaround.traits
-		const added = { ...others, ...(drop && { drop: drop.filter((field) => !known.includes(field)) }) }
+		const added = { ...others, ...(drop && { drop: drop.filter((field) => !dropped.includes(field)) }) }
 		traits = and(traits, added)
 		if (workaround.holds) lasting.push([places[workaround.holds], added])
 	}
@@ -63,11 +63,6 @@ function digestOfTools(tools: readonly ToolSpec[]): string {
 
 function digestOf(text: string): string {
 	return createHash('sha256').update(text).digest('base64url')
-}
-
-/** An image that a server cannot read does not keep others from being shown. */
-function theseAttachments(name: string, { files }: ModelRequest): string {
-	return files ? `${name} ${[...files.keys()].join(' ')}` : name
 }
 
 function and(known: Traits = {}, more: Traits = {}): Traits {

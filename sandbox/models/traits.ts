@@ -14,6 +14,8 @@ export interface Traits extends Compat {
 	text_always?: boolean
 	/** What came with earlier answers is not sent back. */
 	state?: boolean
+	/** Blobs of attachments that are told in words. */
+	unreadable?: readonly string[]
 	/** Fields that are left out, by the dialect's names. */
 	drop?: readonly string[]
 }

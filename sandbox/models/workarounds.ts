@@ -1,22 +1,21 @@
 /** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
 import type { Attachment, ModelOrder } from '../../core/protocol.ts'
-import { shows } from '../attachments/shown.ts'
+import { shownBlobs } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
 export interface Workaround {
 	traits: Traits
-	/**
-	 * For which later calls it holds too: of the same model, or only of those with the same settings and tools, or with the same
-	 * attachments.
-	 */
-	holds?: 'for the model' | 'for such requests' | 'for these attachments'
+	/** For which later calls it holds too: of the same model, or only of those with the same settings and tools. */
+	holds?: 'for the model' | 'for such requests'
 }
 
 interface Asked {
 	order: ModelOrder
 	request: ModelRequest
 	traits: Traits
+	/** As `traits` before the first attempt of this call. */
+	known: Traits
 	/** Names of fields that can be left out. */
 	fields: readonly string[]
 }
@@ -51,20 +50,54 @@ const MEDIA: readonly (readonly [type: Attachment['type'], trait: 'images' | 'fi
 ]
 
 /** One image that a server cannot read says nothing about others. */
-const BROKEN =
-	/could not (process|decode|read)|(invalid|corrupt|malformed|empty) (image|file|document|pdf|audio|base64)|does not match|exceeds|too (large|big|many|small|long)|dimension|resolution|at most [1-9]|valid (image|base64)|one of the following formats|password/i
+const UNREADABLE =
+	/could not (process|decode|read)|(invalid|corrupt|malformed|empty) (image|file|document|pdf|audio|base64)|does not match|exceeds|too (large|big|small|long)|dimension|resolution|valid (image|base64)|one of the following formats|password/i
+const TOO_MANY = /too many|at most ([1-9]\d*)/i
+
+/** Attachments that are left out alone, one after another, before all are. */
+const SINGLE_LIMIT = 3
+/** Attachments that are remembered as unreadable, for one model. */
+const UNREADABLE_LIMIT = 200
 
 /** What a model cannot be shown is told to it in words. Some servers only say that a message must be text. */
-function mediaRefused({ message, param = '' }: ModelFailure, { request, traits }: Asked): Workaround | undefined {
-	const sent = MEDIA.filter(([type, trait]) => traits[trait] !== false && shows(request, type))
+function mediaRefused(
+	{ message, param = '' }: ModelFailure,
+	{ request, traits, known }: Asked,
+): Workaround | undefined {
+	const { unreadable: before = [] } = known
+	const blobsOf = (type: Attachment['type']): string[] =>
+		shownBlobs(request, type).filter((blob) => !before.includes(blob))
+	const sent = MEDIA.filter(([type, trait]) => traits[trait] !== false && blobsOf(type).length > 0)
 	if (sent.length === 0) return undefined
 	const said = `${param} ${message}`
 	const named = sent.filter(([, , name]) => name.test(said))
 	const isAboutText = /content/i.test(said) && /string|text|type|part|variant|array|list/i.test(message)
 	const refused = named.length > 0 ? named : isAboutText ? sent : []
 	if (refused.length === 0) return undefined
-	const holds = BROKEN.test(message) ? 'for these attachments' : 'for the model'
-	return { traits: Object.fromEntries(refused.map(([, trait]) => [trait, false])), holds }
+	const blobs = refused.flatMap(([type]) => blobsOf(type))
+	const tried = (traits.unreadable ?? []).filter((blob) => !before.includes(blob))
+	const isTooMany = TOO_MANY.test(message)
+	if (!isTooMany && !UNREADABLE.test(message))
+		return { traits: Object.fromEntries(refused.map(([, trait]) => [trait, false])), holds: 'for the model' }
+	const next = isTooMany ? beyond(message, blobs, tried) : suspects(blobs, tried)
+	if (!next) return undefined
+	const unreadable = [...before, ...next].slice(-UNREADABLE_LIMIT)
+	return { traits: { unreadable }, ...(!isTooMany && { holds: 'for the model' }) }
+}
+
+/** One after another, the newest first: those before were probably accepted earlier. Then all of them. */
+function suspects(blobs: readonly string[], tried: readonly string[]): readonly string[] | undefined {
+	const [last = ''] = tried
+	const next = tried.length < 2 ? blobs.indexOf(last) + 1 : blobs.length
+	if (next < Math.min(SINGLE_LIMIT, blobs.length)) return blobs.slice(next, next + 1)
+	return tried.length < blobs.length ? blobs : undefined
+}
+
+/** All but the newest, as many as the server allows. */
+function beyond(message: string, blobs: readonly string[], tried: readonly string[]): readonly string[] | undefined {
+	const most = tried.length > 0 ? 0 : Number(TOO_MANY.exec(message)?.[1] ?? 1)
+	const rest = blobs.slice(most)
+	return rest.length > tried.length ? rest : undefined
 }
 
 /**

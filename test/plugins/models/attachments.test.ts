@@ -219,14 +219,49 @@ for (const [server, message] of Object.entries(refusals))
 		)
 	})
 
+/** Which images each request has. */
+const shownIn = (requests: { body: unknown }[], marks: string[]): string[] =>
+	requests.map(({ body }) =>
+		marks.filter((mark) => JSON.stringify(body).includes(png(mark).toString('base64'))).join(' '),
+	)
+
 void t.test('an image that a server cannot read does not keep others from being shown', async (t) => {
-	const bad = png('bad').toString('base64')
 	const { requests, send } = await refusing(t, 'picky', (body) =>
-		JSON.stringify(body).includes(bad) ? { message: 'Could not process image', param: 'messages' } : undefined,
+		shownIn([{ body }], ['bad']).includes('bad')
+			? { message: 'Could not process image', param: 'messages' }
+			: undefined,
 	)
-	t.equal((await send('bad')).event_type, 'run.completed')
+	for (const marks of [['bad'], ['one', 'two']]) t.equal((await send(...marks)).event_type, 'run.completed')
+	t.equal((await send('bad', 'three')).event_type, 'run.completed')
+	t.strictSame(shownIn(requests, ['bad', 'one', 'two', 'three']), ['bad', '', 'one two', 'one two three'])
 	t.match(
-		requests.map(({ body }) => hasImage(body)),
-		[true, false],
+		JSON.stringify(requests[1]?.body),
+		/\[image \\"bad.png\\", image\/png, \d+ bytes: this model cannot read it\]/,
 	)
+})
+
+void t.test('which of several images cannot be read is found by leaving out one after another', async (t) => {
+	const { requests, send } = await refusing(t, 'found', (body) =>
+		shownIn([{ body }], ['bad']).includes('bad') ? { message: 'invalid image' } : undefined,
+	)
+	t.equal((await send('one', 'bad', 'two')).event_type, 'run.completed')
+	t.strictSame(shownIn(requests, ['one', 'bad', 'two']), ['one bad two', 'one bad', 'one two'])
+})
+
+void t.test('where more than one cannot be read, all are told in words', async (t) => {
+	const { requests, send } = await refusing(t, 'both', (body) =>
+		hasImage(body) ? { message: 'invalid image' } : undefined,
+	)
+	t.equal((await send('one', 'two')).event_type, 'run.completed')
+	t.strictSame(shownIn(requests, ['one', 'two']), ['one two', 'one', 'two', ''])
+})
+
+void t.test('of too many images the newest are shown, and the limit is not taken for unreadable ones', async (t) => {
+	const { requests, send } = await refusing(t, 'few', (body) =>
+		shownIn([{ body }], ['one']).includes('one') && shownIn([{ body }], ['three']).includes('three')
+			? { message: 'At most 2 image(s) may be provided in one request.' }
+			: undefined,
+	)
+	t.equal((await send('one', 'two', 'three')).event_type, 'run.completed')
+	t.strictSame(shownIn(requests, ['one', 'two', 'three']), ['one two three', 'two three'])
 })
