@@ -12,8 +12,23 @@ import { refused } from '../../support/refused.ts'
 
 const loop = openLoop()
 
+/** Tells whether a channel has codes. */
+const look = `export default {
+	name: 'look',
+	http(server, ctx) {
+		server.route({
+			method: 'GET',
+			path: '/v1/look/codes/{channel}',
+			handler: async ({ params }) => ({
+				isThere: (await ctx.store.get(['channel:' + params.channel, 'codes'])) !== undefined,
+			}),
+		})
+	},
+}`
+
 void t.test('the next start brings to its end what broke off, and forgets what is over', async (t) => {
-	const home = makeHome({ config: 'plugins: {loop: true}\n', files: loopFiles() })
+	const files = { ...loopFiles(), 'plugins/look/index.js': look }
+	const home = makeHome({ config: 'plugins: {loop: true, look: true}\n', files })
 	const first = await startGateway({ home })
 	const [kept, halfGone] = [await addChannel(first, 'kept-token'), await addChannel(first, 'gone-token')]
 	for (const name of ['ada', 'bob']) await first.request('POST', '/v1/agents', { body: { name } })
@@ -59,6 +74,11 @@ void t.test('the next start brings to its end what broke off, and forgets what i
 		status: 400,
 		code: 'pairing_invalid',
 	})
+	// The last thing that is removed, in the background.
+	await until(
+		async () => (await second.request('GET', `/v1/look/codes/${kept}`)).body,
+		({ isThere }) => !isThere,
+	)
 	await second.stop()
 
 	await inStore(home, async (store) => {
