@@ -10,7 +10,6 @@ import { startModelServer } from '../support/model-server.ts'
 import { follow } from '../support/runs.ts'
 import { addSkill } from '../support/skills.ts'
 import { ownWords, said as sent } from '../support/said.ts'
-import { eventually } from '../support/wait.ts'
 
 const model = await startModelServer()
 const held = await startHeldModel()
@@ -344,15 +343,10 @@ void t.test('a run that fails or is stopped is an error with the status of its c
 	await call.hungUp
 
 	const gone = await make('deleted', { provider: 'held' })
-	const last = chat.say(gone, { message: 'farewell' })
-	await held.called('farewell')
-	// The model is asked while the run is being stored.
-	await eventually(
-		async () => (await gateway.request('GET', `/v1/agents/${gone}/runs`)).body,
-		({ length }) => length === 1,
-	)
+	const last = await chat.stream(gone, { message: 'farewell' })
+	await last.until(() => last.text() !== '', 'a token')
 	await gateway.request('DELETE', `/v1/agents/${gone}`)
-	fails(t, await last, 409, /stopped/)
+	t.match(await last.last(), { event: 'error', data: { error: /stopped/ } })
 	fails(t, await chat.say(gone, { message: 'hello' }), 404, /no agent "deleted"/)
 })
 
