@@ -90,6 +90,8 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	}
 	/** A run that is followed only now may already be working. */
 	async function begin(run: Followed): Promise<void> {
+		// The chat may have seen this question: whether it was sent is known only after the delivery.
+		if (run.reply.saying && run.reply.saying.what !== 'answer') run.telling ??= Promise.withResolvers()
 		if ((await sendDue(run))?.status === 'started') run.resume()
 	}
 	async function sendAllDue(): Promise<void> {

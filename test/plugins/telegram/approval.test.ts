@@ -1,6 +1,10 @@
 /** Approvals of tool calls in a chat: who may answer, and a kill of the gateway between the question and the answer. */
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import { keys } from '../../../plugins/channels/dialogue/records.ts'
+import type { Reply, Saying } from '../../../plugins/channels/dialogue/records.ts'
 import { makeHome, send } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { addChannel } from '../../support/loop.ts'
@@ -52,8 +56,10 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	const sent = `/v1/audit?run_id=${run_id}&event_type=channel.message_sent`
 	await eventually(async () => (await request('GET', sent)).body.events.length === 1)
 	await gateway.kill()
-	gateway = await spawnGateway(home)
+	await forgetSending(home, asked)
+	// Sent before the gateway is back, which must find out first whether the chat has seen the question.
 	telegram.say(ada, 'yes')
+	gateway = await spawnGateway(home)
 	await said(ada, (one) => one.includes('no answer to the approval'))
 	telegram.say(ada, 'edit {"text": "wrong field"}')
 	await said(ada, (one) => /content.*is required/.test(one))
@@ -93,3 +99,24 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	t.match(await request('PATCH', path, { body: { who_may_answer: 'ada' } }), { status: 400 })
 	t.equal((await request('GET', '/v1/agents/ada/memory')).body.memories.length, 2)
 })
+
+/** As if the gateway had been killed when the question was sent, and that was not recorded. */
+async function forgetSending(home: string, { message_id }: SentMessage): Promise<void> {
+	await using engine = await openLmdb({ path: join(home, 'data') })
+	const { store } = engine
+	const [agent] = await Array.fromAsync(store.list<{ uid: string }>(['agents']))
+	const [entry] = await Array.fromAsync(store.list<Reply>(keys.replies(agent?.value.uid ?? '')))
+	if (!entry) throw new Error('there is no reply')
+	const saying: Saying = {
+		what: entry.value.said ?? 'answer',
+		place: { offset: 0, fence: null },
+		ids: [],
+		attempt: { markup: 'markdown', max_length: 32_768, mark: String(message_id - 1) },
+		kept: false,
+	}
+	const { agent_uid, channel_id, chat } = entry.value
+	await store.commit(entry.key[0], [
+		{ key: entry.key, value: { ...entry.value, asked: [], said: null, saying } },
+		{ key: keys.sent(agent_uid, channel_id, chat.id), value: undefined },
+	])
+}
