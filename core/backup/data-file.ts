@@ -16,6 +16,8 @@ const headerSize = 24
 const nodeHeaderSize = 8
 const treeSize = 48
 const headSize = 160
+const MAX_PAGE_SIZE = 65_536
+const MAX_PAGE = Math.floor(Number.MAX_SAFE_INTEGER / MAX_PAGE_SIZE)
 const headAttempts = 10
 const magic = 0xbeefc0de
 const formatVersion = 2
@@ -137,7 +139,9 @@ export class DataFile implements Disposable {
 
 	#page(first: number, count: number, kind: number): Buffer {
 		const { pageSize, transaction } = this.#newest as Head
-		for (let page = first; page < first + count; page++) {
+		// Counted from 0: with a number that is not exact, `page++` would change nothing.
+		for (let index = 0; index < count; index++) {
+			const page = first + index
 			if (!this.exists(page)) throw new Damage(`page ${page} is referred to and does not exist`)
 			if (this.used.has(page)) throw new Damage(`page ${page} is used twice`)
 			this.used.add(page)
@@ -188,11 +192,13 @@ function readHead(page: Buffer, number: number): Head {
 	const isHead = wide(page, 0) === number && page.readUInt16LE(18) === pageKind.head
 	if (!isHead || page.readUInt32LE(headerSize) !== magic || page.readUInt32LE(headerSize + 4) !== formatVersion)
 		throw new Damage(`its head (page ${number}) is not one of LMDB's`)
+	const lastPage = wide(page, 144)
+	if (lastPage > MAX_PAGE) throw new Damage(`its head (page ${number}) has an impossible last page`)
 	return {
 		pageSize: page.readUInt32LE(48),
 		free: readTree(page, 48),
 		main: readTree(page, 96),
-		lastPage: wide(page, 144),
+		lastPage,
 		transaction: wide(page, 152),
 	}
 }
@@ -217,5 +223,5 @@ function readNode(page: Buffer, at: number, isLeaf: boolean): Node | undefined {
 }
 
 function isPageSize(size: number): boolean {
-	return size >= 512 && size <= 65_536 && (size & (size - 1)) === 0
+	return size >= 512 && size <= MAX_PAGE_SIZE && (size & (size - 1)) === 0
 }

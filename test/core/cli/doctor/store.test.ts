@@ -1,6 +1,6 @@
 /** The data file damaged in every way: the doctor finds it, outlives it, and leaves the file as it is. */
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -29,6 +29,16 @@ async function makeStore(): Promise<Buffer> {
 const damages: Record<string, (bytes: Buffer) => Buffer> = {
 	'one bit of a record': (bytes) => flipped(bytes, bytes.indexOf('record 7-7 record') + 3),
 	'a page of nothing': (bytes) => Buffer.from(bytes).fill(0, 5 * 4096, 6 * 4096),
+	'the number of the last page': (bytes) => {
+		const changed = Buffer.from(bytes)
+		for (const head of [0, 4096]) changed.fill(0xff, head + 144, head + 152)
+		return changed
+	},
+	'a root far beyond its last page': (bytes) => {
+		const changed = Buffer.from(bytes)
+		for (const head of [0, 4096]) for (const place of [88, 136, 144]) changed.fill(0xfe, head + place, head + place + 8)
+		return changed
+	},
 	'its first head': (bytes) => Buffer.from(bytes).fill(0xff, 0, 4096),
 	'cut off': (bytes) => bytes.subarray(0, Math.floor(bytes.length / 3)),
 	'cut within its heads': (bytes) => bytes.subarray(0, 1000),
@@ -62,7 +72,7 @@ void t.test('bytes flipped anywhere end nothing', async (t) => {
 	const bytes = await sound
 	for (let round = 0; round < 2; round++) {
 		let changed = bytes
-		const places = Array.from({ length: 20 }, () => Math.floor(Math.random() * bytes.length))
+		const places = Array.from({ length: 20 }, (_, n) => hashed(`${round} ${n}`) % bytes.length)
 		for (const place of places) changed = flipped(changed, place)
 		writeFileSync(file, changed)
 		const [found] = (await examined(home, ['store.intact'])).checks
@@ -123,4 +133,9 @@ function flipped(bytes: Buffer, at: number): Buffer {
 	const copy = Buffer.from(bytes)
 	copy[at] = (copy[at] as number) ^ 0x10
 	return copy
+}
+
+/** A number below 2^32, the same in each run. */
+function hashed(text: string): number {
+	return hash('sha256', text, 'buffer').readUInt32LE(0)
 }
