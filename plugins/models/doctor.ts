@@ -3,6 +3,7 @@ import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, Expert, Finding, Patient, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Provider } from './contract.ts'
+import { dialectOf } from './dialects.ts'
 import { placeChecks } from './place-checks.ts'
 
 /** Limit of model names that are shown. */
@@ -126,7 +127,7 @@ async function ask(
 	const { key, value } = await keyOf(patient, provider)
 	const about = { name, provider, isDefault, key }
 	try {
-		const url = new URL(`${provider.base_url}/${provider.kind === 'ollama' ? 'tags' : 'models'}`)
+		const url = new URL(provider.base_url + dialectOf(provider.kind).list)
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
 		const reply = await patient.ask(url.href, { headers: headersOf(provider, value) })
 		return { ...about, reply, at: Date.now() }
@@ -136,20 +137,10 @@ async function ask(
 	}
 }
 
-/** As each API takes its key; headers from the vault are left out. */
+/** Headers from the vault are left out. */
 function headersOf({ kind, headers = {} }: Provider, key: string | undefined): Record<string, string> {
 	const set = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-	const own: Record<string, string> = kind === 'anthropic' ? { 'anthropic-version': '2023-06-01' } : {}
-	if (key !== undefined) {
-		const [name, value] = KEY_HEADERS[kind] ?? ['authorization', `Bearer ${key}`]
-		own[name] = value ?? key
-	}
-	return { ...own, ...Object.fromEntries(set) }
-}
-
-const KEY_HEADERS: Partial<Record<Provider['kind'], [name: string, value?: string]>> = {
-	anthropic: ['x-api-key'],
-	google: ['x-goog-api-key'],
+	return { ...dialectOf(kind).headers(key), ...Object.fromEntries(set) }
 }
 
 async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: ProbedProvider['key']; value?: string }> {

@@ -2,6 +2,7 @@
 import { readConfig } from '../../../core/host/config.ts'
 import { isFault } from '../../../core/errors.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import type { ServerKind } from '../dialects.ts'
 
 /** The location of a provider's key. `value`: the typed key, which is sent only to the server and to the vault. */
 export type KeyPlace =
@@ -11,6 +12,7 @@ export type KeyPlace =
 
 /** Answers so far; absent ones are still to be asked. */
 export interface Answers {
+	kind?: ServerKind
 	name?: string
 	base_url?: string
 	key?: KeyPlace
@@ -20,17 +22,23 @@ export interface Answers {
 /** One provider, as it goes into gateway.yaml. */
 export interface Wanted {
 	name: string
-	settings: { kind: 'openai'; base_url: string; api_key?: string | { secret: string }; model: string }
+	settings: { kind: ServerKind; base_url: string; api_key?: string | { secret: string }; model: string }
 }
 
-export function wantedFrom({ name, base_url, key, model }: Required<Answers>): Wanted {
+export function wantedFrom({ kind, name, base_url, key, model }: Required<Answers>): Wanted {
 	const api_key = settingOf(key)
-	return { name, settings: { kind: 'openai', base_url, ...(api_key !== undefined && { api_key }), model } }
+	return { name, settings: { kind, base_url, ...(api_key !== undefined && { api_key }), model } }
 }
 
 /** The schema's error about one answer; undefined if it is valid. Never repeats a key. */
 export function problemWith(part: Answers, { home, env }: Pick<Cli, 'home' | 'env'>): string | undefined {
-	const sample = { name: 'sample', base_url: 'http://sample/v1', key: { from: 'none' }, model: 'sample' } as const
+	const sample = {
+		kind: 'openai',
+		name: 'sample',
+		base_url: 'http://sample/v1',
+		key: { from: 'none' },
+		model: 'sample',
+	} as const
 	const { name, settings } = wantedFrom({ ...sample, ...part })
 	try {
 		readConfig({ home, env, text: JSON.stringify({ providers: { [name]: settings } }) })
@@ -42,8 +50,9 @@ export function problemWith(part: Answers, { home, env }: Pick<Cli, 'home' | 'en
 }
 
 /** The command that asks for the rest. It never contains a key. */
-export function commandFor({ name, base_url, key, model }: Answers): string {
+export function commandFor({ kind, name, base_url, key, model }: Answers): string {
 	const options = [
+		['--kind', kind],
 		['--name', name],
 		['--base-url', base_url],
 		['--key-env', key?.from === 'env' ? key.variable : undefined],

@@ -10,7 +10,9 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { commandFor, wantedFrom } from './answers.ts'
 import type { Answers, KeyPlace, Wanted } from './answers.ts'
+import { dialects, isServerKind } from '../dialects.ts'
 import { keepKey } from './keep-key.ts'
+import { presetOf, presets } from './presets.ts'
 import { askForProvider } from './questions.ts'
 import { noWaitOption, takenOver, tellOf } from '../../../core/cli/taken-over.ts'
 
@@ -25,13 +27,16 @@ interface InitOptions {
 	wait: boolean
 }
 
-const openaiUrl = 'https://api.openai.com/v1'
+const KINDS = [...Object.keys(dialects), 'offline']
 
 export default {
 	description:
 		'Set up the home folder, gateway.yaml and a model provider: asks on a terminal, and tries the answers. What is there already stays, unless you say so',
 	options: {
-		'--kind <kind>': 'openai, for all that speak its API, or offline; nothing is asked with it and --model',
+		'--kind <kind>': {
+			about: 'what its server speaks; openai for all with chat completions; nothing is asked with it and --model',
+			choices: KINDS,
+		},
 		'--name <name>': 'what you call the provider',
 		'--base-url <url>': 'address of its API, such as http://127.0.0.1:11434/v1',
 		'--model <model>': 'model for agents that name none',
@@ -50,8 +55,10 @@ Examples:
   svc init
   svc init --base-url http://127.0.0.1:11434/v1
   svc init --kind offline
-  svc init --kind openai --model gpt-4o-mini --key-env OPENAI_API_KEY
-  svc init --kind openai --name ollama --base-url http://127.0.0.1:11434/v1 --model qwen3`,
+  svc init --kind openai-responses --model gpt-4o-mini --key-env OPENAI_API_KEY
+  svc init --kind anthropic --model claude-sonnet-4-5 --key-secret ANTHROPIC_API_KEY
+  svc init --kind ollama --model qwen3
+  svc init --kind openai --name local --base-url http://127.0.0.1:8000/v1 --model qwen3`,
 	async run(cli, options: InitOptions) {
 		const { home } = cli
 		const { first } = prepareHome(home)
@@ -171,17 +178,16 @@ function configNow({ home, env }: Cli): Config | undefined {
 	}
 }
 
-/** Whether options leave anything to ask. Throws for contradictory options. */
+/** Whether options leave anything to ask. */
 function needsQuestions({ kind, model }: InitOptions): boolean {
-	if (kind !== undefined && kind !== 'openai' && kind !== 'offline')
-		throw new CliError('usage', '--kind must be openai or offline')
-	return kind === undefined || (kind === 'openai' && model === undefined)
+	return kind === undefined || (kind !== 'offline' && model === undefined)
 }
 
-function answersFrom({ name, baseUrl, model, keyEnv, keySecret }: InitOptions): Answers {
+function answersFrom({ kind, name, baseUrl, model, keyEnv, keySecret }: InitOptions): Answers {
 	if (keyEnv !== undefined && keySecret !== undefined)
 		throw new CliError('usage', 'give either --key-env or --key-secret')
 	return {
+		...(kind !== undefined && isServerKind(kind) && { kind }),
 		...(name !== undefined && { name }),
 		...(baseUrl !== undefined && { base_url: baseUrl }),
 		...(keyEnv !== undefined && { key: { from: 'env', variable: keyEnv } as const }),
@@ -193,9 +199,12 @@ function answersFrom({ name, baseUrl, model, keyEnv, keySecret }: InitOptions): 
 /** Without questions. Undefined if the options name no provider. */
 function given(answers: Answers, { kind }: InitOptions): Wanted | undefined {
 	if (kind === 'offline' || (kind === undefined && Object.keys(answers).length === 0)) return undefined
-	const { base_url = openaiUrl, key = { from: 'none' }, model } = answers
+	const { kind: server = 'openai', key = { from: 'none' }, model } = answers
+	const preset = presetOf(server, answers.base_url ?? presets.openai.base_url)
+	const { base_url = preset.base_url } = answers
+	if (base_url === undefined) throw new CliError('usage', '--base-url is missing; give the address of the API')
 	if (model === undefined)
 		throw new CliError('usage', '--model is missing; give the name of a model that this server has')
-	const { name = base_url === openaiUrl ? 'openai' : 'models' } = answers
-	return wantedFrom({ name, base_url, key, model })
+	const { name = base_url === preset.base_url ? preset.name : undefined } = answers
+	return wantedFrom({ kind: server, name: name ?? 'models', base_url, key, model })
 }

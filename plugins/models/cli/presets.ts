@@ -1,6 +1,9 @@
+import type { ServerKind } from '../dialects.ts'
+
 /** What is known of a server before its operator says more. */
 export interface Preset {
 	label: string
+	kind: ServerKind
 	name?: string
 	base_url?: string
 	/** The usual location of its key. */
@@ -14,24 +17,61 @@ export interface Preset {
 export const presets = {
 	openai: {
 		label: 'OpenAI',
+		kind: 'openai-responses',
 		name: 'openai',
 		base_url: 'https://api.openai.com/v1',
 		variable: 'OPENAI_API_KEY',
 		isOpen: false,
 		model: 'gpt-4o-mini',
 	},
+	anthropic: {
+		label: 'Anthropic',
+		kind: 'anthropic',
+		name: 'anthropic',
+		base_url: 'https://api.anthropic.com/v1',
+		variable: 'ANTHROPIC_API_KEY',
+		isOpen: false,
+		model: 'claude-sonnet-4-5',
+	},
+	google: {
+		label: 'Google Gemini',
+		kind: 'google',
+		name: 'google',
+		base_url: 'https://generativelanguage.googleapis.com/v1beta',
+		variable: 'GEMINI_API_KEY',
+		isOpen: false,
+		model: 'gemini-2.5-flash',
+	},
 	ollama: {
 		label: 'Ollama on this machine',
+		kind: 'ollama',
 		name: 'ollama',
-		base_url: 'http://127.0.0.1:11434/v1',
+		base_url: 'http://127.0.0.1:11434/api',
 		variable: 'OLLAMA_API_KEY',
 		isOpen: true,
 		model: 'qwen3',
 	},
+	openrouter: {
+		label: 'OpenRouter',
+		kind: 'openai',
+		name: 'openrouter',
+		base_url: 'https://openrouter.ai/api/v1',
+		variable: 'OPENROUTER_API_KEY',
+		isOpen: false,
+		model: 'openai/gpt-4o-mini',
+	},
 	other: {
 		label: "Another server with OpenAI's API",
+		kind: 'openai',
 		variable: 'MODELS_API_KEY',
 		isOpen: false,
 		model: 'qwen3',
 	},
 } satisfies Record<string, Preset>
+
+/** What is known where an address is given: the rest of the server of that kind that is usual, without its address. */
+export function presetOf(kind: ServerKind, base_url: string | undefined): Preset {
+	const all = Object.values<Preset>(presets)
+	if (kind === 'openai') return base_url === presets.openai.base_url ? { ...presets.openai, kind } : presets.other
+	return all.find((one) => one.kind === kind) ?? presets.other
+}

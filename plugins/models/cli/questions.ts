@@ -4,7 +4,7 @@ import { problemWith, wantedFrom } from './answers.ts'
 import type { Answers, Wanted } from './answers.ts'
 import { askAddress, askKey, askModel, keyNow, typeKey } from './inquiry.ts'
 import type { Inquiry } from './inquiry.ts'
-import { presets } from './presets.ts'
+import { presetOf, presets } from './presets.ts'
 import type { Preset } from './presets.ts'
 import { connect, tryAnswers } from './trial.ts'
 
@@ -26,8 +26,10 @@ const OFFLINE = 'None yet: use the built-in provider, without network'
  */
 export async function askForProvider(cli: Cli, answers: Answers, asking: Asking): Promise<Wanted | undefined> {
 	dropInvalid(cli, answers)
-	const preset: Preset | undefined = answers.base_url === undefined ? await whichServer(cli, asking) : presets.other
+	const isNamed = answers.kind !== undefined || answers.base_url !== undefined
+	const preset = isNamed ? presetOf(answers.kind ?? 'openai', answers.base_url) : await whichServer(cli, asking)
 	if (!preset) return undefined
+	const kind = (answers.kind ??= preset.kind)
 	const inquiry: Inquiry = { cli, answers, preset, wantsKey: false }
 	const name = await settledName(inquiry, asking)
 	answers.base_url ??= preset.base_url ?? (await askAddress(inquiry))
@@ -39,7 +41,7 @@ export async function askForProvider(cli: Cli, answers: Answers, asking: Asking)
 	answers.model ??= await askModel(inquiry)
 	await tryAnswers(inquiry)
 	const { base_url, key, model } = answers
-	return wantedFrom({ name, base_url, key, model })
+	return wantedFrom({ kind, name, base_url, key, model })
 }
 
 /** Options may be invalid too; those are asked for. */

@@ -1,11 +1,14 @@
-/** Whether a server that speaks OpenAI's API accepts an address, a key and a model, and its error if not. */
+/** Whether a model server accepts an address, a key and a model, and its error if not. */
 import { askingUntil } from '../../../core/cli/doctor/asking.ts'
 import type { Reply, Request } from '../../../core/cli/doctor/contract.ts'
 import { isFault } from '../../../core/errors.ts'
 import { CliError } from '../../../core/cli/contract.ts'
 import { plain } from '../../../core/cli/plain.ts'
+import { dialects } from '../dialects.ts'
+import type { ServerKind } from '../dialects.ts'
 
 export interface Server {
+	kind: ServerKind
 	base_url: string
 	api_key?: string | undefined
 }
@@ -27,37 +30,36 @@ const MAX_MODELS = 2_000
 const MAX_NAME = 256
 const MAX_MESSAGE = 500
 
-/** `GET {base_url}/models`: at most 10 s and 4 MiB, 2,000 names. Throws `interrupted` once the signal aborts. */
+/** The models that the server lists: at most 10 s and 4 MiB, 2,000 names. Throws `interrupted` once the signal aborts. */
 export async function listModels(server: Server, signal: AbortSignal): Promise<Verdict> {
-	const reply = await call(server, '/models', { timeout_ms: LIST_TIMEOUT_MS, signal })
+	const { list, names } = dialects[server.kind]
+	const reply = await call(server, list, { timeout_ms: LIST_TIMEOUT_MS, signal })
 	if ('state' in reply) return reply
 	if (reply.status >= 300 && ![404, 405, 501].includes(reply.status)) return failureOf(server, reply)
-	const { data } = (reply.body ?? {}) as { data?: unknown }
-	const models = Array.isArray(data) && reply.status < 300 ? data.flatMap(nameOf).slice(0, MAX_MODELS).sort() : []
+	const models = reply.status < 300 ? names(reply.body).filter(isName).slice(0, MAX_MODELS).sort() : []
 	return { state: 'ok', ...(models.length > 0 && { models: [...new Set(models)] }) }
 }
 
-/** One short chat completion, at most 60 s and 4 MiB. Throws `interrupted` once the signal aborts. */
+/** One short call, at most 60 s and 4 MiB. Throws `interrupted` once the signal aborts. */
 export async function tryModel(server: Server, model: string, signal: AbortSignal): Promise<Verdict> {
-	// Without a token limit, as the gateway calls it: servers do not agree on the name of that field.
-	const body = { model, messages: [{ role: 'user', content: 'Reply with the word "ready" and nothing else.' }] }
-	const reply = await call(server, '/chat/completions', { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS, signal })
+	const { trial, isAnswer } = dialects[server.kind]
+	const { path, body } = trial(model, 'Reply with the word "ready" and nothing else.')
+	const reply = await call(server, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS, signal })
 	if ('state' in reply) return reply
 	if (reply.status !== 200) return failureOf(server, reply)
-	const { choices } = (reply.body ?? {}) as { choices?: unknown }
-	if (Array.isArray(choices) && choices.length > 0) return { state: 'ok' }
+	if (isAnswer(reply.body)) return { state: 'ok' }
 	return {
 		state: 'unreachable',
-		message: `${server.base_url} answers, but not with a chat completion; is this the address of its API, with the version?`,
+		message: `${server.base_url} answers, but not as a server of kind ${server.kind}; is this the address of its API, with the version?`,
 	}
 }
 
 async function call(
-	{ base_url, api_key }: Server,
+	{ kind, base_url, api_key }: Server,
 	path: string,
 	{ timeout_ms, signal, ...request }: Request & { timeout_ms: number; signal: AbortSignal },
 ): Promise<Reply | Exclude<Verdict, { state: 'ok' }>> {
-	const headers = api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }
+	const headers = dialects[kind].headers(api_key)
 	try {
 		return await askingUntil(signal, timeout_ms)(base_url + path, { ...request, headers })
 	} catch (error) {
@@ -91,7 +93,6 @@ function messageIn(body: unknown): string {
 }
 
 /** A name that cannot be displayed cannot be chosen. */
-function nameOf(one: { id?: unknown } | null): string[] {
-	const id = one?.id
-	return typeof id === 'string' && id !== '' && id.length <= MAX_NAME && plain(id) === id ? [id] : []
+function isName(name: unknown): name is string {
+	return typeof name === 'string' && name !== '' && name.length <= MAX_NAME && plain(name) === name
 }

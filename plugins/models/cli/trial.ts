@@ -94,6 +94,8 @@ async function corrected(inquiry: Inquiry, { message }: Failure, ways: Way[], on
 }
 
 async function checked(inquiry: Inquiry, doing: string, check: (server: Server) => Promise<Verdict>): Promise<Verdict> {
-	using _ = inquiry.cli.out.progress(doing, { terminalOnly: true })
-	return await check({ base_url: (inquiry.answers.base_url ?? '').replace(/\/+$/, ''), api_key: keyNow(inquiry) })
+	const { answers, cli, preset } = inquiry
+	using _ = cli.out.progress(doing, { terminalOnly: true })
+	const { kind = preset.kind, base_url = '' } = answers
+	return await check({ kind, base_url: base_url.replace(/\/+$/, ''), api_key: keyNow(inquiry) })
 }

@@ -66,6 +66,15 @@ void t.test('init makes a home, and never overwrites without being told', async 
 		env: { THE_KEY: 'k' },
 	})
 	t.match(vault.stdout, 'svc vault set KEY')
+	t.equal(
+		(await svc(['init', '--kind', 'anthropic', '--model', 'm', '--key-env', 'THE_KEY'], { env: { THE_KEY: 'k' } }))
+			.code,
+		0,
+	)
+	t.equal((await svc(['init', '--kind', 'ollama', '--model', 'm', '--yes'], { env: { THE_KEY: 'k' } })).code, 0)
+	const kinds = readFileSync(file, 'utf8')
+	t.match(kinds, /^ {2}anthropic:\n {4}kind: anthropic\n {4}base_url: https:\/\/api\.anthropic\.com\/v1\n/m)
+	t.match(kinds, /^ {2}ollama:\n {4}kind: ollama\n {4}base_url: http:\/\/127\.0\.0\.1:11434\/api\n/m)
 	t.equal((await svc(['init', '--kind', 'openai'])).code, exitCodes.usage)
 	t.equal((await svc(['init', '--kind', 'what'])).code, exitCodes.usage)
 })

@@ -19,7 +19,7 @@ const KEY = 'sk-init-0123456789abcdef'
 const DOWN = '\x1b[B'
 const CTRL_C = '\x03'
 /** Of the first question: another server. */
-const OTHER = `${DOWN}${DOWN}\r`
+const OTHER = `${DOWN.repeat(5)}\r`
 
 const model = await startModelServer()
 t.teardown(() => model.stop())
@@ -153,7 +153,7 @@ void t.test('Ctrl-C in the middle says what is kept, and the command that it pri
 	await svc.shows('Which model?')
 	svc.type(CTRL_C)
 	t.equal(await svc.ended, 130)
-	const command = `svc init --name models --base-url ${keyed} --key-env THE_KEY`
+	const command = `svc init --kind openai --name models --base-url ${keyed} --key-env THE_KEY`
 	t.match(svc.screen(), `Made ${svc.file} with the defaults; no provider was added.`)
 	t.match(svc.screen(), `To continue: ${command}\n`.trimEnd())
 	t.notMatch(svc.written(), KEY)
@@ -195,7 +195,7 @@ void t.test('leaving after a failure changes nothing', async (t) => {
 	await svc.shows('Leave without saving')
 	svc.type(`${DOWN.repeat(3)}\r`)
 	t.equal(await svc.ended, 1)
-	t.match(svc.screen(), `To continue: svc init --name no --base-url ${dead}`)
+	t.match(svc.screen(), `To continue: svc init --kind openai --name no --base-url ${dead}`)
 	t.notMatch(readFileSync(svc.file, 'utf8'), dead)
 })
 
@@ -214,7 +214,7 @@ void t.test('an option that is wrong is asked for, and Ctrl-C ends a check', asy
 	await asked
 	svc.type(CTRL_C)
 	t.equal(await svc.ended, 130)
-	t.match(svc.screen(), `To continue: svc init --name mine --base-url ${silent} --model small`)
+	t.match(svc.screen(), `To continue: svc init --kind openai --name mine --base-url ${silent} --model small`)
 })
 
 void t.test('a running gateway gets the key and the provider at once', async (t) => {
@@ -230,3 +230,25 @@ void t.test('a running gateway gets the key and the provider at once', async (t)
 	t.equal(await svc.ended, 0)
 	t.equal(await answerOf(t, gateway), 'I am small.')
 })
+
+for (const [kind, path] of [
+	['openai-responses', '/v1'],
+	['anthropic', '/v1'],
+	['google', '/v1beta'],
+	['ollama', '/api'],
+] as const)
+	void t.test(`a server of kind ${kind} is asked in its own way, and what results works`, async (t) => {
+		const { origin } = new URL(model.url)
+		const svc = init(t, ['--kind', kind, '--name', 'mine', '--base-url', origin + path, '--key-env', 'THE_KEY'], {
+			env: { THE_KEY: KEY },
+		})
+		await svc.shows('Which model?')
+		svc.type('small')
+		svc.type('\r')
+		await svc.shows('small answers.')
+		t.equal(await svc.ended, 0)
+		t.match(readFileSync(svc.file, 'utf8'), `  mine:\n    kind: ${kind}\n    base_url: ${origin}${path}\n`)
+		const gateway = await startGateway({ home: svc.home, env: { THE_KEY: KEY } })
+		t.teardown(() => gateway.stop())
+		t.equal(await answerOf(t, gateway), 'I am small.')
+	})
