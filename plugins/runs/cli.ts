@@ -27,7 +27,7 @@ export default {
 			load: () => import('./cli/questions.ts'),
 		},
 		conversations: {
-			summary: 'Show what a model gets of a conversation, summarize and delete conversations',
+			summary: 'List, read, summarize and delete conversations; show what a model gets of one',
 			group: 'work',
 			order: 6,
 			load: () => import('./cli/conversations.ts'),
@@ -39,5 +39,6 @@ export default {
 	status: { order: 1, load: () => import('./cli/status.ts') },
 	hints: {
 		'GET /v1/agents/{name}/questions': 'svc questions list {name}',
+		'GET /v1/agents/{name}/conversations': 'svc conversations list {name}',
 	},
 } satisfies CommandFile

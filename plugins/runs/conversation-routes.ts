@@ -3,11 +3,70 @@ import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import { composeContext } from './context.ts'
-import type { Runs } from './contract.ts'
+import type { RunRecord, Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
+import { listConversations, readConversation } from './conversations.ts'
+import type { Conversation } from './conversations.ts'
 import { nextRequest } from './next-request.ts'
+import { aRun, message, run, statuses } from './run-view.ts'
 import { readSummary } from './summary-record.ts'
 
+const limit = Joi.number().integer().min(1).max(500).default(50)
+const A_RUN_ID = '[0-9a-f-]{36}'
+const ID = '0197a4c2-6938-7609-84ee-295a6b7c8d9e'
+const about = {
+	conversation: Joi.string()
+		.required()
+		.description('Its id: the `conversation` of its runs, such as `chat:…`.')
+		.example(ID),
+	is_session: Joi.boolean().required().description("It is the agent's current session."),
+	created_at: Joi.string()
+		.isoDate()
+		.allow(null)
+		.required()
+		.description('When its oldest run that is still kept was created; null if it has no run yet.')
+		.example('2026-11-02T09:30:00.000Z'),
+}
+const conversationPage = Joi.object({
+	conversations: Joi.array()
+		.items(Joi.object({ ...about, newest_run: run.required() }).id('AgentConversation'))
+		.required()
+		.description('By their newest run, newest first.'),
+	next_cursor: Joi.string()
+		.allow(null)
+		.required()
+		.description(
+			'For the next page; null after the last one. A page with fewer conversations than `limit` may have one.',
+		)
+		.example(null),
+}).id('AgentConversationPage')
+const conversationTurns = Joi.object({
+	...about,
+	newest_run: run.allow(null).required().description('Null if it has no run yet.'),
+	turns: Joi.array()
+		.items(
+			Joi.object({
+				run_id: aRun,
+				status: Joi.valid(...statuses).required(),
+				trigger: Joi.string().required().example('api'),
+				messages: Joi.array()
+					.items(message)
+					.required()
+					.description(
+						'Oldest first: the prompt, unless the turn before has the same one and this turn continues it; then the answer, if there is one.',
+					),
+			}).id('Turn'),
+		)
+		.required()
+		.description('Newest first.'),
+	next_cursor: Joi.string()
+		.allow(null)
+		.required()
+		.description(
+			'For the next page; null if there are no older turns. A page with fewer turns than `limit` may have one.',
+		)
+		.example(null),
+}).id('AgentConversationTurns')
 const item = Joi.object({
 	kind: Joi.valid('instructions', 'tools', 'earlier', 'turn', 'prompt').required(),
 	run_id: Joi.string().description('Of a turn.'),
@@ -55,7 +114,7 @@ const params = Joi.object({
 		.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
 		.required()
 		.description('The `conversation` of a run.')
-		.example('0197a4c2-6938-7609-84ee-295a6b7c8d9e'),
+		.example(ID),
 })
 const compaction = Joi.object({
 	conversation: Joi.string().required().example('0197a4c2-6938-7609-84ee-295a6b7c8d9e'),
@@ -63,8 +122,78 @@ const compaction = Joi.object({
 	turns: Joi.number().required().description('Turns that the summary gets in addition.').example(12),
 })
 
-/** Conversations: what the next request would contain, summarizing, deleting. */
-export function conversationRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'compact' | 'forget'>): void {
+/** Conversations: listing, reading, what the next request would contain, summarizing, deleting. `shown`: a run as the API shows it. */
+export function conversationRoutes(
+	server: Server,
+	ctx: Context,
+	runs: Pick<Runs, 'compact' | 'forget'>,
+	shown: (run: RunRecord) => Promise<Record<string, unknown>>,
+): void {
+	const view = async ({ newest_run, ...rest }: Conversation): Promise<Record<string, unknown>> => ({
+		...rest,
+		newest_run: newest_run && (await shown(newest_run)),
+	})
+
+	server.route<{ Params: { name: string }; Query: { limit: number; cursor?: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/conversations',
+		options: {
+			id: 'listConversations',
+			description: 'List the conversations of an agent, those with the newest runs first',
+			notes:
+				'Conversations of every kind: sessions, chats, webhooks, heartbeats, sub-agents, the OpenAI-compatible API, the MCP server. Those in which the gateway makes summaries or compacts memory are left out. A page is made from at most 5,000 runs and about 8 MiB, so it may be shorter than its limit; continue until `next_cursor` is null. The pages keep the order that the first page found.',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: {
+				params: Joi.object({ name: params.extract('name') }),
+				query: Joi.object({
+					limit: limit.description('How many conversations one page has at most.'),
+					cursor: Joi.string()
+						.pattern(new RegExp(`^${A_RUN_ID}\\.${A_RUN_ID}$`), 'the next_cursor of a page')
+						.description('`next_cursor` of the previous page.'),
+				}),
+			},
+			response: { status: { 200: conversationPage } },
+		},
+		handler: async (request) => {
+			const agent = await ctx.use('agents').get(request.params.name)
+			const page = await listConversations(ctx.store, agent, request.query)
+			return { conversations: await Promise.all(page.conversations.map(view)), next_cursor: page.next_cursor }
+		},
+	})
+	server.route<{ Params: { name: string; id: string }; Query: { limit: number; cursor?: string } }>({
+		method: 'GET',
+		path: '/v1/agents/{name}/conversations/{id}',
+		options: {
+			id: 'readConversation',
+			description: 'Read a conversation: its newest run, and a page of its turns, newest first',
+			notes: 'A page has at most about 8 MiB. Turns that wait in the queue are included.',
+			tags: ['api', 'runs'],
+			auth: scoped('agents:read'),
+			validate: {
+				params,
+				query: Joi.object({
+					limit: limit.description('How many turns one page has at most.'),
+					cursor: Joi.string()
+						.pattern(new RegExp(`^${A_RUN_ID}$`), 'the next_cursor of a page')
+						.description('`next_cursor` of the previous page.'),
+				}),
+			},
+			response: { status: { 200: conversationTurns } },
+		},
+		handler: async (request) => {
+			const { name, id } = request.params
+			const { limit, cursor } = request.query
+			const agent = await ctx.use('agents').get(name)
+			const before = cursor === undefined ? {} : { before: cursor }
+			const { turns, next_cursor, ...found } = await readConversation(ctx.store, agent, id, { limit, ...before })
+			return {
+				...(await view(found)),
+				turns: turns.map(({ run: { run_id, status, trigger }, messages }) => ({ run_id, status, trigger, messages })),
+				next_cursor,
+			}
+		},
+	})
 	server.route<{ Params: { name: string; id: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/conversations/{id}/context',

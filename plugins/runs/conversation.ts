@@ -25,11 +25,15 @@ export async function currentSession(store: Store, agent: AgentRef): Promise<str
 export async function mustExist(store: Store, agent: AgentRef, conversation: string): Promise<void> {
 	for await (const _ of store.list(keys.turns(agent.uid, conversation), { limit: 1 })) return
 	if (conversation === (await currentSession(store, agent))) return
-	throw new Fault('not_found', `agent "${agent.name}" has no conversation "${conversation.slice(0, 200)}"`, {
+	throw noConversation(agent, conversation)
+}
+
+export function noConversation(agent: AgentRef, conversation: string): Fault {
+	return new Fault('not_found', `agent "${agent.name}" has no conversation "${conversation.slice(0, 200)}"`, {
 		hint: {
-			route: 'GET /v1/agents/{name}/runs',
+			route: 'GET /v1/agents/{name}/conversations',
 			params: { name: agent.name },
-			does: 'lists runs with their conversations',
+			does: 'lists them',
 		},
 	})
 }
@@ -142,7 +146,7 @@ export async function* newestIds(
 }
 
 /** `before`: the run before it in the conversation. */
-function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[] {
+export function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[] {
 	const started_at = run.started_at ?? run.created_at
 	// The client claims that it continues that run, so only a prompt that is already there is left out.
 	const isSaid = run.goes_on && before?.prompt === run.prompt

@@ -6,10 +6,11 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { approvalRoutes } from './approval-routes.ts'
 import { textOf } from './asks.ts'
-import { attachment, attachmentsGiven } from './attachment-fields.ts'
+import { attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
-import type { Answer, OpenQuestion, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+import { aQuestion, aRun, asked, message, run, statuses, view } from './run-view.ts'
+import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
@@ -17,90 +18,8 @@ const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
-const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
 const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
-const aRun = Joi.string().required().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 const runId = aRun.max(64).description('Id of the run.')
-const aQuestion = Joi.string().required().example('0197a4c2-6827-7598-93dd-18495a6b7c8d')
-const asked = {
-	question_id: aQuestion,
-	question: Joi.string().required().example('May I order the book again?'),
-	options: Joi.array().items(Joi.string()).example(['yes', 'no']),
-	kind: Joi.valid('approval').description('A tool call waits for approval. Absent: a question of the agent.'),
-	tool: Joi.string().description('Of an approval: the tool, such as `memory.store`.'),
-	arguments: Joi.object().unknown().description('Of an approval: the complete arguments of the call.'),
-	expires_at: iso.description('Of an approval: when it counts as refused.'),
-}
-const run = Joi.object({
-	run_id: Joi.string().required(),
-	agent: Joi.string().required(),
-	status: Joi.valid(...statuses).required(),
-	trigger: Joi.string().required(),
-	conversation: Joi.string().required(),
-	prompt: Joi.string().allow('').required(),
-	attachments: Joi.array().items(attachment).description('What came with the prompt; absent if nothing did.'),
-	answer: Joi.string().allow('', null).required(),
-	created_at: iso.required(),
-	started_at: iso.allow(null).required(),
-	ended_at: iso.allow(null).required(),
-	usage: Joi.object({
-		input_tokens: Joi.number().required(),
-		output_tokens: Joi.number().required(),
-		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
-		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
-		cost: Joi.number().description(
-			'Of the model calls whose model had a price, in the currency of the prices; absent if none had.',
-		),
-	}).required(),
-	finish_reason: Joi.valid(
-		'stop',
-		'tool_calls',
-		'length',
-		'content_filter',
-		'limit_steps',
-		'limit_tokens',
-		'limit_wall_time',
-		'repeated_calls',
-	)
-		.allow(null)
-		.required()
-		.description('Why a completed run ended: why the model stopped, or the limit that led to its last call.'),
-	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
-		.allow(null)
-		.required(),
-	question: Joi.object(asked).allow(null).required().description('Its own question, for whose answer it is paused.'),
-	open_question: Joi.object({ ...asked, run_id: aRun.description('The run that asks.') })
-		.allow(null)
-		.required()
-		.description('The question that it waits for: its own, or that of a sub-agent for whose end it is paused.'),
-	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
-	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
-	request_id: Joi.string()
-		.allow(null)
-		.required()
-		.description('The request that started it: the X-Request-Id of its answer, and of its lines in the log.'),
-})
-	.id('Run')
-	.example({
-		run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
-		agent: 'ada',
-		status: 'completed',
-		trigger: 'api',
-		conversation: '0197a4c2-6938-7609-84ee-295a6b7c8d9e',
-		prompt: 'Which books are due today?',
-		answer: 'Three books are due today.',
-		created_at: '2026-11-02T09:30:00.000Z',
-		started_at: '2026-11-02T09:30:00.012Z',
-		ended_at: '2026-11-02T09:30:04.250Z',
-		usage: { input_tokens: 212, output_tokens: 8, cost: 0.0000366 },
-		finish_reason: 'stop',
-		error: null,
-		question: null,
-		open_question: null,
-		waits_for: null,
-		parent_run_id: null,
-		request_id: '0197a4c2-5d1b-7a11-8c4d-5e6f7a8b9c0d',
-	})
 const runPage = Joi.object({
 	runs: Joi.array().items(run).required().description('Newest first.'),
 	next_cursor: Joi.string()
@@ -116,12 +35,6 @@ const started = Joi.object({
 	agent: Joi.string().required().example('ada'),
 	status: Joi.valid('started').required(),
 })
-const message = Joi.object({
-	role: Joi.valid('user', 'assistant').required(),
-	content: Joi.string().allow('').required().example('Which books are due today?'),
-	attachments: Joi.array().items(attachment).description('What came with it; absent if nothing did.'),
-	timestamp: iso.required(),
-}).id('Message')
 const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }).id('Question')
 
 export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): void {
@@ -237,7 +150,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		},
 		handler: async (request) => shown(await runs.get(request.params.run_id)),
 	})
-	conversationRoutes(server, ctx, runs)
+	conversationRoutes(server, ctx, runs, shown)
 	approvalRoutes(server, ctx, runs)
 	stepsRoute(server, ctx, runs)
 	server.route<{ Params: { run_id: string } }>({
@@ -377,43 +290,6 @@ const saysSomething: Joi.CustomValidator<{ prompt?: string; attachments?: unknow
 /** Actions without parameters accept no body, or an empty object. */
 function emptyBody(): Joi.Schema {
 	return Joi.object({}).allow(null).example({})
-}
-
-function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
-	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer } = record
-	const {
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason = null,
-		error,
-		question,
-		waits_for = null,
-		parent,
-		request_id = null,
-	} = record
-	return {
-		run_id,
-		agent,
-		status,
-		trigger,
-		conversation,
-		prompt,
-		...(attachments && { attachments }),
-		answer,
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason,
-		error,
-		question,
-		open_question,
-		waits_for,
-		parent_run_id: parent?.run_id ?? null,
-		request_id,
-	}
 }
 
 function viewQuestion(asked: Question): Partial<Question> {

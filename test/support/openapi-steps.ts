@@ -61,10 +61,8 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
 	listSteps: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
-	async getContext({ gateway, made }) {
-		const { conversation } = (await gateway.request('GET', `/v1/runs/${made.get('startRun').run_id}`)).body
-		return { params: { id: conversation } }
-	},
+	getContext: ofStartedRun,
+	readConversation: ofStartedRun,
 	async compactConversation({ gateway }) {
 		await gateway.request('POST', '/v1/agents', { body: { name: 'dora' } })
 		const start = () => gateway.request('POST', '/v1/agents/dora/runs', { body: { prompt: 'hello' } })
@@ -74,10 +72,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		return { params: { name: 'dora', id: (await ended())[0].conversation } }
 	},
 	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
-	async deleteConversation({ gateway, made }) {
-		const { conversation } = (await gateway.request('GET', `/v1/runs/${made.get('startRun').run_id}`)).body
-		return { params: { id: conversation } }
-	},
+	deleteConversation: ofStartedRun,
 	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
 	answerQuestion: async ({ gateway }) => ({
 		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },
@@ -197,4 +192,10 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 
 function hmac(secret: string, text: string): string {
 	return createHmac('sha256', secret).update(text).digest('hex')
+}
+
+/** The conversation of the run that `startRun` made. */
+async function ofStartedRun({ gateway, made }: World): Promise<Step> {
+	const { conversation } = (await gateway.request('GET', `/v1/runs/${made.get('startRun').run_id}`)).body
+	return { params: { id: conversation } }
 }

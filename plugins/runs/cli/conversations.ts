@@ -1,8 +1,11 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import type { Cli } from '../../../core/cli/contract.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
+import { shortId } from '../../../core/cli/short-ids.ts'
+import { when } from '../../../core/cli/when.ts'
+import type { Run } from './run-record.ts'
 
 interface ContextView {
 	conversation: string
@@ -12,17 +15,61 @@ interface ContextView {
 	summary: { turns: number; text: string } | null
 }
 
-/** Runs among which the newest conversation is looked for. */
-const RUNS = 50
-/** Of the gateway's own work. */
-const OWN = ['summary', 'compaction']
+interface Listed {
+	conversation: string
+	is_session: boolean
+	created_at: string
+	newest_run: Run
+}
+
+interface Shown extends Omit<Listed, 'created_at' | 'newest_run'> {
+	created_at: string | null
+	newest_run: Run | null
+	turns: { run_id: string; status: string; messages: { role: string; content: string; timestamp: string }[] }[]
+}
+
+/** The gateway's own limit for one page. */
+const PAGE = 500
 
 export default {
 	examples: `
+Without a conversation, show, context and compact take the one with the agent's newest run.
+
 Examples:
+  svc conversations list ada
+  svc conversations show ada --limit 5
   svc conversations context ada
   svc conversations compact ada`,
 	commands: {
+		list: {
+			description: 'List the conversations of an agent, those with the newest runs first',
+			arguments: '<agent>',
+			options: { '--limit <n>': { about: 'how many', max: 10_000, default: 20 } },
+			async run(cli, { agent, limit }: { agent: string; limit: number }) {
+				cli.out.answer(await list(cli, agent, limit), (all, style) =>
+					style.table(
+						['conversation', 'by', 'newest run', 'status', 'created', 'prompt'],
+						all.map(({ conversation, is_session, newest_run: run }) => [
+							is_session ? style.good(conversation) : conversation,
+							run.trigger,
+							shortId(run.run_id),
+							run.status,
+							when(run.created_at),
+							run.prompt,
+						]),
+						`No conversation yet. Begin one: svc chat ${agent}`,
+					),
+				)
+			},
+		},
+		show: {
+			description: 'Show the newest turns of a conversation, oldest first',
+			arguments: '<agent> [conversation]',
+			options: { '--limit <n>': { about: 'how many turns', max: 10_000, default: 20 } },
+			async run(cli, { agent, conversation, limit }: { agent: string; conversation?: string; limit: number }) {
+				cli.out.answer(await read(cli, agent, conversation ?? (await newest(cli, agent)), limit), shown)
+			},
+		},
 		context: {
 			description: 'Show what the next request to the model holds, with estimated tokens, and the newest summary',
 			arguments: '<agent> [conversation]',
@@ -68,11 +115,61 @@ Examples:
 	},
 } satisfies Command
 
-/** The conversation of the agent's newest run. */
+/** A page may be shorter than its limit, so pages are requested until there is no cursor. */
+async function pages<T>(
+	cli: Cli,
+	where: string,
+	limit: number,
+	took: (page: T & { next_cursor: string | null }) => number,
+): Promise<void> {
+	let cursor: string | null = null
+	let found = 0
+	do {
+		const query = new URLSearchParams({
+			limit: String(Math.min(PAGE, limit - found)),
+			...(cursor !== null && { cursor }),
+		})
+		const page: T & { next_cursor: string | null } = await cli.api.request('GET', `${where}?${query.toString()}`)
+		found += took(page)
+		cursor = page.next_cursor
+	} while (found < limit && cursor !== null)
+}
+
+async function list(cli: Cli, agent: string, limit: number): Promise<Listed[]> {
+	const found: Listed[] = []
+	await pages<{ conversations: Listed[] }>(cli, path`/v1/agents/${agent}/conversations`, limit, ({ conversations }) => {
+		found.push(...conversations)
+		return conversations.length
+	})
+	return found
+}
+
+async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<Shown> {
+	let all: Shown | undefined
+	await pages<Shown>(cli, path`/v1/agents/${agent}/conversations/${conversation}`, limit, (page) => {
+		all = { ...page, turns: [...(all?.turns ?? []), ...page.turns] }
+		return page.turns.length
+	})
+	return all!
+}
+
+function shown({ conversation, is_session, created_at, newest_run, turns }: Shown, style: Style): string {
+	const fields = style.fields([
+		['conversation', is_session ? `${conversation} (current session)` : conversation],
+		['by', newest_run?.trigger ?? ''],
+		['created', when(created_at)],
+	])
+	const said = turns
+		.toReversed()
+		.flatMap(({ run_id, status, messages }) => [
+			`${when(messages[0]?.timestamp ?? null)} ${shortId(run_id)}${status === 'completed' ? '' : ` (${status})`}`,
+			...messages.map(({ role, content }) => `${role}: ${content}`),
+		])
+	return [fields, '', ...(said.length > 0 ? said : ['Nothing yet.'])].join('\n')
+}
+
 async function newest(cli: Cli, agent: string): Promise<string> {
-	const where = path`/v1/agents/${agent}/runs?limit=${RUNS}`
-	const runs = await cli.api.request<{ conversation: string; trigger: string }[]>('GET', where)
-	const run = runs.find(({ trigger }) => !OWN.includes(trigger))
-	if (!run) throw new CliError('not_found', `${agent} has no conversation yet`)
-	return run.conversation
+	const [found] = await list(cli, agent, 1)
+	if (!found) throw new CliError('not_found', `${agent} has no conversation yet`)
+	return found.conversation
 }

@@ -1,0 +1,131 @@
+/**
+ * The conversations of an agent, by activity, and their turns. All of it follows from the runs: a conversation is where its
+ * newest run is, so nothing must be kept up to date when a run begins, ends or is deleted.
+ */
+import { timeOfId } from '../../core/util/ids.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Store } from '../../core/store/ports.ts'
+import type { Message, RunRecord } from './contract.ts'
+import {
+	ANSWER_CHARACTERS,
+	currentSession,
+	messagesOfRun,
+	mustExist,
+	newestFirst,
+	newestIds,
+	noConversation,
+	sizeOf,
+} from './conversation.ts'
+import { keys } from './keys.ts'
+
+/** Runs read for one page of conversations. */
+const LOOKED_AT = 5_000
+/** What starts runs that serve the agent's memory, in conversations that nobody has. */
+const INTERNAL: readonly string[] = ['summary', 'compaction']
+
+export interface Conversation {
+	conversation: string
+	/** It is the agent's current session. */
+	is_session: boolean
+	/** When its oldest run that is still kept was created; null if it has no run yet. */
+	created_at: string | null
+	newest_run: RunRecord | null
+}
+
+export interface Turn {
+	run: RunRecord
+	/** Oldest first: the prompt, and the answer if there is one. */
+	messages: Message[]
+}
+
+/**
+ * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs. So
+ * a page may hold fewer and still have a `next_cursor`, which is null only after the last one. Pages show the order in which
+ * the conversations were when the first page was read: none appears twice or is left out because of new runs.
+ */
+export async function listConversations(
+	store: Store,
+	agent: AgentRef,
+	{ limit, cursor }: { limit: number; cursor?: string },
+): Promise<{ conversations: Conversation[]; next_cursor: string | null }> {
+	const session = await currentSession(store, agent)
+	const conversations: Conversation[] = []
+	const passed = new Set<string>()
+	let [last, top] = cursor?.split('.') ?? []
+	let characters = 0
+	let looked = 0
+	const after = last === undefined ? {} : { after: keys.run(agent.uid, last) }
+	for await (const { value: run } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
+		const { run_id, conversation, trigger } = run
+		const next_cursor = `${last}.${top}`
+		if (conversations.length === limit || looked++ === LOOKED_AT) return { conversations, next_cursor }
+		top ??= run_id
+		if (!passed.has(conversation) && !INTERNAL.includes(trigger)) {
+			if ((await newestUpTo(store, agent, conversation, top)) === run_id) {
+				characters += sizeOf(run)
+				if (characters > ANSWER_CHARACTERS && conversations.length > 0) return { conversations, next_cursor }
+				const created_at = await createdAt(store, agent, conversation)
+				conversations.push({ conversation, is_session: conversation === session, created_at, newest_run: run })
+			}
+			passed.add(conversation)
+		}
+		last = run_id
+	}
+	return { conversations, next_cursor: null }
+}
+
+/**
+ * A conversation and a page of its turns, newest first: at most `limit`, and about 8 Mi characters. `before` is the
+ * `next_cursor` of the previous page. Throws `not_found`.
+ */
+export async function readConversation(
+	store: Store,
+	agent: AgentRef,
+	conversation: string,
+	{ limit, before }: { limit: number; before?: string },
+): Promise<Conversation & { turns: Turn[]; next_cursor: string | null }> {
+	await mustExist(store, agent, conversation)
+	let newest: RunRecord | null = null
+	for await (const run of newestFirst(store, agent, conversation)) {
+		newest = run
+		break
+	}
+	if (newest && INTERNAL.includes(newest.trigger)) throw noConversation(agent, conversation)
+	const found: Conversation = {
+		conversation,
+		is_session: conversation === (await currentSession(store, agent)),
+		created_at: await createdAt(store, agent, conversation),
+		newest_run: newest,
+	}
+	const turns: Turn[] = []
+	let later: RunRecord | undefined
+	let characters = 0
+	for await (const run of newestFirst(store, agent, conversation, before)) {
+		if (later) turns.push({ run: later, messages: messagesOfRun(later, run) })
+		characters += sizeOf(run)
+		if (later && (turns.length === limit || characters > ANSWER_CHARACTERS))
+			return { ...found, turns, next_cursor: later.run_id }
+		later = run
+	}
+	if (later) turns.push({ run: later, messages: messagesOfRun(later, undefined) })
+	return { ...found, turns, next_cursor: null }
+}
+
+async function newestUpTo(
+	store: Store,
+	agent: AgentRef,
+	conversation: string,
+	top: string,
+): Promise<string | undefined> {
+	// `before` leaves out the run itself; this comes right after it.
+	for await (const run_id of newestIds(store, agent, conversation, `${top}~`)) return run_id
+	return undefined
+}
+
+async function createdAt(store: Store, { uid }: AgentRef, conversation: string): Promise<string | null> {
+	for await (const { key } of store.list(keys.turns(uid, conversation), { limit: 1 })) {
+		const at = timeOfId(key.at(-1) ?? '')
+		return at === undefined ? null : new Date(at).toISOString()
+	}
+	return null
+}

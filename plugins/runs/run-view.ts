@@ -1,0 +1,131 @@
+/** Runs and their messages as the API shows them: schemas and views. */
+import Joi from 'joi'
+import { attachment } from './attachment-fields.ts'
+import type { OpenQuestion, RunRecord } from './contract.ts'
+
+export function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
+	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer } = record
+	const {
+		created_at,
+		started_at,
+		ended_at,
+		usage,
+		finish_reason = null,
+		error,
+		question,
+		waits_for = null,
+		parent,
+		request_id = null,
+	} = record
+	return {
+		run_id,
+		agent,
+		status,
+		trigger,
+		conversation,
+		prompt,
+		...(attachments && { attachments }),
+		answer,
+		created_at,
+		started_at,
+		ended_at,
+		usage,
+		finish_reason,
+		error,
+		question,
+		open_question,
+		waits_for,
+		parent_run_id: parent?.run_id ?? null,
+		request_id,
+	}
+}
+
+const iso = Joi.string().isoDate()
+export const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
+export const aRun = Joi.string().required().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
+export const aQuestion = Joi.string().required().example('0197a4c2-6827-7598-93dd-18495a6b7c8d')
+export const asked = {
+	question_id: aQuestion,
+	question: Joi.string().required().example('May I order the book again?'),
+	options: Joi.array().items(Joi.string()).example(['yes', 'no']),
+	kind: Joi.valid('approval').description('A tool call waits for approval. Absent: a question of the agent.'),
+	tool: Joi.string().description('Of an approval: the tool, such as `memory.store`.'),
+	arguments: Joi.object().unknown().description('Of an approval: the complete arguments of the call.'),
+	expires_at: iso.description('Of an approval: when it counts as refused.'),
+}
+export const run = Joi.object({
+	run_id: Joi.string().required(),
+	agent: Joi.string().required(),
+	status: Joi.valid(...statuses).required(),
+	trigger: Joi.string().required(),
+	conversation: Joi.string().required(),
+	prompt: Joi.string().allow('').required(),
+	attachments: Joi.array().items(attachment).description('What came with the prompt; absent if nothing did.'),
+	answer: Joi.string().allow('', null).required(),
+	created_at: iso.required(),
+	started_at: iso.allow(null).required(),
+	ended_at: iso.allow(null).required(),
+	usage: Joi.object({
+		input_tokens: Joi.number().required(),
+		output_tokens: Joi.number().required(),
+		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
+		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+		cost: Joi.number().description(
+			'Of the model calls whose model had a price, in the currency of the prices; absent if none had.',
+		),
+	}).required(),
+	finish_reason: Joi.valid(
+		'stop',
+		'tool_calls',
+		'length',
+		'content_filter',
+		'limit_steps',
+		'limit_tokens',
+		'limit_wall_time',
+		'repeated_calls',
+	)
+		.allow(null)
+		.required()
+		.description('Why a completed run ended: why the model stopped, or the limit that led to its last call.'),
+	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
+		.allow(null)
+		.required(),
+	question: Joi.object(asked).allow(null).required().description('Its own question, for whose answer it is paused.'),
+	open_question: Joi.object({ ...asked, run_id: aRun.description('The run that asks.') })
+		.allow(null)
+		.required()
+		.description('The question that it waits for: its own, or that of a sub-agent for whose end it is paused.'),
+	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
+	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
+	request_id: Joi.string()
+		.allow(null)
+		.required()
+		.description('The request that started it: the X-Request-Id of its answer, and of its lines in the log.'),
+})
+	.id('Run')
+	.example({
+		run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+		agent: 'ada',
+		status: 'completed',
+		trigger: 'api',
+		conversation: '0197a4c2-6938-7609-84ee-295a6b7c8d9e',
+		prompt: 'Which books are due today?',
+		answer: 'Three books are due today.',
+		created_at: '2026-11-02T09:30:00.000Z',
+		started_at: '2026-11-02T09:30:00.012Z',
+		ended_at: '2026-11-02T09:30:04.250Z',
+		usage: { input_tokens: 212, output_tokens: 8, cost: 0.0000366 },
+		finish_reason: 'stop',
+		error: null,
+		question: null,
+		open_question: null,
+		waits_for: null,
+		parent_run_id: null,
+		request_id: '0197a4c2-5d1b-7a11-8c4d-5e6f7a8b9c0d',
+	})
+export const message = Joi.object({
+	role: Joi.valid('user', 'assistant').required(),
+	content: Joi.string().allow('').required().example('Which books are due today?'),
+	attachments: Joi.array().items(attachment).description('What came with it; absent if nothing did.'),
+	timestamp: iso.required(),
+}).id('Message')
