@@ -48,6 +48,8 @@ export type FromHost =
 	| { kind: 'ready' }
 	/** `body` is JSON: `{name, args}`, `{url, init}`, `{name}` or `{text}`. No reply is sent to `log`. */
 	| { kind: 'call'; id: number; call: number; what: HostCallKind; body: string }
+	/** From now on the program only waits for answers and timers, or no longer does. It computes when it begins. */
+	| { kind: 'waits' | 'computes'; id: number }
 	/** `value` is JSON. */
 	| { kind: 'done'; id: number; ok: true; value: string }
 	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */

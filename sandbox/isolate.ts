@@ -19,6 +19,8 @@ export type Outcome = { ok: true; value: string } | { ok: false; code: HostFailu
 export interface Surroundings {
 	/** `call` numbers it; the answer goes to `deliver`. */
 	called(what: 'primitive' | 'fetch' | 'secret' | 'log', call: number, text: string): void
+	/** True: it only waits for answers and timers; false: it computes again. Called in turns. */
+	waits(only: boolean): void
 	/** Once, when nothing of the program runs any more. */
 	ended(outcome: Outcome): void
 }
@@ -67,6 +69,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 	let busy = 0
 	/** Calls without an answer. */
 	let open = 0
+	let isWaiting = false
 
 	const inside = context.evalClosureSync(
 		inner,
@@ -123,6 +126,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 	/** Runs something of the program's, with all that follows from it, and looks afterwards whether anything is left. */
 	function enter(task: () => Promise<unknown>): void {
 		busy++
+		if (isWaiting) surroundings?.waits((isWaiting = false))
 		// What it rejects with is the program's: its text is taken, and nothing more.
 		const failed = (error: unknown): void => {
 			uncaught = error instanceof Error ? String(error.message) : ''
@@ -139,7 +143,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 		if (!surroundings) return
 		if (isolate.isDisposed) outcome = { ok: false, code: 'sandbox_memory', message: memoryLine(memory_mib) }
 		else if (!outcome) {
-			if (open > 0 || timers.size > 0) return
+			if (open > 0 || timers.size > 0) return surroundings.waits((isWaiting = true))
 			const why = uncaught || 'it waits for something that never comes: a promise that nothing settles'
 			outcome = { ok: false, code: 'skill_failed', message: explained(why) }
 		}

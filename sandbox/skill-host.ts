@@ -50,6 +50,7 @@ function run({ id, code, language, args }: ProgramOrder): void {
 		isolate.load(strip(code, language))
 		isolate.run(args, {
 			called: (what, call, body) => send({ kind: 'call', id, call, what, body }),
+			waits: (only) => send({ kind: only ? 'waits' : 'computes', id }),
 			ended: end,
 		})
 	} catch (error) {

@@ -1,17 +1,10 @@
 /** The connections of one fetcher, and only to addresses that were checked a moment before. */
-import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { Agent, buildConnector } from 'undici'
-import { Fault } from '../errors.ts'
-import { openSemaphore } from '../util/semaphore.ts'
 import { checkAddresses, hostOf } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
-
-export interface Answer {
-	address: string
-	/** 4 or 6. */
-	family: number
-}
+import { systemLookup } from './system-lookup.ts'
+import type { Answer } from './system-lookup.ts'
 
 /** All addresses of a name, in the order in which to try them. Throws if there are none. */
 export type Lookup = (host: string) => Promise<Answer[]>
@@ -25,6 +18,7 @@ export interface Connections {
 interface Limits {
 	policy: FetchPolicy
 	lookup?: Lookup
+	owner?: string
 	max_bytes: number
 	idle_ms?: number
 }
@@ -36,7 +30,13 @@ const ORIGINS = 16
 const CONNECTIONS = 64
 
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({ policy, lookup, idle_ms = 0, max_bytes }: Limits): Connections {
+export function openConnections({
+	policy,
+	owner,
+	lookup = systemLookupFor(owner),
+	idle_ms = 0,
+	max_bytes,
+}: Limits): Connections {
 	const open = (named: boolean): Agent =>
 		new Agent({
 			connect: checkedConnector(policy, named, lookup),
@@ -59,12 +59,17 @@ export function openConnections({ policy, lookup, idle_ms = 0, max_bytes }: Limi
 	}
 }
 
+/** By the system, within the share of `owner`. */
+export function systemLookupFor(owner: string | undefined): Lookup {
+	return (host) => systemLookup(host, owner)
+}
+
 /** All addresses that the URL's host leads to. Throws `address_refused` unless each may be reached. */
 export async function resolveChecked(
 	url: URL,
 	policy: FetchPolicy,
 	named: boolean,
-	resolve: Lookup = systemLookup,
+	resolve: Lookup = systemLookupFor(undefined),
 ): Promise<Answer[]> {
 	const host = hostOf(url)
 	const family = isIP(host)
@@ -76,7 +81,7 @@ export async function resolveChecked(
 }
 
 /** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
-function checkedConnector(policy: FetchPolicy, named: boolean, resolve?: Lookup): buildConnector.connector {
+function checkedConnector(policy: FetchPolicy, named: boolean, resolve: Lookup): buildConnector.connector {
 	const prepare = async (url: URL): Promise<buildConnector.connector> => {
 		const answers = await resolveChecked(url, policy, named, resolve)
 		return buildConnector({
@@ -97,24 +102,5 @@ function checkedConnector(policy: FetchPolicy, named: boolean, resolve?: Lookup)
 			// oxlint-disable-next-line promise/no-callback-in-promise -- undici calls with a callback
 			(error: Error) => callback(error, null),
 		)
-	}
-}
-
-/** A lookup holds one of the four threads that files and the store need too, for as long as a name server is silent. */
-const SIDE_BY_SIDE = 2
-const MAX_WAITING = 256
-const places = openSemaphore(SIDE_BY_SIDE)
-let waiting = 0
-
-async function systemLookup(host: string): Promise<Answer[]> {
-	if (waiting >= MAX_WAITING)
-		throw new Fault('fetch_failed', `${MAX_WAITING} names wait to be resolved already; try again later`)
-	waiting++
-	const release = await places.take()
-	waiting--
-	try {
-		return await lookup(host, { all: true })
-	} finally {
-		release()
 	}
 }

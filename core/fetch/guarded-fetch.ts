@@ -13,7 +13,7 @@ import { fetch as undiciFetch } from 'undici'
 import { within } from '../util/deadline.ts'
 import { Fault, isFault } from '../errors.ts'
 import { boundedBody } from './body.ts'
-import { openConnections, resolveChecked } from './connections.ts'
+import { openConnections, resolveChecked, systemLookupFor } from './connections.ts'
 import type { Connections, Lookup } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
@@ -37,6 +37,8 @@ export interface GuardedOptions {
 	/** How many to follow, 3 where absent. */
 	redirects?: number
 	signal?: AbortSignal
+	/** Whose share of the lookups it counts for, such as the uid of an agent; the gateway's own where absent. */
+	owner?: string
 	/** Resolves names; the system does where absent. */
 	lookup?: Lookup
 }
@@ -68,7 +70,12 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
  */
 export async function checkAddress(
 	address: string | URL,
-	{ policy, timeout_ms, lookup }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'lookup'>,
+	{
+		policy,
+		timeout_ms,
+		owner,
+		lookup = systemLookupFor(owner),
+	}: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
 ): Promise<void> {
 	const url = parseUrl(address)
 	checkUrl(url, policy, true)

@@ -1,43 +1,72 @@
-/** Lets a number of pieces of work run at the same time; others wait for a place. */
+import { FairQueue } from './fair-queue.ts'
+import { Shares } from './shares.ts'
+
+/** Lets a number of pieces of work run at the same time; others wait for a place, and their owners take turns. */
 export interface Semaphore {
-	/** Settles with the release of a place, which may be called again. `isUrgent`: goes before those who wait. Throws the signal's reason. */
-	take(signal?: AbortSignal, isUrgent?: boolean): Promise<() => void>
+	/**
+	 * Settles with the release of a place, which may be called again. `isUrgent`: goes before those who wait. `owner`: whose
+	 * share it counts for, such as the uid of an agent. Throws the signal's reason.
+	 */
+	take(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
+	/** Those who wait, of this owner or in all. */
+	waiting(owner?: string): number
+	/** To be called when there are more places than before. */
+	update(): void
 }
 
-/** `hold_ms`: after this time a place is released by itself. */
-export function openSemaphore(places: number, { hold_ms }: { hold_ms?: number } = {}): Semaphore {
-	let free = places
-	const waiting: (() => void)[] = []
-	const release = (): void => {
-		const next = waiting.shift()
-		if (next) next() // it takes over the place
-		else free++
+export interface SemaphoreOptions {
+	/** After this time, in milliseconds, a place is released by itself. */
+	hold_ms?: number
+	/** Further places, which only owners get who hold few (`Shares.may`). */
+	reserve?: number | (() => number)
+}
+
+export function openSemaphore(
+	places: number | (() => number),
+	{ hold_ms, reserve = 0 }: SemaphoreOptions = {},
+): Semaphore {
+	const shares = new Shares(
+		() => (typeof places === 'number' ? places : places()),
+		() => (typeof reserve === 'number' ? reserve : reserve()),
+	)
+	const urgent = new FairQueue<() => void>()
+	const others = new FairQueue<() => void>()
+	const may = (owner: string): boolean => shares.may(owner)
+	/** Whoever gets a place has taken it before this continues. */
+	const update = (): void => {
+		for (let next = urgent.next(may) ?? others.next(may); next; next = urgent.next(may) ?? others.next(may)) next()
 	}
-	const wait = async (signal: AbortSignal | undefined, isUrgent: boolean): Promise<void> => {
+	const wait = async (signal: AbortSignal | undefined, isUrgent: boolean, owner: string): Promise<void> => {
+		const queue = isUrgent ? urgent : others
 		const { promise, resolve, reject } = Promise.withResolvers<void>()
+		const begin = (): void => {
+			shares.add(owner)
+			resolve()
+		}
 		const leave = (): void => {
-			const at = waiting.indexOf(resolve)
-			if (at !== -1) waiting.splice(at, 1)
-			reject(signal?.reason as Error)
+			if (queue.delete(owner, begin)) reject(signal?.reason as Error)
 		}
 		signal?.addEventListener('abort', leave, { once: true })
-		if (isUrgent) waiting.unshift(resolve)
-		else waiting.push(resolve)
+		queue.add(owner, begin)
 		await promise.finally(() => signal?.removeEventListener('abort', leave))
 	}
 	return {
-		async take(signal, isUrgent = false) {
+		async take(signal, isUrgent = false, owner = '') {
 			signal?.throwIfAborted()
-			if (free > 0) free--
-			else await wait(signal, isUrgent)
+			if (shares.may(owner)) shares.add(owner)
+			else await wait(signal, isUrgent, owner)
 			let isHeld = true
 			const giveBack = (): void => {
 				clearTimeout(timer)
-				if (isHeld) release()
+				if (!isHeld) return
 				isHeld = false
+				shares.remove(owner)
+				update()
 			}
 			const timer = hold_ms === undefined ? undefined : setTimeout(giveBack, hold_ms).unref()
 			return giveBack
 		},
+		waiting: (owner) => (owner === undefined ? urgent.size + others.size : urgent.sizeOf(owner) + others.sizeOf(owner)),
+		update,
 	}
 }

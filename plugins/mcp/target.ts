@@ -51,6 +51,7 @@ export async function openTarget(
 		// Event streams have no end; each message and each call has its own limit.
 		max_bytes: Infinity,
 		timeout_ms: Infinity,
+		owner: agent.uid,
 	})
 	const fetch = boundedFetch(fetcher, values)
 	return {

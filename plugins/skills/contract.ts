@@ -116,6 +116,7 @@ export interface SkillReview extends Skill {
 export interface SkillSettings {
 	allow_private_urls: boolean
 	processes: number
+	waiting_processes: number
 	max_waiting: number
 	memory_mib: number
 	process_mib: number

@@ -1,4 +1,11 @@
-/** Assigns hosts to callers: the pool of processes, and the queue of waiting callers, first in, first out. */
+/**
+ * Assigns hosts to callers: the pool of processes, and the callers that wait. Owners, which are agents, take turns.
+ *
+ * `processes` programs compute at the same time. A program that only waits does not count, nor does one of an owner that has no
+ * other that computes. `waiting_processes` is the reserve for these, which no owner gets all of (`Shares.may`).
+ */
+import { FairQueue } from '../../core/util/fair-queue.ts'
+import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { HostCommand } from './host-command.ts'
@@ -8,9 +15,11 @@ import type { Host } from './host.ts'
 export interface HostQueueOptions {
 	/** Called when the first process is started; again if that failed. */
 	makeCommand(): Promise<HostCommand>
-	/** Limit of processes. */
+	/** Programs that compute at the same time, and processes that stay when there is nothing to do. */
 	processes: number
-	/** Limit of callers that wait beyond those for whom a process is being started. */
+	/** Further processes. */
+	waiting_processes: number
+	/** Limit of one owner's callers that wait beyond those for whom a process is being started; all have a quarter more. */
 	max_waiting: number
 	orders_per_process: number
 	log: Logger
@@ -18,7 +27,9 @@ export interface HostQueueOptions {
 
 export interface HostQueue {
 	/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` if none starts, or the signal's reason. */
-	take(signal?: AbortSignal): Promise<Host>
+	take(owner: string, signal?: AbortSignal): Promise<Host>
+	/** The program of a host that was taken only waits from now on, or computes again. */
+	setWaits(host: Host, only: boolean): void
 	/** Call this for each host taken, even if dead. */
 	giveBack(host: Host): void
 	/** Starts a process if there is none. */
@@ -29,17 +40,39 @@ export interface HostQueue {
 
 const START_WITHIN_MS = 30_000
 
-type Waiting = PromiseWithResolvers<Host>
+interface Waiting extends PromiseWithResolvers<Host> {
+	owner: string
+}
+
+/** A caller that has a host. */
+interface Holder {
+	owner: string
+	computes: boolean
+}
 
 const closing = (): Fault => new Fault('unavailable', 'the code of skills does not run while its plugin stops')
 
 export function openHostQueue(options: HostQueueOptions): HostQueue {
-	const { makeCommand, processes, max_waiting, orders_per_process, log } = options
+	const { makeCommand, processes, waiting_processes, max_waiting, orders_per_process, log } = options
 	/** Running ones, with the number of orders that each has had. */
 	const hosts = new Map<Host, number>()
 	/** The one that has been idle longest is next: it has had time to prepare for another program. */
 	const idle = new Set<Host>()
-	const waiting = new Set<Waiting>()
+	const waiting = new FairQueue<Waiting>()
+	const places = new Shares(
+		() => max_waiting + starting,
+		() => reserveOf(max_waiting),
+	)
+	const holders = new Map<Host, Holder>()
+	const taken = new Shares(
+		() => processes,
+		() => waiting_processes,
+	)
+	const computing = new Shares(
+		() => processes,
+		() => 0,
+	)
+	const may = (owner: string): boolean => taken.may(owner) && (computing.may(owner) || computing.heldBy(owner) === 0)
 	let command: Promise<HostCommand> | undefined
 	/** Processes that run or are about to. */
 	let size = 0
@@ -49,7 +82,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	const beginnings = new Set<Promise<void>>()
 
 	function grow(): void {
-		if (closed || size >= processes) return
+		if (closed || size >= processes + waiting_processes) return
 		size++
 		starting++
 		const begun = start()
@@ -57,8 +90,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 				if (closed) return
 				log.error({ err: error }, 'a skill host does not start')
 				// No caller waits forever for a process that cannot be started.
-				const one = first(waiting)
-				one?.reject(
+				nextWaiting()?.reject(
 					new Fault('sandbox_crash', 'the process for the code of skills does not start; see the log for the reason'),
 				)
 			})
@@ -96,40 +128,81 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		idle.delete(host)
 		size--
 		// A process that worked is replaced at once. One that never did may fail repeatedly: it is replaced on the next request.
-		if (orders > 0 || waiting.size > starting) grow()
+		if (orders > 0 && size < processes) grow()
+		else growFor()
 	}
 
 	function offer(host: Host): void {
 		if (!host.alive) return
-		const one = first(waiting)
-		if (one) hand(host, one)
-		else idle.add(host)
+		idle.add(host)
+		handOut()
+		// Further processes stay only as long as they are needed.
+		if (idle.has(host) && size > processes) {
+			idle.delete(host)
+			host.end()
+		}
 	}
 
-	function hand(host: Host, to: Waiting): void {
-		hosts.set(host, (hosts.get(host) ?? 0) + 1)
-		to.resolve(host)
+	/** Gives idle hosts to those whose turn it is, and starts further ones if they are too few. */
+	function handOut(): void {
+		while (idle.size > 0) {
+			const one = nextWaiting(may)
+			if (!one) return
+			const host = first(idle) as Host
+			hosts.set(host, (hosts.get(host) ?? 0) + 1)
+			holders.set(host, { owner: one.owner, computes: true })
+			taken.add(one.owner)
+			computing.add(one.owner)
+			one.resolve(host)
+		}
+		growFor()
+	}
+
+	/** `newcomer`: an owner who is about to wait. Beyond `processes` one after the other, since who may take them is decided when they are ready. */
+	function growFor(newcomer?: string): void {
+		const wanted = waiting.size + (newcomer === undefined ? 0 : 1)
+		if (wanted <= starting) return
+		const isAllowed = (): boolean => waiting.has(may) || (newcomer !== undefined && may(newcomer))
+		if (size < processes || (starting === 0 && isAllowed())) grow()
+	}
+
+	function nextWaiting(which?: (owner: string) => boolean): Waiting | undefined {
+		const one = waiting.next(which)
+		if (one) places.remove(one.owner)
+		return one
+	}
+
+	/** It counts no longer, whether it is dead or not. */
+	function leave(host: Host): void {
+		const holder = holders.get(host)
+		if (!holder) return
+		holders.delete(host)
+		taken.remove(holder.owner)
+		if (holder.computes) computing.remove(holder.owner)
 	}
 
 	return {
-		async take(signal) {
+		async take(owner, signal) {
 			signal?.throwIfAborted()
 			if (closed) throw closing()
-			const one = Promise.withResolvers<Host>()
-			const host = first(idle)
-			if (host) {
-				hand(host, one)
-				// The next call should find one as well.
-				if (idle.size === 0 && starting === 0) grow()
-				return one.promise
+			const one = { ...Promise.withResolvers<Host>(), owner }
+			const isReady = idle.size > 0 && may(owner)
+			if (!isReady) {
+				growFor(owner)
+				if (!places.may(owner)) {
+					const message = `${places.heldBy(owner)} calls of this agent's skills wait already (${places.used} in all); try again later, or raise skills.max_waiting or skills.processes`
+					throw new Fault('sandbox_busy', message, { headers: { 'retry-after': '5' } })
+				}
 			}
-			if (waiting.size >= starting) grow()
-			if (waiting.size - starting >= max_waiting) {
-				throw new Fault('sandbox_busy', `${max_waiting} calls of skills wait already; try again later`)
-			}
-			waiting.add(one)
+			waiting.add(owner, one)
+			places.add(owner)
+			handOut()
+			// The next call should find one as well.
+			if (isReady && idle.size === 0 && starting === 0 && size < processes) grow()
 			const abort = (): void => {
-				if (waiting.delete(one)) one.reject(signal?.reason)
+				if (!waiting.delete(owner, one)) return
+				places.remove(owner)
+				one.reject(signal?.reason)
 			}
 			signal?.addEventListener('abort', abort, { once: true })
 			try {
@@ -138,8 +211,17 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 				signal?.removeEventListener('abort', abort)
 			}
 		},
+		setWaits(host, only) {
+			const holder = holders.get(host)
+			if (!holder || holder.computes !== only) return
+			holder.computes = !only
+			if (!only) return computing.add(holder.owner)
+			computing.remove(holder.owner)
+			handOut()
+		},
 		giveBack(host) {
-			if (!host.alive) return
+			leave(host)
+			if (!host.alive) return handOut()
 			if ((hosts.get(host) ?? 0) >= orders_per_process) host.end()
 			else offer(host)
 		},
@@ -148,7 +230,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		},
 		async close() {
 			closed = true
-			for (let one = first(waiting); one; one = first(waiting)) one.reject(closing())
+			for (let one = nextWaiting(); one; one = nextWaiting()) one.reject(closing())
 			const all = [...hosts.keys()]
 			for (const host of all) host.end()
 			await Promise.all([...beginnings, ...all.map((host) => host.gone)])

@@ -14,8 +14,15 @@ export interface Host {
 	readonly ready: Promise<void>
 	/** False once it is dead or has been ended. */
 	readonly alive: boolean
-	/** Settles with the outcome of the order; a host that dies or violates the protocol yields `sandbox_crash`. */
-	work(order: ProgramOrder | CheckOrder, asked: (message: CallMessage) => boolean): Promise<Outcome>
+	/**
+	 * Settles with the outcome of the order; a host that dies or violates the protocol yields `sandbox_crash`. `waits`: the
+	 * program begins to wait only (true), or computes again.
+	 */
+	work(
+		order: ProgramOrder | CheckOrder,
+		asked: (message: CallMessage) => boolean,
+		waits?: (only: boolean) => void,
+	): Promise<Outcome>
 	/** Settles when the process has read it, or has ended. */
 	send(message: ToHost): Promise<void>
 	/** Ends the current order with this outcome, and the process with it. */
@@ -28,6 +35,8 @@ const codes = new Set<unknown>(['skill_failed', 'skill_invalid', 'sandbox_timeou
 const kinds = new Set<unknown>(['primitive', 'fetch', 'secret', 'log'])
 /** More messages than a correct host sends about one order. */
 const MAX_STRAYS = programLimits.calls + programLimits.log_lines
+/** A program waits and computes again at most once for each call and timer. */
+const MAX_CHANGES = 2 * programLimits.calls + 2
 const crashed = (how: string): Outcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
 export function startHost({ file, args, env, cwd, program }: HostCommand): Host {
@@ -47,7 +56,16 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 	let alive = true
 	let readies = 0
 	let strays = 0
-	let job: { id: number; asked: (message: CallMessage) => boolean; settle: (outcome: Outcome) => void } | undefined
+	let job:
+		| {
+				id: number
+				asked: (message: CallMessage) => boolean
+				waits: ((only: boolean) => void) | undefined
+				isWaiting: boolean
+				changes: number
+				settle: (outcome: Outcome) => void
+		  }
+		| undefined
 	ready.promise.catch(() => {}) // its callers handle it; there may be none
 
 	const settle = (outcome: Outcome): void => {
@@ -92,6 +110,12 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 			} else return false
 			return true
 		}
+		if (kind === 'waits' || kind === 'computes') {
+			if (job.isWaiting === (kind === 'waits') || ++job.changes > MAX_CHANGES) return false
+			job.isWaiting = !job.isWaiting
+			job.waits?.(job.isWaiting)
+			return true
+		}
 		if (kind !== 'call' || !kinds.has(rest.what) || !Number.isInteger(rest.call) || typeof rest.body !== 'string')
 			return false
 		return job.asked(message as CallMessage)
@@ -104,10 +128,10 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		get alive() {
 			return alive
 		},
-		work(order, asked) {
+		work(order, asked, waits) {
 			if (!alive) return Promise.resolve(crashed('is gone'))
 			const { promise, resolve } = Promise.withResolvers<Outcome>()
-			job = { id: order.id, asked, settle: resolve }
+			job = { id: order.id, asked, waits, isWaiting: false, changes: 0, settle: resolve }
 			strays = 0
 			pipe.write(toLine(order))
 			return promise

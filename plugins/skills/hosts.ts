@@ -14,7 +14,10 @@ import { watch } from './watchdog.ts'
 import type { WallTime } from './watchdog.ts'
 
 export interface HostOptions {
-	settings: Pick<SkillSettings, 'processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'>
+	settings: Pick<
+		SkillSettings,
+		'processes' | 'waiting_processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'
+	>
 	log: Logger
 	/** Orders after which a process is replaced, so that leftovers of them do not grow. */
 	orders_per_process?: number
@@ -36,9 +39,10 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 		order: ProgramOrder | CheckOrder,
 		wall: WallTime,
 		asked: Parameters<Host['work']>[1],
+		waits?: Parameters<Host['work']>[2],
 	): Promise<Outcome> {
 		using _watch = watch(host.pid, { ...limits, wall }, host.end)
-		const outcome = await host.work(order, asked)
+		const outcome = await host.work(order, asked, waits)
 		if (outcome.ok || !outcome.code.startsWith('sandbox_')) return outcome
 		host.end()
 		await host.gone
@@ -46,8 +50,8 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 	}
 
 	return {
-		async run({ program, args, signal, called, logged }) {
-			const host = await queue.take(signal)
+		async run({ owner, program, args, signal, called, logged }) {
+			const host = await queue.take(owner, signal)
 			const id = ++orders
 			const calls = answerCalls(id, { called, logged }, host.send, log)
 			const abort = (): void => host.end()
@@ -55,7 +59,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			try {
 				signal.throwIfAborted()
 				const order: ProgramOrder = { kind: 'run', id, ...program, args: JSON.stringify(args) }
-				const outcome = await work(host, order, runWithin, calls.take)
+				const outcome = await work(host, order, runWithin, calls.take, (only) => queue.setWaits(host, only))
 				signal.throwIfAborted()
 				return valueOf(outcome)
 			} finally {
@@ -64,8 +68,8 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 				queue.giveBack(host)
 			}
 		},
-		async check(program) {
-			const host = await queue.take()
+		async check(owner, program) {
+			const host = await queue.take(owner)
 			try {
 				const outcome = await work(host, { kind: 'check', id: ++orders, ...program }, CHECK_WITHIN, () => false)
 				// A program that crashes or stalls its compiler does not compile.

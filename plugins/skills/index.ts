@@ -29,7 +29,10 @@ export default definePlugin<SkillSettings, Skills>({
 		sandbox_timeout: { status: 504, description: 'The program of a skill exceeded its time limit.' },
 		sandbox_memory: { status: 502, description: 'The program of a skill exceeded its memory limit.' },
 		sandbox_crash: { status: 502, description: 'The process of a skill ended unexpectedly.' },
-		sandbox_busy: { status: 503, description: 'Too many programs of skills are running.' },
+		sandbox_busy: {
+			status: 503,
+			description: 'Too many programs of skills of this agent, or of all agents, wait for a process.',
+		},
 	} satisfies Record<SkillCode, ErrorCode>,
 	start(ctx) {
 		const hosts = ctx.own(openHosts({ settings: ctx.config, log: ctx.log }), 'skill hosts')

@@ -101,6 +101,7 @@ export function powersOf(
 					policy: { protocols: ['https:'], hosts: permissions.hosts, bound },
 					max_bytes: BODY_LIMIT,
 					timeout_ms: FETCH_MS,
+					owner: call.agent.uid,
 				},
 			)
 			return {

@@ -7,6 +7,8 @@ export interface Program {
 }
 
 export interface ProgramCall {
+	/** Whose share of the processes it counts for: the uid of an agent. */
+	owner: string
 	program: Program
 	/** Checked arguments. */
 	args: Record<string, unknown>
@@ -30,9 +32,9 @@ export interface ProgramHosts extends AsyncDisposable {
 	run(call: ProgramCall): Promise<unknown>
 	/**
 	 * Throws `skill_invalid`, with the location, for a program that does not compile, imports something, has no default export,
-	 * or crashes its compiler. Does not execute the program.
+	 * or crashes its compiler. Does not execute the program. `owner` as in ProgramCall.
 	 */
-	check(program: Program): Promise<void>
+	check(owner: string, program: Program): Promise<void>
 	/** Prepares a process, so that the first call does not wait for it. */
 	warm(): void
 }

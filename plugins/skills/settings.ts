@@ -13,7 +13,18 @@ export default defineSettings<SkillSettings>({
 		joi.object<SkillSettings>({
 			allow_private_urls: flag(false, 'Whether any caller may install a skill from a private address.'),
 			processes: count(1, 32, 2, 'Processes in which the code of skills runs, one call at a time in each.'),
-			max_waiting: count(1, 10_000, 100, 'Maximum number of calls that wait for a process.'),
+			waiting_processes: count(
+				0,
+				64,
+				6,
+				'Further processes: while programs only wait for answers or timers, and for agents that have none when one agent uses all others. No agent gets more than half of them.',
+			),
+			max_waiting: count(
+				1,
+				10_000,
+				100,
+				'Calls of one agent that may wait for a process. Together, agents have a quarter more; beyond that, calls fail with `sandbox_busy`.',
+			),
 			memory_mib: count(8, 1024, 64, 'Memory limit of the code of one call, in MiB.'),
 			process_mib: count(128, 4096, PROCESS_MIB, 'Memory limit of its process, in MiB.'),
 			cpu_s: count(1, 300, 5, 'CPU time limit of one call, in seconds.'),

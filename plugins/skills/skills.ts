@@ -45,7 +45,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 
 		async install(agent, { files, left_out }, source) {
 			const document = await readDocument(documentOf(files))
-			await checkProgram(hosts, document)
+			await checkProgram(hosts, agent.uid, document)
 			const { name, description } = document
 			const id = newId()
 			const digest = digestOfListing(files.map(listingOf))
@@ -137,10 +137,10 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 }
 
 /** A program that cannot even be checked is its author's error, not the gateway's. */
-async function checkProgram(hosts: ProgramHosts, document: SkillDocument): Promise<void> {
+async function checkProgram(hosts: ProgramHosts, owner: string, document: SkillDocument): Promise<void> {
 	if (!document.program) return
 	try {
-		await hosts.check(programOf(document))
+		await hosts.check(owner, programOf(document))
 	} catch (error) {
 		if (!isFault(error, 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash')) throw error
 		throw new Fault('skill_invalid', `the program is too complex to be checked: ${messageOf(error)}`, { cause: error })

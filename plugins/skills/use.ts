@@ -115,6 +115,7 @@ async function runWith(args: Use['args'], ctx: SkillDeps, hosts: ProgramHosts, u
 	let logged = 0
 	try {
 		return await hosts.run({
+			owner: agent.uid,
 			program: programOf(document),
 			args,
 			signal: AbortSignal.any([call.signal, signal]),

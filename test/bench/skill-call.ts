@@ -15,7 +15,15 @@ import type { Figure } from './table.ts'
 const code = 'export default async ({ city }) => ({ text: `It rains in ${city}.` })'
 const args = { city: 'Köln' }
 /** Those of gateway.yaml by default. */
-const settings = { processes: 2, max_waiting: 10, memory_mib: 64, process_mib: 256, cpu_s: 5, wall_time_s: 60 }
+const settings = {
+	processes: 2,
+	waiting_processes: 6,
+	max_waiting: 10,
+	memory_mib: 64,
+	process_mib: 256,
+	cpu_s: 5,
+	wall_time_s: 60,
+}
 /** Longer than a host takes to be ready for another program. */
 const PAUSE_MS = 20
 const STARTS = 10
@@ -24,6 +32,7 @@ export async function skillCall({ single }: Effort): Promise<Figure[]> {
 	await using hosts = openHosts({ settings, log: openLog({ level: 'error', format: 'json' }) })
 	await using bare = await startPeer(new URL('./peers/bare-isolate.ts', import.meta.url))
 	const call = {
+		owner: 'one',
 		program: { code, language: 'javascript' as const },
 		args,
 		signal: new AbortController().signal,

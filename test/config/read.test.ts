@@ -33,6 +33,7 @@ function defaults(home: string): unknown {
 		skills: {
 			allow_private_urls: false,
 			processes: 2,
+			waiting_processes: 6,
 			max_waiting: 100,
 			memory_mib: 64,
 			process_mib: 256,

@@ -20,7 +20,15 @@ import type { HostOptions } from '../../plugins/skills/hosts.ts'
 import type { ProgramCall, ProgramHosts } from '../../plugins/skills/program.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })
-const roomy = { processes: 2, max_waiting: 100, memory_mib: 32, process_mib: 256, cpu_s: 20, wall_time_s: 60 }
+const roomy = {
+	processes: 2,
+	waiting_processes: 0,
+	max_waiting: 100,
+	memory_mib: 32,
+	process_mib: 256,
+	cpu_s: 20,
+	wall_time_s: 60,
+}
 
 function open(t: Test, settings: Partial<HostOptions['settings']> = {}, more: Partial<HostOptions> = {}): ProgramHosts {
 	const hosts = openHosts({ settings: { ...roomy, ...settings }, log, ...more })
@@ -30,6 +38,7 @@ function open(t: Test, settings: Partial<HostOptions['settings']> = {}, more: Pa
 
 function call(hosts: ProgramHosts, code: string, more: Partial<ProgramCall> = {}): Promise<unknown> {
 	return hosts.run({
+		owner: 'one',
 		program: {
 			code: /export default/.test(code) ? code : `export default async (args, svc) => { ${code} }`,
 			language: 'javascript',
@@ -247,14 +256,14 @@ void t.test('a failure says where and why', async (t) => {
 
 void t.test('a check finds what does not compile, and runs nothing', async (t) => {
 	const hosts = open(t)
-	await hosts.check({ code: 'for (;;);\nexport default () => { for (;;); }', language: 'javascript' })
-	await hosts.check({ code: 'export default (a: string): string => a', language: 'typescript' })
+	await hosts.check('tester', { code: 'for (;;);\nexport default () => { for (;;); }', language: 'javascript' })
+	await hosts.check('tester', { code: 'export default (a: string): string => a', language: 'typescript' })
 	const wrong = async (
 		code: string,
 		message: string | RegExp,
 		language: 'javascript' | 'typescript' = 'javascript',
 	): Promise<void> => {
-		await t.rejects(hosts.check({ code, language }), { code: 'skill_invalid', message })
+		await t.rejects(hosts.check('tester', { code, language }), { code: 'skill_invalid', message })
 	}
 	await wrong('export default async () => {', /^line 1, column \d+: Unexpected end of input$/)
 	await wrong('const run = 1', /no default export/)
@@ -271,7 +280,7 @@ void t.test('a check finds what does not compile, and runs nothing', async (t) =
 	)
 	await wrong('\n\nconst a: = 1', /^line 3: /, 'typescript')
 	await wrong(`type A = ${'['.repeat(20_000)}\nexport default () => 1`, /compiler/, 'typescript')
-	await hosts.check({ code: 'export default (a: string): string => a', language: 'typescript' })
+	await hosts.check('tester', { code: 'export default (a: string): string => a', language: 'typescript' })
 })
 
 void t.test('what waits is bounded, and a call that is aborted is gone, waiting or not', async (t) => {

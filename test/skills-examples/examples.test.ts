@@ -25,7 +25,15 @@ const gateway = await startGateway({
 	files: { 'plugins/lender/index.js': lender },
 })
 const { lent } = globalThis as unknown as { lent: Context }
-const settings = { processes: 1, max_waiting: 10, memory_mib: 64, process_mib: 256, cpu_s: 5, wall_time_s: 30 }
+const settings = {
+	processes: 1,
+	waiting_processes: 0,
+	max_waiting: 10,
+	memory_mib: 64,
+	process_mib: 256,
+	cpu_s: 5,
+	wall_time_s: 30,
+}
 const hosts = openHosts({ settings, log: lent.log })
 t.teardown(async () => {
 	await hosts[Symbol.asyncDispose]()
@@ -122,6 +130,7 @@ async function runWith(name: string, args: object, { send }: StandIn): Promise<A
 	const call = { run_id: 'run', agent, key: 'run:call', signal, emit: () => {} }
 	const holder = { skill: name, skill_id: 'id', permissions: document.permissions, call: call as never }
 	return hosts.run({
+		owner: 'one',
 		program: programOf(document),
 		args: checkArguments(document.parameters, { ...args }),
 		signal,

@@ -19,7 +19,15 @@ import { moduleOf } from './program.ts'
 import type { Hostile } from './program.ts'
 
 /** Small, so that all of them fit into a minute; a process of its own takes 60 MiB. */
-const settings = { processes: 3, max_waiting: 1000, memory_mib: 24, process_mib: 224, cpu_s: 0.1, wall_time_s: 5 }
+const settings = {
+	processes: 3,
+	waiting_processes: 0,
+	max_waiting: 1000,
+	memory_mib: 24,
+	process_mib: 224,
+	cpu_s: 0.1,
+	wall_time_s: 5,
+}
 const benign = 'export default async ({ n }, svc) => ({ twice: n * 2, echo: await svc.primitive("echo", n) })'
 const only = process.env.HOSTILE
 
@@ -80,6 +88,7 @@ export async function attack(
 async function run(hosts: ProgramHosts, code: string, args: Record<string, unknown>, said: string[]): Promise<Ended> {
 	try {
 		const value = await hosts.run({
+			owner: 'one',
 			program: { code, language: 'javascript' },
 			args,
 			signal: new AbortController().signal,

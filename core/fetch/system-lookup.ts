@@ -1,0 +1,46 @@
+/** Resolves names by the system, a few at a time; those who ask take turns. */
+import { lookup as systemCall } from 'node:dns/promises'
+import { Fault } from '../errors.ts'
+import { openSemaphore } from '../util/semaphore.ts'
+import { reserveOf, Shares } from '../util/shares.ts'
+
+export interface Answer {
+	address: string
+	/** 4 or 6. */
+	family: number
+}
+
+export type SystemLookup = (host: string, owner?: string) => Promise<Answer[]>
+
+/** Limit of names of one owner that wait; all owners have a quarter more. */
+const MAX_WAITING = 256
+
+/**
+ * `owner`: whose share a lookup counts for, such as the uid of an agent; absent for the gateway's own. A lookup holds one of
+ * the four threads that files and the store need too, for as long as a name server is silent: two are for anybody, and
+ * one is for an owner that has none of them.
+ */
+export function openSystemLookup(
+	lookup = async (host: string): Promise<Answer[]> => systemCall(host, { all: true }),
+): SystemLookup {
+	const places = openSemaphore(2, { reserve: 1 })
+	const waiting = new Shares(
+		() => MAX_WAITING,
+		() => reserveOf(MAX_WAITING),
+	)
+	return async (host, owner = '') => {
+		if (!waiting.may(owner)) {
+			const message = `${waiting.heldBy(owner)} names that this agent asked for wait to be resolved already; try again later`
+			throw new Fault('fetch_failed', message)
+		}
+		waiting.add(owner)
+		const release = await places.take(undefined, false, owner).finally(() => waiting.remove(owner))
+		try {
+			return await lookup(host)
+		} finally {
+			release()
+		}
+	}
+}
+
+export const systemLookup = openSystemLookup()

@@ -1,0 +1,49 @@
+/** Places that one owner may use alone, and a reserve for the others, so that no owner can occupy all of them. */
+export class Shares {
+	readonly #places: () => number
+	readonly #reserve: () => number
+	readonly #held = new Map<string, number>()
+	#used = 0
+
+	/** `reserve`: places beyond `places`. */
+	constructor(places: () => number, reserve: () => number) {
+		this.#places = places
+		this.#reserve = reserve
+	}
+
+	/** Places in use. */
+	get used(): number {
+		return this.#used
+	}
+
+	heldBy(owner: string): number {
+		return this.#held.get(owner) ?? 0
+	}
+
+	/**
+	 * Whether `owner` may take one more. Once the places are used up, an owner may hold as many as would still be free: the
+	 * first newcomer gets half of the reserve at most, the next one half of the rest.
+	 */
+	may(owner: string): boolean {
+		const places = this.#places()
+		return this.#used < places || this.heldBy(owner) < places + this.#reserve() - this.#used
+	}
+
+	add(owner: string): void {
+		this.#used++
+		this.#held.set(owner, this.heldBy(owner) + 1)
+	}
+
+	/** Call this once for each `add`. */
+	remove(owner: string): void {
+		this.#used--
+		const held = this.heldBy(owner) - 1
+		if (held > 0) this.#held.set(owner, held)
+		else this.#held.delete(owner)
+	}
+}
+
+/** The reserve of a limit that has no setting for it: a quarter, at least one. */
+export function reserveOf(places: number): number {
+	return Math.ceil(places / 4)
+}
