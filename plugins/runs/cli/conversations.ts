@@ -50,8 +50,8 @@ Examples:
 					style.table(
 						['conversation', 'by', 'newest run', 'status', 'created', 'prompt'],
 						all.map(({ conversation, is_session, newest_run: run }) => [
-							is_session ? style.good(conversation) : conversation,
-							run.trigger,
+							conversation,
+							is_session ? `${run.trigger}, current session` : run.trigger,
 							shortId(run.run_id),
 							run.status,
 							when(run.created_at),
@@ -159,12 +159,13 @@ function shown({ conversation, is_session, created_at, newest_run, turns }: Show
 		['by', newest_run?.trigger ?? ''],
 		['created', when(created_at)],
 	])
-	const said = turns
-		.toReversed()
-		.flatMap(({ run_id, status, messages }) => [
-			`${when(messages[0]?.timestamp ?? null)} ${shortId(run_id)}${status === 'completed' ? '' : ` (${status})`}`,
-			...messages.map(({ role, content }) => `${role}: ${content}`),
-		])
+	const said = turns.toReversed().flatMap(({ run_id, status, messages }) => [
+		`${when(messages[0]?.timestamp ?? null)} ${shortId(run_id)}${status === 'completed' ? '' : ` (${status})`}`,
+		// Indented, so that no line of a message looks like another message.
+		...messages.map(
+			({ role, content }) => `${role}: ${style.plain(content, { lines: true }).replaceAll('\n', '\n  ')}`,
+		),
+	])
 	return [fields, '', ...(said.length > 0 ? said : ['Nothing yet.'])].join('\n')
 }
 

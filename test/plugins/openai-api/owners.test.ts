@@ -89,6 +89,28 @@ void t.test('two tokens and a local caller that use one name have three conversa
 	t.strictSame(await chat(ann, 'ann 3', {}, { user: 'plans' }), ['ann 1', 'ann 2', 'ann 3'], 'user is the same name')
 	const { body } = await gateway.request('GET', '/v1/agents/ada/history?conversation=openai:local:plans')
 	t.match(body, [{ content: 'local 1' }, {}, { content: 'local 2' }, {}])
+
+	const list = await gateway.request('GET', '/v1/agents/ada/conversations', { token: bob })
+	const { conversations } = list.body as unknown as {
+		conversations: { conversation: string; newest_run: { prompt: string; trigger: string } }[]
+	}
+	t.strictSame(
+		conversations.map(({ newest_run: { prompt, trigger } }) => [trigger, prompt]),
+		['ann 3', 'local 2', 'bob 2'].map((prompt) => ['openai', prompt]),
+		'with agents:read, those of everyone are listed and read',
+	)
+	const one = `/v1/agents/ada/conversations/${encodeURIComponent(conversations[0]?.conversation ?? '')}`
+	t.match((await gateway.request('GET', one, { token: bob })).body.turns, [
+		{ messages: [{ content: 'ann 3' }, {}] },
+		{},
+		{},
+	])
+	const runs_only = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'] } })).body.token
+	for (const path of [one, '/v1/agents/ada/conversations'])
+		t.match((await gateway.request('GET', path, { token: runs_only })).body, {
+			statusCode: 403,
+			message: /agents:read/,
+		})
 })
 
 void t.test('a response is read, continued, named and deleted by its owner only', async (t) => {
