@@ -20,6 +20,8 @@ import { keys } from './keys.ts'
 
 /** Runs read for one page of conversations. */
 const LOOKED_AT = 5_000
+/** Characters of the runs read for one page. */
+const READ_CHARACTERS = 64 * 1024 * 1024
 /** What starts runs that serve the agent's memory, in conversations that nobody has. */
 const INTERNAL: readonly string[] = ['summary', 'compaction']
 
@@ -39,7 +41,7 @@ export interface Turn {
 }
 
 /**
- * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs. So
+ * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs of about 64 Mi characters. So
  * a page may hold fewer and still have a `next_cursor`, which is null only after the last one. Pages show the order in which
  * the conversations were when the first page was read: none appears twice or is left out because of new runs.
  */
@@ -54,11 +56,14 @@ export async function listConversations(
 	let [last, top] = cursor?.split('.') ?? []
 	let characters = 0
 	let looked = 0
+	let read = 0
 	const after = last === undefined ? {} : { after: keys.run(agent.uid, last) }
 	for await (const { value: run } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
 		const { run_id, conversation, trigger } = run
 		const next_cursor = `${last}.${top}`
-		if (conversations.length === limit || looked++ === LOOKED_AT) return { conversations, next_cursor }
+		const isEnough = conversations.length === limit || looked++ === LOOKED_AT || read > READ_CHARACTERS
+		if (isEnough) return { conversations, next_cursor }
+		read += sizeOf(run)
 		top ??= run_id
 		if (!passed.has(conversation) && !INTERNAL.includes(trigger)) {
 			if ((await newestUpTo(store, agent, conversation, top)) === run_id) {
