@@ -2,7 +2,6 @@
  * The conversations of an agent, by activity, and their turns. All of it follows from the runs: a conversation is where its
  * newest run is, so nothing must be kept up to date when a run begins, ends or is deleted.
  */
-import { timeOfId } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { Message, RunRecord } from './contract.ts'
@@ -41,9 +40,10 @@ export interface Turn {
 }
 
 /**
- * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs of about 64 Mi characters. So
- * a page may hold fewer and still have a `next_cursor`, which is null only after the last one. Pages show the order in which
- * the conversations were when the first page was read: none appears twice or is left out because of new runs.
+ * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs
+ * (fewer where these have more than 64 Mi characters). So a page may hold fewer and still have a `next_cursor`, which is null
+ * only after the last one. Pages show the order in which the conversations were when the first page was read: none appears
+ * twice or is left out because of new runs.
  */
 export async function listConversations(
 	store: Store,
@@ -128,9 +128,9 @@ async function newestUpTo(
 }
 
 async function createdAt(store: Store, { uid }: AgentRef, conversation: string): Promise<string | null> {
-	for await (const { key } of store.list(keys.turns(uid, conversation), { limit: 1 })) {
-		const at = timeOfId(key.at(-1) ?? '')
-		return at === undefined ? null : new Date(at).toISOString()
+	for await (const { key } of store.list(keys.turns(uid, conversation))) {
+		const run = await store.get<RunRecord>(keys.run(uid, key.at(-1) ?? ''))
+		if (run) return run.value.created_at
 	}
 	return null
 }

@@ -59,6 +59,13 @@ void t.test('forgets ended runs after their time, and keeps those that go on', a
 		(await gateway.request('GET', '/v1/agents/a/runs')).body.map((run: { run_id: string }) => run.run_id),
 		[paused.body.run_id],
 	)
+	const { created_at } = (await gateway.request('GET', `/v1/runs/${paused.body.run_id}`)).body
+	const { conversations } = (await gateway.request('GET', '/v1/agents/a/conversations')).body
+	t.match(
+		conversations,
+		[{ created_at, newest_run: { run_id: paused.body.run_id } }],
+		'since its oldest run that is kept',
+	)
 	const again = await gateway.request('POST', '/v1/agents/a/runs', {
 		body: { prompt: 'other' },
 		headers: { 'idempotency-key': 'k' },
