@@ -85,9 +85,20 @@ function isText(bytes: Buffer): boolean {
 function textTypeOf(bytes: Buffer, declared: string, name: string): string {
 	const beginning = bytes.toString('latin1', 0, 512).trimStart().toLowerCase()
 	if (/^(<!doctype html|<html|<script|<body|<head|<iframe)/.test(beginning)) return 'text/html'
-	if (/^(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype svg[^>]*>\s*)?<svg/s.test(beginning)) return 'image/svg+xml'
+	if (/^(<!doctype svg[^>]*>\s*)?<svg/.test(withoutProlog(beginning))) return 'image/svg+xml'
 	if (isTextType(declared) && /^[a-z0-9./+-]{1,80}$/.test(declared)) return declared
 	return BY_ENDING[/\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'text/plain'
+}
+
+/** Comment by comment: one regular expression for all of them can take exponential time. */
+function withoutProlog(markup: string): string {
+	let rest = markup.replace(/^<\?xml[^>]*>/, '').trimStart()
+	while (rest.startsWith('<!--')) {
+		const end = rest.indexOf('-->', '<!--'.length)
+		if (end < 0) break
+		rest = rest.slice(end + '-->'.length).trimStart()
+	}
+	return rest
 }
 
 const BY_ENDING: Readonly<Record<string, string>> = {

@@ -15,9 +15,10 @@ export interface ResponseContent {
 	body?: unknown
 }
 
-/** Characters within which the first field of a stream must appear. Chunks from the network are much smaller. */
-const SNIFFED = 256 * 1024
-/** Of one response: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
+/** How a stream of events begins, comments included, and the characters that decide whether one does. */
+const FIELD = /^(data|event|id|retry|):/
+const FIELD_CHARACTERS = 'retry:'.length
+/** Of one response, as sent and unpacked: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
 const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
 /** What a server may send, and how long it may take, behind the last event, for its connection to be used again. */
 const REST_LIMIT_BYTES = 64 * 1024
@@ -42,6 +43,10 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 	#parser: Pick<EventSourceParser, 'feed'> | undefined
 	#text = ''
 	#bytes = 0
+	/** Bytes of a compressed response, as sent. */
+	#packed = 0
+	/** It has no content type that says so, and has not begun with anything else. */
+	#mayBeStream = true
 	#isOver = false
 	#restTimer: NodeJS.Timeout | undefined
 
@@ -73,8 +78,11 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 	}
 
 	onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
-		if (this.#unpacker && !this.#isOver) this.#unpacker.write(part)
-		else this.#receive(part)
+		if (!this.#unpacker || this.#isOver) return this.#receive(part)
+		// What waits to be unpacked is in memory, and may unpack to nothing.
+		this.#packed += part.length
+		if (this.#packed > RESPONSE_LIMIT_BYTES) this.fail(tooLong())
+		else this.#unpacker.write(part)
 	}
 
 	onResponseEnd(): void {
@@ -164,7 +172,13 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 	#read(text: string): void {
 		if (this.#parser) return this.#parser.feed(text)
 		this.#text += text
-		if (!this.#isSuccess || this.#text.length >= SNIFFED || !/^\s*(data|event|id|retry|):/.test(this.#text)) return
+		if (!this.#isSuccess || !this.#mayBeStream) return
+		// Blanks ahead are dropped as they come: looking at them again with each part takes quadratic time.
+		this.#text = this.#text.trimStart()
+		if (!FIELD.test(this.#text)) {
+			this.#mayBeStream = this.#text.length < FIELD_CHARACTERS
+			return
+		}
 		this.#parser = this.#openParser()
 		this.#parser.feed(this.#text)
 	}

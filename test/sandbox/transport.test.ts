@@ -133,6 +133,28 @@ void t.test('a compressed response ends at the limit of bytes that it unfolds to
 	t.match(await ask({ base_url: url }), { failure: { code: 'model_malformed', retryable: false, message: /bytes/ } })
 })
 
+void t.test('a compressed response that unfolds to nothing ends at the limit of bytes that are sent', async (t) => {
+	const head = Buffer.from('1f8b0800000000000003', 'hex')
+	const emptyBlocks = Buffer.alloc(70 * 1024 * 1024, Buffer.from('000000ffff', 'hex'))
+	const model = await serve(t, (_, response) =>
+		response
+			.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+			.end(Buffer.concat([head, emptyBlocks])),
+	)
+	t.match(await ask({ base_url: model.url }), {
+		failure: { code: 'model_malformed', message: /more than 67108864 bytes/ },
+	})
+})
+
+void t.test('blanks that come one by one ahead of a stream take linear time', async (t) => {
+	const blank = '1\r\n \r\n'.repeat(300_000)
+	const body = `${blank}${chat.length.toString(16)}\r\n${chat}\r\n0\r\n\r\n`
+	const model = await serve(t, ({ socket }) =>
+		socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n${body}`),
+	)
+	t.match(await ask({ base_url: model.url }), { status: 'answered', answer: { content: 'Yes.' } })
+})
+
 void t.test('what cannot be sent is refused, without repeating secrets', async (t) => {
 	const { url, requests } = await serve(t, (_request, response) => response.end())
 	for (const order of [

@@ -136,8 +136,19 @@ void t.test('limits and mistakes are refused with what to change', async (t) => 
 		body: { message: /max_per_message/ },
 	})
 	t.match(await given({ data: 'no base64!' }), { status: 400, body: { message: /not base64/ } })
+	// An expression that backtracks over the blanks takes minutes, in which the gateway answers nobody.
+	t.match(await given({ data: `${' '.repeat(800_000)}!` }), { status: 400, body: { message: /not base64/ } })
+	t.match(await given({ data: 'AAA=AAAA' }), { status: 400, body: { message: /not base64/ } })
 	t.match(await given(file(1, 10), { data: '' }), { status: 400 })
 	t.match(await given({ blob: nameOf(png('never')) }), { status: 400, body: { message: /no such blob/ } })
+	// A digest that is known or guessed neither gives another agent's bytes nor tells that it has them.
+	await upload('ada', png('of ada'))
+	t.strictSame((await read('ada', nameOf(png('of ada')))).bytes, png('of ada'))
+	const guessed = await given({ blob: nameOf(png('of ada')) })
+	const unknown = await given({ blob: nameOf(png('never')) })
+	t.equal(guessed.status, 400)
+	t.equal(guessed.body.message, unknown.body.message)
+	t.equal((await read('dora', nameOf(png('of ada')))).status, 404)
 	t.match(await given({ blob: nameOf(png()), url: 'https://example.com' }), { status: 400 })
 	t.match(await upload('dora', Buffer.alloc(0)), { status: 400, body: { message: /empty/ } })
 	t.match(await upload('nobody', png()), { status: 404 })
