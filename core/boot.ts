@@ -15,6 +15,7 @@ import { lockHome } from './process/lock.ts'
 import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
 import { openRunPool } from './runs/run-pool.ts'
+import { reserveOf } from './util/shares.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { guardHome } from './process/home-guard.ts'
 import { refuseShared } from './process/shared-home.ts'
@@ -70,6 +71,7 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 		const pool = openRunPool({
 			worker: programOf(new URL('../sandbox/worker.ts', import.meta.url)),
 			...config.workers,
+			reserve: reserveOf,
 			log,
 		})
 		const gateway = new Gateway({

@@ -3,12 +3,15 @@
  *
  * Many runs share a thread, since they wait for a model most of the time. They are spread over the threads, and Piscina
  * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
+ * `places` says whose run is next, before anything is read for it.
  */
 import { ActiveRun } from './active-run.ts'
 import type { RunHandle, RunHost } from './active-run.ts'
 import { Fault } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { RunOrder } from '../protocol.ts'
+import { openSemaphore } from '../util/semaphore.ts'
+import type { Semaphore } from '../util/semaphore.ts'
 import { WorkerPool } from './worker-pool.ts'
 
 export type { RunHandle, RunHost } from './active-run.ts'
@@ -22,6 +25,8 @@ export interface RunPoolSettings {
 export interface RunPoolOptions extends RunPoolSettings {
 	/** The worker's module, whose default export takes a WorkerTask and serves it until the thread ends. */
 	worker: URL
+	/** Places beyond the capacity, for agents that have few runs; none where absent. */
+	reserve?: (capacity: number) => number
 	/** How long a run, and then its thread, may take to end on request, in milliseconds. Default 2,000. */
 	grace_ms?: number
 	/** The limit of a thread's heap, at which the thread ends. Default 1,024. */
@@ -32,10 +37,11 @@ export interface RunPoolOptions extends RunPoolSettings {
 export interface RunPoolStats {
 	/** Alive now; none before the first run. */
 	threads: number
+	/** Without the reserve, so that there may be more active ones. */
 	capacity: number
 	/** Runs on threads. */
 	active: number
-	/** Runs that wait for a place on a thread. */
+	/** Runs that wait for a place. */
 	waiting: number
 	/** Threads that ended without being closed, since the start. */
 	lost_threads: number
@@ -46,8 +52,10 @@ export interface RunPool extends AsyncDisposable {
 	execute(order: RunOrder, host: RunHost): RunHandle
 	/** The run of that id, if it is not over yet. */
 	running(run_id: string): RunHandle | undefined
-	/** Runs that threads work on side by side. */
+	/** Runs that threads work on side by side, without the reserve. */
 	readonly capacity: number
+	/** To be taken for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
+	readonly places: Semaphore
 	/** Runs that are not over, waiting ones included. */
 	readonly active: number
 	/** New runs go to threads of the new setting; the old threads close after their runs. */
@@ -74,6 +82,7 @@ class Pool implements RunPool {
 	readonly #graceMs: number
 	readonly #runs = new Map<string, ActiveRun>()
 	readonly #waiting: ActiveRun[] = []
+	readonly places: Semaphore
 	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
 	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
 	#settings: RunPoolSettings
@@ -86,6 +95,7 @@ class Pool implements RunPool {
 		this.#options = options
 		this.#graceMs = options.grace_ms ?? GRACE_MS
 		this.#settings = { threads: options.threads, runs_per_thread: options.runs_per_thread }
+		this.places = openSemaphore(() => this.capacity, { reserve: () => this.#reserve })
 	}
 
 	execute(order: RunOrder, host: RunHost): RunHandle {
@@ -110,6 +120,10 @@ class Pool implements RunPool {
 		return this.#settings.threads * this.#settings.runs_per_thread
 	}
 
+	get #reserve(): number {
+		return this.#options.reserve?.(this.capacity) ?? 0
+	}
+
 	get active(): number {
 		return this.#runs.size
 	}
@@ -119,6 +133,7 @@ class Pool implements RunPool {
 		this.#settings = { threads, runs_per_thread }
 		this.#retire(this.#current)
 		this.#startWaiting()
+		this.places.update()
 	}
 
 	async idle(timeoutMs: number): Promise<void> {
@@ -130,8 +145,14 @@ class Pool implements RunPool {
 	stats(): RunPoolStats {
 		let threads = 0
 		for (const pool of this.#pools.keys()) threads += pool.threads
-		const waiting = this.#waiting.length
-		return { threads, capacity: this.capacity, active: this.active - waiting, waiting, lost_threads: this.#lost }
+		const ordered = this.#waiting.length
+		return {
+			threads,
+			capacity: this.capacity,
+			active: this.active - ordered,
+			waiting: ordered + this.places.waiting(),
+			lost_threads: this.#lost,
+		}
 	}
 
 	async [Symbol.asyncDispose](): Promise<void> {
@@ -157,9 +178,11 @@ class Pool implements RunPool {
 
 	#openPool(): WorkerPool {
 		const { worker, log, heap_mib = HEAP_MIB } = this.#options
+		const { threads, runs_per_thread } = this.#settings
 		const pool: WorkerPool = new WorkerPool({
 			worker,
-			...this.#settings,
+			threads,
+			runs_per_thread: runs_per_thread + Math.ceil(this.#reserve / threads),
 			heap_mib,
 			onFree: () => this.#startWaiting(),
 			onLost: () => {

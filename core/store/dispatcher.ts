@@ -84,13 +84,23 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		wait(job, job.delayMs)
 	}
 
-	const leaseOf = (waiting: Waiting, job: Job, returned: () => void): Lease => {
+	const leaseOf = (waiting: Waiting, job: Job, returned: () => void, isCounted: boolean): Lease => {
 		const { place, id } = waiting
 		const attempt = waiting.attempt + 1
 		let state: 'held' | 'acked' | 'released' = 'held'
+		let hasBegun = false
+		const begin = (): void => {
+			if (hasBegun) return
+			hasBegun = true
+			// Not awaited: what a holder writes becomes durable after it, so that a crash that leaves any trace of
+			// this attempt leaves its count too. On a full disk the count is lost.
+			backing.mark(place, attempt, 0).catch(() => {})
+		}
+		if (isCounted) begin()
 		return {
 			job,
 			attempt,
+			begin,
 			async ack() {
 				if (state === 'released') return
 				// Also on a second call: the first may have failed.
@@ -106,8 +116,9 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			async release(delayMs = 0) {
 				if (state !== 'held') return
 				state = 'released'
-				const marked = backing.mark(place, attempt, delayMs)
-				wait({ place, id, attempt }, delayMs)
+				if (hasBegun) waiting.attempt = attempt
+				const marked = hasBegun || delayMs > 0 ? backing.mark(place, waiting.attempt, delayMs) : undefined
+				wait(waiting, delayMs)
 				returned()
 				await marked
 			},
@@ -115,15 +126,11 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	}
 
 	/** The next job that can be read. */
-	const take = (returned: () => void): Lease | undefined => {
+	const take = (returned: () => void, isCounted: boolean): Lease | undefined => {
 		for (let waiting = ready.pop(); waiting; waiting = ready.pop()) {
 			if (waiting.gone) continue
 			try {
-				const lease = leaseOf(waiting, waiting.fresh ?? backing.load(waiting.place, waiting.id), returned)
-				// Not awaited: what a holder writes becomes durable after it, so that a crash that leaves any trace of
-				// this attempt leaves its count too. On a full disk the count is lost.
-				backing.mark(waiting.place, lease.attempt, 0).catch(() => {})
-				return lease
+				return leaseOf(waiting, waiting.fresh ?? backing.load(waiting.place, waiting.id), returned, isCounted)
 			} catch (error) {
 				log?.error({ err: error, job: waiting.id }, `a job cannot be handed out: ${messageOf(error)}`)
 			}
@@ -131,7 +138,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		return undefined
 	}
 
-	async function* claim(max: () => number, signal: AbortSignal): AsyncGenerator<Lease> {
+	async function* claim(max: () => number, signal: AbortSignal, isCounted = true): AsyncGenerator<Lease> {
 		let held = 0
 		const returned = (): void => {
 			held--
@@ -140,7 +147,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		signal.addEventListener('abort', wake)
 		try {
 			while (!signal.aborted && !closed) {
-				const lease = ready.size > 0 && held < max() ? take(returned) : undefined
+				const lease = ready.size > 0 && held < max() ? take(returned, isCounted) : undefined
 				if (lease) {
 					held++
 					yield lease

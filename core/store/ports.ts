@@ -203,6 +203,8 @@ export interface Lease {
 	 * writes to this engine afterwards.
 	 */
 	attempt: number
+	/** Counts the attempt, unless `claim` did; to be called before the holder writes anything about the job. */
+	begin(): void
 	ack(): Promise<void>
 	/** Puts the job back, to be handed out again after `delayMs` at the earliest. */
 	release(delayMs?: number): Promise<void>
@@ -213,9 +215,10 @@ export interface RunQueue {
 	enqueue(job: Job): Promise<void>
 	/**
 	 * Hands out jobs, oldest first, as long as fewer than `max()` of this claimer's are neither acked nor released. A raised
-	 * limit is noticed within a second. Ends with the signal.
+	 * limit is noticed within a second. Ends with the signal. `isCounted`: false where a lease may wait before work begins: its
+	 * attempt counts from `begin`.
 	 */
-	claim(max: () => number, signal: AbortSignal): AsyncIterable<Lease>
+	claim(max: () => number, signal: AbortSignal, isCounted?: boolean): AsyncIterable<Lease>
 	/** Jobs that wait, including delayed ones. */
 	waiting(): number
 }

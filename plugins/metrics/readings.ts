@@ -44,7 +44,11 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 		),
 		gauge('svc_worker_pool_capacity', 'Runs that the worker pool works on side by side.', capacity),
 		gauge('svc_worker_pool_lost_threads_total', 'Worker threads that ended by themselves.', lost_threads, 'counter'),
-		gauge('svc_queue_jobs_waiting', 'Runs that wait for a place in the worker pool.', queue.waiting()),
+		gauge(
+			'svc_queue_jobs_waiting',
+			'Runs that wait for a place in the worker pool.',
+			queue.waiting() + pool.places.waiting(),
+		),
 	]
 }
 

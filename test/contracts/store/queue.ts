@@ -78,6 +78,23 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.strictSame(ids.toSorted(), ['a', 'b', 'c', 'd'])
 	})
 
+	test('counts an attempt that has not begun only from its beginning, if asked to', async (t, queue) => {
+		const end = new AbortController()
+		const leases = queue.claim(() => 1, end.signal, false)[Symbol.asyncIterator]()
+		const next = async (): Promise<Lease> => ((await leases.next()) as IteratorYieldResult<Lease>).value
+		await queue.enqueue({ id: 'a', body: { n: 1 } })
+		const first = await next()
+		await first.release()
+		const second = await next()
+		t.strictSame([first.attempt, second.attempt], [1, 1])
+		second.begin()
+		await second.release()
+		const third = await next()
+		t.strictSame([third.job, third.attempt], [{ id: 'a', body: { n: 1 } }, 2])
+		await third.ack()
+		end.abort()
+	})
+
 	test('hands a released job out again, with a higher attempt and after its delay', async (t, queue) => {
 		await queue.enqueue({ id: 'a', body: { n: 1 } })
 		await queue.enqueue({ id: 'b', body: {} })
