@@ -268,7 +268,7 @@ export interface RunCensus {
 }
 
 export interface Runs {
-	/** Durable when it settles. Throws `queue_full` if too many runs of the conversation wait. */
+	/** Durable when it settles. Throws `queue_full` if too many runs of the conversation, the agent or all agents wait. */
 	start(agent: AgentRef, request: StartRequest): Promise<RunRecord>
 	/**
 	 * Sends a message in a conversation, by default the agent's current session, and follows its run: an answer to the open
@@ -384,6 +384,8 @@ export interface RunSettings {
 	limits: AgentLimits
 	/** Limit of runs that wait behind the active one of a conversation. */
 	max_waiting: number
+	max_waiting_per_agent: number
+	max_waiting_total: number
 	question_ttl_days: number
 	/** Seconds. */
 	approval_ttl_s: number

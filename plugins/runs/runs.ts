@@ -22,6 +22,7 @@ import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
 import { forgetAllNotes } from './notes.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
+import { checkRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './turns.ts'
@@ -32,7 +33,7 @@ const LOOKED_AT = 5_000
 const PROGRESS_CHARACTERS = 1024 * 1024
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
-	const { store, config } = ctx
+	const { store } = ctx
 
 	/** Unless it has already started. */
 	const tellQueued = (run: RunRecord): Promise<void> =>
@@ -66,7 +67,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				store,
 				agent,
 				{ ...request, conversation },
-				config.max_waiting,
+				(ahead) => checkRoom(ctx, agent.uid, ahead),
 				(started, ops) => begin(ctx, started, ops),
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is

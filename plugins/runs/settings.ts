@@ -26,6 +26,13 @@ export default defineSettings<RunSettings>({
 				'For how many days each request to a model is kept as it was sent, without secrets. 0: not at all.',
 			),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
+			max_waiting_per_agent: count(
+				1,
+				100_000,
+				1000,
+				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, and are not refused.',
+			),
+			max_waiting_total: count(1, 1_000_000, 10_000, 'Runs of all agents that may wait for a place on a thread.'),
 			approval_ttl_s: count(
 				1,
 				31_536_000,

@@ -32,7 +32,7 @@ export async function takeIn(
 	store: Store,
 	agent: AgentRef,
 	request: StartRequest & { conversation: string },
-	maxWaiting: number,
+	checkRoom: (ahead: number) => Promise<void>,
 	begin: (run: RunRecord, ops: Op[]) => Promise<void>,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
 	const run_id = newId()
@@ -49,13 +49,7 @@ export async function takeIn(
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
 		// The limit does not apply: the plugin that starts sub-runs limits them, and a due result must not get lost.
-		if (ahead.length > maxWaiting && !request.parent) {
-			throw new Fault(
-				'queue_full',
-				`${ahead.length - 1} runs wait in this conversation already; wait for one to end, or stop the agent`,
-				{ headers: { 'retry-after': '5' } },
-			)
-		}
+		if (!request.parent) await checkRoom(ahead.length)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {

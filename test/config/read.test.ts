@@ -25,6 +25,8 @@ function defaults(home: string): unknown {
 			retention_days: 30,
 			limits: { steps: 50, result_characters: 32_768, tokens: 500_000, wall_time_s: 900 },
 			max_waiting: 100,
+			max_waiting_per_agent: 1000,
+			max_waiting_total: 10_000,
 			question_ttl_days: 7,
 			keep_requests: 0,
 			approval_ttl_s: 86_400,

@@ -7,6 +7,7 @@ import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
+import { refused } from '../support/refused.ts'
 import { follow } from '../support/runs.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -94,4 +95,37 @@ void t.test('a run that waits for a place survives a reload, and can be stopped'
 	)
 	await flood[3]
 	t.strictSame(model.calls.map(({ prompt }) => prompt).toSorted(), ['a1', 'a2', 'a3'], 'each once')
+})
+
+void t.test('only so many runs of one agent wait, and of all agents', async (t) => {
+	const { gateway, model } = await start(t, 'runs: {max_waiting_per_agent: 2, max_waiting_total: 3}\n')
+	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
+	const asked: Promise<unknown>[] = []
+	const wait = async (name: string, ...prompts: string[]): Promise<void> => {
+		for (const prompt of prompts) {
+			const before = await runsOf(gateway, name)
+			asked.push(ask(gateway, name, prompt))
+			await eventually(async () => (await runsOf(gateway, name)) > before)
+		}
+	}
+	await wait('ada', 'a1', 'a2')
+	await Promise.all([model.called('a1'), model.called('a2')])
+	await wait('ada', 'a3', 'a4')
+	const startRun = (name: string) => gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: 'more' } })
+	refused(t, await startRun('ada'), {
+		status: 429,
+		code: 'queue_full',
+		says: /2 runs of this agent wait already.*runs\.max_waiting_per_agent/,
+	})
+	await wait('bob', 'b1')
+	await model.called('b1')
+	await wait('bob', 'b2')
+	refused(t, await startRun('cleo'), {
+		status: 429,
+		code: 'queue_full',
+		says: /3 runs of all agents wait for a thread already.*runs\.max_waiting_total/,
+	})
+	for (const prompt of ['a1', 'a2', 'b1', 'a3', 'a4', 'b2']) (await model.called(prompt)).answer('Done.')
+	await Promise.all(asked)
+	t.equal((await startRun('cleo')).status, 200, 'there is room again')
 })

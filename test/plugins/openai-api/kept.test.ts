@@ -52,6 +52,8 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 	const config: RunSettings = {
 		limits,
 		max_waiting: 10,
+		max_waiting_per_agent: 100,
+		max_waiting_total: 1000,
 		question_ttl_days: 7,
 		approval_ttl_s: 86_400,
 		retention_days: 30,

@@ -112,6 +112,8 @@ void t.test('a question that nobody answered in time is asked no more, and the r
 	const settings = {
 		limits,
 		max_waiting: 10,
+		max_waiting_per_agent: 100,
+		max_waiting_total: 1000,
 		question_ttl_days: 7,
 		approval_ttl_s: 86_400,
 		retention_days: 30,

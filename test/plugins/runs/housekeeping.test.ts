@@ -26,6 +26,8 @@ async function start(): Promise<{ gateway: TestGateway; ctx: Context<RunSettings
 	const config: RunSettings = {
 		limits,
 		max_waiting: 10,
+		max_waiting_per_agent: 100,
+		max_waiting_total: 1000,
 		question_ttl_days: 7,
 		approval_ttl_s: 86_400,
 		retention_days: 30,
