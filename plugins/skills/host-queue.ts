@@ -136,8 +136,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		if (!host.alive) return
 		idle.add(host)
 		handOut()
-		// Further processes stay only as long as they are needed.
-		if (idle.has(host) && size > processes) {
+		// One that is idle is ready for an agent that calls now and then, while another's calls use the others.
+		if (idle.has(host) && idle.size > processes) {
 			idle.delete(host)
 			host.end()
 		}

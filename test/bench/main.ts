@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill context memory-search recall start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -16,6 +16,7 @@ import { memory } from './memory.ts'
 import { memorySearch } from './memory-search.ts'
 import { recall } from './recall.ts'
 import { rest } from './rest.ts'
+import { shares } from './shares.ts'
 import { skillCall } from './skill-call.ts'
 import { start } from './start.ts'
 import { isMet, ratioOf, tableOf } from './table.ts'
@@ -30,6 +31,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	rest,
 	webhooks,
 	skill: skillCall,
+	shares,
 	context,
 	'memory-search': memorySearch,
 	recall,

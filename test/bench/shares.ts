@@ -1,0 +1,94 @@
+/**
+ * What one agent's flood costs another: calls of a skill with a name lookup each, alone and while another agent keeps many
+ * calls that compute, many that sleep, and many lookups in flight.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { systemLookup } from '../../core/fetch/system-lookup.ts'
+import { openLog } from '../../core/log/log.ts'
+import { openHosts } from '../../plugins/skills/hosts.ts'
+import type { ProgramHosts } from '../../plugins/skills/program.ts'
+import type { Effort } from './effort.ts'
+import { quantile } from './statistics.ts'
+import type { Figure } from './table.ts'
+
+/** As a skill that does something: some milliseconds of computing. */
+const computes = `export default async () => {
+	let sum = 0
+	for (let n = 0; n < 5e5; n++) sum = (sum + n * n) % 1000003
+	return sum
+}`
+const sleeps = 'export default () => new Promise((resolve) => setTimeout(resolve, 2000))'
+/** Those of gateway.yaml by default. */
+const settings = {
+	processes: 2,
+	waiting_processes: 6,
+	max_waiting: 100,
+	memory_mib: 64,
+	process_mib: 256,
+	cpu_s: 5,
+	wall_time_s: 60,
+}
+const IN_FLIGHT = 16
+const PAUSE_MS = 20
+
+export async function shares({ single }: Effort): Promise<Figure[]> {
+	await using hosts = openHosts({ settings, log: openLog({ level: 'error', format: 'json' }) })
+	const calls = Math.max(40, single / 2)
+	await measure(hosts, 10)
+	const alone = await measure(hosts, calls)
+	const flood = startFlood(hosts)
+	await measure(hosts, 10)
+	const beside = await measure(hosts, calls)
+	await flood.end()
+	return [
+		{
+			metric: 'skill call and lookup beside a flood of another agent, p95',
+			unit: 'ms',
+			ours: quantile(beside, 0.95),
+			bare: quantile(alone, 0.95),
+			goal: { of: 'ratio', most: 2 },
+		},
+	]
+}
+
+async function measure(hosts: ProgramHosts, count: number): Promise<number[]> {
+	const times: number[] = []
+	for (let n = 0; n < count; n++) {
+		await pause(PAUSE_MS)
+		const began = performance.now()
+		await systemLookup('localhost', 'one')
+		await call(hosts, 'one', computes, new AbortController().signal)
+		times.push(performance.now() - began)
+	}
+	return times
+}
+
+function startFlood(hosts: ProgramHosts): { end(): Promise<void> } {
+	const controller = new AbortController()
+	const { signal } = controller
+	const repeat = async (act: () => Promise<unknown>): Promise<void> => {
+		while (!signal.aborted) await act().catch(() => {})
+	}
+	const loops = Array.from({ length: IN_FLIGHT }, () => [
+		repeat(() => call(hosts, 'other', computes, signal)),
+		repeat(() => call(hosts, 'other', sleeps, signal)),
+		repeat(() => systemLookup('localhost', 'other')),
+	]).flat()
+	return {
+		async end() {
+			controller.abort(new Error('enough'))
+			await Promise.all(loops)
+		},
+	}
+}
+
+function call(hosts: ProgramHosts, owner: string, code: string, signal: AbortSignal): Promise<unknown> {
+	return hosts.run({
+		owner,
+		program: { code, language: 'javascript' },
+		args: {},
+		signal,
+		called: () => Promise.reject(new Error('no call is expected')),
+		logged: () => {},
+	})
+}
