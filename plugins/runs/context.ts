@@ -17,6 +17,7 @@ import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import { fit } from '../../sandbox/context/fit.ts'
 import type { Fitted } from '../../sandbox/context/fit.ts'
 import type { FitInput } from '../../sandbox/context/measure.ts'
+import { withCalls } from '../../sandbox/conversation.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { historyOf } from './history.ts'
@@ -117,7 +118,7 @@ export async function contextInput(
 			...(about === undefined ? [] : [{ role: 'user' as const, content: about }]),
 			{ role: 'user' as const, content: prompt, ...(attachments && { attachments }) },
 			...since,
-		].map((message) => (message.role === 'assistant' ? { ...message, tool_calls: message.tool_calls ?? [] } : message)),
+		].map((message) => (message.role === 'assistant' ? withCalls(message) : message)),
 		history,
 		unread,
 		// A turn to come sorts after all others.

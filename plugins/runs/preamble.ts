@@ -119,9 +119,19 @@ function inWireNames(text: string, tools: readonly ToolDefinition[]): string {
 /** Zones whose formatters are kept: one takes as long to make as the rest of a preamble. */
 const ZONES = 64
 const formatters = new BoundedMap<string | undefined, Intl.DateTimeFormat>(ZONES)
+/** By zone and minute: runs that begin in one minute have the same. */
+const times = new BoundedMap<string, string>(ZONES)
+const MINUTE_MS = 60_000
 
 /** Such as `Monday 23 November 2026, 03:10 (Europe/Berlin, GMT+1)`. */
 function timeOf(at: Date, timeZone?: string): string {
+	const key = `${Math.floor(at.getTime() / MINUTE_MS)} ${timeZone}`
+	const time = times.get(key) ?? formatTime(at, timeZone)
+	times.set(key, time)
+	return time
+}
+
+function formatTime(at: Date, timeZone?: string): string {
 	const formatter = formatters.get(timeZone) ?? formatterFor(timeZone)
 	formatters.set(timeZone, formatter)
 	const zone = timeZone ?? formatter.resolvedOptions().timeZone

@@ -11,8 +11,15 @@ import { isEnded } from './records.ts'
 /** Characters of all transcripts in memory together. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024
 
-/** By run; an ended run no longer changes. Oldest use first. */
-const transcripts = new Map<string, { messages: readonly ChatMessage[]; characters: number }>()
+interface Kept {
+	messages: readonly ChatMessage[]
+	characters: number
+	/** Since it was considered for removal last: a mark costs less than moving the entry, and a long conversation reads many. */
+	isUsed: boolean
+}
+
+/** By run; an ended run no longer changes. */
+const transcripts = new Map<string, Kept>()
 let cached = 0
 
 /**
@@ -38,10 +45,8 @@ export async function transcriptOf(
 /** The messages of a run that were read not long ago. */
 export function knownTranscript(run_id: string): readonly ChatMessage[] | undefined {
 	const known = transcripts.get(run_id)
-	if (!known) return undefined
-	transcripts.delete(run_id)
-	transcripts.set(run_id, known)
-	return known.messages
+	if (known) known.isUsed = true
+	return known?.messages
 }
 
 /** Removes a deleted run's text from memory. */
@@ -63,11 +68,15 @@ function sizeOfMessages(messages: readonly ChatMessage[]): number {
 function keep(run_id: string, messages: readonly ChatMessage[]): void {
 	const characters = sizeOfMessages(messages) + 200
 	forgetTranscript(run_id)
-	transcripts.set(run_id, { messages, characters })
+	transcripts.set(run_id, { messages, characters, isUsed: false })
 	cached += characters
-	for (const [oldest] of transcripts) {
+	for (const [oldest, kept] of transcripts) {
 		if (cached <= CACHE_CHARACTERS) return
-		forgetTranscript(oldest)
+		if (kept.isUsed) {
+			// It gets a second chance, behind the others.
+			transcripts.delete(oldest)
+			transcripts.set(oldest, { ...kept, isUsed: false })
+		} else forgetTranscript(oldest)
 	}
 }
 

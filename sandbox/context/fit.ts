@@ -50,16 +50,16 @@ export function fit(input: FitInput): Fitted {
 	const room = budget - fixed - earlier(marks) - shown(from, whole)
 	if (cost(current) > room) current = shrunk(current, room, run_id, cost)
 
-	const visible = past.slice(from).map((turn, at) => ({ ...turn, isWhole: from + at >= whole }))
+	const visible = past.slice(from).map((turn, at) => ({ turn, isWhole: from + at >= whole }))
 	const items: FitItem[] = [
 		{ kind: 'instructions', tokens: instructions },
 		{ kind: 'tools', tokens: described },
 		...(marks.earlier === null ? [] : [{ kind: 'earlier' as const, tokens: earlier(marks) }]),
-		...visible.map(({ run_id: id, isWhole, tokens, stubTokens }): FitItem => ({
+		...visible.map(({ turn, isWhole }): FitItem => ({
 			kind: 'turn',
-			...(id !== undefined && { run_id: id }),
+			...(turn.run_id !== undefined && { run_id: turn.run_id }),
 			shown: isWhole ? 'whole' : 'stubs',
-			tokens: isWhole ? tokens : stubTokens,
+			tokens: isWhole ? turn.tokens : turn.stubTokens,
 		})),
 		{ kind: 'prompt', tokens: cost(current) },
 	]
@@ -70,7 +70,7 @@ export function fit(input: FitInput): Fitted {
 			tools,
 			turns: [
 				...(marks.earlier === null ? [] : [{ role: 'user' as const, content: marks.earlier }]),
-				...visible.flatMap((turn) => (turn.isWhole ? turn.whole : turn.stubs)),
+				...visible.flatMap(({ turn, isWhole }) => (isWhole ? turn.whole : turn.stubs)),
 				...current,
 			],
 		},

@@ -9,26 +9,45 @@ export type Cost = (list: readonly Turn[]) => number
 
 export interface PastTurn {
 	/** Undefined where the caller sent the history along. */
-	run_id: string | undefined
-	whole: readonly Turn[]
-	stubs: readonly Turn[]
-	tokens: number
-	stubTokens: number
+	readonly run_id: string | undefined
+	readonly whole: readonly Turn[]
+	readonly tokens: number
+	/** Made when they are first asked for: most turns are shown whole. */
+	readonly stubs: readonly Turn[]
+	readonly stubTokens: number
 }
 
 /** `history`: the same messages with their ids. A turn begins with what a user said. */
 export function pastOf(turns: readonly Turn[], history: readonly ChatMessage[], cost: Cost): PastTurn[] {
-	const past: { run_id: string | undefined; whole: Turn[]; stubs: Turn[] }[] = []
+	const past: { run_id: string | undefined; whole: Turn[]; told: ChatMessage[] }[] = []
 	for (const [at, turn] of turns.entries()) {
-		const told = history[at]
+		const told: ChatMessage = history[at] ?? turn
 		if (turn.role === 'user' || past.length === 0)
-			past.push({ run_id: told?.role === 'user' ? told.run_id : undefined, whole: [], stubs: [] })
+			past.push({ run_id: told.role === 'user' ? told.run_id : undefined, whole: [], told: [] })
 		const last = past.at(-1)
-		const result_id = told?.role === 'tool' ? told.result_id : undefined
 		last?.whole.push(turn)
-		last?.stubs.push(stubIn(turn, { run_id: last.run_id, result_id }))
+		last?.told.push(told)
 	}
-	return past.map((one) => ({ ...one, tokens: cost(one.whole), stubTokens: cost(one.stubs) }))
+	return past.map(({ run_id, whole, told }) => {
+		let stubs: Turn[] | undefined
+		const stubsNow = (): Turn[] =>
+			(stubs ??= whole.map((turn, at) => {
+				const message = told[at]
+				return stubIn(turn, { run_id, result_id: message?.role === 'tool' ? message.result_id : undefined })
+			}))
+		let stubTokens: number | undefined
+		return {
+			run_id,
+			whole,
+			tokens: cost(whole),
+			get stubs() {
+				return stubsNow()
+			},
+			get stubTokens() {
+				return (stubTokens ??= cost(stubsNow()))
+			},
+		}
+	})
 }
 
 /** Where the first shown turn and the first whole one stand. */

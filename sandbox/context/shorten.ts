@@ -37,7 +37,7 @@ export function stubOf(shown: Turn, origin: Origin): Turn {
 export function abridged(shown: Turn, limit: number, origin: Origin): Turn {
 	const turn = limit < SHOWN ? inWords(shown) : shown
 	const content = cut(turn.content, limit, origin)
-	if (turn.role !== 'assistant') return { ...turn, content }
+	if (turn.role !== 'assistant') return content === turn.content ? turn : { ...turn, content }
 	const { provider_state: _state, ...rest } = turn
 	const tool_calls = turn.tool_calls.map((call) =>
 		call.arguments.length <= limit
