@@ -3,6 +3,7 @@ import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpe
 import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
 import { inOrderOfCalls } from './context/in-order-of-calls.ts'
+import { withCalls } from './context/with-calls.ts'
 
 /** What the models of an order are asked after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {
@@ -83,17 +84,11 @@ export function addRemark(turns: Turn[], content: string): void {
 }
 
 /** What users say cannot pass for what the gateway tells. */
-/** The very message wherever it can be: what is counted and made of it is kept with it. */
 function turnOf(message: ChatMessage): Turn {
 	if (message.role === 'assistant') return withCalls(message)
 	if (message.role === 'tool') return message
 	const content = withoutOwnTags(message.content)
 	return content === message.content ? message : { ...message, content }
-}
-
-export function withCalls(message: Extract<ChatMessage, { role: 'assistant' }>): Turn {
-	const { tool_calls } = message
-	return tool_calls ? (message as typeof message & { tool_calls: typeof tool_calls }) : { ...message, tool_calls: [] }
 }
 
 /**
