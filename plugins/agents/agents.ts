@@ -5,19 +5,19 @@ import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import type { Entry } from '../../core/store/ports.ts'
-import type { AgentConfig, AgentRecord, Agents } from './contract.ts'
+import type { AgentConfig, AgentRecord, Agents, AgentsSettings } from './contract.ts'
 
 const SCOPE = 'agents'
 const CONFIG_LIMIT_BYTES = 64 * 1024
 
-type Services = Pick<Context, 'store' | 'emit' | 'extensions'>
+type Services = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
 
 export interface RunningAgents extends Agents {
 	/** At the start: finishes deletions that a crash interrupted, and gives agents of version 0.1.0 their liveness record. */
 	recover(): Promise<void>
 }
 
-export function agentsOf({ store, emit, extensions }: Services): RunningAgents {
+export function agentsOf({ store, emit, extensions, config: { max_agents } }: Services): RunningAgents {
 	const keyOf = (name: string) => [SCOPE, name] as const
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {
@@ -27,6 +27,16 @@ export function agentsOf({ store, emit, extensions }: Services): RunningAgents {
 				hint: { route: 'POST /v1/agents', does: 'creates one' },
 			})
 		return entry
+	}
+
+	/** Requests that arrive at the same time may exceed the limit by their number. */
+	const checkRoom = async (): Promise<void> => {
+		let count = 0
+		for await (const _ of store.list([SCOPE])) {
+			if (++count < max_agents) continue
+			const message = `there are ${max_agents} agents already; delete one, or raise agents.max_agents`
+			throw new Fault('conflict', message)
+		}
 	}
 
 	const changeRecord = (name: string, next: (agent: AgentRecord) => Promise<AgentRecord> | AgentRecord) =>
@@ -56,6 +66,7 @@ export function agentsOf({ store, emit, extensions }: Services): RunningAgents {
 		},
 		async create({ name, persona = null, config = {} }) {
 			checkSize(config)
+			if (!(await store.get(keyOf(name)))) await checkRoom()
 			const record: AgentRecord = { name, uid: newId(), persona, config, created_at: now() }
 			await store.put(livenessKey(record.uid), true)
 			try {

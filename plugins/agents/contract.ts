@@ -44,6 +44,10 @@ export interface ContextConfig {
 	facts?: boolean
 }
 
+export interface AgentsSettings {
+	max_agents: number
+}
+
 export interface AgentRecord extends AgentRef {
 	persona: string | null
 	config: AgentConfig
@@ -58,7 +62,7 @@ export interface Agents {
 	find(name: string): Promise<AgentRecord | undefined>
 	/** By name. */
 	list(): AsyncIterable<AgentRecord>
-	/** Throws `already_exists`. */
+	/** Throws `already_exists`, or `conflict` if there are `agents.max_agents` already. */
 	create(input: { name: string; persona?: string | null; config?: AgentConfig }): Promise<AgentRecord>
 	/**
 	 * Changes the given fields; keys of `config` are merged, and a key set to null is removed. `first` is called after the

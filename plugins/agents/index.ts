@@ -1,11 +1,11 @@
 import { definePlugin } from '../../core/plugin.ts'
 import events from './events.ts'
 import { agentsOf } from './agents.ts'
-import type { Agents } from './contract.ts'
+import type { Agents, AgentsSettings } from './contract.ts'
 import { routes } from './routes.ts'
 
 /** Agents: create, read, change, delete. */
-export default definePlugin<unknown, Agents>({
+export default definePlugin<AgentsSettings, Agents>({
 	name: 'agents',
 	needs: ['auth'],
 	events,

@@ -31,6 +31,7 @@ function defaults(home: string): unknown {
 			keep_requests: 0,
 			approval_ttl_s: 86_400,
 		},
+		agents: { max_agents: 1000 },
 		usage: { retention_days: 400, limits: { tokens_per_day: null, cost_per_day: null } },
 		skills: {
 			allow_private_urls: false,

@@ -129,3 +129,13 @@ void t.test('only so many runs of one agent wait, and of all agents', async (t) 
 	await Promise.all(asked)
 	t.equal((await startRun('cleo')).status, 200, 'there is room again')
 })
+
+void t.test('only so many agents can be created', async (t) => {
+	const { gateway } = await start(t, 'agents: {max_agents: 2}\n')
+	const create = (name: string) => gateway.request('POST', '/v1/agents', { body: { name } })
+	t.strictSame([(await create('ada')).status, (await create('bob')).status], [201, 201])
+	refused(t, await create('cleo'), { status: 409, code: 'conflict', says: /2 agents already.*agents\.max_agents/ })
+	refused(t, await create('bob'), { status: 409, code: 'already_exists', says: /bob/ })
+	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status < 300, true)
+	t.equal((await create('cleo')).status, 201)
+})

@@ -52,7 +52,7 @@ export async function open(
 		await bus.emit(event)
 	}
 	const find = (): undefined => undefined
-	const agents = agentsOf({ store: engine.store, emit, extensions: () => [] })
+	const agents = agentsOf({ store: engine.store, emit, extensions: () => [], config: { max_agents: 1000 } })
 	const opened: Opened = {
 		vault: undefined as unknown as RunningVault,
 		agents,

@@ -1,0 +1,12 @@
+import { defineSettings } from '../../config/declaration.ts'
+import { count } from '../../config/fields.ts'
+import type { AgentsSettings } from './contract.ts'
+
+export default defineSettings<AgentsSettings>({
+	description: 'How many agents there may be.',
+	topic: 'Agents at work',
+	schema: (joi) =>
+		joi.object<AgentsSettings>({
+			max_agents: count(1, 100_000, 1000, 'Agents; existing ones beyond it stay, but no further one can be created.'),
+		}),
+})
