@@ -60,7 +60,7 @@ export interface RunPool extends AsyncDisposable {
 	readonly active: number
 	/** New runs go to threads of the new setting; the old threads close after their runs. */
 	resize(settings: RunPoolSettings): void
-	/** Settles once no runs remain, or after `timeoutMs`. */
+	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
 	idle(timeoutMs: number): Promise<void>
 	stats(): RunPoolStats
 	/** Ends every thread at once. Runs that are not over reject with `thread_lost`; further ones with `unavailable`. */
@@ -137,9 +137,8 @@ class Pool implements RunPool {
 	}
 
 	async idle(timeoutMs: number): Promise<void> {
-		if (this.#runs.size === 0) return
-		this.#whenIdle ??= Promise.withResolvers()
-		await within(timeoutMs, this.#whenIdle.promise)
+		if (this.#runs.size > 0) this.#whenIdle ??= Promise.withResolvers()
+		await within(timeoutMs, Promise.all([this.#whenIdle?.promise, this.places.idle()]))
 	}
 
 	stats(): RunPoolStats {

@@ -10,6 +10,8 @@ export interface Semaphore {
 	take(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
 	/** Those who wait, of this owner or in all. */
 	waiting(owner?: string): number
+	/** Settles once no place is taken. */
+	idle(): Promise<void>
 	/** To be called when there are more places than before. */
 	update(): void
 }
@@ -50,6 +52,7 @@ export function openSemaphore(
 		queue.add(owner, begin)
 		await promise.finally(() => signal?.removeEventListener('abort', leave))
 	}
+	let whenIdle: PromiseWithResolvers<void> | undefined
 	return {
 		async take(signal, isUrgent = false, owner = '') {
 			signal?.throwIfAborted()
@@ -62,11 +65,17 @@ export function openSemaphore(
 				isHeld = false
 				shares.remove(owner)
 				update()
+				if (shares.used > 0) return
+				whenIdle?.resolve()
+				whenIdle = undefined
 			}
 			const timer = hold_ms === undefined ? undefined : setTimeout(giveBack, hold_ms).unref()
 			return giveBack
 		},
 		waiting: (owner) => (owner === undefined ? urgent.size + others.size : urgent.sizeOf(owner) + others.sizeOf(owner)),
+		async idle() {
+			if (shares.used > 0) await (whenIdle ??= Promise.withResolvers()).promise
+		},
 		update,
 	}
 }

@@ -30,3 +30,16 @@ void t.test('a place that is held for too long is released', async (t) => {
 	release()
 	t.pass()
 })
+
+void t.test('it is idle once nobody holds a place or waits for one', async (t) => {
+	const places = openSemaphore(1)
+	await places.idle()
+	const order: string[] = []
+	const release = await places.take()
+	const idle = places.idle().then(() => order.push('idle'))
+	const next = places.take().then((leave) => (order.push('next'), leave))
+	release()
+	;(await next)()
+	await idle
+	t.strictSame(order, ['next', 'idle'])
+})
