@@ -62,7 +62,6 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 				override: 'application/octet-stream',
 				allow: 'application/octet-stream',
 				maxBytes: Number.MAX_SAFE_INTEGER,
-				timeout: 120_000,
 			},
 			plugins: {
 				openapi: {
