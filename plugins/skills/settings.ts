@@ -17,7 +17,7 @@ export default defineSettings<SkillSettings>({
 				0,
 				64,
 				6,
-				'Further processes: while programs only wait for answers or timers, and for agents that have none when one agent uses all others. No agent gets more than half of them.',
+				'Further processes for programs that only wait, and for agents that have none while another agent uses all; half of them at most for one agent.',
 			),
 			max_waiting: count(
 				1,
