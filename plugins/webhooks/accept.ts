@@ -33,7 +33,7 @@ export async function accept(
 	const seen = sender_id === undefined ? undefined : sha256(sender_id)
 	try {
 		await ctx.use('runs').start(agent, {
-			prompt: promptFor(webhook.slug, payload, event),
+			prompt: promptFor(webhook.slug, payload, event, webhook.instructions),
 			trigger: 'webhook',
 			conversation: `webhook:${delivery_id}`,
 			origin: { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id } },

@@ -18,6 +18,8 @@ export interface Webhook {
 	slug: string
 	/** The last part of the hook's address. */
 	token: string
+	/** What the agent is to do with deliveries. */
+	instructions?: string
 	created_at: string
 	last_delivery: string | null
 	/** Accepted deliveries. */
@@ -58,8 +60,8 @@ export interface WebhookDelivery {
 export type Repeatable = Pick<ToolCall, 'key' | 'emit'>
 
 export interface Webhooks {
-	/** Throws `invalid_request` for an invalid slug, `already_exists`, and `conflict` at the limit of webhooks. */
-	register(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
+	/** `instructions`: at most 10 KiB. Throws `invalid_request` for an invalid slug, `already_exists`, and `conflict` at the limit of webhooks. */
+	register(agent: AgentRef, slug: string, call?: Repeatable, instructions?: string): Promise<GivenWebhook>
 	/** Once it settles, the old token is unknown. Throws `not_found`. */
 	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
 	/** Oldest first. */

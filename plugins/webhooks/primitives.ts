@@ -4,6 +4,9 @@ import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { GivenWebhook, Webhooks, WebhookSettings } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
+/** UTF-8 bytes. */
+export const INSTRUCTIONS_LIMIT = 10 * 1024
+
 const parameters = Joi.object({
 	slug: Joi.string()
 		.pattern(SLUG)
@@ -18,8 +21,14 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 		name: 'webhook.register',
 		description:
 			'Creates an address to which another service can send you JSON; each delivery starts a new run of yours with that JSON. Returns the url and the secret by which the service signs its deliveries: they are shown only this once, so pass them on now.',
-		parameters,
-		run: ({ slug }, call) => give(call, () => webhooks.register(call.agent, String(slug), call)),
+		parameters: parameters.keys({
+			instructions: Joi.string()
+				.min(1)
+				.max(INSTRUCTIONS_LIMIT, 'utf8')
+				.description('What you are to do with each delivery. You get it with every delivery, apart from its data.'),
+		}),
+		run: ({ slug, instructions }, call) =>
+			give(call, () => webhooks.register(call.agent, String(slug), call, instructions as string | undefined)),
 	})
 	ctx.primitive({
 		name: 'webhook.rotate',

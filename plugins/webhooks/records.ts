@@ -38,6 +38,8 @@ export interface WebhookRecord {
 	secret: Uint8Array
 	/** Hash of the idempotency key of the call that made token and secret; null if there was no call. */
 	made_by: string | null
+	/** For the model, with each delivery. */
+	instructions?: string
 	created_at: string
 }
 

@@ -4,6 +4,7 @@ import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
+import { INSTRUCTIONS_LIMIT } from './primitives.ts'
 import type { WebhookSettings, WebhooksService } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
@@ -17,6 +18,9 @@ const aRun = Joi.string().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 const webhook = Joi.object({
 	slug: aSlug,
 	token: aToken.description('The last part of the address of its deliveries.'),
+	instructions: Joi.string()
+		.description('What the agent is to do with deliveries.')
+		.example('Tell me which deployments failed.'),
 	created_at: iso.required(),
 	last_delivery: iso.allow(null).required().description('When a delivery was accepted last.'),
 	delivery_count: Joi.number().integer().required().description('Deliveries that were accepted.'),
@@ -105,7 +109,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		},
 		handler: async (request) => webhooks.list(await agentOf(request.params.name)),
 	})
-	server.route<{ Params: { name: string }; Payload: { slug: string } }>({
+	server.route<{ Params: { name: string }; Payload: { slug: string; instructions?: string } }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/webhooks',
 		options: {
@@ -124,6 +128,13 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 						.required()
 						.description('Name of the webhook.')
 						.example('deploys'),
+					instructions: Joi.string()
+						.min(1)
+						.max(INSTRUCTIONS_LIMIT, 'utf8')
+						.description(
+							'What the agent is to do with deliveries, at most 10 KiB. The model gets it apart from the payload, which stays data.',
+						)
+						.example('Tell me which deployments failed.'),
 				})
 					.required()
 					.prefs({ convert: false }),
@@ -132,7 +143,8 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.name)
-			const { webhook: made } = await webhooks.register(agent, request.payload.slug)
+			const { slug, instructions } = request.payload
+			const { webhook: made } = await webhooks.register(agent, slug, undefined, instructions)
 			return h.response(made).code(201)
 		},
 	})

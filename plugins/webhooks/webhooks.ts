@@ -48,7 +48,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	}
 
 	return {
-		async register(agent, slug, call) {
+		async register(agent, slug, call, instructions) {
 			if (!SLUG.test(slug)) throw new Fault('invalid_request', `slug ${SLUG_RULE}`)
 			const made_by = call ? sha256(call.key) : null
 			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
@@ -62,7 +62,14 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			const id = newId()
 			const made = await secrets.make(agent, { id, slug })
 			await point(agent, id, slug, made.sealed.token_hash)
-			const record: WebhookRecord = { id, slug, ...made.sealed, made_by, created_at: now() }
+			const record: WebhookRecord = {
+				id,
+				slug,
+				...made.sealed,
+				made_by,
+				...(instructions !== undefined && { instructions }),
+				created_at: now(),
+			}
 			try {
 				await addRecord(store, agent, record, config.max_per_agent)
 			} catch (error) {
@@ -91,9 +98,16 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		async list(agent) {
 			const found: Webhook[] = []
 			for await (const { value } of store.list<WebhookRecord>(keys.webhooks(agent.uid))) {
-				const { slug, token, created_at, id } = value
+				const { slug, token, created_at, id, instructions } = value
 				const { count, last } = await totalsOf(store, agent.uid, id)
-				found.push({ slug, token, created_at, last_delivery: last, delivery_count: count })
+				found.push({
+					slug,
+					token,
+					...(instructions !== undefined && { instructions }),
+					created_at,
+					last_delivery: last,
+					delivery_count: count,
+				})
 			}
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},

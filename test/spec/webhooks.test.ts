@@ -690,6 +690,19 @@ void t.test('scopes, and what a person may do', async (t: Test) => {
 	t.equal((await ask('DELETE', hook.path, writer)).status, 204)
 })
 
+void t.test('instructions reach the model with each delivery, apart from its payload', async (t) => {
+	await shared.request('POST', '/v1/agents', { body: { name: 'told' } })
+	const path = '/v1/agents/told/webhooks'
+	const { body: hook } = await shared.request('POST', path, {
+		body: { slug: 'alerts', instructions: 'Say which disk is full.' },
+	})
+	t.match((await shared.request('GET', path)).body, [{ slug: 'alerts', instructions: 'Say which disk is full.' }])
+	const delivery = await deliver(shared, { ...hook, agent: 'told', path: `${path}/alerts` }, { disk: 'sda' })
+	t.equal(delivery.status, 200)
+	const [run] = (await shared.request('GET', '/v1/agents/told/runs')).body
+	t.match(run.prompt, /Say which disk is full\.[^]*data from outside[^]*"disk"/)
+})
+
 void t.test('a person registers one, and sees its secret once', async (t) => {
 	await shared.request('POST', '/v1/agents', { body: { name: 'handy' } })
 	const register = (body: unknown) => shared.request('POST', '/v1/agents/handy/webhooks', { body })
@@ -707,6 +720,8 @@ void t.test('a person registers one, and sees its secret once', async (t) => {
 	refused(t, await register({ slug: 'by-hand' }), { status: 409, code: 'already_exists' })
 	for (const wrong of [{}, { slug: '' }, { slug: 'Aa' }, { slug: 'a b' }, { slug: 'x'.repeat(65) }, { slug: 7 }])
 		refused(t, await register(wrong), { status: 400, code: 'invalid_request' }, JSON.stringify(wrong))
+	for (const instructions of ['', 7, 'x'.repeat(10 * 1024 + 1), 'ü'.repeat(5 * 1024 + 1)])
+		refused(t, await register({ slug: 'told', instructions }), { status: 400, code: 'invalid_request' })
 	refused(t, await register({ slug: 'ok', secret: 'mine' }), { status: 400, code: 'invalid_request' })
 	const nobody = await shared.request('POST', '/v1/agents/nobody/webhooks', { body: { slug: 'x' } })
 	refused(t, nobody, { status: 404, code: 'not_found' })

@@ -34,6 +34,7 @@ export default {
 	examples: `
 Examples:
   svc webhooks add ada github              shows address and secret for the other service
+  svc webhooks add ada alerts --instructions alerts.md
   svc webhooks test ada github
   echo '{"event": "deployed"}' | svc webhooks test ada github --data -
   svc webhooks deliveries ada github --limit 10`,
@@ -61,8 +62,13 @@ Examples:
 		add: {
 			description: 'Create a webhook, and show its address and, only now, its secret',
 			arguments: '<agent> <slug>',
-			async run(cli, { agent, slug }: { agent: string; slug: string }) {
-				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, { slug })
+			options: {
+				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
+			},
+			async run(cli, { agent, slug, instructions: file }: { agent: string; slug: string; instructions?: string }) {
+				const instructions = file === undefined ? undefined : (await textInput(cli, file)).trim()
+				const body = { slug, ...(instructions !== undefined && { instructions }) }
+				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
 				shown(cli, made)
 			},
 		},
