@@ -29,14 +29,18 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 		return entry
 	}
 
+	/** How many more may be created before they are counted again; deletions only make room. */
+	let room = 0
 	/** Requests that arrive at the same time may exceed the limit by their number. */
 	const checkRoom = async (): Promise<void> => {
+		if (room-- > 0) return
 		let count = 0
 		for await (const _ of store.list([SCOPE])) {
 			if (++count < max_agents) continue
 			const message = `there are ${max_agents} agents already; delete one, or raise agents.max_agents`
 			throw new Fault('conflict', message)
 		}
+		room = max_agents - count - 1
 	}
 
 	const changeRecord = (name: string, next: (agent: AgentRecord) => Promise<AgentRecord> | AgentRecord) =>
