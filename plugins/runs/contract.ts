@@ -14,7 +14,9 @@ import type {
 	Usage,
 } from '../../core/protocol.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
+import type { FitItem } from '../../sandbox/context/fit.ts'
 import type { AgentRecord } from '../agents/contract.ts'
+import type { SummaryRecord } from './summary-record.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -360,6 +362,8 @@ export interface Runs {
 	 * messages, notes, questions and sub-agents. Events stay. Returns the new session's id.
 	 */
 	clear(agent: AgentRef): Promise<string>
+	/** What the next request of a conversation would contain; nothing of a conversation that does not exist. */
+	context(agent: AgentRecord, conversation: string): Promise<ContextReport>
 	/**
 	 * Begins to summarize a conversation, all turns but the newest two, and returns how many that are. Throws `conflict` if there is
 	 * nothing to summarize, or it is being done.
@@ -372,6 +376,21 @@ export interface Runs {
 	forget(agent: AgentRef, conversation: string): Promise<void>
 	/** Deletes the short-term notes of a conversation that has ended. */
 	forgetNotes(agent: AgentRef, conversation: string): Promise<void>
+}
+
+/** The next request of a conversation, as it would be composed now. */
+export interface ContextReport {
+	conversation: string
+	provider: string
+	model: string
+	/** Tokens that the request may take. */
+	budget: number
+	/** Tokens of all items, by the estimate. */
+	tokens: number
+	/** In the order of the request. */
+	items: FitItem[]
+	/** The newest summary of older turns. */
+	summary: SummaryRecord | null
 }
 
 /** What another plugin does with facts of turns that leave their model's window, at the extension point `facts`. */

@@ -2,14 +2,11 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
-import { composeContext } from './context.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
 import { listConversations, readConversation } from './conversations.ts'
 import type { Conversation } from './conversations.ts'
-import { nextRequest } from './next-request.ts'
 import { aRun, message, run, statuses } from './run-view.ts'
-import { readSummary } from './summary-record.ts'
 
 const limit = Joi.number().integer().min(1).max(500).default(50)
 const A_RUN_ID = '[0-9a-f-]{36}'
@@ -126,7 +123,7 @@ const compaction = Joi.object({
 export function conversationRoutes(
 	server: Server,
 	ctx: Context,
-	runs: Pick<Runs, 'compact' | 'forget'>,
+	runs: Pick<Runs, 'compact' | 'context' | 'forget'>,
 	shown: (run: RunRecord) => Promise<Record<string, unknown>>,
 ): void {
 	const view = async ({ newest_run, ...rest }: Conversation): Promise<Record<string, unknown>> => ({
@@ -211,11 +208,7 @@ export function conversationRoutes(
 			const { name, id: conversation } = request.params
 			const agent = await ctx.use('agents').get(name)
 			await mustExist(ctx.store, agent, conversation)
-			const asked = await nextRequest(ctx, agent, conversation)
-			const { fitted, budget } = await composeContext(ctx, asked)
-			const { provider = '', model = '' } = asked.models[0] ?? {}
-			const summary = (await readSummary(ctx.store, agent.uid, conversation)) ?? null
-			return { conversation, provider, model, budget, tokens: fitted.tokens, items: fitted.items, summary }
+			return { ...(await runs.context(agent, conversation)) }
 		},
 	})
 	server.route<{ Params: { name: string; id: string } }>({

@@ -12,6 +12,7 @@ import { begin, untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
+import { contextReport } from './context-report.ts'
 import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { enqueue, openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
@@ -80,6 +81,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			if (isNew && run.status === 'queued') await tellQueued(run)
 			return run
 		},
+		context: (agent, conversation) => contextReport(ctx, agent, conversation),
 		get: (run_id) => getRun(store, run_id),
 		find: (run_id) => orUndefined(runs.get(run_id)),
 		async progress(run_id) {

@@ -13,7 +13,12 @@ export const commands = [
 	{ command: 'start', description: 'Connect this chat to an agent' },
 	{ command: 'new', description: 'Begin a new conversation' },
 	{ command: 'stop', description: 'Stop the current answer' },
+	{ command: 'model', description: 'Show or change the model' },
+	{ command: 'usage', description: 'Show tokens and cost' },
+	{ command: 'context', description: 'Show how much of the conversation the model sees' },
+	{ command: 'compact', description: 'Summarize the older part of the conversation' },
 	{ command: 'whoami', description: 'Show the ids of this chat' },
+	{ command: 'help', description: 'List the commands' },
 ]
 
 /** Loads a file by the id that the Bot API gives it. */

@@ -170,6 +170,36 @@ void t.test('commands', async (t) => {
 	t.equal(conversations.filter((one: string) => one === conversations.at(-1)).length, 1, 'the first one is over')
 })
 
+void t.test('commands about the agent', async (t) => {
+	const { id, channel, say, hears } = await talk(t)
+	let heard = 0
+	const said = async (text: string): Promise<string> => {
+		say(text)
+		return (await hears(++heard)).at(-1)?.text ?? ''
+	}
+	t.match(await said('/help'), /\/new[^]*\/stop[^]*\/model[^]*\/usage[^]*\/context[^]*\/compact[^]*\/whoami/)
+	t.match(await said('/context'), /about [\d,]+ of [\d,]+ tokens, with 0 earlier turns/)
+	t.match(await said('/compact'), /^Not summarized: there is nothing to summarize/)
+	for (const text of ['one', 'two', 'three']) t.match(await said(text), new RegExp(`received: ${text}`))
+	t.match(await said('/context'), /with 3 earlier turns/)
+	t.match(await said('/usage'), /^Today: \d+ model calls, [\d,]+ tokens in, [\d,]+ out\nLast 30 days: \d+ model calls/)
+	t.match(await said('/compact'), /Summarizing 1 turn\./)
+	t.match(await said('/compact please'), /received: \/compact please/)
+
+	// The chat was bound by the API, so nobody is known to have connected it.
+	t.match(await said('/model'), /^The model is .?offline.? of .?offline/)
+	t.match(await said('/model large'), /Only the person who connected this chat/)
+	const { bindings } = (await gateway.request('GET', `/v1/channels/${channel}/bindings`)).body
+	const { binding_id, agent_id } = bindings.find((one: { external_chat_id: string }) => one.external_chat_id === id)
+	const path = `/v1/channels/${channel}/bindings/${binding_id}`
+	await gateway.request('PATCH', path, { body: { who_may_answer: 'paired', paired_by: 'u1' } })
+	t.match(await said('/model a b'), /Send \/model and a name/)
+	t.match(await said('/model large'), /From the next message on, the model is .?large.? of .?offline/)
+	t.equal((await gateway.request('GET', `/v1/agents/${agent_id}`)).body.config.model, 'large')
+	t.match(await said('/model default'), /the model is .?offline.? of/)
+	t.notOk('model' in (await gateway.request('GET', `/v1/agents/${agent_id}`)).body.config)
+})
+
 void t.test('in groups the bot answers who talks to it, and knows who that is', async (t) => {
 	const { id, channel, agent } = await talk(t)
 	const say = (text: string, more: object = {}): unknown =>

@@ -1,6 +1,6 @@
 /** Handles an incoming message. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isFault } from '../../../core/errors.ts'
+import { isFault, messageOf } from '../../../core/errors.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
 import type { Op } from '../../../core/store/ports.ts'
@@ -8,6 +8,7 @@ import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
 import { loadFiles } from './files.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
+import { compactText, contextText, modelText, usageText } from './command-answers.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
@@ -19,7 +20,7 @@ import type { Sessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
 export interface Rooms {
-	ctx: Pick<Context, 'use' | 'emit' | 'log' | 'signal'>
+	ctx: Pick<Context, 'use' | 'find' | 'emit' | 'log' | 'signal'>
 	registry: Registry
 	marks: Marks
 	runs: FollowedRuns
@@ -61,7 +62,7 @@ async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChann
 	// No record for a repeated request: if the platform delivers it again, it is dropped again.
 	if (!mayHint) return marks.pass(channel.id, message)
 	const about = { channel_id: channel.id, chat_id: chat.id }
-	const isStart = commandIn(message.text) === 'start'
+	const isStart = commandIn(message.text)?.name === 'start'
 	const text = isStart
 		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id, message.sender.id)) })
 		: texts.unpaired(about)
@@ -209,26 +210,47 @@ async function obey(
 	const { marks, notices, sessions } = rooms
 	const { chat, sender } = message
 	const say = (text: string): void => notices.say(channel.id, chat, text, message.id)
-	if (command === 'new') {
+	if (command.name === 'new') {
 		await marks.introduce(channel.id, message, bound.agent)
 		await sessions.begin(channel.id, bound, chat, await marks.ops(channel.id, message, bound.agent))
 		await marks.took(channel.id, message)
 	} else await marks.note(channel.id, message)
-	switch (command) {
+	const { agent } = bound
+	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
+	switch (command.name) {
 		case 'start':
-			return say(texts.start(bound.agent.name))
-		case 'whoami': {
-			const { name: agent } = bound.agent
-			return say(texts.whoami({ chat_id: chat.id, sender_id: sender.id, agent, channel_id: channel.id }))
-		}
+			return say(texts.start(agent.name))
+		case 'whoami':
+			return say(texts.whoami({ chat_id: chat.id, sender_id: sender.id, agent: agent.name, channel_id: channel.id }))
 		case 'new':
 		case 'stop': {
 			// A run that does not stop at once must not keep the messages of other chats waiting.
 			void stop(rooms, rooms.runs.inChat(bound.agent.uid, channel.id, chat)).then((count) => {
-				if (command === 'new') return say(texts.newSession(count))
+				if (command.name === 'new') return say(texts.newSession(count))
 				say(count > 0 ? texts.stopped : texts.nothingToStop)
 			})
+			return
 		}
+		case 'help':
+			return say(texts.help)
+		case 'model': {
+			const mayChange = bound.answered_by === sender.id
+			return answer(() => modelText(rooms.ctx, agent, command.argument, mayChange))
+		}
+		case 'usage':
+			return answer(() => usageText(rooms.ctx, agent))
+		case 'context':
+			return answer(async () => contextText(rooms.ctx, agent, await conversation()))
+		case 'compact':
+			return answer(async () => compactText(rooms.ctx, agent, await conversation()))
+	}
+
+	/** Not awaited, so that messages of other chats do not wait for it. */
+	function answer(ask: () => Promise<string>): void {
+		ask().then(say, (error: unknown) => {
+			rooms.ctx.log.warn({ err: error, command: command.name }, 'a command of a chat failed')
+			say(texts.commandFailed(messageOf(error)))
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
 import type { WireError } from '../../../core/errors.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
+import type { Counted } from '../../usage/contract.ts'
 import type { IncomingMessage } from '../adapter.ts'
 
 export const texts = {
@@ -16,13 +17,38 @@ export const texts = {
 		`and ${code('external_chat_id')} ${code(at.chat_id)}.`,
 	paired: (agent: string): string => `This chat is connected to the agent ${code(agent)} now. Write something.`,
 	start: (agent: string): string =>
-		`You talk to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /whoami shows ids.`,
+		`You talk to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /help lists all commands.`,
 	newSession: (stopped: number): string =>
 		`${stopped > 0 ? 'Stopped. ' : ''}A new conversation begins: what was said before is forgotten.`,
 	stopped: 'Stopped.',
 	nothingToStop: 'There is nothing to stop.',
 	whoami: (at: { chat_id: string; sender_id: string; agent: string; channel_id: string }): string =>
 		`chat ${code(at.chat_id)}, you ${code(at.sender_id)}, agent ${code(at.agent)}, channel ${code(at.channel_id)}`,
+	help: [
+		'- /new begins a new conversation',
+		'- /stop stops what the agent is doing',
+		'- /model shows the model; with a name it changes it',
+		'- /usage shows tokens and cost',
+		'- /context shows how much of the conversation the model sees',
+		'- /compact summarizes the older part of the conversation',
+		'- /whoami shows ids',
+		'',
+		'Everything else goes to the agent.',
+	].join('\n'),
+	usage: (today: Counted, month: Counted): string => `Today: ${counted(today)}\nLast 30 days: ${counted(month)}`,
+	noUsage: 'Usage is not counted: the plugin `usage` is switched off.',
+	context: (at: { tokens: number; budget: number; turns: number }): string =>
+		`The next request takes about ${at.tokens.toLocaleString('en')} of ${at.budget.toLocaleString('en')} tokens, ` +
+		`with ${at.turns} earlier ${at.turns === 1 ? 'turn' : 'turns'}.`,
+	compacting: (turns: number): string => `Summarizing ${turns} ${turns === 1 ? 'turn' : 'turns'}.`,
+	notCompacted: (why: string): string => `Not summarized: ${literal(short(why, ERROR_LIMIT))}`,
+	model: (at: { provider: string; model: string; isChanged: boolean; instead_of?: string }): string =>
+		(at.instead_of === undefined ? '' : `${code(at.instead_of)} is not set up. `) +
+		`${at.isChanged ? 'From the next message on, the' : 'The'} model is ${code(at.model)} of ${code(at.provider)}.`,
+	noModelName: 'Send /model and a name such as `gpt-4o-mini`, or `default`.',
+	notYourModel:
+		'Only the person who connected this chat can change the model. Whoever runs the gateway can with `svc agents update`.',
+	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(short(why, ERROR_LIMIT))}`,
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
 	empty: '(The answer is empty.)',
@@ -66,6 +92,11 @@ function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'qu
 	if (options.length === 0 || kind === 'approval') return asked
 	const list = options.map((option, n) => `${n + 1}. ${option.replaceAll(/\s*[\r\n]\s*/g, ' ')}`).join('\n')
 	return `${asked}\n\n${list}\n\nAnswer with a number, or in your own words.`
+}
+
+function counted({ calls, input_tokens, output_tokens, cost }: Counted): string {
+	const tokens = `${input_tokens.toLocaleString('en')} tokens in, ${output_tokens.toLocaleString('en')} out`
+	return `${calls} model calls, ${tokens}${cost === null ? '' : `, cost ${cost.toFixed(2)}`}`
 }
 
 function code(text: string): string {

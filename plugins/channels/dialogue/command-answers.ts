@@ -1,0 +1,62 @@
+/** What the commands of a chat answer that look something up about the agent, or change its model. */
+import { isFault } from '../../../core/errors.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type {} from '../../models/contract.ts'
+import type { Counted } from '../../usage/contract.ts'
+import { texts } from './texts.ts'
+
+type Services = Pick<Context, 'use' | 'find'>
+
+const DAY_MS = 24 * 3_600_000
+/** Days of `/usage` besides today. */
+const DAYS = 30
+/** Characters of a model's name. */
+const MODEL_LIMIT = 200
+
+/** Tokens and cost of the agent, today and in the last 30 days, by UTC. */
+export async function usageText({ find }: Services, { name }: AgentRef): Promise<string> {
+	const usage = find('usage')
+	if (!usage) return texts.noUsage
+	const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10)
+	const between = async (since: string): Promise<Counted> =>
+		(await usage.report({ agent_id: name, since, until: day(1), by: 'agent' })).total
+	return texts.usage(await between(day(0)), await between(day(1 - DAYS)))
+}
+
+/** How much of the model's window the conversation fills. */
+export async function contextText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
+	const { tokens, budget, items } = await use('runs').context(await use('agents').get(agent.name), conversation)
+	return texts.context({ tokens, budget, turns: items.filter(({ kind }) => kind === 'turn').length })
+}
+
+/** Begins a summary of the conversation. */
+export async function compactText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
+	try {
+		return texts.compacting(await use('runs').compact(await use('agents').get(agent.name), conversation))
+	} catch (error) {
+		if (isFault(error, 'conflict')) return texts.notCompacted(error.message)
+		throw error
+	}
+}
+
+/** Shows the agent's model, or changes it to `wanted`; `default` is the one of its provider. */
+export async function modelText(
+	{ use }: Services,
+	agent: AgentRef,
+	wanted: string | undefined,
+	mayChange: boolean,
+): Promise<string> {
+	if (wanted !== undefined) {
+		if (!mayChange) return texts.notYourModel
+		if (!/^[\x21-\x7e]+$/.test(wanted) || wanted.length > MODEL_LIMIT) return texts.noModelName
+		await use('agents').update(agent.name, { config: { model: wanted === 'default' ? null : wanted } })
+	}
+	const { orders, instead_of } = await use('models').choose((await use('agents').get(agent.name)).config)
+	const [{ provider, model } = { provider: '', model: '' }] = orders
+	return texts.model({
+		provider,
+		model,
+		isChanged: wanted !== undefined,
+		...(instead_of !== undefined && { instead_of }),
+	})
+}
