@@ -32,7 +32,9 @@ export async function startSubject({
 	bundled = false,
 }: SubjectOptions = {}): Promise<Subject> {
 	const home = mkdtempSync(join(tmpdir(), 'svc-bench-'))
-	for (const [path, text] of Object.entries(files)) {
+	// A measurement with a model has an agent for each run.
+	const settings = modelUrl === undefined ? {} : { 'config/gateway.yaml': 'agents: {max_agents: 100000}\n' }
+	for (const [path, text] of Object.entries({ ...settings, ...files })) {
 		mkdirSync(join(home, path, '..'), { recursive: true })
 		writeFileSync(join(home, path), text)
 	}
