@@ -9,7 +9,7 @@ import type { RunLog } from '../../core/events/run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { RunRecord, RunSettings } from './contract.ts'
+import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { originIn } from './journal.ts'
 import { aboutRun } from './preamble.ts'
@@ -21,6 +21,8 @@ export interface Begun {
 	run: RunRecord
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
+	/** What its caller sent along, redacted as the store has it once it is `written`. */
+	given: RunInputs | undefined
 	/** As in the journal. */
 	about: string | undefined
 	/** Rejects if the run could not be stored: then there is no such run, and its caller was told. */
@@ -63,10 +65,10 @@ export async function untilBegun(agent_uid: string): Promise<void> {
  * meanwhile, but nothing of the run is shown before it is durable. Throws `conflict` if an expectation does not hold; then the
  * execution ends without a trace.
  */
-export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Promise<void> {
+export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[], given?: RunInputs): Promise<void> {
 	const { agent_uid } = run
 	const all = writing.get(agent_uid) ?? new Set()
-	const written = write(ctx, run, ops)
+	const written = write(ctx, run, ops, given)
 	writing.set(agent_uid, all.add(written))
 	try {
 		await written
@@ -76,7 +78,12 @@ export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]
 	}
 }
 
-async function write(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Promise<void> {
+async function write(
+	ctx: Context<RunSettings>,
+	run: RunRecord,
+	ops: Op[],
+	given: RunInputs | undefined,
+): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
 	// It is being deleted, and its runs are stopped.
@@ -91,7 +98,9 @@ async function write(ctx: Context<RunSettings>, run: RunRecord, ops: Op[]): Prom
 	const about = await asked
 	const log = await ctx.events.openRun({ run_id, agent_id: run.agent }, true)
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
-	const one: Begun = { run, log, about: about?.content, written, isRefused: false }
+	// As the store will have it, whose write reports what is redacted.
+	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
+	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
 	const isKept = begun.size < LIMIT
 	if (isKept) begun.set(run_id, one)
 	// An id of its own: if the run is not stored now, it may be later.

@@ -75,6 +75,8 @@ interface Active extends LoggedRun, Work {
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
+	/** Of a run that has just begun: what its caller sent along, which is not in the store yet. */
+	given?: RunInputs | undefined
 	/** As in the journal, once that is written. */
 	about?: string | undefined
 	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
@@ -109,7 +111,7 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 
 /** Executes a run that has just begun. False if it continues from its journal. */
 async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
-	const { run, log, about, written } = begun
+	const { run, log, given, about, written } = begun
 	turn.writes(log)
 	const isWritten = written.then(
 		() => true,
@@ -118,7 +120,7 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	try {
 		const isRefused = (): boolean => begun.isRefused
 		await withLogFields(fieldsOf(run), () =>
-			executeOnce({ ctx, run, log, turn, about, beginning: { isRefused, isWritten } }),
+			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }),
 		)
 		return true
 	} catch (error) {
@@ -151,7 +153,7 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'about' | 'beginning' | 'isFirst'>
+type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'given' | 'about' | 'beginning' | 'isFirst'>
 
 async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
@@ -335,7 +337,7 @@ async function compose(work: Active): Promise<RunOrder> {
 			]),
 		)
 	}
-	const given = run.given ? (await ctx.store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
+	const given = work.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([toolsOf(work), charge(ctx.store, run, usageOf(steps))])
 	// Of a run that has just begun, the journal is not written yet.
@@ -381,6 +383,10 @@ async function compose(work: Active): Promise<RunOrder> {
 		...(account.isLimited && { reserves: true as const }),
 		...(keep && { keeps_requests: true as const }),
 	}
+}
+
+async function storedInputs({ store }: Pick<Context, 'store'>, run: RunRecord): Promise<RunInputs | undefined> {
+	return run.given ? (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
 }
 
 /** The step that a request which was too long leaves, for this run and later ones. */

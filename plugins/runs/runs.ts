@@ -69,7 +69,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				agent,
 				{ ...request, conversation },
 				(ahead) => checkRoom(ctx, agent.uid, ahead),
-				(started, ops) => begin(ctx, started, ops),
+				(started, ops, given) => begin(ctx, started, ops, given),
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.

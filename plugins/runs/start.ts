@@ -11,7 +11,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { untilNoConflict } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
-import type { RunRecord, StartRequest } from './contract.ts'
+import type { RunInputs, RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
@@ -33,7 +33,7 @@ export async function takeIn(
 	agent: AgentRef,
 	request: StartRequest & { conversation: string },
 	checkRoom: (ahead: number) => Promise<void>,
-	begin: (run: RunRecord, ops: Op[]) => Promise<void>,
+	begin: (run: RunRecord, ops: Op[], given?: RunInputs) => Promise<void>,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
 	const run_id = newId()
 	const { uid } = agent
@@ -73,7 +73,7 @@ export async function takeIn(
 		return { ops, result: { run, isNew: true } }
 	}
 	const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
-		if (result.isNew && result.run.status === 'started') await begin(result.run, ops)
+		if (result.isNew && result.run.status === 'started') await begin(result.run, ops, request.given)
 		else if (ops.length > 0) await store.commit(agentScope(uid), ops)
 		return result
 	})
