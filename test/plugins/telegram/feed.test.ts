@@ -193,7 +193,7 @@ void t.test('the menu of commands is set; a failure is no matter', async (t) => 
 	const { payload } = await telegram.called(({ method }) => method === 'setMyCommands')
 	t.strictSame(
 		payload.commands.map(({ command }: { command: string }) => command),
-		['start', 'new', 'stop', 'whoami'],
+		['start', 'new', 'stop', 'model', 'usage', 'context', 'compact', 'whoami', 'help'],
 	)
 	telegram.say(telegram.person(42, 'Ada'), 'hi')
 	await bot.heard(1)
