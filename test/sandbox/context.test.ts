@@ -1,6 +1,6 @@
 /** Fitting a request into a window, and asking again where it was too long all the same. */
 import t from 'tap'
-import type { ChatMessage, RunOrder } from '../../core/protocol.ts'
+import type { Attachment, ChatMessage, RunOrder } from '../../core/protocol.ts'
 import { askFitted } from '../../sandbox/context/ask-fitted.ts'
 import { corrected } from '../../sandbox/context/budget.ts'
 import { tokensIn } from '../../sandbox/context/estimate.ts'
@@ -66,6 +66,39 @@ void t.test('recent turns are whole, older ones stubs, the oldest are named; not
 		'each call has its result',
 	)
 	t.ok((marks.from ?? '') < (marks.whole ?? ''))
+	t.end()
+})
+
+void t.test('images leave a shrinking window oldest first, and are told in words; nothing is over the budget', (t) => {
+	const image = (at: number): Attachment => ({
+		type: 'image',
+		blob: `sha256:${String(at).padStart(64, '0')}`,
+		media_type: 'image/png',
+		size: 12_000,
+		name: `photo ${at}.png`,
+	})
+	const history = Array.from({ length: 12 }, (_, at): ChatMessage[] => [
+		{ role: 'user', content: `Look at ${at}.`, attachments: [image(at)], run_id: idOf(at) },
+		{ role: 'assistant', content: `Seen ${at}.`, tool_calls: [] },
+	]).flat()
+	const prompt: Turn = { role: 'user', content: 'And this?', attachments: [image(99)] }
+	const shownAt = (budget: number): { images: string[]; text: string } => {
+		const { request, tokens, fits } = fit(input(history, { turns: [...(history as Turn[]), prompt], budget }))
+		t.ok(fits && tokens <= budget, `${tokens} of ${budget}`)
+		const images = request.turns.flatMap((turn) => (turn.role === 'assistant' ? [] : (turn.attachments ?? [])))
+		return { images: images.map(({ name = '' }) => name), text: JSON.stringify(request.turns) }
+	}
+	const all = shownAt(40_000).images
+	t.equal(all.length, 13)
+	let before = all
+	for (const budget of [30_000, 20_000, 10_000, 6_000, 3_000, 1_000]) {
+		const { images, text } = shownAt(budget)
+		t.strictSame(images, before.slice(before.length - images.length), 'the newest are left')
+		for (const name of text.matchAll(/\[image \\"(photo \d+\.png)\\"/g)) t.notOk(images.includes(name[1] ?? ''))
+		before = images
+	}
+	t.match(shownAt(3_000), { images: ['photo 99.png'], text: /\[image \\"photo 11\.png\\", image\/png, 12 KB\]/ })
+	t.match(shownAt(1_000), { images: [], text: /And this\?[^]*\[image \\"photo 99\.png/ })
 	t.end()
 })
 
