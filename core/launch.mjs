@@ -3,9 +3,9 @@
  * is missing or out of date, and hands over to the pinned Node that came with it (node_modules/.bin/node).
  */
 import { join } from 'node:path'
-import { runnable } from './process/bundle.mjs'
+import { runnable } from './cli/launch/bundle.mjs'
 import { gatewayFlags, pinnedNode, replaceBy, root, run } from './process/handover.mjs'
-import { install } from './process/install.mjs'
+import { install } from './cli/launch/install.mjs'
 
 const [task = 'start', ...rest] = process.argv.slice(2)
 
@@ -26,7 +26,7 @@ const tasks = {
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
 	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },
 	docs: { needs: 'run', run: [['docs/make.ts']] },
-	pack: { needs: 'all', run: [['core/process/pack.mjs', ...rest]] },
+	pack: { needs: 'all', run: [['core/cli/launch/pack.mjs', ...rest]] },
 }
 
 const chosen = tasks[task]

@@ -7,13 +7,13 @@ import { realpathSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { compileCache, pinnedNode, replaceBy } from './process/handover.mjs'
-import { install } from './process/install.mjs'
+import { install } from './cli/launch/install.mjs'
 
 await install('run')
 // `npx svc` and npm's scripts find the pinned Node first: then there is no other Node to hand over to.
 if (realpathSync(pinnedNode()) === realpathSync(process.execPath)) {
 	module.enableCompileCache(compileCache)
-	const { runnable } = await import('./process/bundle.mjs')
+	const { runnable } = await import('./cli/launch/bundle.mjs')
 	const { start } = await import(pathToFileURL(await runnable('core/cli/main.ts')).href)
 	await start()
 } else {

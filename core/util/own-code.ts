@@ -1,6 +1,6 @@
 /**
  * The gateway's own code, where no import statement names it: parts of plugins, which are found by their file, and programs
- * of threads and processes. In a bundle, core/process/make-bundle.mjs puts functions in the place of these that find the
+ * of threads and processes. In a bundle, core/cli/launch/make-bundle.mjs puts functions in the place of these that find the
  * same code in the bundle.
  */
 
@@ -9,7 +9,7 @@ export function importOwn(file: URL): Promise<unknown> {
 	return import(file.href)
 }
 
-/** What a thread or a process is to run, by the address of its source. It must be listed in core/process/make-bundle.mjs. */
+/** What a thread or a process is to run, by the address of its source. It must be listed in core/cli/launch/make-bundle.mjs. */
 export function programOf(file: URL): URL {
 	return file
 }

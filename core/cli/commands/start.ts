@@ -13,7 +13,7 @@ Examples:
   SVC_HOME=~/another svc start`,
 	async run(cli) {
 		const { gatewayFlags, pinnedNode, replaceBy } = await import('../../process/handover.mjs')
-		const { runnable } = await import('../../process/bundle.mjs')
+		const { runnable } = await import('../launch/bundle.mjs')
 		// A relative SVC_HOME belongs to where the user stands.
 		const code = await replaceBy(pinnedNode(), [...gatewayFlags, await runnable('core/main.ts')], { cwd: cli.cwd })
 		if (code !== 0) throw new CliError(meanings[code] ?? 'failed', '')

@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { runnable } from './bundle.mjs'
-import { root, run } from './handover.mjs'
+import { root, run } from '../../process/handover.mjs'
 
 // A folder of its own: in the clone other processes would meet half-written types.
 const stage = mkdtempSync(join(tmpdir(), 'svc-pack-'))

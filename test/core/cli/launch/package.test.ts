@@ -22,7 +22,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../../', import.meta.url))
 const run = promisify(execFile)
 const env = { ...process.env, npm_config_prefer_offline: 'true', npm_config_audit: 'false' }
 

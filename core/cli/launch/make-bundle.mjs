@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { fileOf } from './bundle.mjs'
-import { root } from './handover.mjs'
+import { root } from '../../process/handover.mjs'
 
 /**
  * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs
@@ -36,7 +36,7 @@ const programs = bundles.flatMap((one) => one.programs)
 /** Packages that every start loads. The others are imported from node_modules when they are needed. */
 const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
 const seam = 'core/util/own-code.ts'
-const places = 'core/process/source-places.mjs'
+const places = 'core/cli/launch/source-places.mjs'
 
 /** The worker threads of plugins, which are found by their file: `worker.ts`. */
 function pluginWorkers() {
@@ -86,7 +86,7 @@ async function build(folder) {
 	)
 	const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs))
 	const own = inputs.filter((file) => !file.includes('node_modules/') && existsSync(join(root, file)))
-	const makers = ['bundle', 'make-bundle'].map((name) => `core/process/${name}.mjs`)
+	const makers = ['bundle', 'make-bundle'].map((name) => `core/cli/launch/${name}.mjs`)
 	return {
 		files: [...new Set([...own, ...makers, 'package.json'])].toSorted(),
 		folders: ['plugins', ...pluginFolders()],

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root, run } from './handover.mjs'
+import { root, run } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 import { packageUsers } from './package-users.mjs'
 

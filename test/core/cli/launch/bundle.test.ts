@@ -18,7 +18,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
 
-const real = fileURLToPath(new URL('../../../', import.meta.url))
+const real = fileURLToPath(new URL('../../../../', import.meta.url))
 
 const main = `import { greeting } from './greeting.ts'
 import { importOwn } from './util/own-code.ts'
@@ -37,7 +37,8 @@ console.log(JSON.stringify({ program: process.argv[1], greeting, names, where })
 /** A small program in the place of the gateway's. Without a lock file nothing is installed. */
 function makeRoot(t: Test): string {
 	const root = t.testdir({ core: { util: {}, 'main.ts': main }, plugins: { one: {} } })
-	cpSync(join(real, 'core/process'), join(root, 'core/process'), { recursive: true })
+	for (const folder of ['process', 'cli/launch'])
+		cpSync(join(real, 'core', folder), join(root, 'core', folder), { recursive: true })
 	for (const file of ['launch.mjs', 'util/own-code.ts'])
 		copyFileSync(join(real, 'core', file), join(root, 'core', file))
 	writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
@@ -97,14 +98,14 @@ void t.test('the stack of an error names the place in the source', async (t) => 
 
 void t.test('without a bundle the sources run, and a line says why', async (t) => {
 	const root = makeRoot(t)
-	rmSync(join(root, 'core/process/make-bundle.mjs'))
+	rmSync(join(root, 'core/cli/launch/make-bundle.mjs'))
 	const said = await start(root)
 	t.match(said.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
 	t.equal(said.program, join(root, 'core/main.ts'))
 })
 
 void t.test('every program of a thread or process is in the bundle', async (t) => {
-	const listed = readFileSync(join(real, 'core/process/make-bundle.mjs'), 'utf8')
+	const listed = readFileSync(join(real, 'core/cli/launch/make-bundle.mjs'), 'utf8')
 	const sources = ['core', 'plugins', 'sandbox', 'config'].flatMap((folder) =>
 		readdirSync(join(real, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
 	)

@@ -9,16 +9,17 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 
-const core = fileURLToPath(new URL('../../../core/', import.meta.url))
+const core = fileURLToPath(new URL('../../../../core/', import.meta.url))
 const launcher = [
 	'launch.mjs',
-	...['bundle', 'handover', 'install', 'install-lock', 'package-users'].map((name) => `process/${name}.mjs`),
+	'process/handover.mjs',
+	...['bundle', 'install', 'install-lock', 'package-users'].map((name) => `cli/launch/${name}.mjs`),
 ]
 /** A clone whose gateway says that it runs, and then does nothing; its packages come from folders in it. */
 function makeClone(t: Test): string {
 	const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-clone-')))
 	t.teardown(() => rmSync(root, { recursive: true, force: true }))
-	for (const folder of ['core/process', 'packages/used', 'packages/tap'])
+	for (const folder of ['core/process', 'core/cli/launch', 'packages/used', 'packages/tap'])
 		mkdirSync(join(root, folder), { recursive: true })
 	for (const name of launcher) copyFileSync(join(core, name), join(root, 'core', name))
 	writeFileSync(join(root, 'core/main.ts'), "console.log('running'); setInterval(() => {}, 1000)")

@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, s
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { root } from './handover.mjs'
+import { root } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
 import { commandLines } from './package-users.mjs'
 
