@@ -1,7 +1,14 @@
+/** Blobs: bytes by their content, such as an image that came with a message. They are stored in pieces. */
 import type { Store } from '../store/ports.ts'
 import { digestIn, keys } from './keys.ts'
 import type { BlobRecord } from './keys.ts'
-import type { Blob } from './write.ts'
+
+export interface Blob {
+	/** `sha256:…` */
+	blob: string
+	media_type: string
+	size: number
+}
 
 type Reader = Pick<Store, 'get'>
 

@@ -2,11 +2,11 @@
 import type { Attachment } from '../protocol.ts'
 import { agentScope } from '../store/agent-scope.ts'
 import { change } from '../store/change.ts'
+import { deleteAll } from '../store/delete-all.ts'
 import type { Op, Store } from '../store/ports.ts'
 import { now } from '../util/ids.ts'
 import { digestIn, keys } from './keys.ts'
 import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './keys.ts'
-import { deleteLoose } from './write.ts'
 
 /** Blobs that one commit adds to a run, or takes from it: two writes each, and the commit has others too. */
 export const USES_PER_COMMIT = 32
@@ -68,6 +68,12 @@ export async function collectBlobs(store: Store, uid: string, before: string): P
 	}
 	for await (const { key, value } of store.list<LooseRecord>(keys.allLoose(uid)))
 		if (value.deleted || value.at < before) await deleteLoose(store, uid, key.at(-1) ?? '')
+}
+
+/** Deletes the bytes of an upload. May be repeated. */
+export async function deleteLoose(store: Store, uid: string, upload: string): Promise<void> {
+	await deleteAll(store, keys.pieces(uid, upload))
+	await store.delete(keys.loose(uid, upload))
 }
 
 /** One use less of each. The result: uploads whose bytes are loose then. */

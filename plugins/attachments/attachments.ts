@@ -1,14 +1,14 @@
 /** The service: takes attachments in from wherever they are, and stores them as blobs. */
 import { findBlob } from '../../core/blobs/read.ts'
-import { partTypeOf } from '../../core/blobs/media-type.ts'
-import { writeBlob } from '../../core/blobs/write.ts'
-import type { Blob } from '../../core/blobs/write.ts'
+import type { Blob } from '../../core/blobs/read.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { Attachments, AttachmentSettings, AttachmentSource } from './contract.ts'
 import { decodeData } from './data.ts'
 import { fetchFile } from './fetch-file.ts'
+import { partTypeOf } from './media-type.ts'
+import { writeBlob } from './write-blob.ts'
 
 const MIB = 1024 * 1024
 const NAME_LIMIT = 255

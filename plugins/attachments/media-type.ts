@@ -2,8 +2,8 @@
  * What bytes are, by how they begin. What the sender says counts only between kinds of text, and where one container holds
  * sound as well as video. Markup that a browser would execute is never an image.
  */
-import { isTextType } from '../protocol.ts'
-import type { Attachment } from '../protocol.ts'
+import { isTextType } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
 
 /** Bytes that are looked at. */
 export const HEAD_BYTES = 4096

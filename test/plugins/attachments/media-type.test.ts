@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mediaTypeOf, partTypeOf } from '../../../core/blobs/media-type.ts'
+import { mediaTypeOf, partTypeOf } from '../../../plugins/attachments/media-type.ts'
 import { isTextType } from '../../../core/protocol.ts'
 import { ogg, pdf, png, wav } from '../../support/files.ts'
 

@@ -1,29 +1,23 @@
 /**
- * Blobs: bytes by their content, such as an image that came with a message. Equal bytes of one agent are one blob. They are
- * stored in pieces, so that a large one is neither one record nor one transaction, and memory holds a few pieces of it.
+ * Writes a blob in pieces, so that a large one is neither one record nor one transaction, and memory holds a few pieces of
+ * it. Equal bytes of one agent are one blob.
  */
 import { createHash } from 'node:crypto'
-import { Fault } from '../errors.ts'
-import { agentScope } from '../store/agent-scope.ts'
-import { change } from '../store/change.ts'
-import { deleteAll } from '../store/delete-all.ts'
-import type { Op, Rev, Store } from '../store/ports.ts'
-import { newId, now } from '../util/ids.ts'
-import { blobName, keys } from './keys.ts'
-import type { BlobRecord, LooseRecord, TotalRecord } from './keys.ts'
+import { Fault } from '../../core/errors.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import type { Op, Rev, Store } from '../../core/store/ports.ts'
+import { newId, now } from '../../core/util/ids.ts'
+import { blobName, keys } from '../../core/blobs/keys.ts'
+import type { BlobRecord, LooseRecord, TotalRecord } from '../../core/blobs/keys.ts'
+import type { Blob } from '../../core/blobs/read.ts'
+import { deleteLoose } from '../../core/blobs/uses.ts'
 import { HEAD_BYTES, mediaTypeOf } from './media-type.ts'
 
 export interface BlobLimits {
 	max_bytes: number
 	/** Of all blobs of the agent. */
 	max_bytes_per_agent: number
-}
-
-export interface Blob {
-	/** `sha256:…` */
-	blob: string
-	media_type: string
-	size: number
 }
 
 /** Bytes of a piece: LMDB needs that many in a row, and a reader holds one at a time. */
@@ -95,12 +89,6 @@ export async function writeBlob(
 		if (loose !== undefined) await deleteLoose(store, uid, upload).catch(() => {}) // collected later
 		throw error
 	}
-}
-
-/** Deletes the bytes of an upload. May be repeated. */
-export async function deleteLoose(store: Store, uid: string, upload: string): Promise<void> {
-	await deleteAll(store, keys.pieces(uid, upload))
-	await store.delete(keys.loose(uid, upload))
 }
 
 interface Ending {
