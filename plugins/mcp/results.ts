@@ -2,10 +2,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ToolFile } from '../../core/plugin.ts'
 
-/** How many characters of a text are compared with structured content. */
-const COMPARED = 64 * 1024
+/** How many characters of all texts are compared with structured content. */
+const COMPARED = 1024 * 1024
 /** Characters of a name, an address or a type that are shown. */
 const CUT = 500
+
+/** Characters from which a run of base64's alphabet is taken for data: no digest or identifier is that long. */
+const RUN_LENGTH = 256
+/** Such a run, perhaps broken into lines as in mail. It begins where no run is before it, so that short ones cost little. */
+const RUN = /(?<![\w+/-])[\w+/-]{60,}(?:\r?\n[\w+/-]+)*={0,2}/g
+const DATA_URL = /(data:[\w.+/;=-]{0,200};base64,)([\w+/-]+={0,2})/g
 
 type Scrub = (text: string) => string
 
@@ -40,10 +46,12 @@ function fileOfBlock(block: unknown): ToolFile | undefined {
 export function textOfResult(result: Record<string, unknown>, scrub: Scrub, hasFiles = false): string {
 	const { content, structuredContent } = result
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
-	const texts = blocks.map((block) => (hasFiles && fileOfBlock(block) ? '' : textOfBlock(block, scrub)))
-	if (structuredContent !== undefined && !blocks.some((block) => repeats(block, structuredContent))) {
-		texts.push(jsonOf(structuredContent))
-	}
+	const isRepeated = structuredContent !== undefined && repeats(blocks, structuredContent)
+	const structure = structuredContent === undefined ? undefined : structureOf(structuredContent, scrub)
+	// The text has the same base64 as the structure that it repeats.
+	const shown = isRepeated && structure?.isCut ? blocks.filter((block) => fieldsOf(block).type !== 'text') : blocks
+	const texts = shown.map((block) => (hasFiles && fileOfBlock(block) ? '' : textOfBlock(block, scrub)))
+	if (structure && (!isRepeated || structure.isCut)) texts.push(structure.json)
 	return texts.filter((text) => text !== '').join('\n')
 }
 
@@ -73,23 +81,77 @@ function textOfBlock(block: unknown, scrub: Scrub): string {
 	}
 }
 
-/** Servers should repeat structured content as text, for clients that do not support it. */
-function repeats(block: unknown, structured: unknown): boolean {
-	const { type, text } = fieldsOf(block)
-	if (type !== 'text' || typeof text !== 'string' || text.length > COMPARED) return false
+/**
+ * Servers should repeat structured content as text, for clients that do not support it: as one JSON text, or a block for each
+ * item of a list. They wrap what is not an object in one with a single field.
+ */
+function repeats(blocks: readonly unknown[], structured: unknown): boolean {
+	const texts = blocks.flatMap((block) => {
+		const { type, text } = fieldsOf(block)
+		return type === 'text' && typeof text === 'string' ? [text] : []
+	})
+	if (texts.reduce((sum, { length }) => sum + length, 0) > COMPARED) return false
+	const wrapped = Object.values(fieldsOf(structured))
+	const forms = wrapped.length === 1 ? [structured, wrapped[0]] : [structured]
+	return forms.some((form) => texts.some((text) => says(text, form)) || saysEach(texts, form))
+}
+
+function saysEach(texts: readonly string[], form: unknown): boolean {
+	return (
+		Array.isArray(form) &&
+		form.length > 0 &&
+		form.length === texts.length &&
+		form.every((item, at) => says(texts[at] ?? '', item))
+	)
+}
+
+function says(text: string, value: unknown): boolean {
+	if (text === value) return true
 	try {
-		return isDeepStrictEqual(JSON.parse(text), structured)
+		return isDeepStrictEqual(JSON.parse(text), value)
 	} catch {
 		return false
 	}
 }
 
-function jsonOf(value: unknown): string {
-	try {
-		return JSON.stringify(value)
-	} catch {
-		return '[structured content that is nested too deep: not shown]'
+/** Structured content as JSON. `isCut`: it had base64, which is named by its size instead. */
+function structureOf(value: unknown, scrub: Scrub): { json: string; isCut: boolean } {
+	let isCut = false
+	const sizeOf = (base64: string): string => {
+		isCut = true
+		return `[${bytesOf(base64)}: not shown]`
 	}
+	try {
+		const json = JSON.stringify(value, (_, one: unknown) =>
+			typeof one === 'string' ? withoutRuns(one, scrub, sizeOf) : withoutData(one, sizeOf),
+		)
+		return { json, isCut }
+	} catch {
+		return { json: '[structured content that is nested too deep: not shown]', isCut }
+	}
+}
+
+function withoutRuns(text: string, scrub: Scrub, sizeOf: (base64: string) => string): string {
+	const replace = (one: string): string =>
+		one
+			.replaceAll(DATA_URL, (_, head: string, base64: string) => head + sizeOf(base64))
+			.replaceAll(RUN, (run) => {
+				const base64 = run.replaceAll(/\r?\n/g, '')
+				return base64.length >= RUN_LENGTH && /[a-z]/i.test(base64) ? sizeOf(base64) : run
+			})
+	const replaced = replace(text)
+	// Redacted whole: a secret that stands partly in base64 must not remain in part.
+	return replaced === text ? text : replace(scrub(text))
+}
+
+/** The fields of an image, a recording or a file in structured content hold base64 of any length. */
+function withoutData(value: unknown, sizeOf: (base64: string) => string): unknown {
+	const fields = fieldsOf(value)
+	if (typeof fields.mimeType !== 'string') return value
+	const name = typeof fields.data === 'string' ? 'data' : 'blob'
+	const base64 = fields[name]
+	// What is replaced already is not base64.
+	return typeof base64 === 'string' && /^[\w+/=\s-]+$/.test(base64) ? { ...fields, [name]: sizeOf(base64) } : value
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

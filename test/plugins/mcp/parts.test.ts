@@ -174,6 +174,77 @@ void t.test('a result is told as text, whatever it is', async (t) => {
 	}
 })
 
+void t.test('structured content that the text repeats is shown once', async (t) => {
+	const block = (text: string) => ({ type: 'text', text })
+	const once: [unknown[], unknown, string][] = [
+		// Servers wrap a result that is not an object.
+		[[block('sunny')], { result: 'sunny' }, 'sunny'],
+		[[block('42')], { result: 42 }, '42'],
+		[[block('[1, 2]')], { result: [1, 2] }, '[1, 2]'],
+		// One block for each item.
+		[[block('a'), block('{"b":1}')], { result: ['a', { b: 1 }] }, 'a\n{"b":1}'],
+		[[block('a'), block('b')], ['a', 'b'], 'a\nb'],
+	]
+	for (const [content, structuredContent, text] of once) {
+		t.equal(textOfResult({ content, structuredContent }, same), text)
+	}
+	const large = { rows: Array.from({ length: 10_000 }, (_, at) => ({ at, name: `row ${at}` })) }
+	const text = JSON.stringify(large, null, 2)
+	t.equal(textOfResult({ content: [block(text)], structuredContent: large }, same), text)
+
+	const more: [unknown[], unknown][] = [
+		[[block('sunny')], { result: 'rainy' }],
+		[[block('sunny')], { result: 'sunny', degrees: 21 }],
+		[[block('a'), block('b')], { result: ['a', 'c'] }],
+		[[block('a')], { result: ['a', 'b'] }],
+	]
+	for (const [content, structuredContent] of more) {
+		const shown = textOfResult({ content, structuredContent }, same)
+		t.ok(shown.endsWith(`\n${JSON.stringify(structuredContent)}`), shown)
+	}
+})
+
+void t.test('base64 in structured content is named by its size', async (t) => {
+	const bytes = Buffer.from(Array.from({ length: 600 }, (_, at) => (at * 37) % 256))
+	const base64 = bytes.toString('base64')
+	const lines = base64.replaceAll(/.{76}/g, '$&\r\n')
+	const forms: unknown[] = [
+		base64,
+		bytes.toString('base64url'),
+		lines,
+		`data:image/png;base64,${base64}`,
+		'A'.repeat(800),
+		`![plot](data:image/png;base64,${base64})`,
+		`plot:\n${base64}\nend`,
+	]
+	for (const form of forms) {
+		for (const content of [[], [{ type: 'text', text: JSON.stringify({ plot: form, title: 'Sales' }, null, 2) }]]) {
+			const shown = textOfResult({ content, structuredContent: { plot: form, title: 'Sales' } }, same)
+			t.match(shown, /\[6\d\d bytes: not shown\]/, String(form))
+			t.ok(shown.length < 150, `${shown.length} characters`)
+			t.match(JSON.parse(shown), { title: 'Sales' })
+		}
+	}
+	// Short data, where the fields or the address say that it is base64.
+	t.equal(
+		textOfResult({ structuredContent: { icon: { mimeType: 'image/gif', data: 'R0lGODlh' } } }, same),
+		'{"icon":{"mimeType":"image/gif","data":"[6 bytes: not shown]"}}',
+	)
+	t.equal(
+		textOfResult({ structuredContent: { url: 'data:image/gif;base64,R0lGODlh' } }, same),
+		'{"url":"data:image/gif;base64,[6 bytes: not shown]"}',
+	)
+	// What only looks alike is shown.
+	const plain = { digest: 'a1'.repeat(64), rule: '-'.repeat(500), prose: 'one word after another '.repeat(40) }
+	t.equal(textOfResult({ structuredContent: plain }, same), JSON.stringify(plain))
+	// A secret that stands partly in what is left out must not remain in part.
+	const secret = `se.cret${base64}`
+	t.equal(
+		textOfResult({ structuredContent: { secret } }, (text) => text.replaceAll(secret, '[redacted]')),
+		'{"secret":"[redacted]"}',
+	)
+})
+
 void t.test('an answer is read as the field wants it', async (t) => {
 	const read = (schema: Record<string, unknown>, answer: string) =>
 		readAnswer({ name: 'f', schema, required: true, scrub: same }, answer)
