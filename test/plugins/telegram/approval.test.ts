@@ -106,9 +106,11 @@ async function forgetSending(home: string, { message_id }: SentMessage): Promise
 	const { store } = engine
 	const [agent] = await Array.fromAsync(store.list<{ uid: string }>(['agents']))
 	const [entry] = await Array.fromAsync(store.list<Reply>(keys.replies(agent?.value.uid ?? '')))
-	if (!entry) throw new Error('there is no reply')
+	// The event is written before the reply's record: the gateway may have been killed between the two.
+	const question = entry?.value.said ?? entry?.value.saying?.what
+	if (!entry || question === undefined) throw new Error('no question was being sent')
 	const saying: Saying = {
-		what: entry.value.said ?? 'answer',
+		what: question,
 		place: { offset: 0, fence: null },
 		ids: [],
 		attempt: { markup: 'markdown', max_length: 32_768, mark: String(message_id - 1) },
