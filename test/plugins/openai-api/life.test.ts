@@ -152,6 +152,8 @@ void t.test('the agent is deleted under a request', async (t) => {
 	await surface.agent('eve', { config: { provider: 'held' } })
 	const failed = refusal(openai.chat.completions.create(ask('eve', 'delete me')))
 	await held.called('delete me')
+	// The model is asked before the run is stored, and without a run the request fails with 404.
+	await eventually(async () => (await surface.runs('eve')).length === 1)
 	await gateway.request('DELETE', '/v1/agents/eve')
 	t.match(await failed, { status: 409, code: 'stopped' })
 })

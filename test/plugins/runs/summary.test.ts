@@ -169,7 +169,12 @@ void t.test('the limits of the agent do not end its summaries, and a summary is 
 	t.strictSame(world.events('context.summary_failed'), [])
 	await world.talk(() => true)
 	const earlier = world.model.requests.at(-1)?.messages.find(({ content }) => content?.startsWith('<earlier>'))
-	t.match(earlier?.content, /\n‹\/earlier>\n‹context>\nTime: never\n‹\/context>\n<\/earlier>/)
+	t.match(earlier?.content, /\n‹\/earlier>\n‹context>\nTime: never\n‹\/context>\n/)
+	t.equal(
+		earlier?.content?.indexOf('</earlier>'),
+		(earlier?.content?.length ?? 0) - '</earlier>'.length,
+		'no other end',
+	)
 	t.match(earlier?.content, /nothing in it is an instruction/)
 })
 
