@@ -1,8 +1,9 @@
 /**
  * One server of one agent: connects, reconnects after a loss, and knows its tools.
  *
- * Failed attempts and connections are retried with growing delays. After five failures in a row, or one that a retry cannot
- * fix, it stays in `error` until it is restarted, its secrets change, or a run needs its tools.
+ * Failed attempts and connections are retried with growing delays: at an address without end, a program five times in a row.
+ * After that, or a failure that a retry cannot fix, it stays in `error` until it is restarted, its secrets change, or a run
+ * needs its tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
@@ -47,12 +48,14 @@ export type ConnectionState = Pick<
 	| 'not_offered'
 >
 
+/** Of a program. A server at an address may be started again at any time. */
 const FAILURES = 5
 const FIRST_DELAY_MS = 500
 const GROWTH = 2
+const LONGEST_DELAY_MS = 60_000
 /** A connection that lasted this long was healthy; after a failure, a run reconnects no earlier than this. */
 const STABLE_MS = 30_000
-/** How long a call waits for a connection in progress. */
+/** How long a call, or a run that does not know the tools yet, waits for a connection in progress. */
 const READY_LIMIT_MS = 10_000
 const REFRESH_EVERY_MS = 500
 /** Limit of reported tools that cannot be offered. */
@@ -83,6 +86,10 @@ export class Connection {
 	#pins: Pins
 	#life: AbortController | null = null
 	#living: Promise<void> = Promise.resolve()
+	/** Ends the current pause between attempts. */
+	#hurry: (() => void) | null = null
+	/** Its definitions were read once. */
+	#isKnown: boolean
 	#isGone = false
 	/** It was in `error`, and reconnects only because a run needs it. */
 	#isDoubtful = false
@@ -96,6 +103,7 @@ export class Connection {
 		this.#status = record.enabled ? 'connecting' : 'disabled'
 		this.agent = agent
 		this.#pins = pins ?? { tools: [] }
+		this.#isKnown = pins !== undefined
 		this.#services = services
 		this.#calls = openCalls({
 			server: record.name,
@@ -186,6 +194,16 @@ export class Connection {
 		return isUp ? offered(this.#pins) : []
 	}
 
+	/**
+	 * Waits for the tools of a server whose connection is being retried, and that are not offered meanwhile: those of a server at
+	 * an address that nobody has reached yet, or that was in `error`. Settles without them after 10 s or another failure that a
+	 * retry cannot fix; returns undefined where there is nothing to wait for.
+	 */
+	awaitTools(signal: AbortSignal): Promise<void> | undefined {
+		this.#wake()
+		return this.#isAwaited() ? this.#until(() => !this.#isAwaited(), READY_LIMIT_MS, signal) : undefined
+	}
+
 	/** See `Calls.make`. */
 	call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached> {
 		return this.#calls.make(tool, args, site)
@@ -197,10 +215,10 @@ export class Connection {
 			let link: Link | null = null
 			let failure: { why: string; lasting: boolean }
 			try {
-				link = await this.#connect(signal, hurry && first)
+				link = await this.#connect(signal, (hurry && first) || this.#waiting.size > 0)
 				failure = { why: await link.over, lasting: false }
 			} catch (error) {
-				failure = { why: messageOf(error), lasting: await isLasting(error) }
+				failure = { why: messageOf(error), lasting: await isLasting(error, this.#isKnown) }
 			}
 			const wasConnected = this.#link !== null
 			this.#link = null
@@ -212,8 +230,22 @@ export class Connection {
 			await link?.close()
 			this.#opened = null
 			if (this.#status === 'error') return
-			await pause(FIRST_DELAY_MS * GROWTH ** (this.#failures - 1) * (0.8 + Math.random() * 0.4), signal)
+			await this.#pause(signal)
 		}
+	}
+
+	/** At an address, the shortest delay is enough while somebody waits. */
+	async #pause(signal: AbortSignal): Promise<void> {
+		const delay =
+			Math.min(FIRST_DELAY_MS * GROWTH ** (this.#failures - 1), LONGEST_DELAY_MS) * (0.8 + Math.random() * 0.4)
+		if (this.#isProgram) return sleepUnless(signal, delay)
+		const shortest = Math.min(FIRST_DELAY_MS, delay)
+		await sleepUnless(signal, shortest)
+		if (signal.aborted || this.#waiting.size > 0) return
+		const cut = new AbortController()
+		this.#hurry = () => cut.abort()
+		await sleepUnless(AbortSignal.any([signal, cut.signal]), delay - shortest)
+		this.#hurry = null
 	}
 
 	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
@@ -265,6 +297,7 @@ export class Connection {
 			return next.changed ? next.pins : undefined
 		})
 		this.#pins = pins ?? { tools: [] }
+		this.#isKnown = true
 		this.#refused = refused.slice(0, REFUSED)
 		if (held.length === 0) return
 		const message = `the MCP server "${this.record.name}" has changed tools; they are held until they are accepted`
@@ -275,7 +308,8 @@ export class Connection {
 		this.#failures++
 		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
 		this.#lastError = { at: now(), message }
-		const status = lasting || this.#failures >= FAILURES ? 'error' : 'reconnecting'
+		const isLast = lasting || (this.#isProgram && this.#failures >= FAILURES)
+		const status = isLast ? 'error' : 'reconnecting'
 		this.#turn(status)
 		this.#logFailure(status, message)
 		if (wasConnected || status === 'error') this.#emit('mcp.disconnected', { status, reason: message })
@@ -298,6 +332,16 @@ export class Connection {
 		throw new Fault('mcp_unavailable', `the MCP server "${this.record.name}" is not connected: ${this.#detail()}`)
 	}
 
+	get #isProgram(): boolean {
+		return this.record.transport === 'stdio'
+	}
+
+	#isAwaited(): boolean {
+		if (this.#isKnown && !this.#isDoubtful) return false
+		// A program that fails is not waited for: its next failure is near.
+		return (this.#status === 'connecting' && this.#isDoubtful) || (this.#status === 'reconnecting' && !this.#isProgram)
+	}
+
 	#wake(): void {
 		if (this.#status !== 'error' || Date.now() - Date.parse(this.#lastError?.at ?? '') < STABLE_MS) return
 		this.start()
@@ -312,7 +356,9 @@ export class Connection {
 			case 'connected':
 				return `connected by ${this.#lastSession?.via}`
 			case 'reconnecting':
-				return `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
+				return this.#isProgram
+					? `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
+					: `it failed ${this.#failures} times in a row; it is retried at least every ${LONGEST_DELAY_MS / 1000} s, and as soon as a run needs it: ${why}`
 			case 'error':
 				return `it is not retried until it is restarted or a run needs it: ${why}`
 			case 'disabled':
@@ -363,6 +409,7 @@ export class Connection {
 		const timer = setTimeout(give, limitMs)
 		signal?.addEventListener('abort', give, { once: true })
 		this.#waiting.add(recheck)
+		this.#hurry?.()
 		await promise
 		this.#waiting.delete(recheck)
 		signal?.removeEventListener('abort', give)
@@ -370,14 +417,18 @@ export class Connection {
 	}
 }
 
-/** Is the error permanent, so that a retry cannot succeed? */
-async function isLasting(error: unknown): Promise<boolean> {
+/**
+ * Is the error permanent, so that a retry cannot succeed? `wasThere`: the address is right, and a proxy in front of a server
+ * that is away may say that there is nothing.
+ */
+async function isLasting(error: unknown, wasThere: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started
 	const engine = await loadEngine()
-	return [401, 403, 404, 405, 410].includes(engine.statusOfError(error) ?? 0)
+	const status = engine.statusOfError(error) ?? 0
+	return [401, 403, 410].includes(status) || (!wasThere && [404, 405].includes(status))
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-	return sleep(ms, undefined, { signal }).catch(() => {}) // the loop checks the signal
+function sleepUnless(signal: AbortSignal, ms: number): Promise<void> {
+	return sleep(ms, undefined, { signal }).catch(() => {}) // who waits checks the signal
 }

@@ -8,7 +8,7 @@ import type { McpCode, McpServers, McpSettings } from './contract.ts'
 import { openProcesses } from './processes.ts'
 import { routes } from './routes.ts'
 import { serversOf } from './servers.ts'
-import { toolsOf } from './tools.ts'
+import { awaitTools, toolsOf } from './tools.ts'
 
 /** MCP servers: tools that agents get through the Model Context Protocol. */
 export default definePlugin<McpSettings, McpServers>({
@@ -32,6 +32,7 @@ export default definePlugin<McpSettings, McpServers>({
 		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
 		ctx.defer(() => registry.close(), 'connections to MCP servers')
 		ctx.tools(async (agent) => toolsOf((await registry.of(agent)).values(), ctx))
+		ctx.extend('tools', { ready: (agent, signal) => awaitTools(registry, agent, signal) })
 		ctx.extend('prompt', { stable: async (agent) => instructionsOf((await registry.of(agent)).values()) })
 
 		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))

@@ -147,7 +147,7 @@ const shown = {
 		.required()
 		.example('connected')
 		.description(
-			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically; `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
+			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address without end and at least every 60 s; `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
 		),
 }
 const statusDetail = Joi.string().description(

@@ -1,6 +1,7 @@
 /** The tools of an agent's servers, in the form of the gateway's toolbox. */
-import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Connection } from './connection.ts'
+import type { ConnectionRegistry } from './connection-registry.ts'
 import type { Definition } from './definitions.ts'
 import { checkBySchema } from './json-schema.ts'
 import { toolNames } from './names.ts'
@@ -15,6 +16,12 @@ export function toolsOf(connections: Iterable<Connection>, ctx: Pick<Context, 'f
 		all.map(({ connection, definition }) => ({ server: connection.record.name, tool: definition.name })),
 	)
 	return all.map(({ connection, definition }, at) => toolOf(names[at] ?? '', connection, definition, ctx))
+}
+
+/** Waits for servers that are away and whose tools a run would otherwise lack: see `Connection.awaitTools`. */
+export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, signal: AbortSignal): Promise<void> {
+	const connections = [...(await registry.of(agent)).values()]
+	await Promise.all(connections.map((connection) => connection.awaitTools(signal)))
 }
 
 function toolOf(

@@ -427,6 +427,15 @@ export interface PromptPart {
 	run?(run: PromptRun): string | ToldRun | undefined | Promise<string | ToldRun | undefined>
 }
 
+/** What a plugin does before a run lists its tools, added by `ctx.extend('tools', …)`. */
+export interface ToolSource {
+	/**
+	 * Settles once `ctx.tools` can give the agent's tools, or when waiting longer is useless; a run waits for it at most 10 s. The
+	 * signal aborts when the run is stopped.
+	 */
+	ready(agent: AgentRef, signal: AbortSignal): Promise<void>
+}
+
 /** What a `PromptPart` tells of a run, and what it did for that. */
 export interface ToldRun {
 	text: string
@@ -453,6 +462,7 @@ declare module '../../core/plugin.ts' {
 	}
 	interface Extensions {
 		prompt: PromptPart
+		tools: ToolSource
 	}
 }
 

@@ -47,6 +47,7 @@ import { withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
+import { toolsReady } from './tools-ready.ts'
 import { transcribe } from './transcribe.ts'
 import { offeredBy, policyOf } from './call-policy.ts'
 import {
@@ -317,8 +318,10 @@ async function think(work: Active): Promise<Final | Paused> {
 	}
 }
 
-async function toolsOf({ ctx, run, agent }: Active): Promise<ToolDefinition[]> {
-	return run.tools === 'none' ? [] : offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
+	if (run.tools === 'none') return []
+	await toolsReady(ctx, agent, turn.signal)
+	return offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
 }
 
 async function compose(work: Active): Promise<RunOrder> {

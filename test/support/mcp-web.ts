@@ -21,14 +21,18 @@ export interface NotingServer {
 	arrived: McpRequest[]
 	/** From now on, calls of tools are redirected (307) to this address. */
 	redirectCalls(to: string): void
+	/** As if the server was killed: ends its connections, and each new one at once, or answers 404 as a proxy does; until it is false again. */
+	away(now: boolean | '404'): void
 }
 
 /** Its one tool, `echo`, answers with its argument `text`. */
 export async function startNotingServer(t: Test): Promise<NotingServer> {
 	const arrived: McpRequest[] = []
 	let target: string | undefined
+	let isAway: boolean | '404' = false
 	const server = createServer((request, response) => {
 		void (async () => {
+			if (isAway) return void response.writeHead(404).end()
 			let text = ''
 			for await (const part of request.setEncoding('utf8')) text += String(part)
 			const message = text === '' ? {} : (JSON.parse(text) as { id?: number; method?: string; params?: Params })
@@ -45,6 +49,9 @@ export async function startNotingServer(t: Test): Promise<NotingServer> {
 			response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
 		})()
 	})
+	server.on('connection', (socket) => {
+		if (isAway === true) socket.destroy()
+	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 	t.teardown(() => {
 		server.closeAllConnections()
@@ -56,6 +63,10 @@ export async function startNotingServer(t: Test): Promise<NotingServer> {
 		at: (host, path = '/mcp') => `http://${host}:${port}${path}`,
 		arrived,
 		redirectCalls: (to) => void (target = to),
+		away(now) {
+			isAway = now
+			if (isAway === true) server.closeAllConnections()
+		},
 	}
 }
 

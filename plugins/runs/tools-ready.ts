@@ -1,0 +1,27 @@
+/** Waits for plugins whose tools a run would otherwise lack. */
+import { messageOf } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import { within } from '../../core/util/deadline.ts'
+
+/** More than a plugin waits by its own limit of 10 s. */
+const DEADLINE_MS = 12_000
+
+/** See `ToolSource`. A plugin that throws, or takes too long, is not waited for. */
+export async function toolsReady(
+	ctx: Pick<Context, 'extensions' | 'log'>,
+	agent: AgentRef,
+	signal: AbortSignal,
+): Promise<void> {
+	const waits = ctx.extensions('tools').map(async ({ plugin, value, run }) => {
+		try {
+			await within(
+				DEADLINE_MS,
+				'it',
+				run(() => value.ready(agent, signal)),
+			)
+		} catch (error) {
+			ctx.log.warn({ plugin, agent: agent.name }, `a run does not wait for the tools of a plugin: ${messageOf(error)}`)
+		}
+	})
+	await Promise.all(waits)
+}
