@@ -47,6 +47,11 @@ export function host(): StringSchema {
 	return joi.string().max(253).custom(hostName)
 }
 
+/** What a browser sends as `Origin`: scheme, host and, where it is not the scheme's own, port. The value is in lower case. */
+export function origin(): StringSchema {
+	return joi.string().max(300).custom(webOrigin)
+}
+
 /** An http or https address; the default is null. `nullMeans` says what null stands for. */
 export function addressOrNull(example: string, nullMeans: string, description: string): StringSchema {
 	return (
@@ -81,6 +86,14 @@ function hostAndPort(text: string, helpers: CustomHelpers): unknown {
 	if (url && url.pathname === '/' && !url.username && !url.search && !/[/?#@\\]/.test(text)) return text
 	return helpers.message({
 		custom: 'must be a host name or address, with or without a port, such as 10.0.0.5 or wiki.lan:8080',
+	})
+}
+
+function webOrigin(text: string, helpers: CustomHelpers): unknown {
+	const url = /^https?:\/\/[^/?#@\\*]+\/?$/i.test(text) ? URL.parse(text) : null
+	if (url) return url.origin
+	return helpers.message({
+		custom: 'must be an origin such as https://app.example.com, without a path; list each one, there is no wildcard',
 	})
 }
 

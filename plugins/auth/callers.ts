@@ -12,12 +12,13 @@ import type { AuthViolation, ReportViolation } from './violations.ts'
  * mode may do everything, and a caller who meets the rules of the bootstrap may create the very first token.
  */
 export function callersOf(
-	{ auth_mode, allowed_hosts }: AuthSettings,
+	{ auth_mode, allowed_hosts, cors_origins }: AuthSettings,
 	tokens: Tokens,
 	setupCode: string,
 	report: ReportViolation,
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
+	const rule = { allowedHosts: allowed_hosts, corsOrigins: cors_origins }
 
 	/**
 	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and all clients behind a proxy
@@ -88,7 +89,7 @@ export function callersOf(
 		request: IncomingMessage,
 		{ scopes = [], bootstrap, local, changes = mayChange(scopes) }: Needs,
 	): Promise<Credentials> => {
-		const notLocal = whyNotLocal(request, { allowedHosts: allowed_hosts, changes })
+		const notLocal = whyNotLocal(request, { ...rule, changes })
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null)
 		if (notLocal === null && auth_mode === 'loopback') return { token_id: null, scope: ['*'], local: true }
@@ -112,7 +113,7 @@ export function callersOf(
 			return credentials
 		},
 		async permits(request, scopes) {
-			const notLocal = whyNotLocal(request, { allowedHosts: allowed_hosts })
+			const notLocal = whyNotLocal(request, rule)
 			const { authorization } = request.headers
 			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
 			try {

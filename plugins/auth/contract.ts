@@ -119,6 +119,8 @@ export interface AuthSettings {
 	auth_mode: 'loopback' | 'token'
 	/** Host names under which local clients may call, beyond localhost and the loopback addresses; lower case. */
 	allowed_hosts: readonly string[]
+	/** Origins whose pages may read answers, as an `Origin` header writes them. */
+	cors_origins: readonly string[]
 	/** Where the gateway listens. */
 	host: string
 }
@@ -149,5 +151,6 @@ declare module '../../config/types.ts' {
 	}
 	interface ServerSettings {
 		allowed_hosts: AuthSettings['allowed_hosts']
+		cors_origins: AuthSettings['cors_origins']
 	}
 }

@@ -6,6 +6,7 @@ import type { Context } from '../../core/plugin.ts'
 import events from './events.ts'
 import { isLoopback } from './address.ts'
 import { callersOf } from './callers.ts'
+import { allowOrigins } from './cors.ts'
 import type { Auth, AuthSettings } from './contract.ts'
 import { guard } from './guard.ts'
 import { OpenRequestTable } from './open-requests.ts'
@@ -43,7 +44,10 @@ export default definePlugin<AuthSettings, Auth>({
 		}
 	},
 	guard: (server, _ctx, auth, generation) => guard(server, auth, generation),
-	http: (server, _ctx, auth, { scopes }) => routes(server, auth, scopes),
+	http(server, { config }, auth, { scopes }) {
+		allowOrigins(server, config.cors_origins)
+		routes(server, auth, scopes)
+	},
 })
 
 /**

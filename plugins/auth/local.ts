@@ -21,6 +21,8 @@ export interface Arrival {
 export interface LocalRule {
 	/** Names beside localhost and loopback addresses (`server.allowed_hosts`), lower case. */
 	allowedHosts: readonly string[]
+	/** Origins that are never local, not even the gateway's own (`server.cors_origins`). */
+	corsOrigins?: readonly string[]
 	/** A GET that changes something, such as one that starts a run. Other methods change something anyway. */
 	changes?: boolean | undefined
 }
@@ -47,7 +49,7 @@ function whyElsewhere(request: Arrival): string | null {
 	return isForwarded ? 'its headers (such as X-Forwarded-For) say that it came through a proxy' : null
 }
 
-function whyMaybePage(request: Arrival, { allowedHosts, changes = false }: LocalRule): string | null {
+function whyMaybePage(request: Arrival, { allowedHosts, corsOrigins = [], changes = false }: LocalRule): string | null {
 	const names = namesOf(request)
 	// A browser also prefetches pages that its user has not opened, at the request of a foreign page.
 	if (names.includes('sec-purpose') || names.includes('purpose')) return 'a browser made it ahead of time (Sec-Purpose)'
@@ -58,6 +60,8 @@ function whyMaybePage(request: Arrival, { allowedHosts, changes = false }: Local
 	}
 	if (!targets(request.url ?? '/', host)) return 'its target names another host than its Host header'
 	const origins = valuesOf(request, 'origin')
+	if (origins.some((origin) => corsOrigins.includes(origin.toLowerCase())))
+		return 'its Origin is listed in server.cors_origins'
 	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
 
 	const isSafe = (request.method === 'GET' || request.method === 'HEAD') && !changes

@@ -1,10 +1,10 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { host, list } from '../../config/fields.ts'
+import { host, list, origin } from '../../config/fields.ts'
 import type { AuthSettings } from './contract.ts'
 
 export default defineSettings<AuthSettings>({
 	required: true,
-	at: { auth_mode: 'auth_mode', allowed_hosts: 'server.allowed_hosts' },
+	at: { auth_mode: 'auth_mode', allowed_hosts: 'server.allowed_hosts', cors_origins: 'server.cors_origins' },
 	reads: { host: 'server.host' },
 	topic: 'Addresses and access',
 	schema: (joi) =>
@@ -20,6 +20,11 @@ export default defineSettings<AuthSettings>({
 				host().description('A host name.'),
 				64,
 				'Further host names under which local clients may call without a token.',
+			).unique(),
+			cors_origins: list(
+				origin().description('An origin, such as https://app.example.com.'),
+				64,
+				'Origins whose pages may read the answers of the API, with a token: their requests never count as local.',
 			).unique(),
 		}),
 	environment({ SVC_LOOPBACK: text }) {

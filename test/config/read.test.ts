@@ -15,7 +15,7 @@ function read(test: Test, yaml: string, env: Record<string, string> = {}): Confi
 
 function defaults(home: string): unknown {
 	return {
-		server: { host: '127.0.0.1', port: 3000, allowed_hosts: [], shutdown_grace_s: 10 },
+		server: { host: '127.0.0.1', port: 3000, allowed_hosts: [], cors_origins: [], shutdown_grace_s: 10 },
 		legacy: { port: 17890 },
 		auth_mode: 'loopback',
 		store: { path: join(home, 'data'), min_free_mib: 64 },

@@ -211,6 +211,13 @@ const rows: Record<string, Row> = {
 	'a path that begins with two slashes': { url: '//evil.example/v1/agents' },
 }
 
+void t.test('is not local: the origin of the gateway itself, once it is listed for CORS', async (t) => {
+	const arrival = arrivalOf({ host: 'localhost:3000', headers: [['Origin', 'HTTP://localhost:3000']] })
+	const rule = { allowedHosts: [], corsOrigins: ['http://localhost:3000'] }
+	t.match(whyNotLocal(arrival, rule)?.because, /Origin is listed in server\.cors_origins/)
+	t.equal(whyNotLocal(arrival, { ...rule, corsOrigins: [] }), null)
+})
+
 for (const [name, row] of Object.entries(rows)) {
 	void t.test(`${row.because ? 'is not local' : 'is local'}: ${name}`, async (t) => {
 		const why = whyNotLocal(arrivalOf(row), { allowedHosts: ['gateway.lan', '::ffff:7f00:2'], changes: row.changes })
