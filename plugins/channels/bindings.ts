@@ -37,6 +37,8 @@ export interface Bindings {
 	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
 	 */
 	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => BoundBy): Promise<Binding>
+	/** Undefined if the channel has no such binding. */
+	chatOf(channel_id: string, binding_id: string): Promise<string | undefined>
 	/** As `Channels.changeBinding`. */
 	change(channel_id: string, binding_id: string, change: Answerers): Promise<Binding>
 	/** Returns the binding that was removed. Throws `not_found`. */
@@ -166,6 +168,10 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 				return { ops, result: made }
 			})
 			return view(channel_id, record)
+		},
+		async chatOf(channel_id, id) {
+			if (!ID.test(id)) return undefined
+			return (await store.get<{ external_chat_id: string }>(keys.binding(channel_id, id)))?.value.external_chat_id
 		},
 		async change(channel_id, binding_id, wanted) {
 			const record = await change(store, scopeOf(channel_id), async () => {

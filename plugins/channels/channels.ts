@@ -142,6 +142,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 		async finishDeletions() {
 			for (const { id, record } of await directory.leftovers()) await finishDeletion(id, record?.type)
 		},
+		say: dialogue.say,
 		bindings: async (channel_id) => bindings.list((await directory.get(channel_id)).id),
 		async bind({ agent, channel_id, external_chat_id, who_may_answer, paired_by }) {
 			await directory.get(channel_id)

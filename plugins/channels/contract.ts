@@ -73,6 +73,14 @@ export interface NewChannel {
 	config: Record<string, unknown>
 }
 
+export interface SaidInChat {
+	message_id: string
+	/** The chat's current one. */
+	conversation: string
+	channel_id: string
+	chat_id: string
+}
+
 export interface Channels {
 	/** The type and the state of the connection of each channel. */
 	connections(): Promise<{ type: string; connection: ConnectionState }[]>
@@ -85,6 +93,12 @@ export interface Channels {
 	change(id: string, change: Partial<Omit<NewChannel, 'type'>>, caller: Credentials): Promise<ChannelDetails>
 	/** Also deletes its bindings, codes and pending answers. Throws `not_found`. */
 	remove(id: string): Promise<void>
+	/**
+	 * Says something in a chat as the agent, without a run. Durable when it settles, together with its place in the chat's current
+	 * conversation; then it is sent, once. `conversation`: one of a chat that is bound to the agent. Throws `not_found`,
+	 * `conflict` if the chat is not bound any more, `queue_full`, `idempotency_mismatch`.
+	 */
+	say(agent: AgentRef, conversation: string, content: string, idempotency_key?: string): Promise<SaidInChat>
 	bindings(channel_id: string): Promise<Binding[]>
 	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
 	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string } & Answerers): Promise<Binding>

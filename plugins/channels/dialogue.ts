@@ -5,6 +5,7 @@ import type {} from '../agents/contract.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { ChannelSettings } from './contract.ts'
 import { deliver } from './dialogue/delivery.ts'
+import { openDeliveries, tellUndelivered } from './dialogue/deliveries.ts'
 import { followRuns } from './dialogue/followed.ts'
 import type { Followed } from './dialogue/followed.ts'
 import { receive, tellReceived } from './dialogue/intake.ts'
@@ -16,7 +17,6 @@ import { openPace } from './dialogue/pace.ts'
 import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
-import { followResults } from './dialogue/results.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
 import type { Dialogue, Registry } from './parts.ts'
@@ -38,15 +38,18 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const pace = openPace()
 	const lines = openLines(registry, signal)
 	const way = { ctx, lines, pace }
+	const sessions = openSessions(ctx)
 	const runs = followRuns(ctx, {
 		due: (run) => speak(run),
-		started: ({ reply }) => tellReceived(ctx, reply, reply.reply_to),
+		started: ({ reply }) => reply.reply_to !== undefined && tellReceived(ctx, reply, reply.reply_to),
 		working: () => presence.wake(),
 	})
 	const presence = showPresence(way, queues, runs)
 	const notices = openNotices(way, queues)
 	const marks = openMarks(ctx, registry)
-	const sessions = openSessions(ctx)
+	const rooms = { ctx, registry, marks, sessions, runs }
+	const deliveries = openDeliveries(rooms, begin)
+	ctx.extend('delivery', deliveries.deliverer)
 
 	/** Sends what is due, once everything before it in this chat was sent. */
 	function speak(run: Followed): void {
@@ -57,7 +60,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			run.queued = false
 			if (signal.aborted) return
 			try {
-				for (const one of upTo(run)) if (await deliver(way, one)) runs.forget(one.reply.run_id)
+				for (const one of upTo(run)) if (await deliver({ ...way, rooms }, one)) runs.forget(one.reply.run_id)
 			} catch (error) {
 				if (signal.aborted) return
 				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; this will be retried')
@@ -132,8 +135,6 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const loaded = loadAndWatch()
 	loaded.catch(() => {})
 
-	followResults(ctx, runs, begin)
-
 	const prune = async (): Promise<void> => {
 		const before = new Date(Date.now() - ctx.config.retention_days * DAY_MS).toISOString()
 		await marks.prune(before)
@@ -147,6 +148,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	})
 
 	return {
+		say: deliveries.say,
 		async receive(channel, message) {
 			await loaded
 			await receive({ ctx, registry, marks, runs, notices, sessions }, channel, message)
@@ -161,7 +163,11 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		},
 		async forget(channel_id) {
 			lines.forget(channel_id)
-			for (const { reply } of runs.all()) if (reply.channel_id === channel_id) runs.forget(reply.run_id)
+			for (const { reply } of runs.all()) {
+				if (reply.channel_id !== channel_id) continue
+				if (reply.delivered) await tellUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
+				runs.forget(reply.run_id)
+			}
 			await marks.forget(channel_id)
 		},
 	}

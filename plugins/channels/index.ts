@@ -35,7 +35,7 @@ export default definePlugin<ChannelSettings, Channels>({
 		const bindings = bindingsOf(ctx)
 		const pairing = pairingOf(ctx, directory, bindings)
 		const connections = openConnections(ctx, directory, () => dialogue)
-		const dialogue: Dialogue = openDialogue(ctx, registryOf(connections, bindings, pairing))
+		const dialogue: Dialogue = openDialogue(ctx, registryOf(directory, connections, bindings, pairing))
 		// Released before the dialogue: messages that have arrived are still handled.
 		ctx.own(connections, 'connections to chat platforms')
 		const parts = { directory, bindings, pairing, connections, dialogue }

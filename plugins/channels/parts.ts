@@ -1,7 +1,7 @@
 /** The interfaces between the two halves of this plugin: the registry, which has channels, bindings and connections, and the dialogue, which receives and sends messages. */
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Abilities, ChatRef, Connection, IncomingMessage, KnownChat } from './adapter.ts'
-import type { CommonConfig } from './contract.ts'
+import type { Channels, CommonConfig } from './contract.ts'
 
 /** A channel as the dialogue sees it. */
 export interface LiveChannel {
@@ -35,6 +35,8 @@ export interface Registry {
 	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
 	/** A new code for this chat, for which the user `by` asked. If there are more than three open codes, the oldest is dropped. */
 	pairingCode(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
+	/** The chat of a binding; undefined if there is no such binding. */
+	chatOf(binding_id: string): Promise<{ channel_id: string; chat_id: string } | undefined>
 	/** Called when a channel is connected or reconnected: pending messages can be sent. */
 	onConnected(listener: (channel: LiveChannel) => void): void
 }
@@ -48,6 +50,8 @@ export interface Dialogue {
 	/** As for `Link.cursor` and `Link.chats`. */
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
+	/** As `Channels.say`. */
+	say: Channels['say']
 	/** Sends a confirmation to a chat that was just bound. */
 	paired(channel: LiveChannel, chat: ChatRef, agent_id: string): void
 	/** Deletes the records of a deleted channel, and answers that waited for it. May be repeated. */

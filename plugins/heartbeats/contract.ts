@@ -1,4 +1,5 @@
 import type { AgentRef } from '../../core/plugin.ts'
+import type { Deliver } from '../../core/runs/deliver.ts'
 
 /** When a heartbeat beats. Exactly one of `cron` and `every` is set. */
 export interface Schedule {
@@ -14,6 +15,8 @@ export interface Schedule {
 export interface Heartbeat extends Schedule {
 	id: string
 	prompt: string
+	/** Where the answers of its runs go. */
+	deliver: Deliver
 	created_at: string
 	next_at: string
 	/** When it last started a run; null before the first. */
@@ -26,6 +29,8 @@ export interface HeartbeatRequest {
 	timezone?: string
 	every?: string
 	prompt: string
+	/** Default: the chat of the run that makes the call, else `none`. */
+	deliver?: Deliver
 }
 
 /** A call that may be made again with the same `key`, and then does nothing a second time. */
@@ -33,12 +38,14 @@ export interface Repeatable {
 	key: string
 	/** Where the event goes; default: to the agent, outside a run. */
 	emit(event: { event_type: string; payload: Record<string, unknown> }): unknown
+	/** The run that makes the call, if any. */
+	run_id?: string
 }
 
 export interface Heartbeats {
 	/** Oldest first. */
 	list(agent: AgentRef): Promise<Heartbeat[]>
-	/** Throws `invalid_request` for an invalid schedule, `conflict` if the agent has reached its limit. */
+	/** Throws `invalid_request` for an invalid schedule or `deliver`, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
 	/** Runs that it started continue. Throws `not_found`, also for a heartbeat of another agent. */
 	remove(agent: AgentRef, id: string, call?: Repeatable): Promise<void>

@@ -17,9 +17,10 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			for await (const { value } of store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))) found.push(view(value))
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
-		async create(agent, { prompt, ...wanted }, call) {
+		async create(agent, { prompt, deliver, ...wanted }, call) {
 			const now = Date.now()
 			const schedule = scheduleOf(wanted, now)
+			const delivery = await use('runs').delivery(agent, deliver, call?.run_id)
 			const { record } = await addRecord(
 				store,
 				agent,
@@ -27,6 +28,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 					id: call ? idOf(call.key) : newId(),
 					...schedule,
 					prompt,
+					delivery,
 					created_at: new Date(now).toISOString(),
 					next_at: new Date(nextBeat(schedule, now, now)).toISOString(),
 					last_at: null,
@@ -48,6 +50,6 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 	}
 }
 
-function view({ begun: _begun, ...shown }: HeartbeatRecord): Heartbeat {
-	return shown
+function view({ begun: _begun, delivery, ...shown }: HeartbeatRecord): Heartbeat {
+	return { ...shown, deliver: delivery?.deliver ?? 'none' }
 }

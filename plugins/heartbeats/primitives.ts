@@ -1,7 +1,7 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
+import type { HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
 import { requestKeys } from './request.ts'
 
 /** `heartbeat.create`, `heartbeat.delete`: of the calling agent only. */
@@ -14,7 +14,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		async run(args, call) {
 			try {
 				const made = await heartbeats.create(call.agent, args as unknown as HeartbeatRequest, repeatable(call))
-				return { id: made.id, next_at: made.next_at }
+				return { id: made.id, next_at: made.next_at, deliver: made.deliver }
 			} catch (error) {
 				if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
 				throw error
@@ -32,6 +32,6 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	})
 }
 
-function repeatable({ key, emit }: ToolCall): { key: string; emit: ToolCall['emit'] } {
-	return { key, emit }
+function repeatable({ key, emit, run_id }: ToolCall): Repeatable {
+	return { key, emit, run_id }
 }

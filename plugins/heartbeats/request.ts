@@ -1,4 +1,5 @@
 import Joi from 'joi'
+import { deliverField } from '../../core/runs/deliver.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 
@@ -25,4 +26,5 @@ export const requestKeys = {
 		.required()
 		.description('The prompt of the runs that it starts, at most 100 KiB.')
 		.example('Look at the news and tell me what is new.'),
+	deliver: deliverField.example('none'),
 }

@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
+import { deliverShown } from '../../core/runs/deliver.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { requestKeys } from './request.ts'
@@ -19,6 +20,7 @@ const heartbeat = Joi.object({
 	timezone: Joi.string().allow(null).required(),
 	every: Joi.string().allow(null).required(),
 	prompt: Joi.string().required(),
+	deliver: deliverShown,
 	created_at: iso.required(),
 	next_at: iso.required().description('When it beats next.'),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
@@ -30,6 +32,7 @@ const heartbeat = Joi.object({
 		timezone: 'Europe/Berlin',
 		every: null,
 		prompt: 'Look at the news and tell me what is new.',
+		deliver: 'none',
 		created_at: '2026-11-02T09:30:00.000Z',
 		next_at: '2026-11-03T08:00:00.000Z',
 		last_at: null,

@@ -1,4 +1,5 @@
 import type { WireError } from '../../core/errors.ts'
+import type { Deliver } from '../../core/runs/deliver.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
@@ -42,6 +43,8 @@ export interface RunRecord {
 	attachments?: Attachment[]
 	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
 	origin?: NewEvent
+	/** No run: something that was said in the conversation outside of its runs. It ended when it was written; `prompt` tells the model why. */
+	said?: true
 	/** Where and with whom it talks, in a few words for the model. */
 	place?: string
 	/** Overrides the agent's own, if the run has one. */
@@ -187,6 +190,8 @@ export interface StartRequest {
 	given?: RunInputs
 	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
 	origin?: NewEvent
+	/** Where its result goes, as `Runs.delivery` returned it. Becomes durable together with the run. */
+	delivery?: Delivery | undefined
 	/**
 	 * Writes that become durable together with the run, or not at all: at most 50, in the agent's scope. Called again after
 	 * a conflict. An error that it throws refuses the run.
@@ -194,8 +199,49 @@ export interface StartRequest {
 	also?(run_id: string): Promise<Op[]>
 }
 
+/** Where results go, as it is stored with what starts the runs. Absent in records of version 0.1.0, which means `none`. */
+export interface Delivery {
+	deliver: Deliver
+	/** The chat in which it was set up; a deliverer's own data. */
+	origin?: Record<string, unknown>
+}
+
+/** What brings the results of runs to people, at the extension point `delivery`. */
+export interface Deliverer {
+	/** The chat in which a run takes place, or a run above it; undefined if there is none. Plain data, at most 1 KiB. */
+	origin(run: RunRecord): Promise<Record<string, unknown> | undefined>
+	/** Throws `invalid_request` if results of this agent must not go there. */
+	check(agent: AgentRef, delivery: Delivery): Promise<void>
+	/** Asked when a run with such a delivery starts; undefined if nothing is delivered. */
+	open(agent: AgentRef, delivery: Delivery, conversation: string): Promise<OpenDelivery | undefined>
+}
+
+export interface OpenDelivery {
+	/** For the model, as `RunRecord.place`. */
+	place?: string
+	/** Nothing can be delivered; the run executes all the same, and `delivery.failed` reports this. */
+	failed?: { code: string; message: string; channel_id: string; chat_id: string }
+	/** As `StartRequest.also`: at most 10 writes. */
+	ops(run_id: string): Op[]
+	/** The run is durable. May be called again. */
+	begun(run: RunRecord): Promise<void>
+}
+
+/** Something to say in a conversation outside of its runs. */
+export interface SaidMessage {
+	conversation: string
+	/** At most 64 Ki characters. */
+	content: string
+	/** For the model: why it was said, in a sentence. */
+	about: string
+	/** Within 24 h the same key returns the same message; a different `body` throws `idempotency_mismatch`. */
+	idempotency?: { key: string; body: string }
+	/** As `StartRequest.also`. */
+	also(message_id: string): Promise<Op[]>
+}
+
 /** A message to an agent: a prompt for a new run, or the answer to a question. */
-export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also'> {
+export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also' | 'delivery'> {
 	/**
 	 * Called if the conversation waits for an answer to a question of `run`, its active run, or of a sub-agent below. Returns
 	 * the text that answers it; null: the message starts a run, which is queued behind that one. An error that it throws
@@ -282,6 +328,17 @@ export interface Runs {
 	follow(run_id: string, listener?: RunListener): Promise<Exchange>
 	/** How a run ended, or what it asks, by its record; undefined while it is active or queued. */
 	result(run: RunRecord): Promise<RunResult | undefined>
+	/**
+	 * Checks where the results of runs shall go, and returns what to store. `run_id`: the run that sets it up, if any. Default:
+	 * the chat of that run, or `none`. Throws `invalid_request`.
+	 */
+	delivery(agent: AgentRef, wanted: Deliver | undefined, run_id?: string): Promise<Delivery>
+	/** The same for a change: the chat in which it was set up first remains its origin. */
+	changeDelivery(agent: AgentRef, before: Delivery, wanted: Deliver): Promise<Delivery>
+	/** Adds something said to a conversation, for its later runs to see. Durable when it settles. `isNew`: false for a repetition. */
+	say(agent: AgentRef, message: SaidMessage): Promise<{ message: RunRecord; isNew: boolean }>
+	/** Removes something said that reached nobody. */
+	unsay(agent: AgentRef, message_id: string): Promise<void>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
 	/** The same; undefined for a run that does not exist. */
@@ -463,6 +520,9 @@ declare module '../../core/plugin.ts' {
 	interface Extensions {
 		prompt: PromptPart
 		tools: ToolSource
+	}
+	interface Extensions {
+		delivery: Deliverer
 	}
 }
 

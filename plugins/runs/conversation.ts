@@ -152,7 +152,7 @@ export function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Me
 	const isSaid = run.goes_on && before?.prompt === run.prompt
 	const { prompt, attachments } = run
 	const said = { content: prompt, ...(attachments && { attachments }) }
-	const messages: Message[] = isSaid ? [] : [{ role: 'user', ...said, timestamp: started_at }]
+	const messages: Message[] = isSaid || run.said ? [] : [{ role: 'user', ...said, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
 		messages.push({ role: 'assistant', content: run.answer, timestamp: run.ended_at ?? started_at })
 	return messages

@@ -112,6 +112,25 @@ export default {
 			content: 'The text.',
 		},
 	},
+	'message.said': {
+		description:
+			'Something was said in a conversation outside of its runs: a delivered result, or a message sent by a caller.',
+		payload: {
+			content: 'The text.',
+			conversation: 'The conversation that it is now part of.',
+			about: 'Why it was said, as the model is told.',
+		},
+	},
+	'delivery.failed': {
+		description: 'The result of a run could not be delivered to a chat. It is not tried again.',
+		payload: {
+			run_id: 'The run, or the message.',
+			channel_id: 'The channel.',
+			chat_id: 'The chat for which it was meant.',
+			code: '`unbound`: the chat is not bound to the agent any more; `deleted`: the channel was deleted; `refused` by the platform; `late`: not connected in time; `queue_full`: too many answers wait for the channel; `unavailable`: channels are switched off.',
+			message: 'Why, for people.',
+		},
+	},
 	'message.reasoning': {
 		description:
 			'The reasoning of the model before its answer, if the provider shows it. It is not part of the answer.',

@@ -13,6 +13,7 @@ import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
 import { contextReport } from './context-report.ts'
+import { begunDelivery, deliveriesOf, openDelivery } from './delivery.ts'
 import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { enqueue, openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
@@ -22,6 +23,7 @@ import { keys } from './keys.ts'
 import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
 import { forgetAllNotes } from './notes.ts'
+import { saidOf } from './said.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
 import { checkRoom } from './room.ts'
 import { takeIn } from './start.ts'
@@ -64,10 +66,18 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		result: async (run) => resultIn(run, await askedOf(store, run)),
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
+			const opened = await openDelivery(ctx, agent, request.delivery, conversation)
 			const { run, isNew } = await takeIn(
 				store,
 				agent,
-				{ ...request, conversation },
+				{
+					...request,
+					conversation,
+					...(opened?.place !== undefined && { place: opened.place }),
+					...(opened && {
+						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
+					}),
+				},
 				(ahead) => checkRoom(ctx, agent.uid, ahead),
 				(started, ops, given) => begin(ctx, started, ops, given),
 			)
@@ -79,9 +89,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
 			}
 			if (isNew && run.status === 'queued') await tellQueued(run)
+			await begunDelivery(ctx, opened, run, isNew)
 			return run
 		},
 		context: (agent, conversation) => contextReport(ctx, agent, conversation),
+		...deliveriesOf(ctx, (run_id) => orUndefined(getRun(store, run_id))),
+		...saidOf(ctx),
 		get: (run_id) => getRun(store, run_id),
 		find: (run_id) => orUndefined(runs.get(run_id)),
 		async progress(run_id) {
@@ -99,7 +112,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			let characters = 0
 			const after = before === undefined ? {} : { after: keys.run(agent.uid, before) }
 			for await (const { value: run } of store.list<RunRecord>(keys.runs(agent.uid), { reverse: true, ...after })) {
-				if (status !== undefined && run.status !== status) continue
+				if (run.said || (status !== undefined && run.status !== status)) continue
 				characters += sizeOf(run)
 				if (characters > ANSWER_CHARACTERS && found.length > 0) break
 				found.push(run)
@@ -118,7 +131,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				const run_id = key.at(-1) ?? ''
 				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
 				const run = isWanted ? (await store.get<RunRecord>(keys.run(value.uid, run_id)))?.value : undefined
-				if (run && (status === undefined || run.status === status)) {
+				if (run && !run.said && (status === undefined || run.status === status)) {
 					characters += sizeOf(run)
 					if (characters > ANSWER_CHARACTERS && runs.length > 0) return { runs, next_cursor: last }
 					runs.push(run)

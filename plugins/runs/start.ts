@@ -147,7 +147,8 @@ function makeRecord(
 	}
 }
 
-function repetition(store: Store, uid: string, key: string, request: StartRequest) {
+/** What an idempotency key stands for. */
+export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash(key))
 	const { prompt, trigger, persona, parent, tools, given, attachments } = request
 	// As in version 0.1.0 where a request has nothing that was unknown then.

@@ -1,3 +1,5 @@
+import type { Delivery } from '../runs/contract.ts'
+
 export interface SubagentSettings {
 	/** Sub-agents that one run may start. */
 	max_per_run: number
@@ -11,6 +13,8 @@ export interface Spawned {
 	parent_run_id: string
 	/** The call waits for its end; otherwise its result is delivered as a run in the parent's conversation. */
 	wait: boolean
+	/** Where the answer to its result goes. Absent in records of version 0.1.0: to the chat of the parent, if there is one. */
+	delivery?: Delivery
 	/** Its end is being reported as an event, or was: a crash may come between. */
 	end?: 'telling' | 'told'
 	/** The run that delivers its result. */

@@ -1,7 +1,9 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import type { StartRequest } from '../runs/contract.ts'
+import { deliverField } from '../../core/runs/deliver.ts'
+import type { Deliver } from '../../core/runs/deliver.ts'
+import type { Delivery, StartRequest } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
 import { hasEventAbout } from './told.ts'
@@ -15,6 +17,7 @@ interface Arguments {
 	prompt: string
 	persona?: string
 	wait: boolean
+	deliver?: Deliver
 }
 
 /** The primitive `subagent.spawn`. A repeated call finds the sub-agent that it started before. */
@@ -36,12 +39,17 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 				.max(PERSONA_LIMIT_BYTES, 'utf8')
 				.description('Who the sub-agent shall be, instead of you.'),
 			wait: Joi.boolean().default(true).description('Whether to wait for the result. Default true.'),
+			deliver: deliverField.description(
+				'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+			),
 		}),
 		async run(args, call) {
-			const { wait, ...task } = args as unknown as Arguments
+			const { wait, deliver, ...task } = args as unknown as Arguments
+			if (wait && deliver !== undefined)
+				throw new Fault('invalid_arguments', 'deliver goes with "wait": false; with true the result is returned to you')
 			const place = keys.spawned(call.agent.uid, call.run_id, callId(call.key))
 			const earlier = await ctx.store.get<Spawned>(place)
-			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait)
+			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait, deliver)
 			if (!earlier || !(await isTold(ctx, call.run_id, run_id)))
 				call.emit({ event_type: 'subagent.spawned', payload: { run_id, prompt: cut(ctx, call, task.prompt), wait } })
 			return wait ? waitFor(ctx, call, run_id) : { run_id, status: 'started' }
@@ -55,6 +63,7 @@ async function start(
 	call: ToolCall,
 	task: Pick<StartRequest, 'prompt' | 'persona'>,
 	wait: boolean,
+	deliver: Deliver | undefined,
 ): Promise<string> {
 	const { max_per_run, max_depth } = ctx.config
 	const { uid } = call.agent
@@ -65,6 +74,7 @@ async function start(
 			'subagent_limit',
 			`sub-agents may stand ${max_depth} deep (subagents.max_depth), this one would be at depth ${depth}; do the task yourself`,
 		)
+	const delivery = wait ? undefined : await deliveryOf(ctx, call, deliver)
 	const { run_id } = await ctx.use('runs').start(call.agent, {
 		...task,
 		trigger: 'subagent',
@@ -78,11 +88,24 @@ async function start(
 					'subagent_limit',
 					`this run started ${count} sub-agents, at most ${max_per_run} are allowed (subagents.max_per_run); do the task yourself`,
 				)
-			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait }
+			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait, ...(delivery && { delivery }) }
 			return [{ key: keys.spawned(uid, call.run_id, id), value, expect: null }]
 		},
 	})
 	return run_id
+}
+
+async function deliveryOf(
+	ctx: Context<SubagentSettings>,
+	call: ToolCall,
+	wanted: Deliver | undefined,
+): Promise<Delivery> {
+	try {
+		return await ctx.use('runs').delivery(call.agent, wanted, call.run_id)
+	} catch (error) {
+		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
+		throw error
+	}
 }
 
 /** Within a skill's call nothing can wait for an answer: the run started for that is stopped again. */

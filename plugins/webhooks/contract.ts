@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Deliver } from '../../core/runs/deliver.ts'
 import type { AgentRef, ToolCall } from '../../core/plugin.ts'
 
 export interface WebhookSettings {
@@ -20,10 +21,19 @@ export interface Webhook {
 	token: string
 	/** What the agent is to do with deliveries. */
 	instructions?: string
+	/** Where its answers go. */
+	deliver: Deliver
 	created_at: string
 	last_delivery: string | null
 	/** Accepted deliveries. */
 	delivery_count: number
+}
+
+export interface WebhookRequest {
+	slug: string
+	/** At most 10 KiB. */
+	instructions?: string
+	deliver?: Deliver
 }
 
 /** What a client needs to use a webhook; the secret is shown only here. */
@@ -57,11 +67,11 @@ export interface WebhookDelivery {
 }
 
 /** A call that may be repeated with the same `key`, and then returns the same token and secret. */
-export type Repeatable = Pick<ToolCall, 'key' | 'emit'>
+export type Repeatable = Pick<ToolCall, 'key' | 'emit'> & Partial<Pick<ToolCall, 'run_id'>>
 
 export interface Webhooks {
-	/** `instructions`: at most 10 KiB. Throws `invalid_request` for an invalid slug, `already_exists`, and `conflict` at the limit of webhooks. */
-	register(agent: AgentRef, slug: string, call?: Repeatable, instructions?: string): Promise<GivenWebhook>
+	/** Throws `invalid_request` for an invalid slug or `deliver`, `already_exists`, and `conflict` at the limit of webhooks. */
+	register(agent: AgentRef, request: WebhookRequest, call?: Repeatable): Promise<GivenWebhook>
 	/** Once it settles, the old token is unknown. Throws `not_found`. */
 	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
 	/** Oldest first. */

@@ -1,7 +1,8 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import type { GivenWebhook, Webhooks, WebhookSettings } from './contract.ts'
+import { deliverField } from '../../core/runs/deliver.ts'
+import type { GivenWebhook, WebhookRequest, Webhooks, WebhookSettings } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
 /** UTF-8 bytes. */
@@ -26,9 +27,9 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 				.min(1)
 				.max(INSTRUCTIONS_LIMIT, 'utf8')
 				.description('What you are to do with each delivery. You get it with every delivery, apart from its data.'),
+			deliver: deliverField,
 		}),
-		run: ({ slug, instructions }, call) =>
-			give(call, () => webhooks.register(call.agent, String(slug), call, instructions as string | undefined)),
+		run: (args, call) => give(call, () => webhooks.register(call.agent, args as unknown as WebhookRequest, call)),
 	})
 	ctx.primitive({
 		name: 'webhook.rotate',

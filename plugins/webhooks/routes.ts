@@ -4,8 +4,9 @@ import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
+import { deliverField, deliverShown } from '../../core/runs/deliver.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
-import type { WebhookSettings, WebhooksService } from './contract.ts'
+import type { WebhookRequest, WebhookSettings, WebhooksService } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
 const iso = Joi.string().isoDate()
@@ -21,6 +22,7 @@ const webhook = Joi.object({
 	instructions: Joi.string()
 		.description('What the agent is to do with deliveries.')
 		.example('Tell me which deployments failed.'),
+	deliver: deliverShown,
 	created_at: iso.required(),
 	last_delivery: iso.allow(null).required().description('When a delivery was accepted last.'),
 	delivery_count: Joi.number().integer().required().description('Deliveries that were accepted.'),
@@ -109,7 +111,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		},
 		handler: async (request) => webhooks.list(await agentOf(request.params.name)),
 	})
-	server.route<{ Params: { name: string }; Payload: { slug: string; instructions?: string } }>({
+	server.route<{ Params: { name: string }; Payload: WebhookRequest }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/webhooks',
 		options: {
@@ -135,6 +137,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 							'What the agent is to do with deliveries, at most 10 KiB. The model gets it apart from the payload, which stays data.',
 						)
 						.example('Tell me which deployments failed.'),
+					deliver: deliverField.example('none'),
 				})
 					.required()
 					.prefs({ convert: false }),
@@ -143,8 +146,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.name)
-			const { slug, instructions } = request.payload
-			const { webhook: made } = await webhooks.register(agent, slug, undefined, instructions)
+			const { webhook: made } = await webhooks.register(agent, request.payload)
 			return h.response(made).code(201)
 		},
 	})

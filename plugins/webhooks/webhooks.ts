@@ -20,7 +20,7 @@ export const SLUG = /^[a-z0-9_-]{1,64}$/
 export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Webhooks {
-	const { store, config, gateway, emit } = ctx
+	const { store, config, gateway, emit, use } = ctx
 
 	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)
 
@@ -48,7 +48,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	}
 
 	return {
-		async register(agent, slug, call, instructions) {
+		async register(agent, { slug, instructions, deliver }, call) {
 			if (!SLUG.test(slug)) throw new Fault('invalid_request', `slug ${SLUG_RULE}`)
 			const made_by = call ? sha256(call.key) : null
 			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
@@ -58,6 +58,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 				await announce(agent, 'webhook.registered', slug, call)
 				return again(agent, earlier.value)
 			}
+			const delivery = await use('runs').delivery(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
 			const id = newId()
 			const made = await secrets.make(agent, { id, slug })
@@ -68,6 +69,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 				...made.sealed,
 				made_by,
 				...(instructions !== undefined && { instructions }),
+				delivery,
 				created_at: now(),
 			}
 			try {
@@ -98,12 +100,13 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		async list(agent) {
 			const found: Webhook[] = []
 			for await (const { value } of store.list<WebhookRecord>(keys.webhooks(agent.uid))) {
-				const { slug, token, created_at, id, instructions } = value
+				const { slug, token, created_at, id, instructions, delivery } = value
 				const { count, last } = await totalsOf(store, agent.uid, id)
 				found.push({
 					slug,
 					token,
 					...(instructions !== undefined && { instructions }),
+					deliver: delivery?.deliver ?? 'none',
 					created_at,
 					last_delivery: last,
 					delivery_count: count,

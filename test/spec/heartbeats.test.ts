@@ -67,7 +67,14 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 	const every = await lister.post({ every: '30m', prompt: 'Look around.' })
 	t.equal(every.status, 200)
 	const { id, created_at, next_at, ...rest } = every.body
-	t.strictSame(rest, { cron: null, timezone: null, every: '30m', prompt: 'Look around.', last_at: null })
+	t.strictSame(rest, {
+		cron: null,
+		timezone: null,
+		every: '30m',
+		prompt: 'Look around.',
+		deliver: 'none',
+		last_at: null,
+	})
 	t.equal(Date.parse(next_at) - Date.parse(created_at), 30 * 60_000)
 	t.ok(Date.parse(created_at) >= before && Date.parse(created_at) <= Date.now())
 
@@ -376,7 +383,7 @@ void t.test('agents set up and delete heartbeats of their own', async (t) => {
 	const [one] = await maker.list()
 	t.match(one, { cron: '0 7 * * *', timezone: 'Asia/Tokyo', prompt: 'Wake up.', id: created.payload.heartbeat_id })
 	const result = JSON.parse(String((await ada.heard(made, 'primitive.result')).payload.result))
-	t.strictSame(result, { id: one.id, next_at: one.next_at })
+	t.strictSame(result, { id: one.id, next_at: one.next_at, deliver: 'none' })
 
 	const bob = await follow(t, shared, 'thief')
 	const tried = await bob.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)

@@ -77,8 +77,8 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 	}, 'runs that are followed')
 
 	const work = (run: Followed, isWorking: boolean): void => {
-		run.working = isWorking
-		if (!isWorking) return void working.delete(run)
+		run.working = isWorking && !run.reply.delivered
+		if (!run.working) return void working.delete(run)
 		working.add(run)
 		run.since = performance.now()
 		run.draft = ''

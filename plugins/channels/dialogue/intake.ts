@@ -120,8 +120,8 @@ async function startRun(
 			preview: null,
 		}
 		follow(reply)
-		const { channel_id, chat, reply_to } = reply
-		const talk = { channel_id, chat, reply_to, at: now() } satisfies Talk
+		const { channel_id, chat } = reply
+		const talk = { channel_id, chat, at: now() } satisfies Talk
 		return [
 			{ key: keys.reply(agent.uid, channel_id, run_id), value: reply, expect: null },
 			{ key: keys.talk(agent.uid, conversation), value: talk },

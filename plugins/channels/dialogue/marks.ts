@@ -25,6 +25,8 @@ export interface Marks {
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
 	kindOf(channel_id: string, chat_id: string): Promise<ChatKind>
+	/** Ids of what contains the chat, the nearest first. */
+	within(channel_id: string, chat_id: string): Promise<readonly string[]>
 	/** Writes the positions of the feeds: an agent's records were deleted, perhaps with the newest positions. */
 	keepCursors(): Promise<void>
 	forget(channel_id: string): Promise<void>
@@ -184,6 +186,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			return known
 		},
 		kindOf: async (channel_id, chat_id) => (await chatOf(channel_id, chat_id))?.kind ?? 'private',
+		within: async (channel_id, chat_id) => (await chatOf(channel_id, chat_id))?.within ?? [],
 		async keepCursors() {
 			for (const [channel_id, feed] of feeds) await store.put(keys.feed(channel_id), { ...(await feed) })
 		},

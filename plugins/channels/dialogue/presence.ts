@@ -131,7 +131,13 @@ async function preview(
 	if (text === '' || text === run.shown) return
 	const { markup } = format
 	const nonce = nonceOf(`${run_id} preview`, 0)
-	const message: OutgoingMessage = { chat, ...(chat.kind === 'group' && { reply_to }), text, markup, nonce }
+	const message: OutgoingMessage = {
+		chat,
+		...(chat.kind === 'group' && reply_to !== undefined && { reply_to }),
+		text,
+		markup,
+		nonce,
+	}
 	if (mode === 'draft') {
 		if (!(await briefly(way, channel.id, async () => connection.draft?.(message), wanted))) return
 	} else {

@@ -14,8 +14,12 @@ export interface Reply {
 	conversation: string
 	channel_id: string
 	chat: ChatRef & { kind: ChatKind }
-	/** Id of the message that it answers. */
-	reply_to: string
+	/** Id of the message that it answers; absent if no message started the run. */
+	reply_to?: string
+	/** A result or a message that nobody in the chat waits for: nothing shows before it is complete. */
+	delivered?: true
+	/** Id of what was added to the chat's conversation for a result of another conversation. */
+	noted?: string
 	/** Ids of the run's questions that were sent or dropped. */
 	asked: string[]
 	/** The last of them that was sent. */
@@ -62,8 +66,8 @@ export interface Seen {
 	at: string
 }
 
-/** Where a conversation takes place, and its newest message. */
-export interface Talk extends Pick<Reply, 'channel_id' | 'chat' | 'reply_to'> {
+/** The chat in which a conversation takes place, or to which its answers go. */
+export interface Talk extends Pick<Reply, 'channel_id' | 'chat'> {
 	at: string
 }
 

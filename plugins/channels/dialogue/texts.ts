@@ -1,8 +1,11 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
 import type { WireError } from '../../../core/errors.ts'
-import type { OpenQuestion } from '../../runs/contract.ts'
+import type { OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
-import type { IncomingMessage } from '../adapter.ts'
+import type { ChatKind, IncomingMessage } from '../adapter.ts'
+
+/** An answer that is delivered nowhere. */
+export const NOTHING_TO_SAY = 'NOTHING_TO_SAY'
 
 export const texts = {
 	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
@@ -77,6 +80,17 @@ export const texts = {
 		const name = short(oneLine(sender.name ?? ''), NAME_LIMIT)
 		return `${where} on ${label}, with ${name === '' ? 'a person without a name' : JSON.stringify(name)} (id ${sender.id})`
 	},
+	/** For the model. */
+	deliveredTo: (label: string, kind: ChatKind): string =>
+		`nobody waits; your answer is sent to ${kind === 'group' ? 'a group chat' : 'a direct chat'} on ${label}, unless it is exactly ${NOTHING_TO_SAY}`,
+	/** For the model: of a result that becomes part of a chat's conversation. */
+	aboutResult: ({ trigger, run_id, prompt }: Pick<RunRecord, 'trigger' | 'run_id' | 'prompt'>): string => {
+		const cause = trigger === 'heartbeat' ? 'your schedule' : trigger === 'webhook' ? 'your webhook' : 'a sub-agent'
+		// What a webhook received is from outside, and is left out.
+		const task =
+			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(short(oneLine(prompt), PROMPT_LIMIT))}` : ''
+		return `The result of a run that ${cause} started (${run_id}${task}) was sent to this chat.`
+	},
 	/** Precedes a message's text in groups. */
 	sender: ({ id, name }: { id: string; name?: string }): string =>
 		`Message from ${JSON.stringify(short(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
@@ -85,6 +99,8 @@ export const texts = {
 /** Characters of a run's error that are shown. */
 const ERROR_LIMIT = 400
 const NAME_LIMIT = 64
+/** Characters of a heartbeat's prompt. */
+const PROMPT_LIMIT = 500
 
 /** The text of an approval explains its options. */
 function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'question_id' | 'run_id'>): string {

@@ -53,7 +53,7 @@ const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> =
 	'an attachment': (agent, n) =>
 		ctx.use('attachments').take(agent, [{ bytes: Buffer.from(`file ${n}`) }, { bytes: Buffer.alloc(3_000_000, n) }]),
 	'a heartbeat': (agent) => ctx.use('heartbeats').create(agent, { every: '1h', prompt: 'Hello.' }),
-	'a webhook': (agent, n) => ctx.use('webhooks').register(agent, `hook-${n}`),
+	'a webhook': (agent, n) => ctx.use('webhooks').register(agent, { slug: `hook-${n}` }),
 	'a grant': ({ name }, n) =>
 		ctx.use('vault').grants.create({ agent_id: name, secret: `SECRET_${n % SECRETS}`, reveal: false }),
 	'a binding': async ({ name }, n) =>

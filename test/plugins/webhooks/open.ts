@@ -38,6 +38,7 @@ export async function open(place: Place): Promise<Opened> {
 	const { vault, agents, redactor } = await openVault(place)
 	const { store } = place.engine
 	const events: NewEvent[] = []
+	const services = { vault, agents, runs: { delivery: async () => ({ deliver: 'none' }) } }
 	const ctx = {
 		store,
 		redactor,
@@ -46,7 +47,7 @@ export async function open(place: Place): Promise<Opened> {
 		log: openLog({ level: 'silent', format: 'json' }),
 		gateway: { url: () => null },
 		emit: async (event: NewEvent) => void events.push(event),
-		use: (name: string) => (name === 'vault' ? vault : agents),
+		use: (name: keyof typeof services) => services[name],
 	} as unknown as Context<WebhookSettings>
 	const secrets = secretsOf(ctx)
 	const webhooks = webhooksOf(ctx, secrets)

@@ -23,19 +23,19 @@ void t.test('a call that is made again gives the same token and secret', async (
 	const place = newPlace()
 	const first = await open(place)
 	const ada = await first.agent('ada')
-	const { webhook } = await first.webhooks.register(ada, 'deploy', first.call('run:1'))
+	const { webhook } = await first.webhooks.register(ada, { slug: 'deploy' }, first.call('run:1'))
 	t.match(webhook, { slug: 'deploy', token: /^[\w-]{43}$/, secret: /^[0-9a-f]{64}$/ })
 	t.equal(webhook.url, `https://gateway.example.com/v1/hooks/${webhook.token}`)
-	t.strictSame((await first.webhooks.register(ada, 'deploy', first.call('run:1'))).webhook, webhook)
+	t.strictSame((await first.webhooks.register(ada, { slug: 'deploy' }, first.call('run:1'))).webhook, webhook)
 
 	// The gateway died before the run had the result.
 	const second = await open(place)
-	t.strictSame((await second.webhooks.register(ada, 'deploy', second.call('run:1'))).webhook, webhook)
-	await t.rejects(second.webhooks.register(ada, 'deploy', second.call('run:2')), {
+	t.strictSame((await second.webhooks.register(ada, { slug: 'deploy' }, second.call('run:1'))).webhook, webhook)
+	await t.rejects(second.webhooks.register(ada, { slug: 'deploy' }, second.call('run:2')), {
 		code: 'already_exists',
 		message: /webhook\.rotate/,
 	})
-	await t.rejects(second.webhooks.register(ada, 'deploy'), { code: 'already_exists' })
+	await t.rejects(second.webhooks.register(ada, { slug: 'deploy' }), { code: 'already_exists' })
 
 	const rotated = (await second.webhooks.rotate(ada, 'deploy', second.call('run:3'))).webhook
 	t.not(rotated.token, webhook.token)
@@ -45,7 +45,7 @@ void t.test('a call that is made again gives the same token and secret', async (
 	t.strictSame(await third.webhooks.list(ada).then((list) => list.map(({ token }) => token)), [rotated.token])
 	const later = (await third.webhooks.rotate(ada, 'deploy', third.call('run:4'))).webhook
 	t.not(later.token, rotated.token)
-	await t.rejects(third.webhooks.register(ada, 'deploy', third.call('run:1')), { code: 'already_exists' })
+	await t.rejects(third.webhooks.register(ada, { slug: 'deploy' }, third.call('run:1')), { code: 'already_exists' })
 	await third.tidy(Date.now() + DAY_MS)
 	t.equal(await pointers(third), 1)
 	t.equal((await third.webhooks.list(ada)).length, 1)
@@ -62,7 +62,7 @@ void t.test('the limit holds however many ask at once, and a place that is freed
 	const opened = await open(newPlace())
 	const ada = await opened.agent('ada')
 	const slugs = Array.from({ length: 12 }, (_, n) => `s${n % 6}`)
-	const outcomes = await Promise.allSettled(slugs.map((slug) => opened.webhooks.register(ada, slug)))
+	const outcomes = await Promise.allSettled(slugs.map((slug) => opened.webhooks.register(ada, { slug })))
 	const made = outcomes.filter(({ status }) => status === 'fulfilled')
 	t.equal(made.length, 3)
 	const codes = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []))
@@ -73,11 +73,11 @@ void t.test('the limit holds however many ask at once, and a place that is freed
 	const list = await opened.webhooks.list(ada)
 	t.equal(new Set(list.map(({ slug }) => slug)).size, 3)
 	t.equal(await pointers(opened), 3, 'nothing is left of those that failed')
-	await t.rejects(opened.webhooks.register(ada, 'more'), { code: 'conflict', message: /max_per_agent/ })
+	await t.rejects(opened.webhooks.register(ada, { slug: 'more' }), { code: 'conflict', message: /max_per_agent/ })
 	await opened.webhooks.remove(ada, list[0]?.slug ?? '')
-	await opened.webhooks.register(ada, 'more')
-	await t.rejects(opened.webhooks.register(ada, 'another'), { code: 'conflict' })
-	await opened.webhooks.register(await opened.agent('eve'), 'another')
+	await opened.webhooks.register(ada, { slug: 'more' })
+	await t.rejects(opened.webhooks.register(ada, { slug: 'another' }), { code: 'conflict' })
+	await opened.webhooks.register(await opened.agent('eve'), { slug: 'another' })
 
 	const same = await Promise.allSettled(
 		Array.from({ length: 8 }, (_, n) => opened.webhooks.rotate(ada, 'more', opened.call(`run:${n}`))),
@@ -86,7 +86,7 @@ void t.test('the limit holds however many ask at once, and a place that is freed
 	await opened.tidy(Date.now() + DAY_MS)
 	t.equal(await pointers(opened), 4)
 	for (const slug of ['', 'A', 'a b', 'a.b', 'ä', '../x', 'a'.repeat(65)])
-		await t.rejects(opened.webhooks.register(ada, slug), { code: 'invalid_request', message: /1 to 64 of a-z/ })
+		await t.rejects(opened.webhooks.register(ada, { slug }), { code: 'invalid_request', message: /1 to 64 of a-z/ })
 	await t.rejects(opened.webhooks.rotate(ada, 'nothing'), { code: 'not_found', message: /it has .*more/ })
 	await t.rejects(opened.webhooks.remove(ada, 'no\0thing'), { code: 'not_found' })
 })
@@ -95,7 +95,7 @@ void t.test('each secret is redacted in what its agent writes: at once, and afte
 	const place = newPlace()
 	const opened = await open(place)
 	const ada = await opened.agent('ada')
-	const { webhook, secret_id } = await opened.webhooks.register(ada, 'deploy')
+	const { webhook, secret_id } = await opened.webhooks.register(ada, { slug: 'deploy' })
 	const shows = ({ redactor }: Opened, text: string, except?: Set<string>) =>
 		redactor.of([{ agent: 'ada' }]).text(text, 'event', except)
 	t.equal(shows(opened, `it is ${webhook.secret}!`), 'it is [redacted:webhook:deploy]!')
@@ -110,7 +110,7 @@ void t.test('each secret is redacted in what its agent writes: at once, and afte
 	t.equal(shows(again, rotated.secret), '[redacted:webhook:deploy]', 'who has read it may still tell of it')
 	t.equal((await open(place)).redactor.of([{ agent: 'ada' }]).active, false)
 
-	const { slug } = (await again.webhooks.register(ada, rotated.secret)).webhook
+	const { slug } = (await again.webhooks.register(ada, { slug: rotated.secret })).webhook
 	t.equal(slug, rotated.secret, 'a slug is taken or not for its form alone')
 })
 
@@ -118,11 +118,11 @@ void t.test('without the vault nothing is made and nothing is opened', async (t)
 	const place = newPlace()
 	const opened = await open(place)
 	const ada = await opened.agent('ada')
-	await opened.webhooks.register(ada, 'deploy', opened.call('run:1'))
+	await opened.webhooks.register(ada, { slug: 'deploy' }, opened.call('run:1'))
 	const locked = await open({ ...place, home: newPlace().home })
-	await t.rejects(locked.webhooks.register(ada, 'other'), { code: 'vault_locked' })
+	await t.rejects(locked.webhooks.register(ada, { slug: 'other' }), { code: 'vault_locked' })
 	await t.rejects(locked.webhooks.rotate(ada, 'deploy'), { code: 'vault_locked' })
-	await t.rejects(locked.webhooks.register(ada, 'deploy', locked.call('run:1')), { code: 'vault_locked' })
+	await t.rejects(locked.webhooks.register(ada, { slug: 'deploy' }, locked.call('run:1')), { code: 'vault_locked' })
 	t.match(await locked.webhooks.list(ada), [{ slug: 'deploy' }])
 	await locked.webhooks.remove(ada, 'deploy')
 	t.strictSame(await locked.webhooks.list(ada), [])
@@ -159,7 +159,7 @@ void t.test('old deliveries are forgotten, and with them how they were called; c
 	const { store, webhooks } = opened
 	const { uid } = await opened.agent('ada')
 	const ada = { name: 'ada', uid }
-	await webhooks.register(ada, 'deploy')
+	await webhooks.register(ada, { slug: 'deploy' })
 	const id = await idOf(opened, uid, 'deploy')
 	const now = Date.now()
 	const reject = rejectionsOf(store)
@@ -208,11 +208,11 @@ void t.test('of a webhook that is gone nothing is left, and one of the same name
 	const { store, webhooks } = opened
 	const ada = await opened.agent('ada')
 	const { uid } = ada
-	await webhooks.register(ada, 'deploy')
+	await webhooks.register(ada, { slug: 'deploy' })
 	const id = await idOf(opened, uid, 'deploy')
 	for (let n = 0; n < 120; n++) await accept(opened, uid, id, Date.now(), `${n}`)
 	await webhooks.remove(ada, 'deploy')
-	await webhooks.register(ada, 'deploy')
+	await webhooks.register(ada, { slug: 'deploy' })
 	t.strictSame(await webhooks.deliveries(ada, 'deploy', { limit: 10 }), [])
 	t.match(await webhooks.list(ada), [{ delivery_count: 0, last_delivery: null }])
 

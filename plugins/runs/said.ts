@@ -1,0 +1,91 @@
+/** What is said in a conversation outside of its runs: a turn that is complete when it is written, with its event. */
+import { newId, now } from '../../core/util/ids.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Op } from '../../core/store/ports.ts'
+import type { RunRecord, Runs, SaidMessage } from './contract.ts'
+import { forgetRun } from './forget.ts'
+import { keys } from './keys.ts'
+import type { IndexEntry } from './keys.ts'
+import { appendWith } from './records.ts'
+import { repetition } from './start.ts'
+
+/** As `Runs.say` and `Runs.unsay`. */
+export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pick<Runs, 'say' | 'unsay'> {
+	return {
+		async say(agent, { conversation, content, about, idempotency, also }) {
+			const { uid, name } = agent
+			const repeated = idempotency && repetition(store, uid, `said:${idempotency.key}`, repeatableBody(idempotency))
+			const earlier = await repeated?.find()
+			if (earlier) return { message: earlier, isNew: false }
+			const message = recordOf(agent, { conversation, content, about })
+			const { run_id } = message
+			await store.put(keys.index(run_id), { agent: name, uid } satisfies IndexEntry)
+			const log = await events.openRun({ run_id, agent_id: name }, true)
+			const event = { event_type: 'message.said', payload: { content, conversation, about } }
+			try {
+				await appendWith(log, uid, { events: [event] }, async () => {
+					const first = await repeated?.find()
+					if (first) throw new Repeated(first)
+					const ops: Op[] = [
+						{ key: keys.run(uid, run_id), value: message, expect: null },
+						{ key: keys.turn(uid, conversation, run_id), value: {}, expect: null },
+						...(repeated ? [await repeated.op(run_id)] : []),
+						...(await also(run_id)),
+					]
+					return { ops, result: undefined }
+				})
+			} catch (error) {
+				await store.delete(keys.index(run_id))
+				if (error instanceof Repeated) return { message: error.first, isNew: false }
+				throw error
+			} finally {
+				log.close()
+			}
+			return { message, isNew: true }
+		},
+		async unsay({ uid }, message_id) {
+			const entry = await store.get<RunRecord>(keys.run(uid, message_id))
+			if (entry?.value.said) await forgetRun(store, entry.value)
+		},
+	}
+}
+
+function repeatableBody({ body }: NonNullable<SaidMessage['idempotency']>): { prompt: string; trigger: string } {
+	return { prompt: body, trigger: 'message' }
+}
+
+/** Another call with the same key was first. */
+class Repeated extends Error {
+	readonly first: RunRecord
+	constructor(first: RunRecord) {
+		super(`repeats ${first.run_id}`)
+		this.first = first
+	}
+}
+
+function recordOf(
+	{ name, uid }: AgentRef,
+	{ conversation, content, about }: Pick<SaidMessage, 'conversation' | 'content' | 'about'>,
+): RunRecord {
+	const at = now()
+	const told = about.replaceAll(/<(?=\s*\/?\s*(?:context|earlier))/gi, '‹')
+	return {
+		run_id: newId(),
+		agent: name,
+		agent_uid: uid,
+		conversation,
+		status: 'completed',
+		trigger: 'message',
+		said: true,
+		prompt: `<context>\n${told} You said this:\n</context>`,
+		created_at: at,
+		started_at: at,
+		ended_at: at,
+		answer: content,
+		usage: { input_tokens: 0, output_tokens: 0 },
+		finish_reason: 'stop',
+		error: null,
+		question: null,
+		active_ms: 0,
+	}
+}

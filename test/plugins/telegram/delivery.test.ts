@@ -1,0 +1,106 @@
+/** Results that no message asked for reach their chat once, whenever the gateway is killed. `SVC_DELIVERY_KILLS`: how many kills, default 3. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import type { Test } from 'tap'
+import { makeHome, send } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { changeHeartbeats } from '../../support/heartbeats.ts'
+import { addChannel } from '../../support/loop.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { startTelegram } from '../../support/telegram.ts'
+import { eventually } from '../../support/wait.ts'
+
+const KILLS = Number(process.env.SVC_DELIVERY_KILLS ?? 3)
+const HOUR_MS = 3_600_000
+
+/** A gateway that can be killed, with an agent that two chats are bound to. */
+async function chats(t: Test) {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	let gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	const request = (method: string, path: string, options: { body?: unknown } = {}) =>
+		send<Answer>(gateway.url + path, method, options)
+	await request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const channel = await addChannel({ request } as Parameters<typeof addChannel>[0], telegram.token, {
+		type: 'chat_a',
+		config: { api_root: telegram.url },
+	})
+	const [chat, other] = [telegram.person(4301, 'Ada'), telegram.person(4302, 'Bob')]
+	for (const { id } of [chat, other])
+		await request('POST', '/v1/channels/pair', {
+			body: { agent_id: 'ada', channel_id: channel, external_chat_id: String(id), who_may_answer: 'anyone' },
+		})
+	const count = (words: string, where = chat): number =>
+		telegram.messages(where).filter(({ text }) => text.includes(words)).length
+	return {
+		telegram,
+		home,
+		request,
+		channel,
+		chat,
+		other,
+		count,
+		kill: () => gateway.kill(),
+		start: async () => void (gateway = await spawnGateway(home)),
+		/** Makes every heartbeat due while the gateway is down. */
+		due: () => changeHeartbeats(home, () => ({ next_at: new Date(Date.now() - 1_000).toISOString() })),
+		heartbeats: async (): Promise<Answer[]> => (await request('GET', '/v1/agents/ada/heartbeats')).body,
+		runs: async (): Promise<Answer[]> => (await request('GET', '/v1/agents/ada/runs')).body,
+	}
+}
+
+void t.test('a heartbeat set up in a chat is delivered there once, through kills', async (t) => {
+	const it = await chats(t)
+	it.telegram.say(it.chat, '/tool heartbeat.create {"every": "1h", "prompt": "water the plants"}')
+	await eventually(async () => (await it.heartbeats()).length === 1)
+	t.match(await it.heartbeats(), [{ deliver: 'origin' }])
+	await eventually(async () => (await it.runs()).every(({ status }) => status === 'completed'))
+	await eventually(() => it.count('next_at') === 1)
+	for (let kill = 1; kill <= KILLS; kill++) {
+		await it.kill()
+		await it.due()
+		const before = it.count('water the plants')
+		await it.start()
+		// The stage of the next kill changes: once the answer was sent, once the beat was carried out, at once.
+		if (kill % 3 === 1) await eventually(() => it.count('water the plants') > before)
+		if (kill % 3 === 2) await eventually(async () => Date.parse((await it.heartbeats())[0]?.next_at) > Date.now())
+	}
+	await it.kill()
+	await it.start()
+	const fired = async (): Promise<number> =>
+		(await it.request('GET', '/v1/audit?agent_id=ada&event_type=heartbeat.fired&limit=500')).body.events.length
+	await eventually(async () => (await it.runs()).every(({ status }) => status === 'completed'))
+	await eventually(async () => it.count('water the plants') >= (await fired()))
+	// What follows in the same chat is sent behind everything that is pending.
+	it.telegram.say(it.chat, 'anything else?')
+	await eventually(() => it.count('anything else?') >= 1)
+	t.ok((await fired()) >= Math.ceil(KILLS / 3))
+	t.equal(it.count('water the plants'), await fired())
+	t.equal(it.count('water the plants', it.other), 0)
+})
+
+void t.test('deliver names a chat, is refused where it is not bound, and can be none', async (t) => {
+	const it = await chats(t)
+	const post = (deliver: unknown) =>
+		it.request('POST', '/v1/agents/ada/heartbeats', { body: { every: '1h', prompt: 'say hello', deliver } })
+	t.match(await post({ channel: it.channel, chat: '99' }), {
+		status: 400,
+		body: { message: /chat "99" .* is not bound to agent "ada"/ },
+	})
+	t.match(await post('origin'), { status: 400, body: { message: /origin is for what is set up in a chat/ } })
+	const wanted = { channel: it.channel, chat: String(it.other.id) }
+	t.match((await post(wanted)).body, { deliver: wanted })
+	t.match((await post(undefined)).body, { deliver: 'none' })
+	await it.kill()
+	await it.due()
+	await it.start()
+	await eventually(() => it.count('say hello', it.other) === 1)
+	await eventually(async () =>
+		(await it.heartbeats()).every(({ next_at }) => Date.parse(next_at) > Date.now() + HOUR_MS / 2),
+	)
+	t.equal(it.count('say hello'), 0)
+	t.equal(it.count('say hello', it.other), 1)
+})
