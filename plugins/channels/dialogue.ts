@@ -4,8 +4,8 @@ import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { ChannelSettings } from './contract.ts'
-import { deliver } from './dialogue/delivery.ts'
-import { openDeliveries, tellUndelivered } from './dialogue/deliveries.ts'
+import { deliver } from './dialogue/deliver.ts'
+import { destinationsOf } from './dialogue/destinations.ts'
 import { followRuns } from './dialogue/followed.ts'
 import type { Followed } from './dialogue/followed.ts'
 import { receive, tellReceived } from './dialogue/intake.ts'
@@ -17,8 +17,10 @@ import { openPace } from './dialogue/pace.ts'
 import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
+import { sayIn } from './dialogue/say.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
+import { tellUndelivered } from './dialogue/unasked.ts'
 import type { Dialogue, Registry } from './parts.ts'
 
 const DAY_MS = 24 * 3_600_000
@@ -29,7 +31,7 @@ const PRUNE_MS = 6 * 3_600_000
  */
 const FIRST_LOOK_MS = 250
 const LOOK_MS = 60_000
-/** Delay before a failed delivery is retried, such as while the store was unavailable. */
+/** Delay before a failed attempt to send is retried, such as while the store was unavailable. */
 const AGAIN_MS = 5_000
 
 export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry): Dialogue {
@@ -48,8 +50,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const notices = openNotices(way, queues)
 	const marks = openMarks(ctx, registry)
 	const rooms = { ctx, registry, marks, sessions, runs }
-	const deliveries = openDeliveries(rooms, begin)
-	ctx.extend('delivery', deliveries.deliverer)
+	ctx.extend('destination', destinationsOf(rooms, begin))
 
 	/** Sends what is due, once everything before it in this chat was sent. */
 	function speak(run: Followed): void {
@@ -93,7 +94,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	}
 	/** A run that is followed only now may already be working. */
 	async function begin(run: Followed): Promise<void> {
-		// The chat may have seen this question: whether it was sent is known only after the delivery.
+		// The chat may have seen this question: whether it was sent is known only after sending was tried again.
 		if (run.reply.saying && run.reply.saying.what !== 'answer') run.telling ??= Promise.withResolvers()
 		if ((await sendDue(run))?.status === 'started') run.resume()
 	}
@@ -148,7 +149,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	})
 
 	return {
-		say: deliveries.say,
+		say: sayIn(rooms),
 		async receive(channel, message) {
 			await loaded
 			await receive({ ctx, registry, marks, runs, notices, sessions }, channel, message)
@@ -165,7 +166,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			lines.forget(channel_id)
 			for (const { reply } of runs.all()) {
 				if (reply.channel_id !== channel_id) continue
-				if (reply.delivered) await tellUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
+				if (reply.unasked) await tellUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
 				runs.forget(reply.run_id)
 			}
 			await marks.forget(channel_id)

@@ -69,7 +69,7 @@ async function decide(
 async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
-	{ id, prompt, next_at, delivery }: HeartbeatRecord,
+	{ id, prompt, next_at, destination }: HeartbeatRecord,
 	begun: Begun,
 ): Promise<RunRecord | Skip> {
 	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
@@ -78,7 +78,7 @@ async function startRun(
 			prompt,
 			trigger: 'heartbeat',
 			conversation: conversationOf(id),
-			delivery,
+			destination,
 			origin: { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: next_at } },
 			idempotency_key: `heartbeat:${id}:${next_at}`,
 		})

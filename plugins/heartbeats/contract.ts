@@ -1,5 +1,5 @@
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Deliver } from '../../core/runs/deliver.ts'
+import type { Deliver } from '../runs/contract.ts'
 
 /** When a heartbeat beats. Exactly one of `cron` and `every` is set. */
 export interface Schedule {

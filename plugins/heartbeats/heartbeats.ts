@@ -20,7 +20,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		async create(agent, { prompt, deliver, ...wanted }, call) {
 			const now = Date.now()
 			const schedule = scheduleOf(wanted, now)
-			const delivery = await use('runs').delivery(agent, deliver, call?.run_id)
+			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			const { record } = await addRecord(
 				store,
 				agent,
@@ -28,7 +28,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 					id: call ? idOf(call.key) : newId(),
 					...schedule,
 					prompt,
-					delivery,
+					destination,
 					created_at: new Date(now).toISOString(),
 					next_at: new Date(nextBeat(schedule, now, now)).toISOString(),
 					last_at: null,
@@ -50,6 +50,6 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 	}
 }
 
-function view({ begun: _begun, delivery, ...shown }: HeartbeatRecord): Heartbeat {
-	return { ...shown, deliver: delivery?.deliver ?? 'none' }
+function view({ begun: _begun, destination, ...shown }: HeartbeatRecord): Heartbeat {
+	return { ...shown, deliver: destination?.deliver ?? 'none' }
 }

@@ -10,7 +10,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		name: 'heartbeat.create',
 		description:
 			'Starts you on a schedule, with a prompt that you write now. Use it for reminders and for recurring tasks. Give either cron or every. Returns the id, which heartbeat.delete needs to end it.',
-		parameters: Joi.object(requestKeys),
+		parameters: Joi.object(requestKeys(ctx.use('runs').deliverFields)),
 		async run(args, call) {
 			try {
 				const made = await heartbeats.create(call.agent, args as unknown as HeartbeatRequest, repeatable(call))

@@ -5,7 +5,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
-import type { Delivery } from '../runs/contract.ts'
+import type { Destination } from '../runs/contract.ts'
 import type { Heartbeat } from './contract.ts'
 
 /** The decision on a beat. After a crash it is carried out, whatever has changed since. */
@@ -17,7 +17,7 @@ export interface Begun {
 
 export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
 	/** Absent in records of version 0.1.0, whose answers go nowhere. */
-	delivery?: Delivery
+	destination?: Destination
 	/** Of the beat of `next_at`, while it is in progress. */
 	begun: Begun | null
 }

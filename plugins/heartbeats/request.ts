@@ -1,10 +1,10 @@
 import Joi from 'joi'
-import { deliverField } from '../../core/runs/deliver.ts'
+import type { DeliverFields } from '../runs/contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 
 /** What a heartbeat is made of, for the route and for the primitive. What a schedule means is checked by `scheduleOf`. */
-export const requestKeys = {
+export const requestKeys = (deliver: DeliverFields) => ({
 	cron: Joi.string()
 		.min(1)
 		.max(200)
@@ -26,5 +26,5 @@ export const requestKeys = {
 		.required()
 		.description('The prompt of the runs that it starts, at most 100 KiB.')
 		.example('Look at the news and tell me what is new.'),
-	deliver: deliverField.example('none'),
-}
+	deliver: deliver.given,
+})

@@ -1,7 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { deliverShown } from '../../core/runs/deliver.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { requestKeys } from './request.ts'
@@ -14,13 +13,12 @@ const id = Joi.string()
 	.required()
 	.description('Id of the heartbeat.')
 	.example('0197a4c2-65f4-7265-80aa-e5162738495a')
-const heartbeat = Joi.object({
+const withoutDeliver = Joi.object({
 	id: Joi.string().required(),
 	cron: Joi.string().allow(null).required(),
 	timezone: Joi.string().allow(null).required(),
 	every: Joi.string().allow(null).required(),
 	prompt: Joi.string().required(),
-	deliver: deliverShown,
 	created_at: iso.required(),
 	next_at: iso.required().description('When it beats next.'),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
@@ -39,6 +37,8 @@ const heartbeat = Joi.object({
 	})
 
 export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
+	const fields = ctx.use('runs').deliverFields
+	const heartbeat = withoutDeliver.keys({ deliver: fields.shown })
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/heartbeats',
@@ -67,7 +67,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			plugins: { openapi: { errors: [409] } },
 			validate: {
 				params: Joi.object({ name }),
-				payload: Joi.object(requestKeys).required().prefs({ convert: false }).example({
+				payload: Joi.object(requestKeys(fields)).required().prefs({ convert: false }).example({
 					cron: '0 9 * * 1-5',
 					timezone: 'Europe/Berlin',
 					prompt: 'Look at the news and tell me what is new.',

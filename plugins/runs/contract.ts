@@ -1,5 +1,5 @@
+import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
-import type { Deliver } from '../../core/runs/deliver.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
@@ -190,8 +190,8 @@ export interface StartRequest {
 	given?: RunInputs
 	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
 	origin?: NewEvent
-	/** Where its result goes, as `Runs.delivery` returned it. Becomes durable together with the run. */
-	delivery?: Delivery | undefined
+	/** Where its result goes, as `Runs.destination` returned it. Becomes durable together with the run. */
+	destination?: Destination | undefined
 	/**
 	 * Writes that become durable together with the run, or not at all: at most 50, in the agent's scope. Called again after
 	 * a conflict. An error that it throws refuses the run.
@@ -199,32 +199,45 @@ export interface StartRequest {
 	also?(run_id: string): Promise<Op[]>
 }
 
+/** Where the result of a run goes besides its record. `origin`: the chat in which this was set up. Otherwise a chat that is bound to the agent. */
+export type Deliver = 'origin' | 'none' | { channel: string; chat: string }
+
+/** For requests and for answers that have `deliver`. */
+export interface DeliverFields {
+	/** Optional. */
+	given: Schema<Deliver>
+	shown: Schema<Deliver>
+}
+
 /** Where results go, as it is stored with what starts the runs. Absent in records of version 0.1.0, which means `none`. */
-export interface Delivery {
+export interface Destination {
 	deliver: Deliver
-	/** The chat in which it was set up; a deliverer's own data. */
+	/** The chat in which it was set up, as `Destinations.origin` returned it. */
 	origin?: Record<string, unknown>
 }
 
-/** What brings the results of runs to people, at the extension point `delivery`. */
-export interface Deliverer {
+/** What delivers results to people, at the extension point `destination`. */
+export interface Destinations {
 	/** The chat in which a run takes place, or a run above it; undefined if there is none. Plain data, at most 1 KiB. */
 	origin(run: RunRecord): Promise<Record<string, unknown> | undefined>
 	/** Throws `invalid_request` if results of this agent must not go there. */
-	check(agent: AgentRef, delivery: Delivery): Promise<void>
-	/** Asked when a run with such a delivery starts; undefined if nothing is delivered. */
-	open(agent: AgentRef, delivery: Delivery, conversation: string): Promise<OpenDelivery | undefined>
+	check(agent: AgentRef, destination: Destination): Promise<void>
+	/** Called when a run with such a destination starts; undefined if its result goes nowhere. */
+	open(agent: AgentRef, destination: Destination, conversation: string): Promise<OpenDestination | undefined>
+	/** The run, or the message, is durable with its `ops`. May be called again, and by another instance than the one that was asked to `open`. */
+	begun(run: RunRecord, channel_id: string): Promise<void>
 }
 
-export interface OpenDelivery {
+export interface OpenDestination {
+	/** Null if unknown, which `failed` explains. */
+	channel_id: string | null
+	chat_id: string | null
 	/** For the model, as `RunRecord.place`. */
 	place?: string
-	/** Nothing can be delivered; the run executes all the same, and `delivery.failed` reports this. */
-	failed?: { code: string; message: string; channel_id: string; chat_id: string }
+	/** Nothing can be delivered there; the run executes all the same, and `message.undelivered` reports this. */
+	failed?: { code: string; message: string }
 	/** As `StartRequest.also`: at most 10 writes. */
 	ops(run_id: string): Op[]
-	/** The run is durable. May be called again. */
-	begun(run: RunRecord): Promise<void>
 }
 
 /** Something to say in a conversation outside of its runs. */
@@ -241,7 +254,7 @@ export interface SaidMessage {
 }
 
 /** A message to an agent: a prompt for a new run, or the answer to a question. */
-export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also' | 'delivery'> {
+export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also' | 'destination'> {
 	/**
 	 * Called if the conversation waits for an answer to a question of `run`, its active run, or of a sub-agent below. Returns
 	 * the text that answers it; null: the message starts a run, which is queued behind that one. An error that it throws
@@ -328,16 +341,18 @@ export interface Runs {
 	follow(run_id: string, listener?: RunListener): Promise<Exchange>
 	/** How a run ended, or what it asks, by its record; undefined while it is active or queued. */
 	result(run: RunRecord): Promise<RunResult | undefined>
+	/** Schemas of `deliver`, for the routes and tools of other plugins. */
+	readonly deliverFields: DeliverFields
 	/**
 	 * Checks where the results of runs shall go, and returns what to store. `run_id`: the run that sets it up, if any. Default:
 	 * the chat of that run, or `none`. Throws `invalid_request`.
 	 */
-	delivery(agent: AgentRef, wanted: Deliver | undefined, run_id?: string): Promise<Delivery>
+	destination(agent: AgentRef, wanted: Deliver | undefined, run_id?: string): Promise<Destination>
 	/** The same for a change: the chat in which it was set up first remains its origin. */
-	changeDelivery(agent: AgentRef, before: Delivery, wanted: Deliver): Promise<Delivery>
+	changeDestination(agent: AgentRef, before: Destination, wanted: Deliver): Promise<Destination>
 	/** Adds something said to a conversation, for its later runs to see. Durable when it settles. `isNew`: false for a repetition. */
 	say(agent: AgentRef, message: SaidMessage): Promise<{ message: RunRecord; isNew: boolean }>
-	/** Removes something said that reached nobody. */
+	/** Removes something said that reached nobody; leaves runs alone. */
 	unsay(agent: AgentRef, message_id: string): Promise<void>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
@@ -522,7 +537,7 @@ declare module '../../core/plugin.ts' {
 		tools: ToolSource
 	}
 	interface Extensions {
-		delivery: Deliverer
+		destination: Destinations
 	}
 }
 

@@ -121,13 +121,14 @@ export default {
 			about: 'Why it was said, as the model is told.',
 		},
 	},
-	'delivery.failed': {
-		description: 'The result of a run could not be delivered to a chat. It is not tried again.',
+	'message.undelivered': {
+		description:
+			'The result of a run, or a message sent by a caller, could not be delivered to its chat. It is not tried again.',
 		payload: {
 			run_id: 'The run, or the message.',
-			channel_id: 'The channel.',
-			chat_id: 'The chat for which it was meant.',
-			code: '`unbound`: the chat is not bound to the agent any more; `deleted`: the channel was deleted; `refused` by the platform; `late`: not connected in time; `queue_full`: too many answers wait for the channel; `unavailable`: channels are switched off.',
+			channel_id: 'The channel; null: unknown, since channels are switched off.',
+			chat_id: 'The chat for which it was meant; null likewise.',
+			code: '`unbound`, `deleted` (the channel), `refused` (by the platform), `late` (not connected in time), `queue_full`, or `unavailable` (channels are switched off).',
 			message: 'Why, for people.',
 		},
 	},

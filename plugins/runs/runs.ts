@@ -13,7 +13,8 @@ import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
 import { contextReport } from './context-report.ts'
-import { begunDelivery, deliveriesOf, openDelivery } from './delivery.ts'
+import { deliverFields } from './deliver-fields.ts'
+import { begunDestination, destinationOf, openDestination } from './destination.ts'
 import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
 import { enqueue, openLog, stop } from './ending.ts'
 import { resultIn } from './follower.ts'
@@ -66,7 +67,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		result: async (run) => resultIn(run, await askedOf(store, run)),
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
-			const opened = await openDelivery(ctx, agent, request.delivery, conversation)
+			const opened = await openDestination(ctx, agent, request.destination, conversation)
 			const { run, isNew } = await takeIn(
 				store,
 				agent,
@@ -89,11 +90,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
 			}
 			if (isNew && run.status === 'queued') await tellQueued(run)
-			await begunDelivery(ctx, opened, run, isNew)
+			if (opened) await begunDestination(ctx, opened, run, isNew)
 			return run
 		},
 		context: (agent, conversation) => contextReport(ctx, agent, conversation),
-		...deliveriesOf(ctx, (run_id) => orUndefined(getRun(store, run_id))),
+		...destinationOf(ctx, (run_id) => orUndefined(getRun(store, run_id))),
+		deliverFields,
 		...saidOf(ctx),
 		get: (run_id) => getRun(store, run_id),
 		find: (run_id) => orUndefined(runs.get(run_id)),

@@ -68,7 +68,6 @@ function recordOf(
 	{ conversation, content, about }: Pick<SaidMessage, 'conversation' | 'content' | 'about'>,
 ): RunRecord {
 	const at = now()
-	const told = about.replaceAll(/<(?=\s*\/?\s*(?:context|earlier))/gi, '‹')
 	return {
 		run_id: newId(),
 		agent: name,
@@ -77,7 +76,7 @@ function recordOf(
 		status: 'completed',
 		trigger: 'message',
 		said: true,
-		prompt: `<context>\n${told} You said this:\n</context>`,
+		prompt: `[Remark of the gateway: ${about} You said this:]`,
 		created_at: at,
 		started_at: at,
 		ended_at: at,

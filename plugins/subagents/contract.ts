@@ -1,4 +1,4 @@
-import type { Delivery } from '../runs/contract.ts'
+import type { Destination } from '../runs/contract.ts'
 
 export interface SubagentSettings {
 	/** Sub-agents that one run may start. */
@@ -14,7 +14,7 @@ export interface Spawned {
 	/** The call waits for its end; otherwise its result is delivered as a run in the parent's conversation. */
 	wait: boolean
 	/** Where the answer to its result goes. Absent in records of version 0.1.0: to the chat of the parent, if there is one. */
-	delivery?: Delivery
+	destination?: Destination
 	/** Its end is being reported as an event, or was: a crash may come between. */
 	end?: 'telling' | 'told'
 	/** The run that delivers its result. */

@@ -10,7 +10,7 @@ import { callOf, keys } from './keys.ts'
 import { settle, settleAll } from './settle.ts'
 import { spawnTool } from './spawn.ts'
 
-/** Sub-agents: runs that an agent starts, and the delivery of their results. */
+/** Sub-agents: runs that an agent starts, and how their results come back. */
 export default definePlugin<SubagentSettings>({
 	name: 'subagents',
 	needs: ['auth', 'agents', 'runs'],

@@ -30,7 +30,7 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 		if (entry.value.wait && goesOn) return
 		if (child && entry.value.end !== 'told') await report(ctx, entry, child, parent)
 		if (child && parent && isDue(entry.value, child, parent))
-			await deliver(ctx, agent, { place, delivery: entry.value.delivery }, child, parent)
+			await deliver(ctx, agent, { place, destination: entry.value.destination }, child, parent)
 		// Until its parent is over, the call that started it may be repeated, and counts.
 		if (!goesOn) await ctx.store.delete(place)
 	})
@@ -87,7 +87,7 @@ function isDue({ wait, delivered }: Spawned, child: RunRecord, parent: RunRecord
 async function deliver(
 	ctx: SubagentContext,
 	agent: AgentRef,
-	{ place, delivery }: { place: Key; delivery: Spawned['delivery'] | undefined },
+	{ place, destination }: { place: Key; destination: Spawned['destination'] | undefined },
 	child: RunRecord,
 	parent: RunRecord,
 ): Promise<void> {
@@ -96,7 +96,7 @@ async function deliver(
 			prompt: promptOf(child),
 			trigger: 'subagent',
 			conversation: parent.conversation,
-			delivery: delivery ?? (await ctx.use('runs').delivery(agent, undefined, parent.run_id)),
+			destination: destination ?? (await ctx.use('runs').destination(agent, undefined, parent.run_id)),
 			...(parent.persona !== undefined && { persona: parent.persona }),
 			// As deep as the sub-agent itself: so a chain of results that start sub-agents is finite.
 			parent: { run_id: parent.run_id, depth: (parent.parent?.depth ?? 0) + 1 },

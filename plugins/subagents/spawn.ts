@@ -1,9 +1,7 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import { deliverField } from '../../core/runs/deliver.ts'
-import type { Deliver } from '../../core/runs/deliver.ts'
-import type { Delivery, StartRequest } from '../runs/contract.ts'
+import type { Deliver, Destination, StartRequest } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
 import { hasEventAbout } from './told.ts'
@@ -39,9 +37,11 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 				.max(PERSONA_LIMIT_BYTES, 'utf8')
 				.description('Who the sub-agent shall be, instead of you.'),
 			wait: Joi.boolean().default(true).description('Whether to wait for the result. Default true.'),
-			deliver: deliverField.description(
-				'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY goes nowhere.',
-			),
+			deliver: ctx
+				.use('runs')
+				.deliverFields.given.description(
+					'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+				),
 		}),
 		async run(args, call) {
 			const { wait, deliver, ...task } = args as unknown as Arguments
@@ -74,7 +74,7 @@ async function start(
 			'subagent_limit',
 			`sub-agents may stand ${max_depth} deep (subagents.max_depth), this one would be at depth ${depth}; do the task yourself`,
 		)
-	const delivery = wait ? undefined : await deliveryOf(ctx, call, deliver)
+	const destination = wait ? undefined : await destinationOf(ctx, call, deliver)
 	const { run_id } = await ctx.use('runs').start(call.agent, {
 		...task,
 		trigger: 'subagent',
@@ -88,20 +88,20 @@ async function start(
 					'subagent_limit',
 					`this run started ${count} sub-agents, at most ${max_per_run} are allowed (subagents.max_per_run); do the task yourself`,
 				)
-			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait, ...(delivery && { delivery }) }
+			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait, ...(destination && { destination }) }
 			return [{ key: keys.spawned(uid, call.run_id, id), value, expect: null }]
 		},
 	})
 	return run_id
 }
 
-async function deliveryOf(
+async function destinationOf(
 	ctx: Context<SubagentSettings>,
 	call: ToolCall,
 	wanted: Deliver | undefined,
-): Promise<Delivery> {
+): Promise<Destination> {
 	try {
-		return await ctx.use('runs').delivery(call.agent, wanted, call.run_id)
+		return await ctx.use('runs').destination(call.agent, wanted, call.run_id)
 	} catch (error) {
 		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
 		throw error

@@ -36,7 +36,7 @@ export async function accept(
 			prompt: promptFor(webhook.slug, payload, event, webhook.instructions),
 			trigger: 'webhook',
 			conversation: `webhook:${delivery_id}`,
-			delivery: webhook.delivery,
+			destination: webhook.destination,
 			origin: { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id } },
 			also: (run_id) => opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }),
 		})

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { Deliver } from '../../core/runs/deliver.ts'
 import type { AgentRef, ToolCall } from '../../core/plugin.ts'
+import type { Deliver } from '../runs/contract.ts'
 
 export interface WebhookSettings {
 	/** Null: the address at which the gateway listens. */

@@ -1,7 +1,6 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import { deliverField } from '../../core/runs/deliver.ts'
 import type { GivenWebhook, WebhookRequest, Webhooks, WebhookSettings } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
@@ -27,7 +26,7 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 				.min(1)
 				.max(INSTRUCTIONS_LIMIT, 'utf8')
 				.description('What you are to do with each delivery. You get it with every delivery, apart from its data.'),
-			deliver: deliverField,
+			deliver: ctx.use('runs').deliverFields.given,
 		}),
 		run: (args, call) => give(call, () => webhooks.register(call.agent, args as unknown as WebhookRequest, call)),
 	})

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
-import type { Delivery } from '../runs/contract.ts'
+import type { Destination } from '../runs/contract.ts'
 import type { WebhookDelivery } from './contract.ts'
 
 type Uid = AgentRef['uid']
@@ -42,7 +42,7 @@ export interface WebhookRecord {
 	/** For the model, with each delivery. */
 	instructions?: string
 	/** Absent in records of version 0.1.0. */
-	delivery?: Delivery
+	destination?: Destination
 	created_at: string
 }
 

@@ -4,7 +4,6 @@ import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
-import { deliverField, deliverShown } from '../../core/runs/deliver.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
 import type { WebhookRequest, WebhookSettings, WebhooksService } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
@@ -16,13 +15,12 @@ const slug = aSlug.max(64).description('Name of the webhook.')
 const aToken = Joi.string().required().example('token-of-the-webhook')
 const aDelivery = Joi.string().required().example('0197a4c2-6c6b-793c-97bb-5c8d9eafb0c1')
 const aRun = Joi.string().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
-const webhook = Joi.object({
+const withoutDeliver = Joi.object({
 	slug: aSlug,
 	token: aToken.description('The last part of the address of its deliveries.'),
 	instructions: Joi.string()
 		.description('What the agent is to do with deliveries.')
 		.example('Tell me which deployments failed.'),
-	deliver: deliverShown,
 	created_at: iso.required(),
 	last_delivery: iso.allow(null).required().description('When a delivery was accepted last.'),
 	delivery_count: Joi.number().integer().required().description('Deliveries that were accepted.'),
@@ -75,6 +73,8 @@ const deliveryBody = Joi.any().required().example({ event: 'deployed', version: 
 
 export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: WebhooksService): void {
 	const agentOf = (agent: string) => ctx.use('agents').get(agent)
+	const fields = ctx.use('runs').deliverFields
+	const webhook = withoutDeliver.keys({ deliver: fields.shown })
 
 	server.route<{ Params: { token: string } }>({
 		method: 'POST',
@@ -137,7 +137,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 							'What the agent is to do with deliveries, at most 10 KiB. The model gets it apart from the payload, which stays data.',
 						)
 						.example('Tell me which deployments failed.'),
-					deliver: deliverField.example('none'),
+					deliver: fields.given,
 				})
 					.required()
 					.prefs({ convert: false }),

@@ -58,7 +58,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 				await announce(agent, 'webhook.registered', slug, call)
 				return again(agent, earlier.value)
 			}
-			const delivery = await use('runs').delivery(agent, deliver, call?.run_id)
+			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
 			const id = newId()
 			const made = await secrets.make(agent, { id, slug })
@@ -69,7 +69,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 				...made.sealed,
 				made_by,
 				...(instructions !== undefined && { instructions }),
-				delivery,
+				destination,
 				created_at: now(),
 			}
 			try {
@@ -100,13 +100,13 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 		async list(agent) {
 			const found: Webhook[] = []
 			for await (const { value } of store.list<WebhookRecord>(keys.webhooks(agent.uid))) {
-				const { slug, token, created_at, id, instructions, delivery } = value
+				const { slug, token, created_at, id, instructions, destination } = value
 				const { count, last } = await totalsOf(store, agent.uid, id)
 				found.push({
 					slug,
 					token,
 					...(instructions !== undefined && { instructions }),
-					deliver: delivery?.deliver ?? 'none',
+					deliver: destination?.deliver ?? 'none',
 					created_at,
 					last_delivery: last,
 					delivery_count: count,

@@ -14,6 +14,8 @@ export interface Followed {
 	question: OpenQuestion | null
 	/** Id of the last question that was sent to the chat: a message answers no other question. */
 	said: string | null
+	/** When, ISO 8601; '' if unknown. */
+	said_at: string
 	/** Set while a question is being sent; resolves once that has failed, or `said` is durable. */
 	telling: PromiseWithResolvers<void> | null
 	/** Whether a model or a tool is working on it. */
@@ -30,7 +32,7 @@ export interface Followed {
 	late?: Promise<unknown>
 	/** Stopped from the chat, which got a confirmation. */
 	hushed: boolean
-	/** A delivery to its chat is queued. */
+	/** It waits until its chat is free to send to. */
 	queued: boolean
 	/** The run and its reply are durable. Until then there is nothing to look up, and nothing is due. */
 	isStored: boolean
@@ -77,7 +79,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 	}, 'runs that are followed')
 
 	const work = (run: Followed, isWorking: boolean): void => {
-		run.working = isWorking && !run.reply.delivered
+		run.working = isWorking && !run.reply.unasked
 		if (!run.working) return void working.delete(run)
 		working.add(run)
 		run.since = performance.now()
@@ -136,6 +138,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			reply,
 			question: null,
 			said: reply.said ?? null,
+			said_at: reply.said_at ?? '',
 			telling: null,
 			working: false,
 			since: 0,

@@ -31,6 +31,8 @@ export interface Rooms {
 /** Pending answers of one channel, with the runs that work on them. */
 const OWED_LIMIT = 5_000
 const TELLING_MS = 2_000
+/** After every time. */
+const LAST = '~'
 /** How often the agent of a chat is looked up again, if it was deleted in the meantime. */
 const ATTEMPTS = 3
 
@@ -79,9 +81,7 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 
 	await rooms.marks.introduce(channel.id, message, bound.agent)
 	const conversation = await rooms.sessions.current(channel.id, bound, chat)
-	const asking = rooms.runs
-		.inChat(bound.agent.uid, channel.id, chat)
-		.find(({ question, reply }) => question && reply.conversation === conversation)
+	const asking = askingIn(rooms.runs.inChat(bound.agent.uid, channel.id, chat), conversation)
 	if (asking && !isText) return refuse(rooms, channel, message, texts.answerInText)
 	if (asking && !mayAnswer(bound, message)) {
 		// Whatever else that person writes is a message like any other, and waits for its turn.
@@ -140,6 +140,15 @@ async function startRun(
 		throw error
 	}
 	await marks.took(channel.id, message)
+}
+
+/** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
+function askingIn(runs: readonly Followed[], conversation: string): Followed | undefined {
+	const seenAt = ({ telling, question, said, said_at }: Followed): string =>
+		telling ? LAST : said === question?.question_id ? said_at : ''
+	return runs
+		.filter(({ question, reply }) => question && reply.conversation === conversation)
+		.reduce<Followed | undefined>((last, one) => (last && seenAt(last) >= seenAt(one) ? last : one), undefined)
 }
 
 /**

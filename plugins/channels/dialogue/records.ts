@@ -16,14 +16,16 @@ export interface Reply {
 	chat: ChatRef & { kind: ChatKind }
 	/** Id of the message that it answers; absent if no message started the run. */
 	reply_to?: string
-	/** A result or a message that nobody in the chat waits for: nothing shows before it is complete. */
-	delivered?: true
+	/** A result or a message that nobody in the chat asked for: nothing shows before it is complete. */
+	unasked?: true
 	/** Id of what was added to the chat's conversation for a result of another conversation. */
 	noted?: string
 	/** Ids of the run's questions that were sent or dropped. */
 	asked: string[]
 	/** The last of them that was sent. */
 	said: string | null
+	/** When that was. Absent in records of version 0.1.0. */
+	said_at?: string
 	/** What is being sent. */
 	saying: Saying | null
 	/** A message that shows a preview of the answer; it becomes the first part of what is sent next. */

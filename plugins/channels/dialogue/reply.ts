@@ -1,4 +1,4 @@
-/** The record of a reply during delivery: written only if no other writer has changed it. */
+/** The record of a reply while it is sent: written only if no other writer has changed it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'

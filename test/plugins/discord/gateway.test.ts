@@ -103,6 +103,30 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
 })
 
+void t.test(
+	'a result that no message asked for comes once, as a message of its own, and can be talked about',
+	async (t) => {
+		const { server, channel_id } = await connected(t)
+		const channel = server.addChannel()
+		await bind(channel_id, channel.id)
+		model.on('the build is red', 'The build of main failed.')
+		model.on('whose fault', 'Nobody knows.')
+		const body = { slug: 'builds', deliver: { channel: channel_id, chat: channel.id } }
+		t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks', { body })).status, 201)
+		const delivery = { body: { payload: { news: 'the build is red' } } }
+		t.equal((await gateway.request('POST', '/v1/agents/ada/webhooks/builds/test', delivery)).status, 200)
+		const results = () => server.written(channel).filter(({ content }) => content === 'The build of main failed.')
+		await until(() => results().length > 0)
+		t.equal(results()[0]?.message_reference, undefined)
+		const question = server.say(channel, 'whose fault is it?', { mention: true })
+		await until(() => answersTo(server, channel, question).length > 0)
+		t.equal(results().length, 1)
+		const [asked] = model.requests('whose fault')
+		const results_told = asked?.messages.filter((one) => one.role === 'assistant').map(({ content }) => content)
+		t.strictSame(results_told, ['The build of main failed.'])
+	},
+)
+
 void t.test('what was not answered when it was said is not answered once the rules are others', async (t) => {
 	const { server, channel_id } = await connected(t)
 	const channel = server.addChannel()

@@ -22,7 +22,7 @@ const specified = `
 const decided = `
 	run.queued run.paused run.resumed run.stopped
 	question.asked question.answered
-	message.reasoning message.remark message.transcribed
+	message.reasoning message.remark message.transcribed message.said message.undelivered
 	profile.changed
 	model.retry model.continued model.fallback context.shrunk context.summarized context.summary_failed
 	conversation.deleted

@@ -12,7 +12,7 @@ function open(max_per_agent = 32): { heartbeats: Heartbeats; told: string[] } {
 	const { store } = openMemory()
 	const told: string[] = []
 	const agents = { find: async (name: string) => [ada, bob].find((one) => one.name === name) }
-	const runs = { forgetNotes: async () => {}, delivery: async () => ({ deliver: 'none' }) }
+	const runs = { forgetNotes: async () => {}, destination: async () => ({ deliver: 'none' }) }
 	return {
 		told,
 		heartbeats: heartbeatsOf({

@@ -38,7 +38,7 @@ export async function open(place: Place): Promise<Opened> {
 	const { vault, agents, redactor } = await openVault(place)
 	const { store } = place.engine
 	const events: NewEvent[] = []
-	const services = { vault, agents, runs: { delivery: async () => ({ deliver: 'none' }) } }
+	const services = { vault, agents, runs: { destination: async () => ({ deliver: 'none' }) } }
 	const ctx = {
 		store,
 		redactor,

@@ -59,6 +59,8 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 	t.match(await it.heartbeats(), [{ deliver: 'origin' }])
 	await eventually(async () => (await it.runs()).every(({ status }) => status === 'completed'))
 	await eventually(() => it.count('next_at') === 1)
+	/** The beat was carried out: its run is stored, or it was skipped. */
+	const beaten = () => eventually(async () => Date.parse((await it.heartbeats())[0]?.next_at) > Date.now())
 	for (let kill = 1; kill <= KILLS; kill++) {
 		await it.kill()
 		await it.due()
@@ -66,10 +68,11 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 		await it.start()
 		// The stage of the next kill changes: once the answer was sent, once the beat was carried out, at once.
 		if (kill % 3 === 1) await eventually(() => it.count('water the plants') > before)
-		if (kill % 3 === 2) await eventually(async () => Date.parse((await it.heartbeats())[0]?.next_at) > Date.now())
+		if (kill % 3 === 2) await beaten()
 	}
 	await it.kill()
 	await it.start()
+	await beaten()
 	const fired = async (): Promise<number> =>
 		(await it.request('GET', '/v1/audit?agent_id=ada&event_type=heartbeat.fired&limit=500')).body.events.length
 	await eventually(async () => (await it.runs()).every(({ status }) => status === 'completed'))
@@ -86,14 +89,19 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	const it = await chats(t)
 	const post = (deliver: unknown) =>
 		it.request('POST', '/v1/agents/ada/heartbeats', { body: { every: '1h', prompt: 'say hello', deliver } })
+	const remove = (id: string) => it.request('DELETE', `/v1/agents/ada/heartbeats/${id}`)
 	t.match(await post({ channel: it.channel, chat: '99' }), {
 		status: 400,
 		body: { message: /chat "99" .* is not bound to agent "ada"/ },
 	})
 	t.match(await post('origin'), { status: 400, body: { message: /origin is for what is set up in a chat/ } })
 	const wanted = { channel: it.channel, chat: String(it.other.id) }
-	t.match((await post(wanted)).body, { deliver: wanted })
-	t.match((await post(undefined)).body, { deliver: 'none' })
+	// One at a time: the beats of a busy agent are skipped.
+	const { body: none } = await post(undefined)
+	t.match(none, { deliver: 'none' })
+	await remove(none.id)
+	const { body: named } = await post(wanted)
+	t.match(named, { deliver: wanted })
 	await it.kill()
 	await it.due()
 	await it.start()
@@ -101,6 +109,20 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	await eventually(async () =>
 		(await it.heartbeats()).every(({ next_at }) => Date.parse(next_at) > Date.now() + HOUR_MS / 2),
 	)
-	t.equal(it.count('say hello'), 0)
+	await remove(named.id)
+
+	// As version 0.1.0 stored it.
+	await post(wanted)
+	await it.kill()
+	await changeHeartbeats(it.home, () => ({ destination: undefined }))
+	await it.due()
+	await it.start()
+	t.match(await it.heartbeats(), [{ deliver: 'none' }])
+	await eventually(async () => (await it.runs()).length === 2)
+	await eventually(async () => (await it.runs()).every(({ status }) => status === 'completed'))
+	// Sent behind everything that is pending in the chat.
+	it.telegram.say(it.other, 'anything else?')
+	await eventually(() => it.count('anything else?', it.other) === 1)
 	t.equal(it.count('say hello', it.other), 1)
+	t.equal(it.count('say hello'), 0)
 })

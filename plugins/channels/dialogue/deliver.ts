@@ -1,18 +1,19 @@
 /** Sends the questions and the outcome of a run to its chat. Sends each part once, even if the gateway crashes at any point. */
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
+import { now } from '../../../core/util/ids.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { RunRecord } from '../../runs/contract.ts'
 import type { Followed } from './followed.ts'
 import { keys, nonceOf } from './records.ts'
 import type { Reply, Saying } from './records.ts'
+import type { PlaceRooms } from './place.ts'
 import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
-import { boundTo, tellUndelivered } from './deliveries.ts'
-import type { DeliveryRooms } from './deliveries.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
 import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
+import { mayBeSent, note, tellUndelivered, withdraw } from './unasked.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
 /** Characters of an answer that are sent to a chat. */
@@ -31,7 +32,7 @@ interface Due {
 }
 
 /** Sends all that is due now. Settles once there is nothing more to send, or nothing more can be sent. True if the run needs no further messages. */
-export async function deliver(way: Way & { ctx: Context; rooms: DeliveryRooms }, run: Followed): Promise<boolean> {
+export async function deliver(way: Way & { ctx: Context; rooms: PlaceRooms }, run: Followed): Promise<boolean> {
 	const { ctx } = way
 	for (;;) {
 		ctx.signal.throwIfAborted()
@@ -40,27 +41,25 @@ export async function deliver(way: Way & { ctx: Context; rooms: DeliveryRooms },
 		const due = await whatIsDue(ctx, record.value, run)
 		if (!due) return false
 		try {
-			if (record.value.delivered && due.text !== null) {
-				const { noted } = record.value
-				if (!(await isBound(way, record.value))) {
+			if (record.value.unasked && due.text !== null) {
+				if (!(await mayBeSent(way, record.value))) {
+					await withdraw(way, record.value)
 					await record.remove()
-					if (noted !== undefined) await ctx.use('runs').unsay(agentOf(record.value), noted)
 					return true
 				}
-				if (due.isLast && noted === undefined && (await note(way, record.value, due.text)))
-					record = (await openReply(ctx, run.reply)) ?? record
+				if (due.isLast) await note(way, record.value, due.text)
+				record = (await openReply(ctx, run.reply)) ?? record
 			}
 			const sent_id = due.text === null ? undefined : await say(way, record, run, due, due.text)
 			if (due.isLast) {
-				const { noted } = record.value
+				if (sent_id === undefined) await withdraw(way, record.value)
 				await record.remove({ sent_id })
-				if (noted !== undefined && sent_id === undefined) await ctx.use('runs').unsay(agentOf(record.value), noted)
 				return true
 			}
 			const asked = [...record.value.asked, due.what]
-			const said = sent_id === undefined ? record.value.said : due.what
-			await record.change({ saying: null, preview: null, asked, said }, { sent_id })
-			run.said = said
+			const sent = sent_id === undefined ? {} : { said: due.what, said_at: now() }
+			await record.change({ saying: null, preview: null, asked, ...sent }, { sent_id })
+			Object.assign(run, sent)
 		} catch (error) {
 			if (error instanceof Gone) return true
 			throw error
@@ -77,7 +76,7 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 	const { question, hushed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
 	if (!run) return { ...last, text: null }
-	if (reply.delivered && (run.status === 'stopped' || isNothing(run))) return { ...last, text: null }
+	if (reply.unasked && (run.status === 'stopped' || isNothing(run))) return { ...last, text: null }
 	switch (run.status) {
 		case 'completed':
 			return { ...last, text: answerOf(run) }
@@ -101,43 +100,6 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 function isNothing({ status, answer }: RunRecord): boolean {
 	const text = answer?.trim() ?? ''
 	return status === 'completed' && (text === '' || text === NOTHING_TO_SAY)
-}
-
-/** Bindings may have changed while the run executed, or its channel was not connected. */
-async function isBound({ ctx, rooms }: { ctx: Context; rooms: DeliveryRooms }, reply: Reply): Promise<boolean> {
-	if (await boundTo(rooms, { uid: reply.agent_uid }, reply)) return true
-	await tellUndelivered(ctx, reply, 'unbound', 'the chat is not bound to the agent any more')
-	return false
-}
-
-/** Before anybody can answer it: makes the result of another conversation a part of the chat's. False if it is one already. */
-async function note(
-	{ ctx, rooms }: { ctx: Context; rooms: DeliveryRooms },
-	reply: Reply,
-	content: string,
-): Promise<boolean> {
-	const { agent_uid, channel_id, chat, run_id } = reply
-	const run = await ctx.use('runs').find(run_id)
-	const bound = await boundTo(rooms, { uid: agent_uid }, reply)
-	if (!run || !bound) return false
-	const conversation = await rooms.sessions.current(channel_id, bound, chat)
-	if (run.said || run.conversation === conversation) return false
-	const key = keys.reply(agent_uid, channel_id, run_id)
-	await ctx.use('runs').say(agentOf(reply), {
-		conversation,
-		content,
-		about: texts.aboutResult(run),
-		also: async (noted) => {
-			const entry = await ctx.store.get<Reply>(key)
-			if (!entry || entry.value.noted !== undefined) throw new Gone('another call was first')
-			return [{ key, value: { ...entry.value, noted } satisfies Reply, expect: entry.rev }]
-		},
-	})
-	return true
-}
-
-function agentOf({ agent, agent_uid }: Reply): AgentRef {
-	return { name: agent, uid: agent_uid }
 }
 
 function answerOf({ run_id, answer }: RunRecord): string {
@@ -196,7 +158,7 @@ async function say(
 		if (outcome.status !== 'sent') {
 			const message =
 				outcome.status === 'refused' ? outcome.message.slice(0, ERROR_LIMIT) : 'the channel was not connected in time'
-			if (record.value.delivered) await tellUndelivered(ctx, record.value, outcome.status, message)
+			if (record.value.unasked) await tellUndelivered(ctx, record.value, outcome.status, message)
 			else
 				await emit(ctx, 'channel.error', agent, { channel_id, run_id, chat_id: chat.id, code: outcome.status, message })
 			await record.change({ saying: null, preview: null })

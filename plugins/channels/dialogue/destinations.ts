@@ -1,0 +1,67 @@
+/** Chats as destinations of results. A result uses the record of a reply, so it is sent as answers are. */
+import { Fault } from '../../../core/errors.ts'
+import { now } from '../../../core/util/ids.ts'
+import type { Destinations, RunRecord } from '../../runs/contract.ts'
+import type { Followed } from './followed.ts'
+import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
+import type { PlaceRooms } from './place.ts'
+import { keys } from './records.ts'
+import type { Reply, Talk } from './records.ts'
+import { texts } from './texts.ts'
+
+/** Runs above a run that are searched for a chat. */
+const DEPTH_LIMIT = 8
+
+/** `followed`: looks at a run that may have ended meanwhile. */
+export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => Promise<unknown>): Destinations {
+	const { ctx, registry, runs, sessions } = rooms
+	const { store } = ctx
+	return {
+		async origin(run) {
+			let one: RunRecord | undefined = run
+			for (let depth = 0; one && depth < DEPTH_LIMIT; depth++) {
+				const talk = await store.get<Talk>(keys.talk(one.agent_uid, one.conversation))
+				if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
+				one = one.parent && (await ctx.use('runs').find(one.parent.run_id))
+			}
+			return undefined
+		},
+		async check(agent, destination) {
+			const place = await placeOf(rooms, destination)
+			if (!place || (await boundTo(rooms, agent, place))) return
+			const message = `chat "${place.chat.id}" of channel "${place.channel_id}" is not bound to agent "${agent.name}"; pair it first, or give another chat`
+			throw new Fault('invalid_request', message, { errors: [{ path: 'deliver', message }] })
+		},
+		async open(agent, destination, conversation) {
+			const place = await placeOf(rooms, destination)
+			if (!place) return undefined
+			const { channel_id, chat } = place
+			const failed = (code: string, message: string) => ({
+				channel_id,
+				chat_id: chat.id,
+				failed: { code, message },
+				ops: () => [],
+			})
+			const bound = await boundTo(rooms, agent, place)
+			if (!bound) return failed('unbound', 'the chat is not bound to the agent any more')
+			if (!hasRoom(rooms, place)) return failed('queue_full', 'too many answers wait for the channel')
+			const current = await sessions.current(channel_id, bound, chat)
+			return {
+				channel_id,
+				chat_id: chat.id,
+				place: texts.deliveredTo(registry.channel(channel_id)?.label ?? 'a chat platform', chat.kind),
+				ops: (run_id) => [
+					pendingOp(agent, place, run_id, current),
+					// What the run sets up has the same origin.
+					...(conversation === current
+						? []
+						: [{ key: keys.talk(agent.uid, conversation), value: { ...place, at: now() } satisfies Talk }]),
+				],
+			}
+		},
+		async begun({ run_id, agent_uid }, channel_id) {
+			const entry = await store.get<Reply>(keys.reply(agent_uid, channel_id, run_id))
+			if (entry) await followed(await runs.follow(entry.value))
+		},
+	}
+}

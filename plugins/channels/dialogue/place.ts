@@ -1,0 +1,87 @@
+/** The chat of what no message in it asked for: results of runs, and messages that callers send. */
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Op } from '../../../core/store/ports.ts'
+import type { Destination } from '../../runs/contract.ts'
+import type { BoundChat, Registry } from '../parts.ts'
+import type { FollowedRuns } from './followed.ts'
+import type { Marks } from './marks.ts'
+import { keys } from './records.ts'
+import type { Reply, Talk } from './records.ts'
+import type { Sessions } from './sessions.ts'
+
+export type Place = Pick<Reply, 'channel_id' | 'chat'>
+
+export interface PlaceRooms {
+	ctx: Pick<Context, 'store' | 'use' | 'extensions'>
+	registry: Registry
+	marks: Pick<Marks, 'kindOf' | 'within'>
+	runs: Pick<FollowedRuns, 'follow' | 'count'>
+	sessions: Pick<Sessions, 'current'>
+}
+
+/** Pending answers of one channel beyond which nothing more is accepted for it. */
+const PENDING_LIMIT = 5_000
+
+/** Undefined for `none`. */
+export async function placeOf({ marks }: PlaceRooms, { deliver, origin }: Destination): Promise<Place | undefined> {
+	if (deliver === 'origin') return origin as unknown as Place | undefined
+	if (deliver === 'none') return undefined
+	return placeIn(marks, deliver.channel, deliver.chat)
+}
+
+/** The chat of a conversation of this agent, or of a binding in which nothing was said yet. */
+export async function placeOfConversation(
+	rooms: PlaceRooms,
+	agent: AgentRef,
+	conversation: string,
+): Promise<Place | undefined> {
+	const talk = await rooms.ctx.store.get<Talk>(keys.talk(agent.uid, conversation))
+	if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
+	const [, binding_id] = /^channel:([0-9a-f-]{36})$/.exec(conversation) ?? []
+	const found = binding_id === undefined ? undefined : await rooms.registry.chatOf(binding_id)
+	if (!found) return undefined
+	const place = await placeIn(rooms.marks, found.channel_id, found.chat_id)
+	// Whether another agent has such a chat is none of the caller's business.
+	return (await boundTo(rooms, agent, place)) && place
+}
+
+/** The binding of the chat, if it is one of this agent's. */
+export async function boundTo(
+	{ registry, marks }: Pick<PlaceRooms, 'registry' | 'marks'>,
+	{ uid }: Pick<AgentRef, 'uid'>,
+	{ channel_id, chat }: Place,
+): Promise<BoundChat | undefined> {
+	const bound = await registry.bound(channel_id, [chat.id, ...(await marks.within(channel_id, chat.id))])
+	return bound?.agent.uid === uid ? bound : undefined
+}
+
+export function hasRoom({ runs }: PlaceRooms, { channel_id }: Place): boolean {
+	return runs.count(channel_id) < PENDING_LIMIT
+}
+
+/** Stores that the answer of a run, or a message, is to be sent there. `conversation`: the chat's current one. */
+export function pendingOp(
+	{ name, uid }: AgentRef,
+	{ channel_id, chat }: Place,
+	run_id: string,
+	conversation: string,
+): Op {
+	const value: Reply = {
+		run_id,
+		agent: name,
+		agent_uid: uid,
+		conversation,
+		channel_id,
+		chat,
+		unasked: true,
+		asked: [],
+		said: null,
+		saying: null,
+		preview: null,
+	}
+	return { key: keys.reply(uid, channel_id, run_id), value, expect: null }
+}
+
+async function placeIn(marks: PlaceRooms['marks'], channel_id: string, chat_id: string): Promise<Place> {
+	return { channel_id, chat: { id: chat_id, kind: await marks.kindOf(channel_id, chat_id) } }
+}

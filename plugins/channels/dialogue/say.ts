@@ -1,0 +1,39 @@
+/** Messages that callers send to chats, without a run. */
+import { Fault } from '../../../core/errors.ts'
+import type { Channels } from '../contract.ts'
+import { boundTo, hasRoom, pendingOp, placeOfConversation } from './place.ts'
+import type { PlaceRooms } from './place.ts'
+
+/** As `Channels.say`. */
+export function sayIn(rooms: PlaceRooms): Channels['say'] {
+	const { ctx, sessions } = rooms
+	return async (agent, conversation, content, key) => {
+		const place = await placeOfConversation(rooms, agent, conversation)
+		if (!place)
+			throw new Fault(
+				'not_found',
+				`agent "${agent.name}" has no chat with the conversation "${conversation.slice(0, 200)}"`,
+				{ hint: { route: 'GET /v1/channels', does: 'lists channels, whose bindings are chats' } },
+			)
+		const { channel_id, chat } = place
+		const bound = await boundTo(rooms, agent, place)
+		if (!bound) throw new Fault('conflict', `chat "${chat.id}" is not bound to agent "${agent.name}"; pair it first`)
+		if (!hasRoom(rooms, place))
+			throw new Fault('queue_full', 'too many answers wait for this channel; send it again later', {
+				headers: { 'retry-after': '5' },
+			})
+		const current = await sessions.current(channel_id, bound, chat)
+		const { message, isNew } = await ctx.use('runs').say(agent, {
+			conversation: current,
+			content,
+			about: 'A message was sent to this chat in your name, by whoever runs you.',
+			...(key !== undefined && {
+				idempotency: { key, body: JSON.stringify([channel_id, chat.id, chat.thread_id, content]) },
+			}),
+			also: async (id) => [pendingOp(agent, place, id, current)],
+		})
+		// By the instance that is current now: this one may have been replaced meanwhile.
+		if (isNew) await ctx.extensions('destination')[0]?.value.begun(message, channel_id)
+		return { message_id: message.run_id, conversation: message.conversation, channel_id, chat_id: chat.id }
+	}
+}

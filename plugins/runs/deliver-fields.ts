@@ -1,0 +1,33 @@
+/** Schemas of `deliver`: where the results of runs go. */
+import Joi from 'joi'
+import type { DeliverFields } from './contract.ts'
+
+const id = (limit: number) =>
+	Joi.string()
+		.pattern(/^[\x20-\x7e]+$/)
+		.message('{#label} must be printable ASCII characters')
+		.max(limit)
+		.required()
+
+/** As `Runs.deliverFields`. */
+export const deliverFields: DeliverFields = {
+	given: Joi.alternatives(
+		Joi.valid('origin', 'none'),
+		Joi.object({
+			channel: id(64).description('Id of the channel.'),
+			chat: id(128).description('Id of the chat on its platform, which must be bound to the agent.'),
+		}),
+	)
+		.messages({ 'alternatives.match': '{#label} must be origin, none, or an object with channel and chat' })
+		.description(
+			'Where the answers go: `origin`, the chat in which this is set up (default there); `none` (default elsewhere); or a chat that is bound to the agent. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+		)
+		.example('none'),
+	shown: Joi.alternatives(
+		Joi.valid('origin', 'none'),
+		Joi.object({ channel: Joi.string().required(), chat: Joi.string().required() }),
+	)
+		.required()
+		.description('Where the answers go.')
+		.example('none'),
+}

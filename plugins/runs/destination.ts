@@ -1,0 +1,70 @@
+/** Where the results of runs go: what is stored when that is set up, and what is written with each run. */
+import { Fault } from '../../core/errors.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Deliver, Destination, Destinations, OpenDestination, RunRecord, Runs } from './contract.ts'
+
+type Deps = Pick<Context, 'extensions'>
+
+/** As `Runs.destination` and `Runs.changeDestination`. */
+export function destinationOf(ctx: Deps, find: Runs['find']): Pick<Runs, 'destination' | 'changeDestination'> {
+	const checked = async (agent: AgentRef, destination: Destination): Promise<Destination> => {
+		const { deliver, origin } = destination
+		if (deliver === 'none') return destination
+		if (deliver === 'origin' && !origin)
+			throw wrong('deliver: origin is for what is set up in a chat; give none, or a channel and a chat')
+		const destinations = destinationsIn(ctx)
+		if (!destinations) throw wrong('nothing can be delivered to chats while the plugin "channels" is switched off')
+		await destinations.check(agent, destination)
+		return destination
+	}
+	return {
+		async destination(agent, wanted, run_id) {
+			const run = run_id === undefined ? undefined : await find(run_id)
+			const origin = run && (await destinationsIn(ctx)?.origin(run))
+			// The default never refuses: whether the chat is still bound is checked when a run starts.
+			if (wanted === undefined) return origin ? { deliver: 'origin', origin } : { deliver: 'none' }
+			return checked(agent, { deliver: wanted, ...(origin && { origin }) })
+		},
+		changeDestination: (agent, before, deliver: Deliver) => checked(agent, { ...before, deliver }),
+	}
+}
+
+/** What is written with a run. Undefined if its result goes nowhere. */
+export async function openDestination(
+	ctx: Deps,
+	agent: AgentRef,
+	destination: Destination | undefined,
+	conversation: string,
+): Promise<OpenDestination | undefined> {
+	if (!destination || destination.deliver === 'none') return undefined
+	const destinations = destinationsIn(ctx)
+	if (destinations) return destinations.open(agent, destination, conversation)
+	const { channel = null, chat = null } = typeof destination.deliver === 'object' ? destination.deliver : {}
+	const failed = { code: 'unavailable', message: 'the plugin "channels" is switched off' }
+	return { channel_id: channel, chat_id: chat, failed, ops: () => [] }
+}
+
+/** What follows once the run is durable. Never rejects: the run continues, whether or not anybody gets its result. */
+export async function begunDestination(
+	ctx: Deps & Pick<Context, 'log' | 'emit'>,
+	{ failed, channel_id, chat_id }: OpenDestination,
+	run: RunRecord,
+	isNew: boolean,
+): Promise<void> {
+	const { run_id, agent } = run
+	try {
+		if (!failed && channel_id !== null) await destinationsIn(ctx)?.begun(run, channel_id)
+		else if (failed && isNew)
+			await ctx.emit({ event_type: 'message.undelivered', payload: { run_id, channel_id, chat_id, ...failed } }, agent)
+	} catch (error) {
+		ctx.log.error({ err: error, run_id }, 'the result of a run is not followed; it is from the next start on')
+	}
+}
+
+function destinationsIn({ extensions }: Deps): Destinations | undefined {
+	return extensions('destination')[0]?.value
+}
+
+function wrong(message: string): Fault {
+	return new Fault('invalid_request', message, { errors: [{ path: 'deliver', message }] })
+}

@@ -1,0 +1,215 @@
+/** Results of runs that no message asked for: which are sent to a chat, what its conversation has of them, and why one is not sent. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer } from '../../support/gateway.ts'
+import { addChannel, loopFiles, openLoop, stands } from '../../support/loop.ts'
+import type { LoopConnection } from '../../support/loop.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
+
+const loop = openLoop()
+const model = await startModelServer()
+t.teardown(() => model.stop())
+const rest = `providers: {mock: {kind: openai, base_url: '${model.url}', api_key: test, model: gpt-test}}\ndefault_provider: mock\n`
+const gateway = await startGateway({ config: `plugins: {loop: true}\n${rest}`, files: loopFiles() })
+t.teardown(() => gateway.stop())
+const { request } = gateway
+await request('POST', '/v1/agents', { body: { name: 'ada' } })
+
+const CONNECTED = 'This chat is connected'
+let made = 0
+
+/** A chat of ada's on a channel of its own, and a webhook whose results go there. */
+async function open(connect?: () => unknown) {
+	const n = ++made
+	const [token, chat, slug] = [`destination-${n}`, `chat-${n}`, `hook-${n}`]
+	if (connect) loop.script(token, connect)
+	const channel = await addChannel(gateway, token)
+	await stands(gateway, channel, 'connected')
+	const { body: binding } = await request('POST', '/v1/channels/pair', {
+		body: { agent_id: 'ada', channel_id: channel, external_chat_id: chat, who_may_answer: 'anyone' },
+	})
+	const hook = { slug, deliver: { channel, chat } }
+	const { status, body } = await request('POST', '/v1/agents/ada/webhooks', { body: hook })
+	if (status !== 201) throw new Error(JSON.stringify(body))
+	return {
+		channel,
+		chat,
+		slug,
+		/** A delivery to the webhook. Returns the run that it starts. */
+		post: async (words: string): Promise<string> => {
+			const options = { body: { payload: { words } } }
+			return (await request('POST', `/v1/agents/ada/webhooks/${slug}/test`, options)).body.run_id
+		},
+		say: async (words: string) => ((await loop.connected(token)) as LoopConnection).say(chat, words),
+		/** Without what the gateway says when the chat is bound. */
+		sent: (): string[] =>
+			loop.sent.filter((one) => one.token === token).flatMap(({ text }) => (text.startsWith(CONNECTED) ? [] : [text])),
+		unbind: () => request('DELETE', `/v1/channels/${channel}/bindings/${binding.binding_id}`),
+	}
+}
+
+async function statusOf(run_id: string): Promise<string> {
+	return (await request('GET', `/v1/runs/${run_id}`)).body.status
+}
+
+/** The events of one type that say something about a run. */
+async function eventsAbout(run_id: string, type: string): Promise<Answer[]> {
+	const { events } = (await request('GET', `/v1/audit?event_type=${type}&limit=500`)).body
+	return events.map(({ payload }: Answer) => payload).filter((payload: Answer) => payload.run_id === run_id)
+}
+
+async function undelivered(run_id: string): Promise<Answer> {
+	const [event] = await eventually(
+		() => eventsAbout(run_id, 'message.undelivered'),
+		({ length }) => length > 0,
+	)
+	return event
+}
+
+void t.test('a result is sent, and its chat can talk about it', async (t) => {
+	const it = await open()
+	model.on('disk of web-1', 'The disk of web-1 is full.')
+	model.on('which machine', 'It is web-1.')
+	const run_id = await it.post('disk of web-1')
+	await eventually(() => it.sent().length === 1)
+	t.strictSame(it.sent(), ['The disk of web-1 is full.'])
+	await it.say('which machine?')
+	await eventually(() => it.sent().length === 2)
+	t.strictSame(it.sent().slice(1), ['It is web-1.'])
+
+	const [asked] = model.requests('which machine')
+	const [cause, result, , question] = asked?.messages.filter(({ role }) => role !== 'system') ?? []
+	t.match(cause, {
+		role: 'user',
+		content: /^\[Remark of the gateway: The result of a run that your webhook started \(/,
+	})
+	t.match(cause?.content, new RegExp(run_id))
+	t.notMatch(cause?.content, /disk of web-1/, 'what others sent is not repeated')
+	t.match(result, { role: 'assistant', content: 'The disk of web-1 is full.' })
+	t.match(question, { role: 'user', content: /which machine\?$/ })
+
+	const [run] = model.requests('disk of web-1')
+	t.match(
+		JSON.stringify(run?.messages),
+		/your answer is sent to a direct chat on Loop, unless it is exactly NOTHING_TO_SAY/,
+	)
+	const { runs } = { runs: (await request('GET', '/v1/agents/ada/runs')).body }
+	t.equal(runs.length, 2, 'what was added to the conversation is no run')
+	const { conversation } = runs.find(({ trigger }: Answer) => trigger === 'loop')
+	const { body } = await request('GET', `/v1/agents/ada/conversations/${encodeURIComponent(conversation)}`)
+	const contents = body.turns.map(({ messages }: Answer) => messages.map(({ content }: Answer) => content))
+	t.strictSame(contents, [['which machine?', 'It is web-1.'], ['The disk of web-1 is full.']])
+})
+
+void t.test('an answer of exactly NOTHING_TO_SAY is not sent', async (t) => {
+	const it = await open()
+	model.on('nothing new', ' NOTHING_TO_SAY\n')
+	model.on('something new', 'It is not NOTHING_TO_SAY this time.')
+	const run_id = await it.post('nothing new')
+	await eventually(async () => (await statusOf(run_id)) === 'completed')
+	await it.post('something new')
+	// Sent behind what is due earlier in the same chat.
+	await eventually(() => it.sent().length > 0)
+	t.strictSame(it.sent(), ['It is not NOTHING_TO_SAY this time.'])
+	t.strictSame(await eventsAbout(run_id, 'message.undelivered'), [])
+	await it.say('what is up?')
+	await eventually(() => model.requests('what is up?').length === 1)
+	t.notMatch(JSON.stringify(model.requests('what is up?')[0]?.messages), /"NOTHING_TO_SAY"| NOTHING_TO_SAY\\n/)
+})
+
+void t.test('a chat that is not bound any more gets nothing, before a run and after it', async (t) => {
+	const it = await open()
+	model.on('may I', { tools: [{ name: 'ask', arguments: { question: 'May I?' } }] }, 'Done as told.')
+	const run_id = await it.post('may I')
+	await eventually(() => it.sent().length === 1)
+	t.strictSame(it.sent(), ['May I?'])
+	const { body: questions } = await request('GET', '/v1/agents/ada/questions')
+	const { question_id } = questions.find((one: Answer) => one.run_id === run_id)
+	await it.unbind()
+	await request('POST', `/v1/agents/ada/ask-responses/${question_id}`, { body: { answer: 'yes' } })
+	const about = { channel_id: it.channel, chat_id: it.chat, code: 'unbound' }
+	t.match(await undelivered(run_id), about)
+	t.equal(await statusOf(run_id), 'completed')
+
+	const later = await it.post('may I')
+	t.match(await undelivered(later), about)
+	await eventually(async () => (await statusOf(later)) !== 'started')
+	t.strictSame(it.sent(), ['May I?'])
+})
+
+void t.test('a deleted channel gets nothing', async (t) => {
+	const it = await open()
+	model.on('shall I', { tools: [{ name: 'ask', arguments: { question: 'Shall I?' } }] }, 'Done.')
+	const run_id = await it.post('shall I')
+	await eventually(() => it.sent().length === 1)
+	await request('DELETE', `/v1/channels/${it.channel}`)
+	t.match(await undelivered(run_id), { channel_id: it.channel, chat_id: it.chat, code: 'deleted' })
+})
+
+void t.test('what the platform refuses is reported, and no part of the conversation', async (t) => {
+	const refusals: string[] = []
+	const it = await open(() => ({
+		name: '@refusing',
+		send: (message: { text: string }) => {
+			if (message.text.startsWith(CONNECTED)) return { id: 'm1' }
+			refusals.push(message.text)
+			throw Object.assign(new Error('the person blocked the bot'), { code: 'refused' })
+		},
+		close: async () => {},
+	}))
+	model.on('the news', 'There is news.')
+	const run_id = await it.post('the news')
+	t.match(await undelivered(run_id), { code: 'refused', message: /blocked the bot/ })
+	t.strictSame(refusals, ['There is news.'])
+	const said = async (): Promise<Answer[]> => {
+		const { events } = (await request('GET', '/v1/audit?event_type=message.said&limit=500')).body
+		return events.filter(({ payload }: Answer) => payload.content === 'There is news.')
+	}
+	const [event] = await said()
+	await eventually(async () => {
+		const path = `/v1/agents/ada/conversations/${encodeURIComponent(event.payload.conversation)}`
+		return (await request('GET', path)).status === 404
+	})
+})
+
+void t.test('of two questions in a chat, a reply answers the one that was asked last', async (t) => {
+	const it = await open()
+	const ask = (question: string) => ({ tools: [{ name: 'ask', arguments: { question } }] })
+	model.on('book a table', ask('For how many?'), 'Booked.')
+	model.on('the oven is hot', ask('Switch it off?'), 'Switched off.')
+	await it.say('book a table')
+	await eventually(() => it.sent().includes('For how many?'))
+	const run_id = await it.post('the oven is hot')
+	await eventually(() => it.sent().includes('Switch it off?'))
+	await it.say('yes')
+	await eventually(() => it.sent().includes('Switched off.'))
+	t.match(await eventsAbout(run_id, 'message.undelivered'), [])
+	t.notOk(it.sent().includes('Booked.'))
+	await it.say('four')
+	await eventually(() => it.sent().includes('Booked.'))
+})
+
+void t.test('without the plugin of chats a run says that its result goes nowhere', async (t) => {
+	const it = await open()
+	model.on('all alone', 'Nobody reads this.')
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	writeFileSync(
+		join(gateway.home, 'config/gateway.yaml'),
+		`plugins: {channels: false, telegram: false, discord: false}\n${rest}`,
+	)
+	await stream.waitFor('config.reloaded', 1)
+	const run_id = await it.post('all alone')
+	t.match(await undelivered(run_id), { channel_id: it.channel, chat_id: it.chat, code: 'unavailable' })
+	await eventually(async () => (await statusOf(run_id)) === 'completed')
+	t.strictSame(it.sent(), [])
+	const body = { slug: 'other', deliver: { channel: it.channel, chat: it.chat } }
+	t.match(await request('POST', '/v1/agents/ada/webhooks', { body }), {
+		status: 400,
+		body: { message: /plugin "channels" is switched off/, errors: [{ path: 'deliver' }] },
+	})
+})

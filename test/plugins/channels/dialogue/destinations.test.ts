@@ -1,0 +1,31 @@
+import t from 'tap'
+import { destinationsOf } from '../../../../plugins/channels/dialogue/destinations.ts'
+import type { PlaceRooms } from '../../../../plugins/channels/dialogue/place.ts'
+import type { Destination } from '../../../../plugins/runs/contract.ts'
+
+const ada = { name: 'ada', uid: 'u1' }
+const destination: Destination = { deliver: { channel: 'c1', chat: '7' } }
+
+/** A chat that is bound to ada, in a channel with so many pending answers. */
+function open(pending: number) {
+	const rooms = {
+		ctx: {},
+		registry: { bound: async () => ({ agent: ada }), channel: () => ({ label: 'Loop' }) },
+		marks: { kindOf: async () => 'private', within: async () => [] },
+		sessions: { current: async () => 'channel:b1' },
+		runs: { count: () => pending },
+	} as unknown as PlaceRooms
+	return destinationsOf(rooms, async () => {}).open(ada, destination, 'heartbeat:h1')
+}
+
+void t.test('a channel with 5,000 pending answers gets no more', async (t) => {
+	t.match(await open(5_000), { channel_id: 'c1', chat_id: '7', failed: { code: 'queue_full' } })
+	const opened = await open(4_999)
+	t.equal(opened?.failed, undefined)
+	t.match(opened?.place, /sent to a direct chat on Loop/)
+	t.match(
+		opened?.ops('r1').map(({ key }) => key[1]),
+		['channel-reply', 'channel-talk'],
+	)
+	t.strictSame((await open(5_000))?.ops('r1'), [])
+})
