@@ -20,7 +20,7 @@ export const batches: Record<string, string[]> = {
 	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
 	outside: ['test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,tracing,webhooks}/**/*.test.ts'],
-	reload: ['test/reload/**/*.test.ts', 'test/skills-examples/**/*.test.ts'],
+	reload: ['test/reload/**/*.test.ts', 'test/skills-examples/**/*.test.ts', 'test/homes/**/*.test.ts'],
 	sandbox: ['test/sandbox/**/*.test.ts'],
 	'spec-a': ['test/spec/[a-h]*.test.ts'],
 	'spec-l': ['test/spec/[i-q]*.test.ts'],

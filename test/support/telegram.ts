@@ -56,6 +56,8 @@ export interface TelegramOptions {
 	/** Methods that this server does not have. */
 	without?: readonly string[]
 	port?: number
+	/** Token of a bot that an older home knows: its ids are higher than all before. */
+	knownToken?: string
 }
 
 export interface TestTelegram {
@@ -111,8 +113,13 @@ const SUPERGROUPS_BELOW = -1_000_000_000_000
 const RICH_LENGTH = 32_768
 const LENGTH = 4096
 
-export async function startTelegram({ without = [], port = 0 }: TelegramOptions = {}): Promise<TestTelegram> {
-	const token = `100200:AAtest-token_of-bot-${randomBytes(6).toString('hex')}`
+export async function startTelegram({
+	without = [],
+	port = 0,
+	knownToken,
+}: TelegramOptions = {}): Promise<TestTelegram> {
+	const token = knownToken ?? `100200:AAtest-token_of-bot-${randomBytes(6).toString('hex')}`
+	const idsSoFar = knownToken === undefined ? 0 : 1_000
 	const sent: SentMessage[] = []
 	let asked = 0
 	let isSilent = false
@@ -122,8 +129,8 @@ export async function startTelegram({ without = [], port = 0 }: TelegramOptions 
 		const [, shown, file_id = ''] = /^\/file\/bot([^/]*)\/files\/(.+)$/.exec(path) ?? []
 		return shown === token ? telegram.files.get(decodeURIComponent(file_id)) : undefined
 	})
-	const chats = openChats()
-	const feed = openUpdates()
+	const chats = openChats(idsSoFar)
+	const feed = openUpdates(idsSoFar)
 	const watch = openWatch()
 	const methods = methodsOf()
 
@@ -305,7 +312,7 @@ function stalled(hungUp: AbortSignal): Promise<'cut'> {
 	return new Promise((resolve) => hungUp.addEventListener('abort', () => resolve('cut')))
 }
 
-function openChats() {
+function openChats(idsSoFar: number) {
 	const chats = new Map<number, TelegramChat>()
 	/** Supergroups count for themselves, all other chats together. */
 	const counters = new Map<number, number>()
@@ -323,7 +330,7 @@ function openChats() {
 			return chat
 		},
 		nextId(chat_id: number): number {
-			const id = (counters.get(counterOf(chat_id)) ?? 0) + 1
+			const id = (counters.get(counterOf(chat_id)) ?? idsSoFar) + 1
 			counters.set(counterOf(chat_id), id)
 			return id
 		},
@@ -332,9 +339,9 @@ function openChats() {
 	}
 }
 
-function openUpdates() {
+function openUpdates(idsSoFar: number) {
 	let updates: Update[] = []
-	let newest = 1000
+	let newest = 1000 + idsSoFar
 	let webhook = ''
 	let poll: { wake(): void; fail(error: BotError): void } | undefined
 	const terminated = new BotError(
