@@ -8,6 +8,12 @@ export default {
 			order: 6,
 			load: () => import('./cli/channels.ts'),
 		},
+		say: {
+			summary: 'Send a message to a chat as its agent, without a run',
+			group: 'work',
+			order: 7,
+			load: () => import('./cli/say.ts'),
+		},
 	},
 	status: { order: 2, load: () => import('./cli/status.ts') },
 	hints: {

@@ -13,6 +13,7 @@ import { pairingOf } from './pairing.ts'
 import { openDialogue } from './dialogue.ts'
 import type { Dialogue } from './parts.ts'
 import { registryOf } from './registry.ts'
+import { messageRoute } from './message-route.ts'
 import { routes } from './routes.ts'
 
 /** Channels: chat platforms by which people talk to agents. */
@@ -61,5 +62,8 @@ export default definePlugin<ChannelSettings, Channels>({
 		})
 		return channels
 	},
-	http: routes,
+	http(server, ctx, channels) {
+		routes(server, ctx, channels)
+		messageRoute(server, ctx, channels)
+	},
 })

@@ -111,6 +111,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	deleteBinding: ({ made }) => ({
 		params: { id: made.get('createChannel').id, binding_id: made.get('pairChat').binding_id },
 	}),
+	sendMessage: ({ made }) => ({ params: { id: `channel:${made.get('pairChat').binding_id}` } }),
 	async deleteChannel({ gateway }) {
 		const body = { type: 'chat_a', bot_token_ref: 'BOT_TOKEN', config: { api_root: 'http://127.0.0.1:9' } }
 		return { params: { id: (await gateway.request('POST', '/v1/channels', { body })).body.id } }

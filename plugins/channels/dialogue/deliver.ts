@@ -97,9 +97,9 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 }
 
 /** Only whole answers count; white space around is ignored. */
-function isNothing({ status, answer }: RunRecord): boolean {
+function isNothing({ status, answer, said }: RunRecord): boolean {
 	const text = answer?.trim() ?? ''
-	return status === 'completed' && (text === '' || text === NOTHING_TO_SAY)
+	return !said && status === 'completed' && (text === '' || text === NOTHING_TO_SAY)
 }
 
 function answerOf({ run_id, answer }: RunRecord): string {

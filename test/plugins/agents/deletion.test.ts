@@ -26,6 +26,10 @@ for (let n = 0; n < SECRETS; n++) await ctx.use('vault').secrets.create({ name: 
 const writes: Record<string, (agent: AgentRef, n: number) => Promise<unknown>> = {
 	'a run': (agent, n) =>
 		ctx.use('runs').start(agent, { prompt: 'Hello.', trigger: 'api', conversation: `conversation-${n}` }),
+	'a message without a run': (agent, n) =>
+		ctx
+			.use('runs')
+			.say(agent, { conversation: `conversation-${n}`, content: 'Hello.', about: 'Why.', also: async () => [] }),
 	'a session': (agent) => ctx.use('runs').newSession(agent),
 	'a conversation to forget': (agent) => ctx.use('runs').clear(agent),
 	'a skill': (agent, n) =>

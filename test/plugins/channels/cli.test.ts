@@ -50,6 +50,15 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	t.equal((await svc(['channels', 'pair', 'discord', code])).code, 4, 'no such channel, and the code is still good')
 	t.match(await svc(['channels', 'pair', 'telegram', code]), { code: 0, out: /The chat 42 now talks to ada/ })
 	t.match(await svc(['channels', 'pair', code]), { code: 2, err: /wrong, used or expired/ })
+	const [binding] = (await svc(['channels', 'bindings', '--json'])).json
+	const conversation = `channel:${binding.binding_id}`
+	t.match(await svc(['say', 'ada', conversation, 'The', 'backup', 'is', 'complete.']), { code: 0, out: /the chat 42/ })
+	await telegram.waitFor(({ text }) => text === 'The backup is complete.')
+	const piped = await svc(['say', 'ada', conversation, '-', '--json'], { stdin: 'From a pipe.\n' })
+	t.match(piped.json, { conversation, chat_id: '42' })
+	await telegram.waitFor(({ text }) => text === 'From a pipe.')
+	t.match(await svc(['say', 'ada', conversation, ' ']), { code: 2, err: /message is empty/ })
+	t.equal((await svc(['say', 'ada', 'elsewhere', 'Hello.'])).code, 4)
 	const who = ['--who-may-answer', 'paired', '--paired-by', '42']
 	const group = await svc(['channels', 'pair', id, '--chat', '-1001234567890', '--agent', 'ada', ...who, '--json'])
 	t.match(group.json, { agent_id: 'ada', external_chat_id: '-1001234567890' })

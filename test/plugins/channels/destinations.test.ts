@@ -39,6 +39,8 @@ async function open(connect?: () => unknown) {
 		channel,
 		chat,
 		slug,
+		/** The first one of the chat. */
+		conversation: `channel:${binding.binding_id}`,
 		/** A delivery to the webhook. Returns the run that it starts. */
 		post: async (words: string): Promise<string> => {
 			const options = { body: { payload: { words } } }
@@ -191,6 +193,47 @@ void t.test('of two questions in a chat, a reply answers the one that was asked 
 	t.notOk(it.sent().includes('Booked.'))
 	await it.say('four')
 	await eventually(() => it.sent().includes('Booked.'))
+})
+
+void t.test('a caller sends a message to a chat, which the agent then knows of', async (t) => {
+	const it = await open()
+	const post = (content: unknown, { conversation = it.conversation, key = '' } = {}) =>
+		request('POST', `/v1/agents/ada/conversations/${encodeURIComponent(conversation)}/messages`, {
+			body: { content },
+			...(key !== '' && { headers: { 'idempotency-key': key } }),
+		})
+	const first = await post('The backup is complete.', { key: 'backup-1' })
+	t.match(first, { status: 200, body: { conversation: it.conversation, channel_id: it.channel, chat_id: it.chat } })
+	t.strictSame((await post('The backup is complete.', { key: 'backup-1' })).body, first.body)
+	t.match(await post('It failed.', { key: 'backup-1' }), { status: 409, body: { code: 'idempotency_mismatch' } })
+	model.on('which backup', 'The one of tonight.')
+	await eventually(() => it.sent().length > 0)
+	await it.say('which backup?')
+	await eventually(() => it.sent().length > 1)
+	t.strictSame(it.sent(), ['The backup is complete.', 'The one of tonight.'])
+	const [asked] = model.requests('which backup')
+	const [cause, told] = asked?.messages.filter(({ role }) => role !== 'system') ?? []
+	t.match(cause, { role: 'user', content: /^\[Remark of the gateway: A message was sent to this chat in your name/ })
+	t.match(told, { role: 'assistant', content: 'The backup is complete.' })
+	const runs: Answer[] = (await request('GET', '/v1/agents/ada/runs')).body
+	t.notOk(runs.some(({ run_id }) => run_id === first.body.message_id))
+
+	// By its first conversation the chat is found also when it has begun another one.
+	await it.say('/new')
+	await eventually(() => it.sent().length === 3)
+	const later = await post('Another backup.')
+	t.match(later.body, { chat_id: it.chat, conversation: new RegExp(`^${it.conversation}:`) })
+	await eventually(() => it.sent().includes('Another backup.'))
+	// No result, so its words are its own.
+	await post('NOTHING_TO_SAY')
+	await eventually(() => it.sent().includes('NOTHING_TO_SAY'))
+
+	for (const conversation of ['channel:0197a4c2-6f0d-7b5e-8f0a-3d0a4c2b1e90', 'no-chat'])
+		t.match(await post('Hello.', { conversation }), { status: 404, body: { code: 'not_found' } })
+	for (const content of ['', ' \n', 'a'.repeat(64 * 1024 + 1), 7])
+		t.match(await post(content), { status: 400, body: { errors: [{ path: 'content' }] } })
+	await it.unbind()
+	t.match(await post('Hello.'), { status: 409, body: { message: /is not bound to agent "ada"/ } })
 })
 
 void t.test('without the plugin of chats a run says that its result goes nowhere', async (t) => {

@@ -1,0 +1,29 @@
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
+
+interface Sent {
+	message_id: string
+	conversation: string
+	channel_id: string
+	chat_id: string
+}
+
+export default {
+	description: 'Send a message to a chat as its agent, without a run; - reads it from standard input',
+	arguments: '<agent> <conversation> <message...>',
+	examples: `
+The conversation is one of the chat's, as svc conversations list shows it. For a chat in which nothing was said yet it is
+channel:BINDING_ID, as svc channels bindings --json shows it. A token needs runs:write.
+
+Examples:
+  svc say ada channel:BINDING_ID "The backup of tonight is complete."
+  ./report | svc say ada channel:BINDING_ID -`,
+	async run(cli, { agent, conversation, message: words }: { agent: string; conversation: string; message: string[] }) {
+		const content = words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
+		if (content.trim() === '') throw new CliError('usage', 'the message is empty')
+		const where = path`/v1/agents/${agent}/conversations/${conversation}/messages`
+		const sent = await cli.api.request<Sent>('POST', where, { content })
+		cli.out.answer(sent, ({ chat_id }) => `Accepted for the chat ${chat_id}.`)
+	},
+} satisfies Command
