@@ -17,9 +17,17 @@ export interface Reader {
 	cursor: Cursor
 }
 
-/** Events that arrived while a reader's page was being read. */
+/** An event as its readers get it. */
+export interface Frame {
+	event_id: string
+	text: string
+	/** The readers' streams end with it. */
+	isLast: boolean
+}
+
+/** Events that arrived while a reader's page was being read, or before it had a connection. */
 export interface Buffered {
-	frames: { event_id: string; text: string }[]
+	frames: Frame[]
 	/** There was more than fits. */
 	overflowed: boolean
 }
@@ -33,6 +41,10 @@ export interface ChannelOptions {
 	textOf: (delivery: Delivery) => string
 	/** The JSON of an event that comes from the log. */
 	jsonOf: (event: EventEnvelope) => string
+	/** Whether the streams of this channel end with this event. */
+	isLast: (event: EventEnvelope) => boolean
+	/** The last event has been written. */
+	finished: (reader: Reader) => void
 	/** `flush` must be called at the end of this turn of the event loop. */
 	dirty: (channel: Channel) => void
 	/** A reader is no longer live; it must catch up from its cursor. */
@@ -47,20 +59,26 @@ export class Channel {
 	readonly key: string
 	readonly filter: LiveFilter
 	readonly jsonOf: ChannelOptions['jsonOf']
+	readonly isLast: ChannelOptions['isLast']
+	readonly finished: ChannelOptions['finished']
 	readonly readers = new Set<Reader>()
 	readonly #options: ChannelOptions
 	readonly #live = new Set<Reader>()
-	readonly #joining = new Map<Reader, Buffered>()
+	/** Readers, or what stands for them before they have a connection. */
+	readonly #joining = new Map<object, Buffered>()
 	readonly #unsubscribe: () => void
 	#waiting: string[] = []
 	#length = 0
 	#cursor: Cursor = ''
+	#isOver = false
 
 	constructor(options: ChannelOptions) {
 		this.#options = options
 		this.key = options.key
 		this.filter = options.filter
 		this.jsonOf = options.jsonOf
+		this.isLast = options.isLast
+		this.finished = options.finished
 		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#receive(delivery))
 	}
 
@@ -74,26 +92,27 @@ export class Channel {
 		this.#joining.delete(reader)
 	}
 
-	isLive(reader: Reader): boolean {
-		return this.#live.has(reader)
+	get isIdle(): boolean {
+		return this.readers.size === 0 && this.#joining.size === 0
 	}
 
-	/** Stores events that arrive from now on for this reader, until `heard` is called. */
-	listen(reader: Reader): void {
+	/** Stores events that arrive from now on for this reader, until `buffered` is called. */
+	listen(reader: object): void {
 		this.#joining.set(reader, { frames: [], overflowed: false })
 	}
 
-	buffered(reader: Reader): Buffered {
+	buffered(reader: object): Buffered {
 		const buffered = this.#joining.get(reader) ?? { frames: [], overflowed: true }
 		this.#joining.delete(reader)
 		return buffered
 	}
 
-	/** From here on it hears. `text`: what is still missing between its cursor and this very moment. */
-	goLive(reader: Reader, text: string): void {
+	/** From here on it hears. `missing`: what came between its cursor and this very moment. */
+	goLive(reader: Reader, missing: readonly Frame[]): void {
 		// What waits was heard before this moment: it is for those that were live already.
 		this.flush()
-		if (text !== '') reader.connection.write(chunk(text))
+		if (missing.length > 0) reader.connection.write(chunk(missing.map(({ text }) => text).join('')))
+		if (missing.some(({ isLast }) => isLast)) return this.finished(reader)
 		reader.cursor = this.#options.events.head()
 		this.#live.add(reader)
 	}
@@ -112,14 +131,17 @@ export class Channel {
 			}
 			reader.connection.write(block)
 			reader.cursor = this.#cursor
+			if (this.#isOver) this.finished(reader)
 		}
 	}
 
 	#receive(delivery: Delivery): void {
 		if (this.#live.size === 0 && this.#joining.size === 0) return
 		const text = this.#options.textOf(delivery)
+		const isLast = this.isLast(delivery.event)
 		for (const buffered of this.#joining.values()) {
-			if (buffered.frames.length < BUFFER_LIMIT) buffered.frames.push({ event_id: delivery.event.event_id, text })
+			if (buffered.frames.length < BUFFER_LIMIT)
+				buffered.frames.push({ event_id: delivery.event.event_id, text, isLast })
 			else buffered.overflowed = true
 		}
 		if (this.#live.size === 0) return
@@ -127,6 +149,7 @@ export class Channel {
 		this.#waiting.push(text)
 		this.#length += text.length
 		this.#cursor = delivery.cursor
+		this.#isOver ||= isLast
 		if (this.#length > BLOCK_LIMIT) this.flush()
 	}
 }

@@ -25,6 +25,15 @@ export interface StreamRequest {
 	 * log does not know.
 	 */
 	after: string | null
+	/** The stream ends with this event; default: none does. Only for streams of one run. */
+	endsWithRun?: boolean
+}
+
+/** A stream of one run, which is about to start. It hears from the moment in which this exists. */
+export interface RunStream {
+	/** Answers with everything that was heard, and ends with the run. Otherwise as `Events.stream`. Call it once, or `drop`. */
+	open(response: ServerResponse): Promise<void>
+	drop(): void
 }
 
 export interface AuditRequest {
@@ -46,6 +55,11 @@ export interface Events {
 	 * this plugin. Throws `unavailable` where too many streams are open.
 	 */
 	stream(request: StreamRequest): Promise<void>
+	/**
+	 * Hears the events of a run before it starts, so that its stream lacks none, the pieces of its first answer included. Throws
+	 * `unavailable` where too many streams are open.
+	 */
+	ofRun(run_id: string, credentials: Credentials): RunStream
 	/** How many streams are open. */
 	streams(): number
 	/** Throws `invalid_request` for an invalid cursor. */

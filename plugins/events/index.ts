@@ -23,6 +23,7 @@ export default definePlugin<EventSettings, Events>({
 		})
 		return {
 			stream: (request) => streams.open(request),
+			ofRun: (run_id, credentials) => streams.ofRun(run_id, credentials),
 			streams: () => streams.size,
 			audit: (request) => readAudit(ctx.events, request),
 			prune: () => prune(ctx),

@@ -1,7 +1,7 @@
 import type { EventBus } from '../../core/events/event-bus.ts'
 import { chunk } from '../../core/http/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
-import type { Channel, Buffered, Reader } from './channel.ts'
+import type { Channel, Buffered, Frame, Reader } from './channel.ts'
 import { frame } from './frames.ts'
 
 /** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
@@ -83,6 +83,7 @@ export class Replay {
 		if (!this.#catching.has(reader)) return
 
 		const atEnd = this.#write(reader, page, catching)
+		if (!this.#catching.has(reader)) return // the last event was among them
 		if (!atEnd || buffered.overflowed || reader.connection.full) {
 			reader.connection.whenReady(() => this.#enqueue(reader))
 			return
@@ -96,13 +97,19 @@ export class Replay {
 		const { channel } = catching
 		let text = ''
 		let count = 0
+		let isOver = false
 		for (const { cursor, event } of page.entries) {
 			if (text.length >= WRITE_LIMIT) break
 			text += frame(cursor, channel.jsonOf(event))
 			reader.cursor = cursor
 			count++
+			if ((isOver = channel.isLast(event))) break
 		}
 		if (text !== '') reader.connection.write(chunk(text))
+		if (isOver) {
+			channel.finished(reader)
+			return false
+		}
 		const whole = count === page.entries.length
 		catching.limit = whole ? Math.min(PAGE_LIMIT, catching.limit * 2) : count
 		if (!whole) return false
@@ -115,8 +122,7 @@ export class Replay {
  * What was heard during the read and is not in the page. The log shows nothing before it is heard, in the order in
  * which it is heard, so the page holds a beginning of `heard`.
  */
-function missing(buffered: Buffered, page: LogPage): string {
+function missing(buffered: Buffered, page: LogPage): Frame[] {
 	const read = new Set(page.entries.map(({ event }) => event.event_id))
-	const rest = buffered.frames.slice(buffered.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)
-	return rest.map(({ text }) => text).join('')
+	return buffered.frames.slice(buffered.frames.findLastIndex(({ event_id }) => read.has(event_id)) + 1)
 }

@@ -4,10 +4,11 @@ import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
 import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
+import type { Cursor } from '../../core/store/ports.ts'
+import type { Credentials, OpenRequest, OpenRequests } from '../auth/contract.ts'
 import { Channel } from './channel.ts'
-import type { Reader } from './channel.ts'
-import type { EventSettings, StreamRequest } from './contract.ts'
+import type { Frame, Reader } from './channel.ts'
+import type { EventSettings, RunStream, StreamRequest } from './contract.ts'
 import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
 
@@ -15,6 +16,18 @@ import { Replay } from './replay.ts'
 const RETRY_AFTER_S = 5
 
 const heartbeat = chunk(comment('still here'))
+
+/** The last event of a run is one of these. */
+const RUN_ENDS: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.stopped'])
+
+type NewStream = Omit<StreamRequest, 'after'> & { isUnknown?: boolean }
+
+/** Where a stream begins. */
+interface Beginning {
+	at: Cursor
+	/** What was heard since then; null: it is read from the log. */
+	missing: Frame[] | null
+}
 
 interface Stream extends Reader, OpenRequest {
 	channel: Channel
@@ -52,41 +65,39 @@ export class Streams {
 	}
 
 	/** See `Events.stream`. */
-	async open({ response, credentials, filter, after }: StreamRequest): Promise<void> {
-		const { events, config, signal } = this.#ctx
-		if (this.#size >= config.max_streams) {
-			throw new Fault('unavailable', `${config.max_streams} streams are open, which is the limit; try again later`, {
-				headers: { 'retry-after': String(RETRY_AFTER_S) },
-			})
-		}
-		this.#size++
-		try {
+	async open({ after, ...request }: StreamRequest): Promise<void> {
+		const { events } = this.#ctx
+		this.#refuseTooMany()
+		await this.#counted(async () => {
 			const known = after === null ? null : await events.locate(after)
-			const socket = await turnOf(response)
-			if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
-			if (!socket) {
-				this.#size--
-				return
-			}
-			const at = known ?? events.head()
-			// A client that is cut off before its first event resumes from here.
-			response.setHeader('x-last-event-id', at)
-			const connection = new Connection(response, socket, greeting(after === null || known !== null), {
-				stallMs: config.stall_timeout_s * 1000,
-				closed: () => this.#remove(stream),
-			})
-			const stream: Stream = {
-				connection,
-				credentials,
-				cursor: at,
-				channel: this.#channelOf(filter, this.#ctx.redactor.clearanceOf(credentials.scope)),
-				end: ({ message }) => this.#end(stream, message),
-				beat: this.#beat(connection),
-			}
-			this.#add(stream, known !== null)
-		} catch (error) {
-			this.#size--
-			throw error
+			const isUnknown = after !== null && known === null
+			return this.#begin({ ...request, isUnknown }, () =>
+				known === null ? { at: events.head(), missing: [] } : { at: known, missing: null },
+			)
+		})
+	}
+
+	/** See `Events.ofRun`. */
+	ofRun(run_id: string, credentials: Credentials): RunStream {
+		this.#refuseTooMany()
+		const request = { credentials, filter: { run_id }, endsWithRun: true }
+		const at = this.#ctx.events.head()
+		const heard = {}
+		const channel = this.#channelOf(request)
+		channel.listen(heard)
+		const drop = (): void => {
+			channel.buffered(heard)
+			this.#closeIdle(channel)
+		}
+		return {
+			drop,
+			open: (response) =>
+				this.#counted(() =>
+					this.#begin({ ...request, response }, () => {
+						const { frames, overflowed } = channel.buffered(heard)
+						return { at, missing: overflowed ? null : frames }
+					}),
+				).finally(drop),
 		}
 	}
 
@@ -97,11 +108,53 @@ export class Streams {
 		this.#replay.close()
 	}
 
-	#add(stream: Stream, isBehind: boolean): void {
-		stream.channel.readers.add(stream)
+	#refuseTooMany(): void {
+		const { max_streams } = this.#ctx.config
+		if (this.#size < max_streams) return
+		throw new Fault('unavailable', `${max_streams} streams are open, which is the limit; try again later`, {
+			headers: { 'retry-after': String(RETRY_AFTER_S) },
+		})
+	}
+
+	/** `open` returns whether a stream is open now, which is counted until it is removed. */
+	async #counted(open: () => Promise<boolean>): Promise<void> {
+		this.#size++
+		let isOpen = false
+		try {
+			isOpen = await open()
+		} finally {
+			if (!isOpen) this.#size--
+		}
+	}
+
+	/** False if the client has left. `begins` is called in the moment in which the stream begins to hear. */
+	async #begin(request: NewStream, begins: () => Beginning): Promise<boolean> {
+		const { response, credentials, isUnknown = false } = request
+		const { config, signal } = this.#ctx
+		const socket = await turnOf(response)
+		if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
+		if (!socket) return false
+		const channel = this.#channelOf(request)
+		const { at, missing } = begins()
+		// A client that is cut off before its first event resumes from here.
+		response.setHeader('x-last-event-id', at)
+		const connection = new Connection(response, socket, greeting(!isUnknown), {
+			stallMs: config.stall_timeout_s * 1000,
+			closed: () => this.#remove(stream),
+		})
+		const stream: Stream = {
+			connection,
+			credentials,
+			cursor: at,
+			channel,
+			end: ({ message }) => this.#end(stream, message),
+			beat: this.#beat(connection),
+		}
+		channel.readers.add(stream)
 		this.#open.enter(stream)
-		if (isBehind) this.#replay.add(stream, stream.channel)
-		else stream.channel.goLive(stream, '')
+		if (missing) channel.goLive(stream, missing)
+		else this.#replay.add(stream, channel)
+		return true
 	}
 
 	/** False where it had been removed before. */
@@ -111,11 +164,14 @@ export class Streams {
 		this.#size--
 		this.#replay.remove(stream)
 		channel.remove(stream)
-		if (channel.readers.size === 0) {
-			channel.close()
-			this.#channels.delete(channel.key)
-		}
+		this.#closeIdle(channel)
 		return true
+	}
+
+	#closeIdle(channel: Channel): void {
+		if (!channel.isIdle || this.#channels.get(channel.key) !== channel) return
+		channel.close()
+		this.#channels.delete(channel.key)
 	}
 
 	#end(stream: Stream, why: string): void {
@@ -123,8 +179,18 @@ export class Streams {
 		if (this.#remove(stream)) stream.connection.end(comment(why))
 	}
 
-	#channelOf(filter: LiveFilter, clearance: Clearance): Channel {
-		const key = keyOf(filter, clearance)
+	/** Its last event was written; a client that is slow still gets it. */
+	#finish(stream: Stream): void {
+		if (this.#remove(stream)) stream.connection.whenReady(() => stream.connection.end())
+	}
+
+	#channelOf({
+		filter,
+		credentials,
+		endsWithRun = false,
+	}: Pick<NewStream, 'filter' | 'credentials' | 'endsWithRun'>): Channel {
+		const clearance = this.#ctx.redactor.clearanceOf(credentials.scope)
+		const key = keyOf(filter, clearance, endsWithRun)
 		const known = this.#channels.get(key)
 		if (known) return known
 		const textOf = this.#framesFor.get(clearance) ?? frameMaker(clearance)
@@ -135,6 +201,8 @@ export class Streams {
 			events: this.#ctx.events,
 			textOf,
 			jsonOf: (event) => jsonFor(clearance, event),
+			isLast: ({ event_type }) => endsWithRun && RUN_ENDS.has(event_type),
+			finished: (reader) => this.#finish(reader as Stream),
 			dirty: (one) => this.#flushSoon(one),
 			behind: (reader) => this.#replay.add(reader, channel),
 		})
@@ -174,6 +242,6 @@ export class Streams {
 	}
 }
 
-function keyOf({ agent_id, run_id, types }: LiveFilter, { seesNames }: Clearance): string {
-	return JSON.stringify([agent_id, run_id, types && [...types].toSorted(), seesNames])
+function keyOf({ agent_id, run_id, types }: LiveFilter, { seesNames }: Clearance, endsWithRun: boolean): string {
+	return JSON.stringify([agent_id, run_id, types && [...types].toSorted(), seesNames, endsWithRun])
 }

@@ -10,7 +10,9 @@ import { attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
 import { aQuestion, aRun, asked, message, run, statuses, view } from './run-view.ts'
-import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus } from './contract.ts'
+import { CONVERSATION_NAME, namedConversation } from './named-conversation.ts'
+import { eventFrame, startAndStream, wantsStream } from './start-stream.ts'
+import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus, StartRequest } from './contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const ANSWER_LIMIT_BYTES = 100 * 1024
@@ -30,6 +32,12 @@ const runPage = Joi.object({
 		)
 		.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05'),
 }).id('RunPage')
+interface NewRun {
+	prompt?: string
+	attachments?: AttachmentSource[]
+	conversation?: string
+}
+
 const started = Joi.object({
 	run_id: aRun,
 	agent: Joi.string().required().example('ada'),
@@ -41,7 +49,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 	const agentOf = (agent: string): Promise<AgentRecord> => ctx.use('agents').get(agent)
 	const shown = async (record: RunRecord): Promise<Record<string, unknown>> => view(record, await runs.asked(record))
 
-	server.route<{ Params: { name: string }; Payload: { prompt?: string; attachments?: AttachmentSource[] } }>({
+	server.route<{ Params: { name: string }; Payload: NewRun }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/runs',
 		options: {
@@ -49,11 +57,15 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Start a run',
 			notes: [
 				'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
+				'With `Accept: text/event-stream`, and without `application/json` in it, the answer is the stream of the run: all its events and the pieces of its answers (`model.stream`), as at GET /v1/events/stream, to the end of the run. The first event names the run, and so does the header `x-svc-run-id`. This needs the scope `events:read`, too. The run continues where its client leaves; the header `Location` has the address at which `Last-Event-ID` resumes the stream.',
+				'Runs of one conversation execute one after another, runs of different conversations at the same time. A run that waits for an answer holds up its own conversation only.',
 				'With `attachments` the prompt may be absent. The body may have 1 MiB; POST /v1/agents/{name}/blobs takes larger files, as they are.',
 			],
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { errors: [409] } },
+			plugins: {
+				openapi: { answers: { 200: { 'text/event-stream': Joi.string().example(eventFrame) } }, errors: [409] },
+			},
 			validate: {
 				params: Joi.object({ name }),
 				headers: Joi.object({
@@ -69,6 +81,12 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 						.description('At most 100 KiB. Required, unless there are attachments.')
 						.example('Which books are due today?'),
 					attachments: attachmentsGiven,
+					conversation: Joi.string()
+						.pattern(CONVERSATION_NAME, '1 to 200 printable characters')
+						.description(
+							"The caller's own name of a conversation of this agent, which begins with the first run that names it. GET …/conversations lists it as `api:` and the name (or a digest, for a name with spaces or characters outside ASCII). Absent: the current session.",
+						)
+						.example('holiday-plans'),
 				})
 					.custom(saysSomething)
 					.required()
@@ -76,17 +94,23 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			},
 			response: { status: { 200: started } },
 		},
-		handler: async (request) => {
+		handler: async (request, h) => {
 			const key = request.headers['idempotency-key'] as string | undefined
 			const agent = await agentOf(request.params.name)
-			const { prompt = '', attachments: given = [] } = request.payload
+			const { prompt = '', attachments: given = [], conversation } = request.payload
 			const attachments = given.length > 0 ? await ctx.use('attachments').take(agent, given) : []
-			const { run_id } = await runs.start(agent, {
+			const wanted: StartRequest = {
 				prompt,
 				attachments,
 				trigger: 'api',
+				...(conversation !== undefined && { conversation: namedConversation(conversation) }),
 				...(key !== undefined && { idempotency_key: key }),
-			})
+			}
+			if (wantsStream(request)) {
+				await startAndStream(ctx, runs, agent, wanted, request)
+				return h.abandon
+			}
+			const { run_id } = await runs.start(agent, wanted)
 			return { run_id, agent: agent.name, status: 'started' }
 		},
 	})

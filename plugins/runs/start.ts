@@ -15,6 +15,7 @@ import type { RunInputs, RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { isNamed } from './named-conversation.ts'
 
 export interface IdempotencyRecord {
 	run_id: string
@@ -150,10 +151,12 @@ function makeRecord(
 /** What an idempotency key stands for. */
 export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash(key))
-	const { prompt, trigger, persona, parent, tools, given, attachments } = request
+	const { prompt, trigger, persona, parent, tools, given, attachments, conversation } = request
 	// As in version 0.1.0 where a request has nothing that was unknown then.
 	const more = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
-	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more]))
+	// The session is another one after a reset, and the same request is a repetition even then.
+	const named = conversation !== undefined && isNamed(conversation) ? [{ conversation }] : []
+	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }

@@ -13,6 +13,8 @@ export interface StreamOptions {
 	headers?: Record<string, string>
 	/** Default `/v1/events/stream`. */
 	path?: string
+	/** Sent as JSON by POST; by default it is a GET. */
+	body?: unknown
 }
 
 export interface TestStream {
@@ -47,14 +49,16 @@ export async function openStream(url: string, options: StreamOptions = {}): Prom
 }
 
 function ask(url: string, options: StreamOptions): Promise<IncomingMessage> {
-	const { token, lastEventId, query, headers, path = '/v1/events/stream' } = options
+	const { token, lastEventId, query, headers, path = '/v1/events/stream', body } = options
 	const address = new URL(path, url)
 	for (const [name, value] of Object.entries(query ?? {})) address.searchParams.set(name, value)
 	return new Promise((resolve, reject) => {
-		const request = http.get(address, {
+		const request = http.request(address, {
 			agent: false,
+			method: body === undefined ? 'GET' : 'POST',
 			headers: {
 				accept: 'text/event-stream',
+				...(body !== undefined && { 'content-type': 'application/json' }),
 				...(token !== undefined && { authorization: `Bearer ${token}` }),
 				...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
 				...headers,
@@ -62,6 +66,7 @@ function ask(url: string, options: StreamOptions): Promise<IncomingMessage> {
 		})
 		request.once('response', resolve)
 		request.once('error', reject)
+		request.end(body === undefined ? undefined : JSON.stringify(body))
 	})
 }
 

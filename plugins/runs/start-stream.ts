@@ -1,0 +1,61 @@
+/** Starts a run and answers with its events, to its end: `POST …/runs` with `Accept: text/event-stream`. */
+import type { Request } from '@hapi/hapi'
+import { Fault } from '../../core/errors.ts'
+import { holds } from '../../core/http/routes.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { RunStream } from '../events/contract.ts'
+import type { Runs, StartRequest } from './contract.ts'
+
+const SCOPE = 'events:read'
+
+/** What the client of such a stream reads first. */
+export const eventFrame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stringify({
+	event_id: '0197a4c2-64e3-7154-8f99-d40516273849',
+	timestamp: '2026-11-02T09:30:00.000Z',
+	agent_id: 'ada',
+	run_id: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
+	sequence: 1,
+	event_type: 'run.started',
+	payload: { trigger: 'api' },
+})}\n\n`
+
+/** A client that takes JSON as well gets JSON. */
+export function wantsStream({ headers }: Pick<Request, 'headers'>): boolean {
+	const accept = String(headers['accept'] ?? '').toLowerCase()
+	return accept.includes('text/event-stream') && !accept.includes('application/json')
+}
+
+/** Throws `forbidden` for a caller without the scope of events, before anything is started, and what `Runs.start` throws. */
+export async function startAndStream(
+	ctx: Pick<Context, 'use' | 'find'>,
+	runs: Runs,
+	agent: AgentRef,
+	wanted: StartRequest,
+	{ auth: { credentials }, raw: { res: response } }: Pick<Request, 'auth' | 'raw'>,
+): Promise<void> {
+	const events = ctx.find('events')
+	if (!events) throw new Fault('unavailable', 'the plugin events is switched off; send Accept: application/json')
+	if (!holds(credentials.scope, SCOPE)) {
+		const has = credentials.scope.join(', ')
+		throw new Fault('forbidden', `the stream of a run needs the scope ${SCOPE}, too; the token has ${has}`)
+	}
+	let stream: RunStream | undefined
+	let heard: string | undefined
+	const also: StartRequest['also'] = async (run_id) => {
+		stream ??= events.ofRun(run_id, credentials)
+		heard = run_id
+		return []
+	}
+	try {
+		const { run_id } = await runs.start(agent, { ...wanted, also })
+		response.setHeader('location', `/v1/events/stream?run_id=${run_id}`)
+		response.setHeader('x-svc-run-id', run_id)
+		if (stream && heard === run_id) return await stream.open(response)
+		stream?.drop()
+		// The idempotency key meant an earlier run, whose events are in the log from its beginning.
+		await events.stream({ response, credentials, filter: { run_id }, after: '0', endsWithRun: true })
+	} catch (error) {
+		stream?.drop()
+		throw error
+	}
+}

@@ -1,0 +1,129 @@
+/** POST …/runs with Accept: text/event-stream, and conversations that the caller names. */
+import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import { openStream } from '../support/sse.ts'
+import type { TestStream } from '../support/sse.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+const RUNS = '/v1/agents/ada/runs'
+await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+
+const stream = (
+	body: object,
+	options: { headers?: Record<string, string>; token?: string } = {},
+): Promise<TestStream> => openStream(gateway.url, { path: RUNS, body, ...options })
+const start = async (body: object) => (await gateway.request('POST', RUNS, { body })).body
+const typesOf = (one: TestStream): string[] => one.events.map(({ event_type }) => event_type)
+const textOf = (one: TestStream): string =>
+	one.events
+		.filter(({ event_type }) => event_type === 'model.stream')
+		.map(({ payload }) => payload.content)
+		.join('')
+
+void t.test('a run is answered with its events and the pieces of its answer, to its end', async (t) => {
+	const one = await stream({ prompt: 'Tell me something.', conversation: 'telling' })
+	t.equal(await one.closed, 'end')
+	const run_id = one.headers['x-svc-run-id']
+	t.match(one.headers, { 'content-type': 'text/event-stream', location: `/v1/events/stream?run_id=${run_id}` })
+	t.ok(one.events.length > 3 && one.events.every((event) => event.run_id === run_id))
+	t.match([typesOf(one)[0], typesOf(one).at(-1)], ['run.started', 'run.completed'])
+	t.equal(one.retry, 3000)
+	t.notOk(one.ids.includes(''))
+	const answer = one.events.find(({ event_type }) => event_type === 'message.assistant')?.payload.content
+	t.equal(textOf(one), answer, 'no piece is missing')
+	const order = one.events.map(({ sequence }) => sequence)
+	t.equal(order[0], 1)
+	t.strictSame(
+		order,
+		[...new Set(order)].toSorted((a, b) => a - b),
+	)
+})
+
+void t.test('what a client that left has missed comes from the events address', async (t) => {
+	const one = await stream({ prompt: '/tool ask {"question": "Which one?"}', conversation: 'leaving' })
+	const asked = await one.waitFor('question.asked')
+	const place = one.ids[one.events.indexOf(asked)] ?? ''
+	one.close()
+	const question = String(asked.payload.question_id)
+	await gateway.request('POST', `/v1/agents/ada/ask-responses/${question}`, { body: { answer: 'this one' } })
+	const rest = await openStream(gateway.url, { path: String(one.headers.location), lastEventId: place })
+	await rest.waitFor('run.completed')
+	t.equal(typesOf(rest).includes('question.asked'), false)
+	t.ok(typesOf(rest).includes('question.answered'))
+	rest.close()
+})
+
+void t.test('the stream of a repeated request shows the first run from its beginning', async (t) => {
+	const headers = { 'idempotency-key': 'twice' }
+	const first = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
+	await first.closed
+	const again = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })
+	t.equal(await again.closed, 'end')
+	t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
+	t.strictSame(
+		typesOf(again),
+		typesOf(first).filter((type) => type !== 'model.stream'),
+	)
+	const other = await gateway.request('POST', RUNS, { body: { prompt: 'Once.', conversation: 'another' }, headers })
+	t.match([other.status, other.body.code], [409, 'idempotency_mismatch'])
+})
+
+void t.test('many at once: each hears its own run, whole', async (t) => {
+	const all = await Promise.all(
+		Array.from({ length: 20 }, (_, n) => stream({ prompt: `Say number ${n}.`, conversation: `many-${n}` })),
+	)
+	for (const one of all) {
+		t.equal(await one.closed, 'end')
+		t.equal(new Set(one.events.map(({ run_id }) => run_id)).size, 1)
+		t.match([typesOf(one)[0], typesOf(one).at(-1)], ['run.started', 'run.completed'])
+	}
+})
+
+void t.test('who may not read events gets no stream, and starts nothing', async (t) => {
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write', 'agents:read'] } })
+	const before = (await gateway.request('GET', RUNS)).body.length
+	const refused = stream({ prompt: 'x' }, { token: body.token })
+	await t.rejects(refused, { message: /403.*needs the scope events:read, too/ })
+	t.equal((await gateway.request('GET', RUNS)).body.length, before)
+	await t.rejects(stream({ prompt: '' }), { message: /400/ })
+	const both = await gateway.request('POST', RUNS, {
+		token: body.token,
+		body: { prompt: 'x', conversation: 'both' },
+		headers: { accept: 'application/json, text/event-stream' },
+	})
+	t.match(both.body, { status: 'started' })
+})
+
+void t.test('an unanswered question blocks its own conversation only', async (t) => {
+	const asks = await stream({ prompt: '/tool ask {"question": "Go on?"}', conversation: 'asks' })
+	const { run_id, payload } = await asks.waitFor('question.asked')
+	const behind = await stream({ prompt: 'Behind it.', conversation: 'api:asks' })
+	await behind.waitFor('run.queued')
+	const beside = await stream({ prompt: 'Beside it.', conversation: 'Grüße & mehr' })
+	t.equal(await beside.closed, 'end')
+	const { body: waiting } = await gateway.request('GET', `/v1/runs/${behind.headers['x-svc-run-id']}`)
+	t.match(waiting, { status: 'queued', conversation: 'api:asks' })
+	await gateway.request('POST', `/v1/agents/ada/ask-responses/${String(payload.question_id)}`, {
+		body: { answer: 'y' },
+	})
+	t.equal(await behind.closed, 'end')
+	t.equal(await asks.closed, 'end')
+	const history = await gateway.request('GET', '/v1/agents/ada/history?conversation=api:asks')
+	t.strictSame(
+		history.body
+			.filter(({ role }: { role: string }) => role === 'user')
+			.map(({ content }: { content: string }) => content),
+		['/tool ask {"question": "Go on?"}', 'Behind it.'],
+	)
+	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'completed')
+})
+
+void t.test('a conversation is named by 1 to 200 printable characters', async (t) => {
+	for (const conversation of ['', 'x'.repeat(201), 'a\nb', 7]) {
+		const { status, body } = await gateway.request('POST', RUNS, { body: { prompt: 'x', conversation } })
+		t.match([status, body.errors?.[0]?.path], [400, 'conversation'], String(conversation))
+	}
+	const { run_id } = await start({ prompt: 'x', conversation: 'ä'.repeat(200) })
+	t.match((await gateway.request('GET', `/v1/runs/${run_id}`)).body.conversation, /^api:[0-9a-f]{64}$/)
+})
