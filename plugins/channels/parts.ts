@@ -37,6 +37,8 @@ export interface Registry {
 	pairingCode(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
 	/** The chat of a binding; undefined if there is no such binding. */
 	chatOf(binding_id: string): Promise<{ channel_id: string; chat_id: string } | undefined>
+	/** The id of a channel that is named by its id, or by its type or an alias of it if only one channel has it. */
+	named(name: string): Promise<string | undefined>
 	/** Called when a channel is connected or reconnected: pending messages can be sent. */
 	onConnected(listener: (channel: LiveChannel) => void): void
 }

@@ -22,6 +22,12 @@ export function registryOf(
 			}
 			return undefined
 		},
+		async named(name) {
+			if (await directory.find(name)) return name
+			const type = connections.adapters().find(name)?.type ?? name
+			const [first, second] = (await directory.list()).filter((channel) => channel.type === type)
+			return second ? undefined : first?.id
+		},
 		onConnected: connections.onConnected,
 	}
 }

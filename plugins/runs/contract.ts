@@ -220,8 +220,8 @@ export interface Destination {
 export interface Destinations {
 	/** The chat in which a run takes place, or a run above it; undefined if there is none. Plain data, at most 1 KiB. */
 	origin(run: RunRecord): Promise<Record<string, unknown> | undefined>
-	/** Throws `invalid_request` if results of this agent must not go there. */
-	check(agent: AgentRef, destination: Destination): Promise<void>
+	/** What to store, with the channel's id. Throws `invalid_request` if results of this agent must not go there. */
+	check(agent: AgentRef, destination: Destination): Promise<Destination>
 	/** Called when a run with such a destination starts; undefined if its result goes nowhere. */
 	open(agent: AgentRef, destination: Destination, conversation: string): Promise<OpenDestination | undefined>
 	/** The run, or the message, is durable with its `ops`. May be called again, and by another instance than the one that was asked to `open`. */

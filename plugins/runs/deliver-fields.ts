@@ -14,7 +14,7 @@ export const deliverFields: DeliverFields = {
 	given: Joi.alternatives(
 		Joi.valid('origin', 'none'),
 		Joi.object({
-			channel: id(64).description('Id of the channel.'),
+			channel: id(64).description('Id of the channel, or its type if only one channel has it.'),
 			chat: id(128).description('Id of the chat on its platform, which must be bound to the agent.'),
 		}),
 	)

@@ -14,8 +14,7 @@ export function destinationOf(ctx: Deps, find: Runs['find']): Pick<Runs, 'destin
 			throw wrong('deliver: origin is for what is set up in a chat; give none, or a channel and a chat')
 		const destinations = destinationsIn(ctx)
 		if (!destinations) throw wrong('nothing can be delivered to chats while the plugin "channels" is switched off')
-		await destinations.check(agent, destination)
-		return destination
+		return destinations.check(agent, destination)
 	}
 	return {
 		async destination(agent, wanted, run_id) {

@@ -28,8 +28,11 @@ export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => P
 		},
 		async check(agent, destination) {
 			const place = await placeOf(rooms, destination)
-			if (!place || (await boundTo(rooms, agent, place))) return
-			const message = `chat "${place.chat.id}" of channel "${place.channel_id}" is not bound to agent "${agent.name}"; pair it first, or give another chat`
+			if (!place) return destination
+			const { channel_id, chat } = place
+			const deliver = destination.deliver === 'origin' ? 'origin' : { channel: channel_id, chat: chat.id }
+			if (await boundTo(rooms, agent, place)) return { ...destination, deliver }
+			const message = `chat "${chat.id}" of channel "${channel_id}" is not bound to agent "${agent.name}"; pair it first, or give another chat, with the id of its channel (or the type, if only one channel has it)`
 			throw new Fault('invalid_request', message, { errors: [{ path: 'deliver', message }] })
 		},
 		async open(agent, destination, conversation) {

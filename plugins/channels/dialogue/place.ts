@@ -23,10 +23,14 @@ export interface PlaceRooms {
 const PENDING_LIMIT = 5_000
 
 /** Undefined for `none`. */
-export async function placeOf({ marks }: PlaceRooms, { deliver, origin }: Destination): Promise<Place | undefined> {
+export async function placeOf(
+	{ marks, registry }: PlaceRooms,
+	{ deliver, origin }: Destination,
+): Promise<Place | undefined> {
 	if (deliver === 'origin') return origin as unknown as Place | undefined
 	if (deliver === 'none') return undefined
-	return placeIn(marks, deliver.channel, deliver.chat)
+	const { channel, chat } = deliver
+	return placeIn(marks, (await registry.named(channel)) ?? channel, chat)
 }
 
 /** The chat of a conversation of this agent, or of a binding in which nothing was said yet. */

@@ -1,6 +1,7 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
+import { pairIn } from '../../../core/cli/pair.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -15,17 +16,20 @@ interface Heartbeat {
 	last_at: string | null
 }
 
-interface Times {
+interface NewHeartbeat {
+	agent: string
+	prompt: string[]
 	cron?: string
 	timezone?: string
 	every?: string
+	deliver?: string
 }
 
 export default {
 	examples: `
 Examples:
   svc heartbeats add ada "Look at the news." --cron "0 9 * * 1-5" --timezone Europe/Berlin
-  svc heartbeats add ada "Check the queue." --every 30m
+  svc heartbeats add ada "Check the queue." --every 30m --deliver telegram:42
   svc heartbeats remove ada HEARTBEAT_ID`,
 	commands: {
 		list: {
@@ -49,13 +53,16 @@ Examples:
 				'--cron <times>': 'minute hour day month weekday, such as "0 9 * * 1-5"',
 				'--timezone <name>': 'the timezone of --cron, such as Europe/Berlin; default UTC',
 				'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
+				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
 			},
-			async run(cli, { agent, prompt: words, cron, timezone, every }: { agent: string; prompt: string[] } & Times) {
+			async run(cli, { agent, prompt: words, cron, timezone, every, deliver }: NewHeartbeat) {
 				if ((cron === undefined) === (every === undefined))
 					throw new CliError('usage', 'give either --cron or --every: when the agent starts')
 				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
 				const times = Object.entries({ cron, timezone, every }).filter(([, value]) => value !== undefined)
-				const body = { prompt, ...Object.fromEntries(times) }
+				const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
+				const to = channel === undefined ? {} : { deliver: { channel, chat } }
+				const body = { prompt, ...Object.fromEntries(times), ...to }
 				const made = await cli.api.request<Heartbeat>('POST', path`/v1/agents/${agent}/heartbeats`, body)
 				cli.out.answer(made, (one) => `Added ${one.id}: ${agent} starts next at ${when(one.next_at)}.`)
 			},

@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { pairIn } from '../../../core/cli/pair.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -20,6 +21,13 @@ interface NewWebhook {
 	secret: string
 }
 
+interface NewWebhookOptions {
+	agent: string
+	slug: string
+	instructions?: string
+	deliver?: string
+}
+
 interface Delivery {
 	delivery_id: string
 	source_ip: string
@@ -34,7 +42,7 @@ export default {
 	examples: `
 Examples:
   svc webhooks add ada github              shows address and secret for the other service
-  svc webhooks add ada alerts --instructions alerts.md
+  svc webhooks add ada alerts --instructions alerts.md --deliver telegram:42
   svc webhooks test ada github
   echo '{"event": "deployed"}' | svc webhooks test ada github --data -
   svc webhooks deliveries ada github --limit 10`,
@@ -64,10 +72,16 @@ Examples:
 			arguments: '<agent> <slug>',
 			options: {
 				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
+				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
 			},
-			async run(cli, { agent, slug, instructions: file }: { agent: string; slug: string; instructions?: string }) {
+			async run(cli, { agent, slug, instructions: file, deliver }: NewWebhookOptions) {
 				const instructions = file === undefined ? undefined : (await textInput(cli, file)).trim()
-				const body = { slug, ...(instructions !== undefined && { instructions }) }
+				const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
+				const body = {
+					slug,
+					...(instructions !== undefined && { instructions }),
+					...(channel !== undefined && { deliver: { channel, chat } }),
+				}
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
 				shown(cli, made)
 			},

@@ -78,3 +78,30 @@ void t.test('a heartbeat is added, listed and removed', async (t) => {
 	t.equal((await svc(['heartbeats', 'list', 'ada', '--json'])).json.length, 1)
 	t.equal((await svc(['heartbeats', 'remove', 'ada', first.json.id, '-y'])).code, 4)
 })
+
+void t.test('answers go to a chat that is named with its platform or its channel', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'eve' } })
+	const channel = async (name: string): Promise<string> => {
+		await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: `100200:${name}` } })
+		const body = { type: 'chat_a', bot_token_ref: name, config: { api_root: 'http://127.0.0.1:9' } }
+		return (await gateway.request('POST', '/v1/channels', { body })).body.id
+	}
+	const id = await channel('BOT_A')
+	await gateway.request('POST', '/v1/channels/pair', {
+		body: { agent_id: 'eve', channel_id: id, external_chat_id: '-42:7' },
+	})
+	const deliver = { channel: id, chat: '-42:7' }
+	const add = (to: string, n: number) => svc(['webhooks', 'add', 'eve', `hook-${n}`, '--deliver', to])
+	const beat = (to: string) => svc(['heartbeats', 'add', 'eve', 'hello', '--every', '1h', '--deliver', to, '--json'])
+
+	t.equal((await add('telegram:-42:7', 1)).code, 0)
+	t.match((await gateway.request('GET', '/v1/agents/eve/webhooks')).body, [{ slug: 'hook-1', deliver }])
+	t.match((await beat('chat_a:-42:7')).json, { deliver })
+	for (const wrong of ['telegram', ':42', 'telegram:'])
+		t.match(await beat(wrong), { code: 2, err: /two parts.*telegram:42/ })
+	t.match(await add('telegram:43', 2), { code: 2, err: /chat "43".* is not bound to agent "eve"/ })
+
+	await channel('BOT_B')
+	t.match(await add('telegram:-42:7', 3), { code: 2, err: /id of its channel/ })
+	t.equal((await add(`${id}:-42:7`, 3)).code, 0)
+})

@@ -10,7 +10,7 @@ const destination: Destination = { deliver: { channel: 'c1', chat: '7' } }
 function open(pending: number) {
 	const rooms = {
 		ctx: {},
-		registry: { bound: async () => ({ agent: ada }), channel: () => ({ label: 'Loop' }) },
+		registry: { named: async () => 'c1', bound: async () => ({ agent: ada }), channel: () => ({ label: 'Loop' }) },
 		marks: { kindOf: async () => 'private', within: async () => [] },
 		sessions: { current: async () => 'channel:b1' },
 		runs: { count: () => pending },
