@@ -96,6 +96,8 @@ export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 export interface Auth {
 	readonly tokens: Tokens
 	readonly auth_mode: AuthSettings['auth_mode']
+	/** Origins whose pages may use the API. */
+	readonly cors_origins: AuthSettings['cors_origins']
 	/**
 	 * Is this caller still valid? No for a token that was revoked or has expired, and for a local caller once auth_mode is
 	 * token. For connections that stay open longer than one request.

@@ -38,6 +38,7 @@ export default definePlugin<AuthSettings, Auth>({
 		return {
 			tokens,
 			auth_mode: ctx.config.auth_mode,
+			cors_origins: ctx.config.cors_origins,
 			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx)),
 			// The settings of the instance that serves then count.
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),

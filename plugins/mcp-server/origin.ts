@@ -1,20 +1,17 @@
 import { Fault } from '../../core/errors.ts'
 
 /**
- * A request from a web page names the page's origin, which must be the gateway's own: the protocol requires that
- * for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
+ * A request from a web page names the page's origin, which must be the gateway's own, or listed in `server.cors_origins`:
+ * the protocol requires that for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
  * stricter rule of the auth plugin before.
  *
  * Throws `forbidden`.
  */
-export function refuseForeignOrigin({
-	origin,
-	host,
-}: {
-	origin?: string | undefined
-	host?: string | undefined
-}): void {
-	if (origin === undefined || isSameHost(origin, host ?? '')) return
+export function refuseForeignOrigin(
+	{ origin, host }: { origin?: string | undefined; host?: string | undefined },
+	allowed: readonly string[],
+): void {
+	if (origin === undefined || isSameHost(origin, host ?? '') || allowed.includes(origin)) return
 	throw new Fault('forbidden', 'the Origin is another one; web pages of other hosts may not use this server')
 }
 

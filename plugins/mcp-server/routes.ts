@@ -20,10 +20,23 @@ const events = Joi.string().example(
 	'id: 1\nevent: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[]"}]}}\n\n',
 )
 
+const otherFailure = Joi.object({
+	jsonrpc: Joi.valid('2.0').required(),
+	id: Joi.alternatives(Joi.string(), Joi.number()).allow(null).required(),
+	error: Joi.object({
+		code: Joi.number().integer().required(),
+		message: Joi.string().required(),
+		data: Joi.any(),
+	}).required(),
+})
+	.id('JsonRpcError')
+	.description('An error of the protocol. Errors before it, such as a missing token, have the shape `Error`.')
+	.example({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'Bad Request: Server not initialized' } })
+
 export function routes(server: Server, ctx: Context<McpServerSettings>, service: McpServer): void {
 	const handle = (request: Request, method: 'GET' | 'POST' | 'DELETE'): Promise<McpAnswer> => {
 		const { headers: sent } = request.raw.req
-		refuseForeignOrigin(sent)
+		refuseForeignOrigin(sent, ctx.use('auth').cors_origins)
 		const { credentials } = request.auth
 		return service.handle({ method, headers: sent, body: request.payload, credentials })
 	}
@@ -69,7 +82,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 					.prefs({ convert: false }),
 			},
 			plugins: {
-				openapi: { answers: { 200: { [EVENTS]: events }, 202: {} }, errors: [404, 406, 503] },
+				openapi: { answers: { 200: { [EVENTS]: events }, 202: {} }, errors: [404, 406, 503], otherFailure },
 			},
 		},
 		handler: async (request, h) => answer(await handle(request, 'POST'), request, h),
@@ -84,7 +97,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			notes:
 				'Server-Sent Events from the server to the client, one stream a session. With `Last-Event-ID` a stream that broke is taken up again, such as that of a call under way: what was missed comes first.',
 			validate: { headers: Joi.object({ ...headers, 'last-event-id': lastEventId }).unknown() },
-			plugins: { openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409] } },
+			plugins: { openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409], otherFailure } },
 		},
 		handler: async (request, h) => {
 			if (request.method === 'head') throw new Fault('method_not_allowed', 'send GET, POST or DELETE')
@@ -101,7 +114,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			notes: 'Runs that it started continue.',
 			validate: { headers: Joi.object(headers).unknown() },
 			response: { emptyStatusCode: 204 },
-			plugins: { openapi: { errors: [404] } },
+			plugins: { openapi: { errors: [404], otherFailure } },
 		},
 		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),
 	})

@@ -44,6 +44,8 @@ export interface OpenApiHints {
 	answers?: Readonly<Record<number, Readonly<Record<string, Schema>>>>
 	/** What its errors look like, where that is not the gateway's own shape. */
 	failure?: Schema
+	/** Another shape that its errors may have, besides the gateway's own. */
+	otherFailure?: Schema
 }
 
 declare module '@hapi/hapi' {

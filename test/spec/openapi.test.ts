@@ -107,6 +107,18 @@ void t.test('the description of everything that is built in', async (t) => {
 		}
 	})
 
+	await t.test('avoids what common validators refuse', (t) => {
+		const text = JSON.stringify(document)
+		for (const name of Object.keys(document.components.responses ?? {}))
+			t.ok(text.includes(`"#/components/responses/${name}"`), `the response ${name} is used`)
+		visit(document, (node, path) => {
+			if ([node.type].flat().includes('array')) t.ok(node.items, `${path} says what its items are`)
+			// Not every reader of JSON Schema uses the flag u.
+			if (typeof node.pattern === 'string') t.notMatch(node.pattern, /\\p\{/, path)
+		})
+		t.end()
+	})
+
 	await t.test('is the one in docs/openapi.json', (t) => {
 		const text = `${JSON.stringify(portable(document), null, 2)}\n`
 		if (process.env.SVC_WRITE_OPENAPI) writeFileSync(committed, text)
@@ -114,6 +126,12 @@ void t.test('the description of everything that is built in', async (t) => {
 		t.end()
 	})
 })
+
+function visit(node: unknown, look: (node: Record<string, unknown>, path: string) => void, path = ''): void {
+	if (typeof node !== 'object' || node === null) return
+	if (!Array.isArray(node)) look(node as Record<string, unknown>, path)
+	for (const [key, value] of Object.entries(node)) visit(value, look, `${path}/${key}`)
+}
 
 /** With the addresses that a gateway has by itself, since this one listens where there was room. */
 function portable(document: Described): Described {

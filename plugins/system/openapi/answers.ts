@@ -17,6 +17,8 @@ export interface RequestTraits {
 
 type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 
+/** Answered before a route has its turn. */
+const everywhere: readonly (number | 'default')[] = [401, 403, 413, 415, 429, 503, 507]
 const writing = ['post', 'put', 'patch', 'delete']
 
 /** Every response of a route by its status, successes first; `default` stands for all others. */
@@ -30,13 +32,21 @@ export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: 
 			...(Object.keys(content).length > 0 && { content }),
 		},
 	])
-	const { errors: hinted = [], failure } = route.settings.plugins?.openapi ?? {}
+	const { errors: hinted = [], failure, otherFailure } = route.settings.plugins?.openapi ?? {}
 	const shape = failure && schemas.of(failure)
+	const other = otherFailure && eitherOf(schemas.of(otherFailure), schemas)
+	// What every caller may get has the gateway's own shape.
+	const shapeOf = (status: number | 'default') => (everywhere.includes(status) ? undefined : other) ?? shape
 	const statuses = new Set([...implied(route, asked), ...hinted].filter((status) => !(status in contents)))
 	const errors = [...statuses]
 		.toSorted((a, b) => a - b)
-		.map((status): [string, unknown] => [String(status), errorResponse(status, shape, schemas)])
-	return Object.fromEntries([...said, ...errors, ['default', errorResponse('default', shape, schemas)]])
+		.map((status): [string, unknown] => [String(status), errorResponse(status, shapeOf(status), schemas)])
+	return Object.fromEntries([...said, ...errors, ['default', errorResponse('default', shapeOf('default'), schemas)]])
+}
+
+/** The gateway's errors, or another shape. */
+function eitherOf(other: JsonSchema, schemas: Schemas): JsonSchema {
+	return { anyOf: [{ $ref: '#/components/schemas/Error' }, other], examples: [exampleOf(other, schemas)] }
 }
 
 function implied({ path }: RequestRoute, { method, hasCaller, hasInput, hasBody }: RequestTraits): number[] {

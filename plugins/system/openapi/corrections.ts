@@ -18,6 +18,8 @@ export function correct(json: JsonSchema): void {
 	if (json.enum && [json.type].flat().includes('null') && !json.enum.includes(null)) json.enum.push(null)
 	// joi marks "as its keys" by a symbol.
 	if (typeof json.default === 'symbol') delete json.default
+	// Any items, which some readers want to see.
+	if ([json.type].flat().includes('array')) json.items ??= {}
 	if (json.$ref) json.$ref = json.$ref.replace('#/$defs/', '#/components/schemas/')
 	const pattern = patterns[String(json.format)]
 	if (pattern !== undefined) delete json.format

@@ -29,7 +29,7 @@ export interface Surfaces {
 interface ServerObject {
 	url: string
 	description: string
-	variables?: Record<string, { default: string; description: string }>
+	variables?: Record<string, { default: string }>
 }
 
 /** For a route that accepts any method. */
@@ -77,7 +77,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 		paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
 		components: {
 			schemas: Object.fromEntries(Object.entries(schemas.components).toSorted(([a], [b]) => (a < b ? -1 : 1))),
-			responses: errorResponses(),
+			responses: usedResponses(paths),
 			headers: sharedHeaders,
 			securitySchemes: {
 				bearer: {
@@ -91,6 +91,14 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 	}
 }
 
+/** The shared error responses that some operation refers to. */
+function usedResponses(paths: Document['paths']): Record<string, unknown> {
+	const text = JSON.stringify(paths)
+	return Object.fromEntries(
+		Object.entries(errorResponses()).filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
+	)
+}
+
 function operationsOf(route: RequestRoute, server: Server, schemas: Schemas): [method: string, Operation][] {
 	const access = server.auth.lookup(route)
 	const methods = route.method === '*' ? allMethods : [route.method]
@@ -101,11 +109,10 @@ function legacyServer(url: string | null): ServerObject {
 	const { hostname, port } = new URL(url ?? 'http://127.0.0.1:17890')
 	return {
 		url: 'http://{host}:{port}',
-		description: 'The older chat surface, which has an address of its own.',
-		variables: {
-			host: { default: hostname, description: 'Where the gateway listens: `server.host`.' },
-			port: { default: port, description: '`legacy.port` of gateway.yaml.' },
-		},
+		description:
+			'The older chat surface, which has an address of its own: `server.host` and `legacy.port` of gateway.yaml.',
+		// Without descriptions of their own: the published schema of OpenAPI 3.1 misspells the word, so validators refuse it.
+		variables: { host: { default: hostname }, port: { default: port } },
 	}
 }
 

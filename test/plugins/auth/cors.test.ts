@@ -5,7 +5,7 @@ import { openStream } from '../../support/sse.ts'
 
 const APP = 'https://app.example.com'
 const gateway = await startGateway({
-	config: `server: {cors_origins: ['HTTPS://App.Example.com/', 'http://localhost:5173']}\n`,
+	config: `server: {cors_origins: ['HTTPS://App.Example.com/', 'http://localhost:5173']}\nplugins: {mcp-server: true}\n`,
 })
 t.teardown(() => gateway.stop())
 const { body: made } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
@@ -63,6 +63,24 @@ void t.test('a listed page needs a token, and may read answers and errors', asyn
 		t.ok(exposed.includes(name), name)
 	const missing = await gateway.request('GET', '/v1/nothing', { token, headers: { origin: APP } })
 	t.match([missing.status, missing.headers.get('access-control-allow-origin')], [404, APP])
+})
+
+void t.test('the MCP server too', async (t) => {
+	const body = {
+		jsonrpc: '2.0',
+		id: 1,
+		method: 'initialize',
+		params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'page', version: '1' } },
+	}
+	const open = (origin: string) =>
+		gateway.request('POST', '/mcp', {
+			token,
+			body,
+			headers: { origin, accept: 'application/json, text/event-stream' },
+		})
+	const reply = await open(APP)
+	t.match([reply.status, reply.headers.get('access-control-allow-origin')], [200, APP])
+	t.equal((await open('https://evil.example')).status, 403)
 })
 
 void t.test('an event stream too', async (t) => {
