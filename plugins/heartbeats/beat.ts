@@ -4,7 +4,7 @@ import { now as isoNow } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { HeartbeatSettings } from './contract.ts'
-import { conversationOf, keys } from './records.ts'
+import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
 import type { Begun, HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
 import type {} from '../agents/contract.ts'
@@ -16,7 +16,8 @@ const PUNCTUAL_MS = 5_000
 const KEY_LIFE_MS = 23 * 3_600_000
 
 /**
- * Executes the due beat, if any, and returns the time of the next one; undefined if the heartbeat was deleted.
+ * Executes the due beat, if any, and returns the time of the next one; undefined if there is none: it beats once, is paused or
+ * was deleted.
  *
  * The decision is written first, then carried out and reported, then the record moves to the next beat. So each beat starts
  * at most one run and is reported once, wherever a crash comes in between. This is not one `change`: the run is started
@@ -28,13 +29,14 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 	const entry = await store.get<HeartbeatRecord>(key)
 	if (!entry) return undefined
 	const record = entry.value
+	if (record.next_at === null) return undefined
 	const now = Date.now()
 	const due = Date.parse(record.next_at)
 	if (due > now) return due
-	const next = nextBeat(record, due, now)
+	const next = beatsOnce(record) ? undefined : nextBeat(record, due, now)
 
 	try {
-		const begun = record.begun ?? (await decide(ctx, agent, due, now))
+		const begun = record.begun ?? (await decide(ctx, agent, record, due, now))
 		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
 		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
 		const event = eventOf(record, run, next)
@@ -43,7 +45,9 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 			if (typeof run === 'string') ctx.log.info({ agent_id: agent.name, ...event.payload }, 'a heartbeat was skipped')
 		}
 		const last_at = typeof run === 'string' ? record.last_at : run.created_at
-		await store.update(key, { ...record, begun: null, last_at, next_at: new Date(next).toISOString() }, rev)
+		if (next !== undefined)
+			await store.update(key, { ...record, begun: null, last_at, next_at: new Date(next).toISOString() }, rev)
+		else if (!(await endRecord(store, agent.uid, id, rev))) return await beat(ctx, agent, id)
 		return next
 	} catch (error) {
 		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // it was deleted, or another gateway has moved it on
@@ -57,9 +61,12 @@ type Skip = NonNullable<Begun['skip']>
 async function decide(
 	{ config, use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
+	record: HeartbeatRecord,
 	due: number,
 	now: number,
 ): Promise<Begun> {
+	// A reminder is late rather than lost.
+	if (beatsOnce(record)) return { at: isoNow(), skip: null }
 	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, PUNCTUAL_MS)
 	const skip = isMissed ? 'missed' : (await use('runs').isBusy(agent)) ? 'busy' : null
 	return { at: isoNow(), skip }
@@ -69,9 +76,10 @@ async function decide(
 async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
-	{ id, prompt, next_at, destination }: HeartbeatRecord,
+	record: HeartbeatRecord,
 	begun: Begun,
 ): Promise<RunRecord | Skip> {
+	const { id, prompt, next_at, destination } = record
 	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
 	try {
 		return await use('runs').start(agent, {
@@ -83,13 +91,18 @@ async function startRun(
 			idempotency_key: `heartbeat:${id}:${next_at}`,
 		})
 	} catch (error) {
-		if (isFault(error, 'queue_full')) return 'queue_full'
+		// One that beats once is tried again.
+		if (isFault(error, 'queue_full') && !beatsOnce(record)) return 'queue_full'
 		throw error
 	}
 }
 
 /** Null if it is in the log of the run. */
-function eventOf({ id, next_at: due_at }: HeartbeatRecord, run: RunRecord | Skip, next: number): NewEvent | null {
+function eventOf(
+	{ id, next_at: due_at }: HeartbeatRecord,
+	run: RunRecord | Skip,
+	next: number | undefined,
+): NewEvent | null {
 	const about = { heartbeat_id: id, due_at }
 	if (typeof run !== 'string') {
 		// Begun by version 0.1.0, which wrote the event outside the log of the run.
@@ -98,7 +111,7 @@ function eventOf({ id, next_at: due_at }: HeartbeatRecord, run: RunRecord | Skip
 	}
 	return {
 		event_type: 'heartbeat.skipped',
-		payload: { ...about, reason: run, next_at: new Date(next).toISOString() },
+		payload: { ...about, reason: run, next_at: next === undefined ? null : new Date(next).toISOString() },
 	}
 }
 

@@ -1,7 +1,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Deliver } from '../runs/contract.ts'
 
-/** When a heartbeat beats. Exactly one of `cron` and `every` is set. */
+/** When a heartbeat beats. Exactly one of `cron`, `every` and `at` is set. */
 export interface Schedule {
 	/** Five fields, or six with seconds in front. */
 	cron: string | null
@@ -9,6 +9,8 @@ export interface Schedule {
 	timezone: string | null
 	/** Such as `30m`. */
 	every: string | null
+	/** ISO 8601. It beats once, and is then deleted. */
+	at: string | null
 }
 
 /** What clients see of a heartbeat. */
@@ -18,20 +20,27 @@ export interface Heartbeat extends Schedule {
 	/** Where the answers of its runs go. */
 	deliver: Deliver
 	created_at: string
-	next_at: string
+	/** Null while it is paused. */
+	next_at: string | null
+	paused: boolean
 	/** When it last started a run; null before the first. */
 	last_at: string | null
 }
 
 export interface HeartbeatRequest {
 	cron?: string
-	/** Default UTC. */
+	/** Of `cron`, default UTC; of an `at` without an offset. */
 	timezone?: string
 	every?: string
+	/** ISO 8601, or such as `in 20 minutes`. */
+	at?: string
 	prompt: string
 	/** Default: the chat of the run that makes the call, else `none`. */
 	deliver?: Deliver
 }
+
+/** What is absent stays. A new `cron`, `every` or `at` replaces the schedule. */
+export type HeartbeatChange = Partial<HeartbeatRequest> & { paused?: boolean }
 
 /** A call that may be made again with the same `key`, and then does nothing a second time. */
 export interface Repeatable {
@@ -47,6 +56,11 @@ export interface Heartbeats {
 	list(agent: AgentRef): Promise<Heartbeat[]>
 	/** Throws `invalid_request` for an invalid schedule or `deliver`, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
+	/**
+	 * A schedule that changes, or is resumed, counts from now. Throws as `create`, `not_found`, and `conflict` if it is firing
+	 * for longer than a few seconds.
+	 */
+	change(agent: AgentRef, id: string, change: HeartbeatChange, call?: Repeatable): Promise<Heartbeat>
 	/** Runs that it started continue. Throws `not_found`, also for a heartbeat of another agent. */
 	remove(agent: AgentRef, id: string, call?: Repeatable): Promise<void>
 }

@@ -8,7 +8,19 @@ export default {
 			cron: 'Its cron expression, or null.',
 			timezone: 'Its time zone, or null.',
 			every: 'Its interval, such as `30m`, or null.',
+			at: 'When it fires, if only once; otherwise null.',
 			next_at: 'When it fires first.',
+		},
+	},
+	'heartbeat.changed': {
+		description: 'A heartbeat was changed, paused or resumed.',
+		payload: {
+			heartbeat_id: 'Its id.',
+			cron: 'Its cron expression, or null.',
+			timezone: 'Its time zone, or null.',
+			every: 'Its interval, such as `30m`, or null.',
+			at: 'When it fires, if only once; otherwise null.',
+			next_at: 'When it fires next; null while it is paused.',
 		},
 	},
 	'heartbeat.fired': {
@@ -25,11 +37,11 @@ export default {
 			heartbeat_id: 'Its id.',
 			due_at: 'When it was due.',
 			reason: '`busy`: the agent is at work; `missed`: it was due too long ago; `queue_full`.',
-			next_at: 'When it is due next.',
+			next_at: 'When it is due next; null if it was to fire once.',
 		},
 	},
 	'heartbeat.deleted': {
-		description: 'A heartbeat was deleted.',
+		description: 'A heartbeat was deleted. One that fires once is deleted without this event when it has fired.',
 		payload: {
 			heartbeat_id: 'Its id.',
 		},

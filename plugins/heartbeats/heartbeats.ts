@@ -1,16 +1,26 @@
-/** The service: adds, lists and deletes heartbeats. */
+/** The service: adds, lists, changes and deletes heartbeats. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
+import { change } from '../../core/store/change.ts'
 import { newId } from '../../core/util/ids.ts'
-import type { Context } from '../../core/plugin.ts'
-import type { Heartbeat, Heartbeats, HeartbeatSettings } from './contract.ts'
-import { addRecord, conversationOf, idOf, keys, removeRecord } from './records.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Heartbeat, HeartbeatChange, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
+import { addRecord, conversationOf, idOf, keys, notFound, removeRecord } from './records.ts'
 import type { HeartbeatRecord } from './records.ts'
 import { nextBeat, scheduleOf } from './schedule.ts'
 import type {} from '../agents/contract.ts'
 
 type HeartbeatContext = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'emit' | 'use'>
 
+/** How long a change waits for a beat in progress. */
+const BEAT_MS = 3_000
+const LOOK_MS = 20
+
 export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): Heartbeats {
+	const tell = (agent: AgentRef, call: Repeatable | undefined, event_type: string, payload: Record<string, unknown>) =>
+		call ? unguarded(call.emit)({ event_type, payload }) : emit({ event_type, payload }, agent.name)
+
 	return {
 		async list(agent) {
 			const found: Heartbeat[] = []
@@ -30,26 +40,79 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 					prompt,
 					destination,
 					created_at: new Date(now).toISOString(),
-					next_at: new Date(nextBeat(schedule, now, now)).toISOString(),
+					next_at: nextAt(schedule, now),
+					paused: false,
 					last_at: null,
 					begun: null,
 				},
 				config.max_per_agent,
 			)
-			const { id: heartbeat_id, cron, timezone, every, next_at } = record
-			const event = { event_type: 'heartbeat.created', payload: { heartbeat_id, cron, timezone, every, next_at } }
-			await (call ? unguarded(call.emit)(event) : emit(event, agent.name))
+			await tell(agent, call, 'heartbeat.created', timesOf(record))
+			return view(record)
+		},
+		async change(agent, id, wanted, call) {
+			const key = keys.heartbeat(agent.uid, id)
+			const until = Date.now() + BEAT_MS
+			const record = await change(store, key[0], async () => {
+				let entry = await store.get<HeartbeatRecord>(key)
+				// A beat in progress has its own plan for the record.
+				while (entry?.value.begun && Date.now() < until) {
+					await sleep(LOOK_MS)
+					entry = await store.get<HeartbeatRecord>(key)
+				}
+				if (!entry) throw await notFound(store, agent, id)
+				if (entry.value.begun) throw new Fault('unavailable', `heartbeat "${id}" is firing; try again in a moment`)
+				const value = await changed(entry.value, wanted, agent)
+				return { ops: [{ key, value, expect: entry.rev }], result: value }
+			})
+			await tell(agent, call, 'heartbeat.changed', timesOf(record))
 			return view(record)
 		},
 		async remove(agent, id, call) {
 			if (!(await removeRecord(store, agent, id, call?.key))) return
 			await use('runs').forgetNotes(agent, conversationOf(id))
-			const event = { event_type: 'heartbeat.deleted', payload: { heartbeat_id: id } }
-			await (call ? unguarded(call.emit)(event) : emit(event, agent.name))
+			await tell(agent, call, 'heartbeat.deleted', { heartbeat_id: id })
 		},
+	}
+
+	async function changed(
+		before: HeartbeatRecord,
+		{ prompt = before.prompt, deliver, paused = before.paused ?? false, ...times }: HeartbeatChange,
+		agent: AgentRef,
+	): Promise<HeartbeatRecord> {
+		const now = Date.now()
+		const isTimed = Object.values(times).some((value) => value !== undefined)
+		// A timezone alone is of the cron expression that there is.
+		const isZone = times.cron === undefined && times.every === undefined && times.at === undefined
+		const schedule = isTimed
+			? scheduleOf({ ...(isZone && before.cron !== null && { cron: before.cron }), ...times }, now)
+			: {}
+		const record: HeartbeatRecord = { ...before, ...schedule, prompt, paused }
+		if (deliver !== undefined)
+			record.destination = await use('runs').changeDestination(
+				agent,
+				before.destination ?? { deliver: 'none' },
+				deliver,
+			)
+		if (paused) record.next_at = null
+		else if (isTimed || before.next_at === null) record.next_at = nextAt(record, now)
+		return record
 	}
 }
 
+/** Throws `invalid_request` if there is no next time. */
+function nextAt(schedule: Parameters<typeof nextBeat>[0], now: number): string {
+	const next = nextBeat(schedule, now, now)
+	if (next !== undefined) return new Date(next).toISOString()
+	const message = 'its time has passed while it was paused; give another one'
+	throw new Fault('invalid_request', message, { errors: [{ path: 'at', message }] })
+}
+
+/** For events. */
+function timesOf({ id, cron, timezone, every, at = null, next_at }: HeartbeatRecord): Record<string, unknown> {
+	return { heartbeat_id: id, cron, timezone, every, at, next_at }
+}
+
 function view({ begun: _begun, destination, ...shown }: HeartbeatRecord): Heartbeat {
-	return { ...shown, deliver: destination?.deliver ?? 'none' }
+	return { at: null, paused: false, ...shown, deliver: destination?.deliver ?? 'none' }
 }

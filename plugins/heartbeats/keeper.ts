@@ -23,7 +23,8 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 	)
 	const enter = async ({ name, uid }: AgentRef, id: string): Promise<void> => {
 		const at = await punctual(ctx, uid, id)
-		if (at !== undefined) timetable.set(id, at, { agent: { name, uid }, id })
+		if (at === undefined) timetable.delete(id)
+		else timetable.set(id, at, { agent: { name, uid }, id })
 	}
 	const load = async (): Promise<void> => {
 		for await (const agent of ctx.use('agents').list()) {
@@ -39,25 +40,26 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 		)
 
 	// By events, so that it does not matter which generation added or deleted a heartbeat.
-	ctx.on('heartbeat.created', async ({ agent_id, payload }: EventEnvelope) => {
-		const agent = await ctx.use('agents').find(agent_id ?? '')
-		if (agent) await enter(agent, String(payload.heartbeat_id))
-	})
+	for (const type of ['heartbeat.created', 'heartbeat.changed'])
+		ctx.on(type, async ({ agent_id, payload }: EventEnvelope) => {
+			const agent = await ctx.use('agents').find(agent_id ?? '')
+			if (agent) await enter(agent, String(payload.heartbeat_id))
+		})
 	ctx.on('heartbeat.deleted', ({ payload }) => timetable.delete(String(payload.heartbeat_id)))
 	ctx.on('agent.deleted', ({ payload }) => timetable.sweep(({ agent }) => agent.uid === payload.uid))
 	void ctx.serving.then(loadAll)
 }
 
 /**
- * When it is due; undefined if it was deleted. A time that is further away than the schedule says was computed while the
+ * When it is due; undefined if it is paused or was deleted. A time that is further away than the schedule says was computed while the
  * clock was ahead, or by other rules of its timezone: it is corrected.
  */
 async function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
 	const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
-	if (!entry) return undefined
+	if (!entry || entry.value.next_at === null) return undefined
 	const now = Date.now()
 	const due = Date.parse(entry.value.next_at)
-	const right = due > now ? Math.min(due, nextBeat(entry.value, now, now)) : due
+	const right = due > now ? Math.min(due, nextBeat(entry.value, now, now) ?? due) : due
 	if (right === due) return due
 	await store.update(entry.key, { ...entry.value, next_at: new Date(right).toISOString() }, entry.rev)
 	return right

@@ -1,35 +1,71 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import type { HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
-import { requestKeys } from './request.ts'
+import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
+import { changeKeys, requestKeys } from './request.ts'
 
-/** `heartbeat.create`, `heartbeat.delete`: of the calling agent only. */
+/** Characters of a prompt in a list for the model. */
+const PROMPT_SHOWN = 300
+
+const id = Joi.string().min(1).max(64).required().description('Id of the heartbeat.')
+
+/** `heartbeat.create`, `.list`, `.update`, `.delete`: of the calling agent only. */
 export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
+	const { deliverFields } = ctx.use('runs')
 	ctx.primitive({
 		name: 'heartbeat.create',
 		description:
-			'Starts you on a schedule, with a prompt that you write now. Use it for reminders and for recurring tasks. Give either cron or every. Returns the id, which heartbeat.delete needs to end it.',
-		parameters: Joi.object(requestKeys(ctx.use('runs').deliverFields)),
-		async run(args, call) {
-			try {
-				const made = await heartbeats.create(call.agent, args as unknown as HeartbeatRequest, repeatable(call))
+			'Starts you later, with a prompt that you write now: once with at (for reminders), or repeatedly with cron or every. What you answer then goes to the chat in which you set it up. Returns the id.',
+		parameters: Joi.object(requestKeys(deliverFields)),
+		run: (args, call) =>
+			asArguments(async () => {
+				const request = args as unknown as HeartbeatRequest
+				const made = await heartbeats.create(call.agent, request, repeatable(call))
 				return { id: made.id, next_at: made.next_at, deliver: made.deliver }
-			} catch (error) {
-				if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
-				throw error
-			}
+			}),
+	})
+	ctx.primitive({
+		name: 'heartbeat.list',
+		description: 'Lists your heartbeats: reminders and recurring tasks.',
+		parameters: Joi.object({}),
+		repeatable: true,
+		async run(_args, call) {
+			const all = await heartbeats.list(call.agent)
+			return all.map(({ prompt, ...one }) => ({
+				...one,
+				prompt: prompt.length > PROMPT_SHOWN ? `${prompt.slice(0, PROMPT_SHOWN).toWellFormed()}…` : prompt,
+			}))
 		},
+	})
+	ctx.primitive({
+		name: 'heartbeat.update',
+		description: 'Changes, pauses or resumes one of your heartbeats. What you leave out stays.',
+		parameters: Joi.object({ id, ...changeKeys(deliverFields) }),
+		run: ({ id: heartbeat_id, ...args }, call) =>
+			asArguments(async () => {
+				const change = args as unknown as HeartbeatChange
+				const changed = await heartbeats.change(call.agent, String(heartbeat_id), change, repeatable(call))
+				return { id: changed.id, next_at: changed.next_at, paused: changed.paused, deliver: changed.deliver }
+			}),
 	})
 	ctx.primitive({
 		name: 'heartbeat.delete',
 		description: 'Ends one of your heartbeats.',
-		parameters: Joi.object({ id: Joi.string().min(1).max(64).required().description('Id of the heartbeat.') }),
-		async run({ id }, call) {
-			await heartbeats.remove(call.agent, String(id), repeatable(call))
-			return { id, status: 'deleted' }
+		parameters: Joi.object({ id }),
+		async run({ id: heartbeat_id }, call) {
+			await heartbeats.remove(call.agent, String(heartbeat_id), repeatable(call))
+			return { id: heartbeat_id, status: 'deleted' }
 		},
 	})
+}
+
+async function asArguments<T>(work: () => Promise<T>): Promise<T> {
+	try {
+		return await work()
+	} catch (error) {
+		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
+		throw error
+	}
 }
 
 function repeatable({ key, emit, run_id }: ToolCall): Repeatable {

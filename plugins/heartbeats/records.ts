@@ -15,14 +15,17 @@ export interface Begun {
 	skip: 'missed' | 'busy' | 'queue_full' | null
 }
 
-export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
+export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver' | 'at' | 'paused'> {
+	/** Absent in records of version 0.1.0. */
+	at?: string | null
+	paused?: boolean
 	/** Absent in records of version 0.1.0, whose answers go nowhere. */
 	destination?: Destination
 	/** Of the beat of `next_at`, while it is in progress. */
 	begun: Begun | null
 }
 
-/** One for each agent. It changes with every heartbeat that is added or deleted, so that the limit holds. */
+/** One for each agent. It changes with every heartbeat that is added or removed, so that the limit holds. */
 interface Ledger {
 	count: number
 	/** The latest deletions by the agent itself, so that a repeated call deletes nothing else. */
@@ -30,6 +33,10 @@ interface Ledger {
 }
 
 const DELETIONS = 64
+
+export function beatsOnce({ at }: Pick<HeartbeatRecord, 'at'>): boolean {
+	return typeof at === 'string'
+}
 
 export const keys = {
 	heartbeat: (uid: string, id: string): Key => [agentScope(uid), 'heartbeat', id],
@@ -64,15 +71,20 @@ export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, 
 	return changeLedger(store, uid, async (ledger) => {
 		if (mark !== null && ledger.deletions.includes(mark)) return { result: false }
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
-		if (!entry) {
-			const ids: string[] = []
-			for await (const { key } of store.list(keys.heartbeats(uid), { limit: 20 })) ids.push(key.at(-1) ?? '')
-			const others = ids.length === 0 ? 'it has none' : `it has ${ids.join(', ')}`
-			throw new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)
-		}
+		if (!entry) throw await notFound(store, { uid, name }, id)
 		const deletions = mark === null ? ledger.deletions : [...ledger.deletions, mark].slice(-DELETIONS)
 		const op = { key: entry.key, value: undefined, expect: entry.rev }
 		return { result: true, op, ledger: { count: ledger.count - 1, deletions } }
+	})
+}
+
+/** Removes one that has beaten for the last time. False if the record has changed since `rev`. */
+export function endRecord(store: Store, uid: string, id: string, rev: string): Promise<boolean> {
+	return changeLedger(store, uid, async (ledger) => {
+		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
+		if (entry?.rev !== rev) return { result: false }
+		const op = { key: entry.key, value: undefined, expect: rev }
+		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1 } }
 	})
 }
 
@@ -82,6 +94,14 @@ export function idOf(callKey: string): string {
 	return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join(
 		'-',
 	)
+}
+
+/** Names those that there are. */
+export async function notFound(store: Store, { uid, name }: AgentRef, id: string): Promise<Fault> {
+	const ids: string[] = []
+	for await (const { key } of store.list(keys.heartbeats(uid), { limit: 20 })) ids.push(key.at(-1) ?? '')
+	const others = ids.length === 0 ? 'it has none' : `it has ${ids.join(', ')}`
+	return new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)
 }
 
 function changeLedger<T>(

@@ -13,13 +13,18 @@ export const requestKeys = (deliver: DeliverFields) => ({
 	timezone: Joi.string()
 		.min(1)
 		.max(64)
-		.description('IANA name of the timezone of cron, such as Europe/Berlin. Default UTC.')
+		.description('IANA name of the timezone of cron (default UTC), or of an `at` without an offset.')
 		.example('Europe/Berlin'),
 	every: Joi.string()
 		.min(1)
 		.max(16)
 		.description('Instead of cron, an interval from now on: a number with s, m, h or d, at least one minute.')
 		.example('30m'),
+	at: Joi.string()
+		.min(1)
+		.max(64)
+		.description('Instead of cron, a time at which it starts one run: ISO 8601, or such as `in 20 minutes`.')
+		.example('in 20 minutes'),
 	prompt: Joi.string()
 		.min(1)
 		.max(PROMPT_LIMIT_BYTES, 'utf8')
@@ -27,4 +32,11 @@ export const requestKeys = (deliver: DeliverFields) => ({
 		.description('The prompt of the runs that it starts, at most 100 KiB.')
 		.example('Look at the news and tell me what is new.'),
 	deliver: deliver.given,
+})
+
+/** The same for a change: what is absent stays. */
+export const changeKeys = (deliver: DeliverFields) => ({
+	...requestKeys(deliver),
+	prompt: requestKeys(deliver).prompt.optional(),
+	paused: Joi.boolean().description('While it is paused, it starts no runs.').example(true),
 })

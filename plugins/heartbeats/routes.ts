@@ -2,8 +2,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../../core/http/routes.ts'
-import type { HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
-import { requestKeys } from './request.ts'
+import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
+import { changeKeys, requestKeys } from './request.ts'
 import type {} from '../agents/contract.ts'
 
 const iso = Joi.string().isoDate()
@@ -18,9 +18,11 @@ const withoutDeliver = Joi.object({
 	cron: Joi.string().allow(null).required(),
 	timezone: Joi.string().allow(null).required(),
 	every: Joi.string().allow(null).required(),
+	at: iso.allow(null).required().description('When it starts its only run; then it is deleted.'),
 	prompt: Joi.string().required(),
 	created_at: iso.required(),
-	next_at: iso.required().description('When it beats next.'),
+	next_at: iso.allow(null).required().description('When it beats next; null while it is paused.'),
+	paused: Joi.boolean().required(),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
 })
 	.id('Heartbeat')
@@ -29,10 +31,12 @@ const withoutDeliver = Joi.object({
 		cron: '0 9 * * 1-5',
 		timezone: 'Europe/Berlin',
 		every: null,
+		at: null,
 		prompt: 'Look at the news and tell me what is new.',
 		deliver: 'none',
 		created_at: '2026-11-02T09:30:00.000Z',
 		next_at: '2026-11-03T08:00:00.000Z',
+		paused: false,
 		last_at: null,
 	})
 
@@ -59,8 +63,9 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			id: 'createHeartbeat',
 			description: 'Start runs of an agent on a schedule',
 			notes: [
-				'Give either `cron` or `every`. Each beat starts a run in the conversation of the heartbeat; a beat is skipped while the agent is busy.',
+				'Give one of `cron`, `every` and `at`. Each beat starts a run in the conversation of the heartbeat; a beat is skipped while the agent is busy.',
 				'A beat that was missed while the gateway was down starts one run if it is younger than `heartbeats.missed_grace_s`.',
+				'With `at` it starts one run, also if the agent is busy or the gateway was down at that time, and is then deleted.',
 			],
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
@@ -78,6 +83,28 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 		handler: async (request) => {
 			const agent = await ctx.use('agents').get(request.params.name)
 			return heartbeats.create(agent, request.payload)
+		},
+	})
+	server.route<{ Params: { name: string; id: string }; Payload: HeartbeatChange }>({
+		method: 'PATCH',
+		path: '/v1/agents/{name}/heartbeats/{id}',
+		options: {
+			id: 'changeHeartbeat',
+			description: 'Change, pause or resume a heartbeat',
+			notes:
+				'What is absent stays. A new `cron`, `every` or `at` replaces the schedule. One that is changed or resumed counts from now; beats of the pause are not made up for.',
+			tags: ['api', 'heartbeats'],
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [409] } },
+			validate: {
+				params: Joi.object({ name, id }),
+				payload: Joi.object(changeKeys(fields)).min(1).required().prefs({ convert: false }).example({ paused: true }),
+			},
+			response: { status: { 200: heartbeat } },
+		},
+		handler: async (request) => {
+			const agent = await ctx.use('agents').get(request.params.name)
+			return heartbeats.change(agent, request.params.id, request.payload)
 		},
 	})
 	server.route<{ Params: { name: string; id: string } }>({

@@ -1,34 +1,57 @@
 /** When a heartbeat beats: checking what was asked for, and computing the next time. */
 import { Cron } from 'croner'
 import { Fault, messageOf } from '../../core/errors.ts'
+import { instantOf } from './instant.ts'
 import type { HeartbeatRequest, Schedule } from './contract.ts'
 
 const SHORTEST_MS = 60_000
 const LONGEST_DAYS = 366
+const LONGEST_AT_DAYS = 3_653
 const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Throws `invalid_request`, saying what is wrong with which field. */
-export function scheduleOf({ cron, timezone, every }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
-	if (cron === undefined && every === undefined) throw invalid('', 'give cron or every')
-	if (cron !== undefined && every !== undefined) throw invalid('every', 'give cron or every, not both')
+export function scheduleOf({ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
+	const given = Object.entries({ cron, every, at }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+	if (given.length === 0) throw invalid('', 'give cron, every or at')
+	if (given.length > 1) throw invalid(given[1] ?? '', `give only one of cron, every and at, not ${given.join(' and ')}`)
+	if (timezone !== undefined) checkTimezone(timezone)
+	if (at !== undefined) return { cron: null, timezone: null, every: null, at: futureTime(at, timezone, now) }
 	if (every !== undefined) {
 		if (timezone !== undefined)
-			throw invalid('timezone', 'a timezone can be given with cron only; every counts from now')
+			throw invalid('timezone', 'a timezone can be given with cron or at only; every counts from now')
 		checkEvery(every)
-		return { cron: null, timezone: null, every }
+		return { cron: null, timezone: null, every, at: null }
 	}
-	const schedule = { cron: (cron ?? '').trim(), timezone: timezone ?? 'UTC', every: null }
-	checkTimezone(schedule.timezone)
+	const schedule = { cron: (cron ?? '').trim(), timezone: timezone ?? 'UTC', every: null, at: null }
 	checkCron(schedule, now)
 	return schedule
 }
 
-/** The first beat after `now`, both in milliseconds since 1970. `due` is the beat before it, or when the heartbeat was made. */
-export function nextBeat(schedule: Schedule, due: number, now: number): number {
-	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime() ?? Infinity
+/**
+ * The first beat after `now`, both in milliseconds since 1970. `due` is the beat before it, or when the heartbeat was made.
+ * Undefined if there is none.
+ */
+export function nextBeat(
+	schedule: Pick<Schedule, 'cron' | 'timezone' | 'every'> & { at?: string | null },
+	due: number,
+	now: number,
+): number | undefined {
+	if (typeof schedule.at === 'string') return Date.parse(schedule.at) > now ? Date.parse(schedule.at) : undefined
+	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime()
 	const interval = millisecondsOf(schedule.every)
 	// A timer that is a little late does not shift the beats; after a pause they start again.
 	return (now - due < SHORTEST_MS ? due : now) + interval
+}
+
+function futureTime(at: string, timezone: string | undefined, now: number): string {
+	const time = instantOf(at, timezone, now)
+	if (time === undefined)
+		throw invalid('at', 'at must be a time such as 2030-03-31T09:00:00+02:00, or such as "in 20 minutes"')
+	if (time === 'local')
+		throw invalid('at', 'at needs an offset, such as 2030-03-31T09:00:00+02:00 or …Z, or a timezone beside it')
+	if (time <= now) throw invalid('at', `at is in the past: it is ${new Date(now).toISOString()} now`)
+	if (time > now + LONGEST_AT_DAYS * units.d) throw invalid('at', 'at must be within ten years')
+	return new Date(time).toISOString()
 }
 
 function checkEvery(every: string): void {
@@ -76,7 +99,7 @@ function checkCron(schedule: Schedule, now: number): void {
 }
 
 /** A beat at a time that the clock skips comes right after the gap; a fixed time that occurs twice beats once. */
-function parse({ cron, timezone }: Schedule): Cron {
+function parse({ cron, timezone }: Pick<Schedule, 'cron' | 'timezone'>): Cron {
 	return new Cron(cron ?? '', { paused: true, mode: '5-or-6-parts', timezone: timezone ?? 'UTC' })
 }
 

@@ -71,6 +71,8 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 		cron: null,
 		timezone: null,
 		every: '30m',
+		at: null,
+		paused: false,
 		prompt: 'Look around.',
 		deliver: 'none',
 		last_at: null,
@@ -114,8 +116,8 @@ void t.test('a heartbeat is made, listed and deleted', async (t) => {
 void t.test('a schedule that is none is refused, saying what is wrong', async (t) => {
 	const picky = await agentOf(shared, 'picky')
 	for (const [fields, path, says] of [
-		[{}, '', /^give cron or every$/],
-		[{ cron: '0 9 * * *', every: '1h' }, 'every', /not both/],
+		[{}, '', /^give cron, every or at$/],
+		[{ cron: '0 9 * * *', every: '1h' }, 'every', /not cron and every/],
 		[{ every: '59s' }, 'every', /at least one minute/],
 		[{ every: '1' }, 'every', /at least one minute/],
 		[{ every: '1 hour' }, 'every', /whole number with s, m, h or d, such as 30m, and at least one minute/],
@@ -123,7 +125,7 @@ void t.test('a schedule that is none is refused, saying what is wrong', async (t
 		[{ every: '1.5h' }, 'every', /at least one minute/],
 		[{ every: '0d' }, 'every', /at least one minute/],
 		[{ every: '999999999d' }, 'every', /at most 366d/],
-		[{ every: '1h', timezone: 'UTC' }, 'timezone', /cron only/],
+		[{ every: '1h', timezone: 'UTC' }, 'timezone', /cron or at only/],
 		[{ every: 60 }, 'every', /string/],
 		[{ cron: 'soon' }, 'cron', /five fields/],
 		[{ cron: '@daily' }, 'cron', /five fields/],
@@ -399,4 +401,100 @@ void t.test('agents set up and delete heartbeats of their own', async (t) => {
 	const deleted = await ada.complete(`/tool heartbeat.delete {"id": "${one.id}"}`)
 	await ada.heard(deleted, 'heartbeat.deleted')
 	t.strictSame(await maker.list(), [])
+})
+
+void t.test('a heartbeat is changed, paused and resumed', async (t) => {
+	const { stream } = await follow(t, shared, 'changer')
+	const changer = await agentOf(shared, 'changer')
+	const { id } = (await changer.post({ every: '30m', prompt: 'Look around.' })).body
+	const patch = (body: unknown): Promise<Reply<Answer>> => shared.request('PATCH', `${changer.path}/${id}`, { body })
+	const berlin = await patch({ cron: '0 9 * * *', timezone: 'Europe/Berlin' })
+	t.match(berlin, {
+		status: 200,
+		body: { id, cron: '0 9 * * *', timezone: 'Europe/Berlin', every: null, prompt: 'Look around.' },
+	})
+	t.match(await patch({ timezone: 'UTC', prompt: 'Look again.' }), {
+		body: { cron: '0 9 * * *', timezone: 'UTC', next_at: /T09:00:00/, prompt: 'Look again.' },
+	})
+	const paused = await patch({ paused: true })
+	t.match(paused, { status: 200, body: { paused: true, next_at: null } })
+	t.match(await patch({ every: '1h' }), { body: { paused: true, next_at: null, cron: null, every: '1h' } })
+	const before = Date.now()
+	const resumed = await patch({ paused: false })
+	t.match(resumed.body, { paused: false, every: '1h' })
+	t.ok(Date.parse(resumed.body.next_at) >= before + HOUR_MS, 'it counts from now')
+	t.strictSame(await changer.list(), [resumed.body])
+	const events = await eventually(
+		() => told(shared, 'changer'),
+		(found) => found.length === 6,
+	)
+	t.match(events[3]?.payload, { heartbeat_id: id, next_at: null })
+	t.match(await stream.waitFor('heartbeat.changed'), { run_id: null, payload: { cron: '0 9 * * *' } })
+
+	for (const [body, path, says] of [
+		[{}, '', /at least 1/],
+		[{ every: '1h', at: 'in 1 hour' }, 'at', /only one of/],
+		[{ timezone: 'UTC' }, '', /give cron, every or at/],
+		[{ every: 'often' }, 'every', /at least one minute/],
+		[{ prompt: '' }, 'prompt', /empty/],
+		[{ paused: 'yes' }, 'paused', /boolean/],
+	] as const)
+		refused(t, await patch(body), { status: 400, code: 'invalid_request', says, path }, JSON.stringify(body))
+	t.strictSame(await changer.list(), [resumed.body], 'nothing has changed')
+	refused(t, await shared.request('PATCH', `${changer.path}/none`, { body: { paused: true } }), {
+		status: 404,
+		code: 'not_found',
+	})
+	await changer.remove(id)
+})
+
+void t.test('what was paused does not beat, and goes on when it is resumed', async (t) => {
+	const { home } = await prepared(t, () => ({ next_at: null, paused: true, at: ago(HOUR_MS), every: null }))
+	const gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const ada = await agentOf(gateway, 'ada')
+	const patch = (body: unknown) => gateway.request('PATCH', `${ada.path}/${heartbeat.id}`, { body })
+	refused(t, await patch({ paused: false }), {
+		status: 400,
+		code: 'invalid_request',
+		says: /passed while it was paused/,
+		path: 'at',
+	})
+	t.equal((await patch({ paused: false, at: new Date(Date.now() + 100).toISOString() })).status, 200)
+	const [run] = await eventually(
+		async () => (await gateway.request('GET', '/v1/agents/ada/runs')).body,
+		(runs) => runs.length === 1,
+	)
+	t.match(run, { trigger: 'heartbeat', prompt: 'hello' })
+	await eventually(async () => (await ada.list()).length === 0)
+	t.notOk((await told(gateway, 'ada')).some(({ event_type }) => event_type === 'heartbeat.deleted'))
+})
+
+void t.test('what is to fire once does so, however late and busy, and no second time', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
+	const once = { every: null, at: ago(72 * HOUR_MS), next_at: ago(72 * HOUR_MS) }
+	const { home, id } = await prepared(t, () => ({}), { config, prompt: 'the reminder' })
+	let gateway = await startGateway({ home })
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })
+	await model.called('a long one')
+	await gateway.stop()
+	await changeHeartbeats(home, () => once)
+
+	gateway = await startGateway({ home })
+	await model.called('the reminder')
+	const [, fired] = await eventually(
+		() => told(gateway, 'ada'),
+		(events) => events.length === 2,
+	)
+	t.match(fired, { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: once.at } })
+	await eventually(async () => (await (await agentOf(gateway, 'ada')).list()).length === 0)
+	await gateway.stop()
+	gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	;(await model.called('the reminder', 2)).answer('done')
+	const runs = (await gateway.request('GET', '/v1/agents/ada/runs')).body
+	t.equal(runs.filter(({ trigger }: Answer) => trigger === 'heartbeat').length, 1)
+	t.equal((await (await agentOf(gateway, 'ada')).post({ at: 'in 3 hours', prompt: 'x' })).status, 200)
 })

@@ -94,6 +94,8 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 		'conversation_search',
 		'heartbeat_create',
 		'heartbeat_delete',
+		'heartbeat_list',
+		'heartbeat_update',
 		'memory_forget',
 		'memory_recall',
 		'memory_stm_read',

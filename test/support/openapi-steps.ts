@@ -117,6 +117,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		return { params: { id: (await gateway.request('POST', '/v1/channels', { body })).body.id } }
 	},
 
+	changeHeartbeat: ({ made }) => ({ params: { id: made.get('createHeartbeat').id } }),
 	deleteHeartbeat: ({ made }) => ({ params: { id: made.get('createHeartbeat').id } }),
 
 	readSkillFile: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),

@@ -1,5 +1,6 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { pairIn } from '../../../core/cli/pair.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
@@ -10,19 +11,30 @@ interface Heartbeat {
 	cron: string | null
 	timezone: string | null
 	every: string | null
+	at: string | null
 	prompt: string
 	created_at: string
-	next_at: string
+	next_at: string | null
 	last_at: string | null
 }
 
-interface NewHeartbeat {
-	agent: string
-	prompt: string[]
+interface Times {
 	cron?: string
 	timezone?: string
 	every?: string
+	at?: string
+}
+
+interface Options extends Times {
 	deliver?: string
+}
+
+const options = {
+	'--cron <times>': 'minute hour day month weekday, such as "0 9 * * 1-5"',
+	'--timezone <name>': 'the timezone of --cron or --at, such as Europe/Berlin; default UTC',
+	'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
+	'--at <time>': 'instead of --cron, once: 2030-03-31T09:00:00Z, or "in 20 minutes"',
+	'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
 }
 
 export default {
@@ -30,6 +42,9 @@ export default {
 Examples:
   svc heartbeats add ada "Look at the news." --cron "0 9 * * 1-5" --timezone Europe/Berlin
   svc heartbeats add ada "Check the queue." --every 30m --deliver telegram:42
+  svc heartbeats add ada "Say that the tea is ready." --at "in 4 minutes"
+  svc heartbeats change ada HEARTBEAT_ID --every 1h
+  svc heartbeats pause ada HEARTBEAT_ID
   svc heartbeats remove ada HEARTBEAT_ID`,
 	commands: {
 		list: {
@@ -40,7 +55,13 @@ Examples:
 				cli.out.answer(list, (all, style) =>
 					style.table(
 						['id', 'times', 'next', 'last', 'prompt'],
-						all.map((one) => [one.id, timesOf(one), when(one.next_at), when(one.last_at), one.prompt]),
+						all.map((one) => [
+							one.id,
+							timesOf(one),
+							one.next_at === null ? 'paused' : when(one.next_at),
+							when(one.last_at),
+							one.prompt,
+						]),
 						`No heartbeats yet. Add one: svc heartbeats add ${agent} "What is new?" --every 1h`,
 					),
 				)
@@ -49,23 +70,38 @@ Examples:
 		add: {
 			description: 'Start the agent with this prompt at these times; - reads the prompt from standard input',
 			arguments: '<agent> <prompt...>',
-			options: {
-				'--cron <times>': 'minute hour day month weekday, such as "0 9 * * 1-5"',
-				'--timezone <name>': 'the timezone of --cron, such as Europe/Berlin; default UTC',
-				'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
-				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
-			},
-			async run(cli, { agent, prompt: words, cron, timezone, every, deliver }: NewHeartbeat) {
-				if ((cron === undefined) === (every === undefined))
-					throw new CliError('usage', 'give either --cron or --every: when the agent starts')
+			options,
+			async run(cli, { agent, prompt: words, ...given }: { agent: string; prompt: string[] } & Options) {
+				const { cron, every, at } = given
+				if ([cron, every, at].filter((one) => one !== undefined).length !== 1)
+					throw new CliError('usage', 'give one of --cron, --every and --at: when the agent starts')
 				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
-				const times = Object.entries({ cron, timezone, every }).filter(([, value]) => value !== undefined)
-				const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
-				const to = channel === undefined ? {} : { deliver: { channel, chat } }
-				const body = { prompt, ...Object.fromEntries(times), ...to }
+				const body = { prompt, ...bodyOf(given) }
 				const made = await cli.api.request<Heartbeat>('POST', path`/v1/agents/${agent}/heartbeats`, body)
 				cli.out.answer(made, (one) => `Added ${one.id}: ${agent} starts next at ${when(one.next_at)}.`)
 			},
+		},
+		change: {
+			description: 'Change when a heartbeat starts runs, or their prompt; - reads the prompt from standard input',
+			arguments: '<agent> <id> [prompt...]',
+			options,
+			async run(cli, { agent, id, prompt: words = [], ...given }: Named & { prompt?: string[] } & Options) {
+				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
+				const body = { ...(prompt !== '' && { prompt }), ...bodyOf(given) }
+				if (Object.keys(body).length === 0)
+					throw new CliError('usage', 'give a prompt, or one of --cron, --every, --at, --timezone and --deliver')
+				await change(cli, { agent, id }, body)
+			},
+		},
+		pause: {
+			description: 'Pause a heartbeat: it starts no runs',
+			arguments: '<agent> <id>',
+			run: (cli, named: Named) => change(cli, named, { paused: true }),
+		},
+		resume: {
+			description: 'Resume a heartbeat; it counts from now',
+			arguments: '<agent> <id>',
+			run: (cli, named: Named) => change(cli, named, { paused: false }),
 		},
 		remove: {
 			description: 'Remove a heartbeat; runs that it started continue',
@@ -82,6 +118,25 @@ Examples:
 	},
 } satisfies Command
 
-function timesOf({ cron, timezone, every }: Heartbeat): string {
+interface Named {
+	agent: string
+	id: string
+}
+
+async function change(cli: Cli, { agent, id }: Named, body: object): Promise<void> {
+	const changed = await cli.api.request<Heartbeat>('PATCH', path`/v1/agents/${agent}/heartbeats/${id}`, body)
+	cli.out.answer(changed, ({ next_at }) =>
+		next_at === null ? `Paused ${id}.` : `Changed ${id}: ${agent} starts next at ${when(next_at)}.`,
+	)
+}
+
+function bodyOf({ cron, timezone, every, at, deliver }: Options): object {
+	const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
+	const fields = { cron, timezone, every, at, deliver: channel === undefined ? undefined : { channel, chat } }
+	return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function timesOf({ cron, timezone, every, at }: Heartbeat): string {
+	if (at !== null) return 'once'
 	return cron === null ? `every ${every}` : `${cron} ${timezone ?? 'UTC'}`
 }

@@ -30,7 +30,7 @@ const decided = `
 	primitive.failed
 	memory.forgotten memory.compaction_started memory.compacted memory.compaction_undone
 	vault.secret_created vault.secret_updated vault.secret_deleted vault.granted vault.revoked vault.key_rotated
-	heartbeat.skipped heartbeat.deleted
+	heartbeat.skipped heartbeat.changed heartbeat.deleted
 	subagent.failed
 	channel.created channel.updated channel.deleted channel.connected channel.disconnected channel.paired channel.unpaired
 	channel.error

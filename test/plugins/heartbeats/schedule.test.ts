@@ -13,7 +13,7 @@ function beats(wanted: { cron?: string; timezone?: string; every?: string }, fro
 	const schedule = scheduleOf(wanted, start)
 	const found: string[] = []
 	for (let due = start; found.length < count;) {
-		due = nextBeat(schedule, due, due)
+		due = nextBeat(schedule, due, due) ?? Infinity
 		found.push(new Date(due).toISOString().replace(':00.000Z', 'Z'))
 	}
 	return found
@@ -89,7 +89,7 @@ void t.test('beats come after now, and at most once a minute', async (t) => {
 					taken++
 					for (let n = 0; n < 20; n++) {
 						const next = nextBeat(schedule, due, due)
-						if (next === Infinity) break
+						if (next === undefined) break
 						if (next <= due || (n > 0 && next - due < MINUTE_MS)) return false
 						due = next
 					}
@@ -103,4 +103,41 @@ void t.test('beats come after now, and at most once a minute', async (t) => {
 		{ numRuns: 100 },
 	)
 	t.ok(taken > 20 && refused > 5, `${taken} taken, ${refused} refused`)
+})
+
+void t.test('at is one time: with an offset, in a timezone, or so long from now', async (t) => {
+	const now = Date.parse('2026-11-23T12:00:00Z')
+	const times: [string, string | undefined, string][] = [
+		['2026-11-24T09:00Z', undefined, '2026-11-24T09:00:00.000Z'],
+		['2026-11-24T09:00:00.5+0200', undefined, '2026-11-24T07:00:00.500Z'],
+		['2026-11-24T09:00+02:00', 'Asia/Tokyo', '2026-11-24T07:00:00.000Z'],
+		[' 2026-11-24 09:00:05', 'Asia/Tokyo', '2026-11-24T00:00:05.000Z'],
+		['2027-10-31T02:30', 'Europe/Berlin', '2027-10-31T00:30:00.000Z'],
+		['2027-03-28T02:30', 'Europe/Berlin', '2027-03-28T01:30:00.000Z'],
+		['in 20 minutes', undefined, '2026-11-23T12:20:00.000Z'],
+		['In 1 hour  30 minutes', undefined, '2026-11-23T13:30:00.000Z'],
+		['in 2 weeks, 3 days and 1 second', undefined, '2026-12-10T12:00:01.000Z'],
+	]
+	for (const [at, timezone, expected] of times) {
+		const schedule = scheduleOf({ at, ...(timezone !== undefined && { timezone }) }, now)
+		t.strictSame(schedule, { cron: null, timezone: null, every: null, at: expected }, at)
+		t.equal(nextBeat(schedule, now, now), Date.parse(expected))
+		t.equal(nextBeat(schedule, now, Date.parse(expected)), undefined, 'once')
+	}
+	const refused: [string, RegExp][] = [
+		['tomorrow', /such as 2030/],
+		['in five minutes', /such as 2030/],
+		['in 20 minutes or so', /such as 2030/],
+		['2026-11-24', /such as 2030/],
+		['2027-02-31T09:00Z', /such as 2030/],
+		['2026-11-24T25:00Z', /such as 2030/],
+		['2026-11-24T09:00', /needs an offset/],
+		['2026-11-23T11:59Z', /in the past: it is 2026-11-23T12:00:00.000Z now/],
+		['in 0 seconds', /in the past/],
+		['in 999999 weeks', /within ten years/],
+	]
+	for (const [at, message] of refused)
+		t.throws(() => scheduleOf({ at }, now), { code: 'invalid_request', message, errors: [{ path: 'at' }] }, at)
+	t.throws(() => scheduleOf({ at: '2026-11-24T09:00', timezone: 'Mars' }, now), { errors: [{ path: 'timezone' }] })
+	t.throws(() => scheduleOf({ at: 'in 1 hour', every: '1h' }, now), { message: /only one of .* not every and at/ })
 })

@@ -85,6 +85,36 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 	t.equal(it.count('water the plants', it.other), 0)
 })
 
+void t.test(
+	'a reminder set in a chat is delivered there once, though the gateway is killed twice before',
+	async (t) => {
+		const it = await chats(t)
+		it.telegram.say(it.chat, '/tool heartbeat.create {"at": "in 20 minutes", "prompt": "the tea is ready"}')
+		await eventually(() => it.count('next_at') === 1)
+		const [set] = await it.heartbeats()
+		t.match(set, { deliver: 'origin', every: null, cron: null, paused: false })
+		t.ok(Date.parse(set.at) > Date.now() && set.next_at === set.at)
+		it.telegram.say(it.other, '/tool heartbeat.list {}')
+		await eventually(() => it.count('the tea is ready', it.other) === 1)
+		await it.kill()
+		await it.start()
+		t.match(await it.heartbeats(), [set])
+		await it.kill()
+		await it.due()
+		await it.start()
+		await eventually(() => it.count('the tea is ready') === 1)
+		await eventually(async () => (await it.heartbeats()).length === 0)
+		await it.kill()
+		await it.start()
+		// Sent behind everything that is pending in the chat.
+		for (const where of [it.chat, it.other]) {
+			it.telegram.say(where, 'anything else?')
+			await eventually(() => it.count('anything else?', where) === 1)
+			t.equal(it.count('the tea is ready', where), 1)
+		}
+	},
+)
+
 void t.test('deliver names a chat, is refused where it is not bound, and can be none', async (t) => {
 	const it = await chats(t)
 	const post = (deliver: unknown) =>
