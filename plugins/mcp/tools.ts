@@ -21,7 +21,7 @@ export function toolsOf(connections: Iterable<Connection>, ctx: Pick<Context, 'f
 /** Waits for servers that are away and whose tools a run would otherwise lack: see `Connection.awaitTools`. */
 export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, signal: AbortSignal): Promise<void> {
 	const connections = [...(await registry.of(agent)).values()]
-	await Promise.all(connections.map((connection) => connection.awaitTools(signal)))
+	await Promise.all(connections.flatMap((connection) => connection.awaitTools(signal) ?? []))
 }
 
 function toolOf(

@@ -17,7 +17,7 @@ const models = await startScriptedModels()
 const { url: base_url } = models.add(({ body }, n) => {
 	const last = body.messages.at(-1)
 	const call = { id: `call-${n}`, type: 'function', function: { name: TOOL, arguments: `{"text": "heard ${n}"}` } }
-	const message = /^heard/.test(String(last.content))
+	const message = String(last.content).startsWith('heard')
 		? { content: last.content }
 		: { content: null, tool_calls: [call] }
 	return { json: { choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }] } }
