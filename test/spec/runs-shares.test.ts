@@ -45,6 +45,15 @@ async function ask(gateway: TestGateway, agent: string, content: string): Promis
 const runsOf = async (gateway: TestGateway, agent: string): Promise<number> =>
 	(await gateway.request('GET', `/v1/agents/${agent}/runs`)).body.length
 
+/**
+ * Settles once `count` runs wait for a place in the worker pool. A run is listed as soon as it is stored, and waits for its
+ * place once its job is claimed: either may come first.
+ */
+async function waitForPlace(gateway: TestGateway, count: number): Promise<void> {
+	const line = `\nsvc_worker_pool_runs{state="waiting"} ${count}\n`
+	await eventually(async () => (await gateway.request<string>('GET', '/metrics')).body.includes(line))
+}
+
 void t.test('the runs of one agent hold up no other, and agents take turns', async (t) => {
 	const { gateway, model } = await start(t)
 	for (const name of ['ada', 'bob', 'cleo']) await follow(t, gateway, name)
@@ -63,7 +72,7 @@ void t.test('the runs of one agent hold up no other, and agents take turns', asy
 	const second = ask(gateway, 'bob', 'b2')
 	await model.called('b2')
 	const cleo = ask(gateway, 'cleo', 'c1')
-	await eventually(async () => (await runsOf(gateway, 'cleo')) === 1)
+	await waitForPlace(gateway, 3)
 	for (const prompt of ['a1', 'a2', 'a3', 'a4', 'b2', 'c1']) (await model.called(prompt)).answer('Done.')
 	await Promise.all([...flood, second, cleo])
 	t.ok(prompts().indexOf('c1') < prompts().indexOf('a4'), 'cleo goes before the last of ada')
@@ -111,6 +120,7 @@ void t.test('only so many runs of one agent wait, and of all agents', async (t) 
 	await wait('ada', 'a1', 'a2')
 	await Promise.all([model.called('a1'), model.called('a2')])
 	await wait('ada', 'a3', 'a4')
+	await waitForPlace(gateway, 2)
 	const startRun = (name: string) => gateway.request('POST', `/v1/agents/${name}/runs`, { body: { prompt: 'more' } })
 	refused(t, await startRun('ada'), {
 		status: 429,
@@ -120,6 +130,7 @@ void t.test('only so many runs of one agent wait, and of all agents', async (t) 
 	await wait('bob', 'b1')
 	await model.called('b1')
 	await wait('bob', 'b2')
+	await waitForPlace(gateway, 3)
 	refused(t, await startRun('cleo'), {
 		status: 429,
 		code: 'queue_full',
