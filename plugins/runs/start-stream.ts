@@ -3,7 +3,6 @@ import type { Request } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
 import { holds } from '../../core/http/routes.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { RunStream } from '../events/contract.ts'
 import type { Runs, StartRequest } from './contract.ts'
 
 const SCOPE = 'events:read'
@@ -39,7 +38,7 @@ export async function startAndStream(
 		const has = credentials.scope.join(', ')
 		throw new Fault('forbidden', `the stream of a run needs the scope ${SCOPE}, too; the token has ${has}`)
 	}
-	let stream: RunStream | undefined
+	let stream: ReturnType<typeof events.ofRun> | undefined
 	let heard: string | undefined
 	const also: StartRequest['also'] = async (run_id) => {
 		stream ??= events.ofRun(run_id, credentials)
