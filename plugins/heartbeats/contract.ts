@@ -57,8 +57,8 @@ export interface Heartbeats {
 	/** Throws `invalid_request` for an invalid schedule or `deliver`, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
 	/**
-	 * A schedule that changes, or is resumed, counts from now. Throws as `create`, `not_found`, and `conflict` if it is firing
-	 * for longer than a few seconds.
+	 * A schedule that changes, or is resumed, counts from now. Throws as `create`, `not_found`, and `unavailable` if it is
+	 * firing for longer than a few seconds.
 	 */
 	change(agent: AgentRef, id: string, change: HeartbeatChange, call?: Repeatable): Promise<Heartbeat>
 	/** Runs that it started continue. Throws `not_found`, also for a heartbeat of another agent. */

@@ -5,9 +5,16 @@ import { unguarded } from '../../core/events/families.ts'
 import { change } from '../../core/store/change.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Heartbeat, HeartbeatChange, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
-import { addRecord, conversationOf, idOf, keys, notFound, removeRecord } from './records.ts'
-import type { HeartbeatRecord } from './records.ts'
+import type {
+	Heartbeat,
+	HeartbeatChange,
+	HeartbeatRequest,
+	Heartbeats,
+	HeartbeatSettings,
+	Repeatable,
+} from './contract.ts'
+import { addRecord, conversationOf, findEnded, idOf, keys, markOf, notFound, removeRecord } from './records.ts'
+import type { EndedRecord, HeartbeatRecord } from './records.ts'
 import { nextBeat, scheduleOf } from './schedule.ts'
 import type {} from '../agents/contract.ts'
 
@@ -27,31 +34,15 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			for await (const { value } of store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))) found.push(view(value))
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
-		async create(agent, { prompt, deliver, ...wanted }, call) {
-			const now = Date.now()
-			const schedule = scheduleOf(wanted, now)
-			const destination = await use('runs').destination(agent, deliver, call?.run_id)
-			const { record } = await addRecord(
-				store,
-				agent,
-				{
-					id: call ? idOf(call.key) : newId(),
-					...schedule,
-					prompt,
-					destination,
-					created_at: new Date(now).toISOString(),
-					next_at: nextAt(schedule, now),
-					paused: false,
-					last_at: null,
-					begun: null,
-				},
-				config.max_per_agent,
-			)
+		async create(agent, request, call) {
+			const made = call && (await findMade(agent, idOf(call.key)))
+			const record = made ? { prompt: request.prompt, ...made } : await add(agent, request, call)
 			await tell(agent, call, 'heartbeat.created', timesOf(record))
 			return view(record)
 		},
 		async change(agent, id, wanted, call) {
 			const key = keys.heartbeat(agent.uid, id)
+			const mark = call && markOf(call.key)
 			const until = Date.now() + BEAT_MS
 			const record = await change(store, key[0], async () => {
 				let entry = await store.get<HeartbeatRecord>(key)
@@ -60,9 +51,15 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 					await sleep(LOOK_MS)
 					entry = await store.get<HeartbeatRecord>(key)
 				}
+				const found = entry?.value ?? (mark && (await findEnded(store, agent.uid, id)))
+				if (found && mark !== undefined && found.changed_by === mark)
+					return { result: { prompt: wanted.prompt ?? '', begun: null, ...found } }
 				if (!entry) throw await notFound(store, agent, id)
 				if (entry.value.begun) throw new Fault('unavailable', `heartbeat "${id}" is firing; try again in a moment`)
-				const value = await changed(entry.value, wanted, agent)
+				const value = {
+					...(await changed(entry.value, wanted, agent)),
+					...(mark !== undefined && { changed_by: mark }),
+				}
 				return { ops: [{ key, value, expect: entry.rev }], result: value }
 			})
 			await tell(agent, call, 'heartbeat.changed', timesOf(record))
@@ -73,6 +70,38 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			await use('runs').forgetNotes(agent, conversationOf(id))
 			await tell(agent, call, 'heartbeat.deleted', { heartbeat_id: id })
 		},
+	}
+
+	async function add(
+		agent: AgentRef,
+		{ prompt, deliver, ...wanted }: HeartbeatRequest,
+		call: Repeatable | undefined,
+	): Promise<HeartbeatRecord> {
+		const now = Date.now()
+		const schedule = scheduleOf(wanted, now)
+		const destination = await use('runs').destination(agent, deliver, call?.run_id)
+		const { record } = await addRecord(
+			store,
+			agent,
+			{
+				id: call ? idOf(call.key) : newId(),
+				...schedule,
+				prompt,
+				destination,
+				created_at: new Date(now).toISOString(),
+				next_at: nextAt(schedule, now),
+				paused: false,
+				last_at: null,
+				begun: null,
+			},
+			config.max_per_agent,
+		)
+		return record
+	}
+
+	/** What an earlier attempt of a call made, also if it has beaten since. */
+	async function findMade(agent: AgentRef, id: string): Promise<HeartbeatRecord | EndedRecord | undefined> {
+		return (await store.get<HeartbeatRecord>(keys.heartbeat(agent.uid, id)))?.value ?? findEnded(store, agent.uid, id)
 	}
 
 	async function changed(
@@ -109,10 +138,11 @@ function nextAt(schedule: Parameters<typeof nextBeat>[0], now: number): string {
 }
 
 /** For events. */
-function timesOf({ id, cron, timezone, every, at = null, next_at }: HeartbeatRecord): Record<string, unknown> {
+function timesOf({ id, cron, timezone, every, at = null, next_at }: EndedRecord): Record<string, unknown> {
 	return { heartbeat_id: id, cron, timezone, every, at, next_at }
 }
 
-function view({ begun: _begun, destination, ...shown }: HeartbeatRecord): Heartbeat {
+function view(record: EndedRecord & { prompt: string; begun?: unknown }): Heartbeat {
+	const { begun: _begun, changed_by: _changedBy, destination, ...shown } = record
 	return { at: null, paused: false, ...shown, deliver: destination?.deliver ?? 'none' }
 }

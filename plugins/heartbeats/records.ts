@@ -23,16 +23,24 @@ export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver' | 'at' | 'pau
 	destination?: Destination
 	/** Of the beat of `next_at`, while it is in progress. */
 	begun: Begun | null
+	/** Mark of the call that changed it last. A repeat of that call changes nothing. */
+	changed_by?: string
 }
+
+/** What is kept of one that has beaten once. */
+export type EndedRecord = Omit<HeartbeatRecord, 'prompt' | 'begun'>
 
 /** One for each agent. It changes with every heartbeat that is added or removed, so that the limit holds. */
 interface Ledger {
 	count: number
 	/** The latest deletions by the agent itself, so that a repeated call deletes nothing else. */
 	deletions: string[]
+	/** The latest that have beaten once, so that a repeated call does not set them again. Absent before the first. */
+	ended?: EndedRecord[]
 }
 
 const DELETIONS = 64
+const ENDED = 64
 
 export function beatsOnce({ at }: Pick<HeartbeatRecord, 'at'>): boolean {
 	return typeof at === 'string'
@@ -67,14 +75,14 @@ export function addRecord(
 
 /** Returns false if a call with the same `callKey` has deleted it before. Throws `not_found`. */
 export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, callKey?: string): Promise<boolean> {
-	const mark = callKey === undefined ? null : hash('sha256', callKey)
+	const mark = callKey === undefined ? null : markOf(callKey)
 	return changeLedger(store, uid, async (ledger) => {
 		if (mark !== null && ledger.deletions.includes(mark)) return { result: false }
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
 		if (!entry) throw await notFound(store, { uid, name }, id)
 		const deletions = mark === null ? ledger.deletions : [...ledger.deletions, mark].slice(-DELETIONS)
 		const op = { key: entry.key, value: undefined, expect: entry.rev }
-		return { result: true, op, ledger: { count: ledger.count - 1, deletions } }
+		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1, deletions } }
 	})
 }
 
@@ -84,8 +92,20 @@ export function endRecord(store: Store, uid: string, id: string, rev: string): P
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
 		if (entry?.rev !== rev) return { result: false }
 		const op = { key: entry.key, value: undefined, expect: rev }
-		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1 } }
+		const { prompt: _prompt, begun: _begun, ...kept } = entry.value
+		const ended = [...(ledger.ended ?? []), { ...kept, next_at: null }].slice(-ENDED)
+		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1, ended } }
 	})
+}
+
+/** The one with this id among the latest 64 of the agent that have beaten once. */
+export async function findEnded(store: Store, uid: string, id: string): Promise<EndedRecord | undefined> {
+	const ledger = await store.get<Ledger>(keys.ledger(uid))
+	return ledger?.value.ended?.find((one) => one.id === id)
+}
+
+export function markOf(callKey: string): string {
+	return hash('sha256', callKey)
 }
 
 /** The id that belongs to a call, also when the call is repeated. */

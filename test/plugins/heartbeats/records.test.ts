@@ -3,18 +3,25 @@ import t from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import { heartbeatsOf } from '../../../plugins/heartbeats/heartbeats.ts'
-import type { Heartbeats } from '../../../plugins/heartbeats/contract.ts'
+import { endRecord, keys } from '../../../plugins/heartbeats/records.ts'
+import type { HeartbeatRecord } from '../../../plugins/heartbeats/records.ts'
+import { eventually } from '../../support/wait.ts'
 
 const ada = { name: 'ada', uid: 'u1' }
 const bob = { name: 'bob', uid: 'u2' }
 
-function open(max_per_agent = 32): { heartbeats: Heartbeats; told: string[] } {
+function open(max_per_agent = 32) {
 	const { store } = openMemory()
 	const told: string[] = []
 	const agents = { find: async (name: string) => [ada, bob].find((one) => one.name === name) }
 	const runs = { forgetNotes: async () => {}, destination: async () => ({ deliver: 'none' }) }
 	return {
 		told,
+		/** As when it has beaten for the last time. */
+		async end(id: string): Promise<void> {
+			const entry = await store.get<HeartbeatRecord>(keys.heartbeat(ada.uid, id))
+			if (!entry || !(await endRecord(store, ada.uid, id, entry.rev))) throw new Error(`no heartbeat ${id}`)
+		},
 		heartbeats: heartbeatsOf({
 			store,
 			config: { max_per_agent, missed_grace_s: 0 },
@@ -36,6 +43,44 @@ void t.test('a creation that is made again answers with what the first one made'
 	})
 	t.equal((await heartbeats.create(bob, { every: '1h', prompt: 'hello' }, { key: 'run:1:call', emit })).id, first.id)
 	t.equal((await heartbeats.list(ada)).length, 1, 'of another agent')
+})
+
+void t.test('a reminder is not set a second time by a call that is repeated after it has fired', async (t) => {
+	const { heartbeats, end } = open()
+	const call = { key: 'run:1:call', emit: (): void => {} }
+	const first = await heartbeats.create(ada, { at: 'in 20 minutes', prompt: 'tea' }, call)
+	await end(first.id)
+	const again = await heartbeats.create(ada, { at: 'in 20 minutes', prompt: 'tea' }, call)
+	t.strictSame(again, { ...first, next_at: null })
+	t.strictSame(await heartbeats.list(ada), [])
+	const other = await heartbeats.create(ada, { at: 'in 20 minutes', prompt: 'tea' }, { ...call, key: 'run:2:call' })
+	t.strictSame(await heartbeats.list(ada), [other])
+})
+
+void t.test('a call that is repeated once its time has passed answers with what it made', async (t) => {
+	const { heartbeats } = open()
+	const call = { key: 'run:1:call', emit: (): void => {} }
+	const first = await heartbeats.create(ada, { at: 'in 1 hour', prompt: 'tea' }, call)
+	const passed = { at: '2020-01-01T09:00:00Z', prompt: 'tea' }
+	t.strictSame(await heartbeats.create(ada, passed, call), first)
+	await t.rejects(heartbeats.create(ada, passed, { ...call, key: 'run:2:call' }), { message: /in the past/ })
+})
+
+void t.test('a change that is repeated moves a reminder no further, also after it has fired', async (t) => {
+	const { heartbeats, end } = open()
+	const call = { key: 'run:1:call', emit: (): void => {} }
+	const { id } = await heartbeats.create(ada, { at: 'in 1 hour', prompt: 'tea' })
+	const first = await heartbeats.change(ada, id, { at: 'in 20 minutes' }, call)
+	const started = Date.now()
+	await eventually(() => Date.now() > started) // so that the same words mean another time
+	t.strictSame(await heartbeats.change(ada, id, { at: 'in 20 minutes' }, call), first)
+	t.notOk('changed_by' in first)
+	await end(id)
+	t.match(await heartbeats.change(ada, id, { at: 'in 20 minutes' }, call), { id, at: first.at, next_at: null })
+	await t.rejects(heartbeats.change(ada, id, { at: 'in 20 minutes' }, { ...call, key: 'run:2:call' }), {
+		code: 'not_found',
+	})
+	t.strictSame(await heartbeats.list(ada), [])
 })
 
 void t.test('a deletion that is made again answers as the first one, another one finds nothing', async (t) => {
