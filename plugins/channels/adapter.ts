@@ -112,7 +112,7 @@ export interface IncomingMessage {
 	addressed: boolean
 	/** What came with it besides text, in words, such as `a voice message`: for models, if `attachments` has nothing of it. */
 	attachment?: string
-	/** Files that came with it and can be loaded. The first 10 count. */
+	/** Files that came with it and can be loaded, by `Connection.load`. The first 10 count. */
 	attachments?: readonly IncomingFile[]
 	/**
 	 * The position of the platform's feed after this message, at most 4,096 characters. `link.cursor` returns the newest one
@@ -133,12 +133,15 @@ export interface IncomingFile {
 	size?: number
 	/** Length of a recording. */
 	seconds?: number
-	/**
-	 * Its bytes. Called at most once, before `receive` settles; files of one message are loaded one after another, within 20 s
-	 * together. If it throws, the message is accepted all the same, and the model is told what came and why it is missing: the
-	 * error's message must not contain the token.
-	 */
-	load(signal: AbortSignal): Promise<Uint8Array>
+	/** What `Connection.load` finds it by, such as an id or an address; 1-4,096 characters. Stored, so without the token. */
+	ref: string
+}
+
+export interface LoadOptions {
+	/** Aborts when the bytes would come too late. */
+	signal: AbortSignal
+	/** A larger file is not used: throw as soon as it is known to be larger. */
+	max_bytes: number
 }
 
 export interface OutgoingMessage {
@@ -220,8 +223,8 @@ export interface KnownChat {
 }
 
 /**
- * Sends messages. Its methods may be called at the same time for different chats, and not for the same one. But `typing` may
- * still be running when another is called, and so may calls that time out: `draft` and a preview's `edit` after 5 s, or 1 s
+ * Sends messages, and loads files. Its methods may be called at the same time for different chats, and not for the same one. But `typing` and
+ * `load` may still be running when another is called, and so may calls that time out: `draft` and a preview's `edit` after 5 s, or 1 s
  * if an answer is due, any other call after 60 s.
  */
 export interface Connection {
@@ -234,6 +237,13 @@ export interface Connection {
 	/** Shows text that is not sent yet, and replaces what it showed before. Needed for previews by `draft`. */
 	draft?(message: OutgoingMessage): Promise<void>
 	typing?(chat: ChatRef): Promise<void>
+	/**
+	 * The bytes of a file, by its `IncomingFile.ref`. Needed if messages have `attachments`. Called after `receive` has settled,
+	 * and again after a restart: the message may have come by an earlier connection. Files of one chat are loaded one after
+	 * another, those of one message within 20 s together. If it throws, or the file has expired, the model is told what came and
+	 * why it is missing: the error's message must not contain the token.
+	 */
+	load?(ref: string, options: LoadOptions): Promise<Uint8Array>
 	/**
 	 * If the platform has no nonces: a value that helps `find` later, at most 256 characters; stored with a message that is
 	 * about to be sent.

@@ -14,6 +14,7 @@ import { openLines } from './dialogue/lines.ts'
 import { openMarks } from './dialogue/marks.ts'
 import { openNotices } from './dialogue/notices.ts'
 import { openPace } from './dialogue/pace.ts'
+import { openPending } from './dialogue/pending.ts'
 import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
@@ -49,6 +50,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const presence = showPresence(way, queues, runs)
 	const notices = openNotices(way, queues)
 	const marks = openMarks(ctx, registry)
+	const pending = ctx.own(openPending({ ctx, registry, runs, notices, lines }), 'messages that wait for their files')
 	const rooms = { ctx, registry, marks, sessions, runs }
 	ctx.extend('destination', destinationsOf(rooms, begin))
 
@@ -111,6 +113,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 				await begin(await runs.follow(value))
 			}
 		}
+		await pending.load()
 	}
 	const failed = (error: unknown): void => {
 		if (!signal.aborted) log.error({ err: error }, 'the pending answers to chats could not be checked')
@@ -145,6 +148,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 
 	ctx.on('agent.deleted', async ({ payload }) => {
 		for (const { reply } of runs.all()) if (reply.agent_uid === payload.uid) runs.forget(reply.run_id)
+		pending.forget({ agent_uid: String(payload.uid) })
 		await marks.keepCursors()
 	})
 
@@ -152,7 +156,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		say: sayIn(rooms),
 		async receive(channel, message) {
 			await loaded
-			await receive({ ctx, registry, marks, runs, notices, sessions }, channel, message)
+			await receive({ ctx, registry, marks, runs, notices, sessions, pending }, channel, message)
 		},
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),
@@ -169,6 +173,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 				if (reply.unasked) await tellUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
 				runs.forget(reply.run_id)
 			}
+			pending.forget({ channel_id })
 			await marks.forget(channel_id)
 		},
 	}

@@ -1,5 +1,5 @@
 import Joi from 'joi'
-import type { IncomingMessage } from './adapter.ts'
+import type { IncomingFile, IncomingMessage } from './adapter.ts'
 
 /** The limit of a prompt. */
 const TEXT_LIMIT_BYTES = 100 * 1024
@@ -23,11 +23,11 @@ const message = Joi.object<IncomingMessage>({
 		.items(
 			Joi.object({
 				what: Joi.string().required(),
+				ref: Joi.string().max(4_096).required(),
 				name: Joi.string().allow(''),
 				media_type: Joi.string().allow(''),
 				size: Joi.number().min(0),
 				seconds: Joi.number().min(0),
-				load: Joi.function().required(),
 			}),
 		)
 		.max(100),
@@ -57,8 +57,19 @@ export function readMessage(given: unknown): IncomingMessage {
 		text: cutBytes(text.toWellFormed(), TEXT_LIMIT_BYTES),
 		addressed,
 		...(attachment !== undefined && { attachment: words(attachment) }),
-		...(attachments?.length && { attachments: attachments.map((file) => ({ ...file, what: words(file.what) })) }),
+		...(attachments?.length && { attachments: attachments.map(readFile) }),
 		...(cursor !== undefined && { cursor }),
+	}
+}
+
+function readFile({ what, ref, name, media_type, size, seconds }: IncomingFile): IncomingFile {
+	return {
+		what: words(what),
+		ref,
+		...(name !== undefined && { name: words(name) }),
+		...(media_type !== undefined && { media_type: words(media_type) }),
+		...(size !== undefined && { size }),
+		...(seconds !== undefined && { seconds }),
 	}
 }
 

@@ -164,7 +164,7 @@ function checkConnection(connection: unknown): Connection {
 
 /** The same connection, with every call made on behalf of its plugin. */
 function entered(connection: Connection, run: Adapter['run']): Connection {
-	const { edit, draft, typing, mark, find } = connection
+	const { edit, draft, typing, load, mark, find } = connection
 	return {
 		get name() {
 			return connection.name as string
@@ -173,6 +173,7 @@ function entered(connection: Connection, run: Adapter['run']): Connection {
 		...(edit && { edit: (id, message) => run(() => edit.call(connection, id, message)) }),
 		...(draft && { draft: (message) => run(() => draft.call(connection, message)) }),
 		...(typing && { typing: (chat) => run(() => typing.call(connection, chat)) }),
+		...(load && { load: (ref, options) => run(() => load.call(connection, ref, options)) }),
 		...(mark && { mark: (chat) => run(() => mark.call(connection, chat)) }),
 		...(find && { find: (message, mark) => run(() => find.call(connection, message, mark)) }),
 		close: () => run(() => connection.close()),

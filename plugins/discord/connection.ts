@@ -95,7 +95,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 			if (isOpen) link.status('connected', warning)
 		})
 	const outgoing = outgoingOf(client)
-	openIntake({ client, link, load: fileLoader(link.config), signal: closing.signal, saw: outgoing.saw, lost })
+	openIntake({ client, link, signal: closing.signal, saw: outgoing.saw, lost })
 
 	const abandon = (): void => failed.reject(link.signal.reason)
 	link.signal.addEventListener('abort', abandon, { once: true })
@@ -112,7 +112,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	// The status becomes `connected` when this returns; the warning must follow that.
 	if (warning !== undefined) setImmediate(() => link.status('connected', warning))
 	const bot = client.user
-	return { ...(bot && { name: `@${bot.tag}` }), ...wayOut(outgoing, link, lost), close }
+	return { ...(bot && { name: `@${bot.tag}` }), ...wayOut(outgoing, link, lost), load: fileLoader(link.config), close }
 }
 
 function wayOut(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unknown) => void): WayOut {

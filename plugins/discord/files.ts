@@ -1,17 +1,15 @@
 import { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { DiscordConfig } from './config.ts'
-import type { LoadFile } from './incoming.ts'
+import type { Connection } from '../channels/adapter.ts'
 
-/** More than Discord lets most people send. */
-const FILE_BYTES = 100 * 1024 * 1024
 const TIMEOUT_MS = 20_000
 
 /** Downloads attachments. Discord names their addresses, which are public; only a server of one's own may have private ones. */
-export function fileLoader({ api_root }: DiscordConfig): LoadFile {
-	return async (url, signal) => {
+export function fileLoader({ api_root }: DiscordConfig): NonNullable<Connection['load']> {
+	return async (url, { signal, max_bytes }) => {
 		const isOwn = URL.parse(url)?.origin === URL.parse(api_root)?.origin
 		const policy = { protocols: ['https:', ...(isOwn ? (['http:'] as const) : [])], private_first: isOwn } as const
-		const response = await guardedFetch(url, { signal }, { policy, max_bytes: FILE_BYTES, timeout_ms: TIMEOUT_MS })
+		const response = await guardedFetch(url, { signal }, { policy, max_bytes, timeout_ms: TIMEOUT_MS })
 		if (!response.ok) {
 			await response.body?.cancel()
 			throw new Error(`Discord answered with status ${response.status}`)

@@ -15,11 +15,8 @@ export function isFromPerson({ id, channel_id, author, type, webhook_id }: Disco
 	return type === MessageType.Default || type === MessageType.Reply
 }
 
-/** Loads a file from its address. */
-export type LoadFile = (url: string, signal: AbortSignal) => Promise<Uint8Array>
-
 /** Converts a person's message to the form of the gateway. */
-export function incomingOf(message: DiscordMessage, place: Place, bot_id: string, load?: LoadFile): IncomingMessage {
+export function incomingOf(message: DiscordMessage, place: Place, bot_id: string): IncomingMessage {
 	const { id, channel_id, author, member, mentions = [], mention_roles = [] } = message
 	const name = member?.nick ?? author.global_name ?? author.username
 	const attachment = attachmentOf(message)
@@ -33,7 +30,7 @@ export function incomingOf(message: DiscordMessage, place: Place, bot_id: string
 		text: textOf(message, place, bot_id),
 		addressed: place.kind === 'private' || isNamed,
 		...(attachment !== undefined && { attachment }),
-		...(load && filesOf(message, load)),
+		...filesOf(message),
 		cursor: id,
 	}
 }
@@ -69,11 +66,14 @@ function attachmentOf({ flags, attachments = [], ...message }: DiscordMessage): 
 	return undefined
 }
 
+/** The limit of `IncomingFile.ref`. */
+const URL_LIMIT = 4_096
+
 /** Videos are left out, since no model is shown them. */
-function filesOf({ flags, attachments = [] }: DiscordMessage, load: LoadFile): { attachments?: IncomingFile[] } {
+function filesOf({ flags, attachments = [] }: DiscordMessage): { attachments?: IncomingFile[] } {
 	const isVoice = ((flags ?? 0) & MessageFlags.IsVoiceMessage) !== 0
 	const files = attachments.flatMap(({ filename, content_type = '', size, url, duration_secs }): IncomingFile[] => {
-		if (typeof url !== 'string' || content_type.startsWith('video/')) return []
+		if (typeof url !== 'string' || url === '' || url.length > URL_LIMIT || content_type.startsWith('video/')) return []
 		const [, one = 'a file'] = kinds.find(([type]) => type.test(content_type)) ?? []
 		return [
 			{
@@ -82,7 +82,7 @@ function filesOf({ flags, attachments = [] }: DiscordMessage, load: LoadFile): {
 				...(content_type !== '' && { media_type: content_type }),
 				...(typeof size === 'number' && { size }),
 				...(typeof duration_secs === 'number' && { seconds: duration_secs }),
-				load: (signal) => load(url, signal),
+				ref: url,
 			},
 		]
 	})

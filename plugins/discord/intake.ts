@@ -5,7 +5,7 @@ import { catchUp } from './catch-up.ts'
 import type { DiscordConfig } from './config.ts'
 import { openInbox } from './inbox.ts'
 import { incomingOf, isFromPerson } from './incoming.ts'
-import type { DiscordMessage, LoadFile } from './incoming.ts'
+import type { DiscordMessage } from './incoming.ts'
 import { newcomersOf } from './newcomers.ts'
 import { placesOf } from './places.ts'
 import type { Place } from './places.ts'
@@ -13,7 +13,6 @@ import type { Place } from './places.ts'
 export interface Intake {
 	client: Client
 	link: Link<DiscordConfig>
-	load: LoadFile
 	/** Aborts when the connection ends. */
 	signal: AbortSignal
 	/** Receives each message from the socket, including the bot's own. */
@@ -22,7 +21,7 @@ export interface Intake {
 }
 
 /** Passes on what people write: messages from the socket, and after each new session those missed before it. */
-export function openIntake({ client, link, load, signal, saw, lost }: Intake): void {
+export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 	const ready = client as Client<true>
 	const places = placesOf(ready)
 	const take = async (message: DiscordMessage, guild_id?: string | null): Promise<void> => {
@@ -35,7 +34,7 @@ export function openIntake({ client, link, load, signal, saw, lost }: Intake): v
 	/** An unreadable message is skipped: it would be unreadable again, and block all later ones. */
 	const read = (message: DiscordMessage, place: Place): IncomingMessage | undefined => {
 		try {
-			return incomingOf(message, place, ready.user.id, load)
+			return incomingOf(message, place, ready.user.id)
 		} catch {
 			const { id, channel_id } = message
 			link.log.warn(`Discord: message ${id} of channel ${channel_id} was skipped, since it cannot be read`)

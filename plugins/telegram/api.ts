@@ -4,7 +4,7 @@ import { Api, GrammyError } from 'grammy'
 import type { ApiClientOptions, RawApi } from 'grammy'
 import { fetcherFor, guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { GuardedInit } from '../../core/fetch/guarded-fetch.ts'
-import type { Link } from '../channels/adapter.ts'
+import type { Link, LoadOptions } from '../channels/adapter.ts'
 import { API_ROOT } from './config.ts'
 import type { TelegramConfig } from './config.ts'
 
@@ -13,8 +13,6 @@ export const POLL_S = 30
 const TIMEOUT_MS = (POLL_S + 15) * 1000
 /** Maximum size of a hundred updates with everything that they quote. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** More than Telegram's own server lets bots download. */
-const FILE_BYTES = 100 * 1024 * 1024
 /** Longer pauses are left to the gateway: `limited` delays only the chat that exceeded its limit. */
 const SHORT_PAUSE_S = 2
 
@@ -23,7 +21,7 @@ export interface BotApi extends AsyncDisposable {
 	/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
 	knows(method: OptionalMethod): Promise<boolean>
 	/** Downloads a file, of at most 20 MB on Telegram's own server. Errors do not contain its address, which has the token. */
-	download(file_id: string, signal: AbortSignal): Promise<Uint8Array>
+	download(file_id: string, options: LoadOptions): Promise<Uint8Array>
 }
 
 /** Newer methods, which self-hosted and test servers may not have. */
@@ -72,11 +70,11 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 			known.set(method, does)
 			return does
 		},
-		async download(file_id, signal) {
+		async download(file_id, { signal, max_bytes }) {
 			const { file_path } = await call.getFile(file_id, signal as Parameters<typeof call.getFile>[1])
 			// A server of one's own may name a path on its disk instead.
 			if (!file_path || /^[/\\]|\.\.|:/.test(file_path)) throw new Error('the Bot API server offers no download')
-			const options = { policy, max_bytes: FILE_BYTES, timeout_ms: TIMEOUT_MS, redirects: 0 }
+			const options = { policy, max_bytes, timeout_ms: TIMEOUT_MS, redirects: 0 }
 			const address = `${root}/file/bot${token}/${file_path.split('/').map(encodeURIComponent).join('/')}`
 			const response = await guardedFetch(address, { signal }, options)
 			if (!response.ok) {

@@ -35,7 +35,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 			if (message) marks.saw(message.chat.id, message.message_id)
 			if (message?.migrate_to_chat_id !== undefined)
 				link.log.warn(`group ${message.chat.id} became supergroup ${message.migrate_to_chat_id}: bind that one`)
-			return incomingOf(update, me, api.download)
+			return incomingOf(update, me)
 		} catch (error) {
 			link.log.warn(`update ${update.update_id} was skipped, since it cannot be read: ${messageOf(error)}`)
 			return undefined
@@ -101,6 +101,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 				await prepare(message, richMethod(message))
 				return find(message, mark)
 			}),
+		load: api.download,
 		close: () => open.disposeAsync(),
 	}
 }

@@ -21,14 +21,10 @@ export const commands = [
 	{ command: 'help', description: 'List the commands' },
 ]
 
-/** Loads a file by the id that the Bot API gives it. */
-export type LoadFile = (file_id: string, signal: AbortSignal) => Promise<Uint8Array>
-
 /** Undefined for messages that need no answer: other bots' messages, service messages, commands for another bot. */
 export function incomingOf(
 	{ update_id, message, stopped_message_generation }: Update,
 	me: Me,
-	load?: LoadFile,
 ): IncomingMessage | undefined {
 	const cursor = String(update_id)
 	if (stopped_message_generation) {
@@ -57,7 +53,7 @@ export function incomingOf(
 		text: read.text,
 		addressed: isPrivate || read.named || isReplyTo(message, me),
 		...(attachment !== undefined && { attachment }),
-		...(load && filesOf(message, load)),
+		...filesOf(message),
 		cursor,
 	}
 }
@@ -160,7 +156,7 @@ function attachmentOf(message: Message): string | undefined {
 }
 
 /** What models can make use of. A photo comes in several sizes, the largest last. */
-function filesOf(message: Message, load: LoadFile): { attachments?: IncomingFile[] } {
+function filesOf(message: Message): { attachments?: IncomingFile[] } {
 	const { voice, audio, document } = message
 	const photo = message.live_photo ? undefined : message.photo?.at(-1)
 	const file = photo ?? voice ?? audio ?? (message.animation ? undefined : document)
@@ -178,7 +174,7 @@ function filesOf(message: Message, load: LoadFile): { attachments?: IncomingFile
 				...(mime_type !== undefined && { media_type: mime_type }),
 				...(file_size !== undefined && { size: file_size }),
 				...(duration !== undefined && { seconds: duration }),
-				load: (signal) => load(file_id, signal),
+				ref: file_id,
 			},
 		],
 	}

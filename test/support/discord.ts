@@ -81,8 +81,10 @@ export interface DiscordServer {
 	/** What it takes; may be changed. */
 	token: string
 	readonly bot: User
-	/** Behind `/files/`, by name. */
-	readonly files: Map<string, Buffer>
+	/** Behind `/files/`, by name; `never`: a request for it has no answer. */
+	readonly files: Map<string, Buffer | 'never'>
+	/** The name in each request for a file so far. */
+	readonly loads: string[]
 	readonly guild_id: string
 	/** The role that belongs to the bot in its server. */
 	readonly role_id: string
@@ -318,7 +320,10 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		response.on('close', () => requests--)
 		const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
 		if (pathname.startsWith('/files/')) {
-			const bytes = server.files.get(pathname.slice('/files/'.length))
+			const name = pathname.slice('/files/'.length)
+			server.loads.push(name)
+			const bytes = server.files.get(name)
+			if (bytes === 'never') return
 			return void response.writeHead(bytes ? 200 : 404).end(bytes ?? 'no such file')
 		}
 		const path = pathname.replace(/^\/v10/, '')
@@ -403,6 +408,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		token,
 		bot,
 		files: new Map(),
+		loads: [],
 		guild_id,
 		role_id,
 		calls,

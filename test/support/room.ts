@@ -53,6 +53,12 @@ export interface Room {
 	drafts(chat_id: string): string[]
 	/** How long it takes to answer once something is done, in milliseconds; 0 where nothing is said. */
 	latency_ms: number
+	/** What can be loaded, by `ref`; `never`: the request has no answer until the file is set to bytes. */
+	files: Map<string, Buffer | 'never'>
+	/** The `ref` of each request for a file so far. */
+	loads: string[]
+	/** Answers the requests for a file that had no answer. */
+	serve(ref: string, bytes: Buffer): void
 	/** What the gateway told the adapter of known chats when it connected, time after time. */
 	known: { type: string; chats: KnownChat[] }[]
 	/** Calls for one chat that came while another one was under way; signs of typing, and what stalls, may. */
@@ -116,6 +122,8 @@ export async function startRoom(): Promise<Room> {
 	const underWay = new Map<string, string>()
 	const overlaps: string[] = []
 	const watchers = new Set<() => void>()
+	/** Requests for files. */
+	const unanswered = new Set<{ ref: string; answer: () => void }>()
 	let said = 0
 
 	const feedOf = (type: string) => {
@@ -184,6 +192,19 @@ export async function startRoom(): Promise<Room> {
 			readers.add(response)
 			response.once('close', () => readers.delete(response))
 			return
+		}
+		if (what.startsWith('files/')) {
+			const ref = decodeURIComponent(what.slice('files/'.length))
+			room.loads.push(ref)
+			if (room.files.get(ref) === 'never') {
+				const { promise, resolve } = Promise.withResolvers<void>()
+				unanswered.add({ ref, answer: resolve })
+				tellWatchers()
+				await promise
+			}
+			const bytes = room.files.get(ref)
+			response.writeHead(bytes ? 200 : 404).end(bytes)
+			return tellWatchers()
 		}
 		let text = ''
 		for await (const piece of request.setEncoding('utf8')) text += String(piece)
@@ -269,6 +290,16 @@ export async function startRoom(): Promise<Room> {
 		calls: (chat_id) => calls.filter(({ chat }) => chat === chat_id).map(({ what }) => what),
 		drafts: (chat_id) => drafts.filter(({ chat }) => chat === chat_id).map(({ text }) => text),
 		latency_ms: 0,
+		files: new Map(),
+		loads: [],
+		serve(ref, bytes) {
+			room.files.set(ref, bytes)
+			for (const one of unanswered) {
+				if (one.ref !== ref) continue
+				unanswered.delete(one)
+				one.answer()
+			}
+		},
 		known: [],
 		overlaps,
 		cut() {

@@ -77,8 +77,10 @@ export interface TestTelegram {
 	/** Of the bot's, in the order in which they were sent. */
 	messages(chat?: TelegramChat): SentMessage[]
 	drafts: { chat_id: number; draft_id: number; text: string }[]
-	/** What can be downloaded, by `file_id`. */
-	files: Map<string, Buffer>
+	/** What can be downloaded, by `file_id`; `never`: a request for it has no answer. */
+	files: Map<string, Buffer | 'never'>
+	/** The `file_id` of each request for a file so far. */
+	loads: string[]
 	calls: ApiCall[]
 	/** Updates that nobody has confirmed. */
 	pending(): Update[]
@@ -127,7 +129,10 @@ export async function startTelegram({
 	const faults = new Map<string, Fault[]>()
 	const wire = await listen(port, answer, (path) => {
 		const [, shown, file_id = ''] = /^\/file\/bot([^/]*)\/files\/(.+)$/.exec(path) ?? []
-		return shown === token ? telegram.files.get(decodeURIComponent(file_id)) : undefined
+		if (shown !== token) return undefined
+		const id = decodeURIComponent(file_id)
+		telegram.loads.push(id)
+		return telegram.files.get(id)
 	})
 	const chats = openChats(idsSoFar)
 	const feed = openUpdates(idsSoFar)
@@ -140,6 +145,7 @@ export async function startTelegram({
 		bot: { id: 100200, username: 'gate_test_bot' },
 		drafts: [],
 		files: new Map(),
+		loads: [],
 		calls: [],
 		person: (id, first_name) => chats.open({ id, type: 'private', first_name }),
 		group: (id, title) => chats.open({ id, type: id < SUPERGROUPS_BELOW ? 'supergroup' : 'group', title }),
@@ -421,7 +427,7 @@ function openWatch() {
 async function listen(
 	port: number,
 	answer: (request: Request) => Promise<Response>,
-	file: (path: string) => Buffer | undefined,
+	file: (path: string) => Buffer | 'never' | undefined,
 ) {
 	const sockets = new Set<Socket>()
 	let busy = 0
@@ -462,6 +468,7 @@ async function listen(
 		}
 		if (request.url?.startsWith('/file/')) {
 			const bytes = file(request.url)
+			if (bytes === 'never') return
 			return void response.writeHead(bytes ? 200 : 404).end(bytes ?? 'no such file')
 		}
 		const [, token = '', method = ''] = /^\/bot([^/]*)\/(\w+)$/.exec(request.url ?? '') ?? []

@@ -2,9 +2,9 @@
 import { isFault, messageOf } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
-import { within } from '../../../core/util/deadline.ts'
+import { Late, within } from '../../../core/util/deadline.ts'
 import type {} from '../../attachments/contract.ts'
-import type { IncomingFile, IncomingMessage } from '../adapter.ts'
+import type { Connection, IncomingFile } from '../adapter.ts'
 import { texts } from './texts.ts'
 
 export interface LoadedFiles {
@@ -13,46 +13,85 @@ export interface LoadedFiles {
 	lines: string[]
 }
 
-const FILES = 10
-/** For all files of a message: the messages behind it wait. */
-const LOAD_MS = 20_000
+/** Files of one message. */
+export const FILES = 10
 const MIB = 1024 * 1024
 
-export async function loadFiles(
-	{ use, signal }: Pick<Context, 'use' | 'signal'>,
-	agent: AgentRef,
-	{ attachments: files = [] }: IncomingMessage,
-): Promise<LoadedFiles> {
-	const loaded: LoadedFiles = { attachments: [], lines: [] }
-	if (files.length === 0) return loaded
+export interface Loading {
+	agent: AgentRef
+	files: readonly IncomingFile[]
+	/** Number of files that were left out. */
+	more_files: number
+	/** For all of them together. */
+	max_ms: number
+	/** Its reason is thrown. */
+	signal: AbortSignal
+	/** Undefined if the channel is not connected by `until` (ms since 1970). */
+	connection(until: number): Promise<Connection | undefined>
+}
+
+/** Throws `storage_full`, `not_found` (the agent was deleted), and the reason of `signal`. */
+export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading): Promise<LoadedFiles> {
+	const { agent, files, more_files, signal } = loading
 	const { limits } = use('attachments')
-	const until = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)])
-	const count = Math.min(FILES, limits.max_per_message)
+	const count = Math.min(files.length, limits.max_per_message)
+	const loaded: LoadedFiles = { attachments: [], lines: [] }
 	let bytes = 0
+	const began = performance.now()
+	const left = (): number => Math.max(0, began + loading.max_ms - performance.now())
+
 	for (const file of files.slice(0, count)) {
+		const max_bytes = Math.min(limits.max_mib * MIB, limits.max_mib_per_message * MIB - bytes)
 		try {
-			const attachment = await one(file)
+			const attachment = await one(file, max_bytes)
 			bytes += attachment.size
 			loaded.attachments.push(attachment)
 		} catch (error) {
+			signal.throwIfAborted()
 			if (isFault(error, 'storage_full', 'not_found')) throw error
-			loaded.lines.push(texts.lost(file.what, until.aborted ? 'it took too long' : messageOf(error)))
+			loaded.lines.push(texts.lost(file.what, whyOf(error, max_bytes)))
 		}
 	}
-	if (files.length > count) loaded.lines.push(texts.lost(`${files.length - count} more files`, 'these are too many'))
+	const others = more_files + files.length - count
+	if (others > 0) loaded.lines.push(texts.lost(`${others} more files`, 'these are too many'))
 	return loaded
 
-	async function one({ load, name, media_type, seconds, size = 0 }: IncomingFile): Promise<Attachment> {
-		const limit = Math.min(limits.max_mib * MIB, limits.max_mib_per_message * MIB - bytes)
-		const isTooLarge = (is: number): void => {
-			if (is > limit) throw new Error(`it is larger than ${Math.floor(limit / MIB)} MiB`)
-		}
-		isTooLarge(size)
-		until.throwIfAborted()
-		const content = await within(LOAD_MS, 'the platform', load(until))
-		isTooLarge(content.length)
+	async function one({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {
+		if (size > max_bytes) throw new TooLarge()
+		const content = await untilEnd(left(), signal, async (end) => {
+			const connection = await loading.connection(Date.now() + left())
+			end.throwIfAborted()
+			if (!connection) throw new Error('the channel is not connected')
+			if (!connection.load) throw new Error('the channel loads no files')
+			return connection.load(ref, { signal: end, max_bytes })
+		})
+		if (!(content instanceof Uint8Array)) throw new Error('the channel returned no bytes')
+		if (content.length > max_bytes) throw new TooLarge()
 		const [attachment] = await use('attachments').take(agent, [{ bytes: content, name, media_type, seconds }])
 		if (!attachment) throw new Error('it could not be stored')
 		return attachment
+	}
+}
+
+class TooLarge extends Error {}
+
+function whyOf(error: unknown, max_bytes: number): string {
+	if (error instanceof TooLarge || isFault(error, 'fetch_too_large'))
+		return `it is larger than ${Math.floor(max_bytes / MIB)} MiB`
+	return error instanceof Late || isFault(error, 'fetch_timeout') ? 'it took too long' : messageOf(error)
+}
+
+/** Waits for `work` until the time is over or `signal` aborts, also if it ignores the signal that it gets. */
+async function untilEnd<T>(ms: number, signal: AbortSignal, work: (end: AbortSignal) => Promise<T>): Promise<T> {
+	const end = new AbortController()
+	const aborted = Promise.withResolvers<never>()
+	const abort = (): void => aborted.reject(signal.reason)
+	signal.addEventListener('abort', abort, { once: true })
+	try {
+		signal.throwIfAborted()
+		return await within(ms, 'the platform', Promise.race([work(end.signal), aborted.promise]))
+	} finally {
+		signal.removeEventListener('abort', abort)
+		end.abort()
 	}
 }

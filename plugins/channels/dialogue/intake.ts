@@ -1,21 +1,19 @@
 /** Handles an incoming message. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault, messageOf } from '../../../core/errors.ts'
-import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
-import type { Op } from '../../../core/store/ports.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
-import { loadFiles } from './files.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
+import { accept, Known } from './accept.ts'
 import { compactText, contextText, modelText, usageText } from './command-answers.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { Notices } from './notices.ts'
-import { keys } from './records.ts'
-import type { Reply, Talk } from './records.ts'
+import type { PendingMessages } from './pending.ts'
+import type { Reply } from './records.ts'
 import type { Sessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
@@ -26,10 +24,9 @@ export interface Rooms {
 	runs: FollowedRuns
 	notices: Notices
 	sessions: Sessions
+	pending: PendingMessages
 }
 
-/** Pending answers of one channel, with the runs that work on them. */
-const OWED_LIMIT = 5_000
 const TELLING_MS = 2_000
 /** After every time. */
 const LAST = '~'
@@ -88,58 +85,8 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 		if (asking.question && isAnswer(asking.question, text)) return refuse(rooms, channel, message, texts.notYours)
 	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking)))
 		return
-	if (rooms.runs.count(channel.id) >= OWED_LIMIT) return refuse(rooms, channel, message, texts.tooMuch)
-	await startRun(rooms, channel, bound.agent, message, conversation)
-}
-
-/** One commit: the run, the message's id, and the pending answer. */
-async function startRun(
-	rooms: Rooms,
-	channel: LiveChannel,
-	agent: AgentRef,
-	message: IncomingMessage,
-	conversation: string,
-): Promise<void> {
-	const { ctx, marks, runs } = rooms
-	const { id, kind, thread_id } = message.chat
-	let isRetry = false
-	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
-		if (isRetry && (await marks.isKnown(channel.id, message))) throw new Known('taken meanwhile')
-		isRetry = true
-		const reply: Reply = {
-			run_id,
-			agent: agent.name,
-			agent_uid: agent.uid,
-			conversation,
-			channel_id: channel.id,
-			chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
-			reply_to: message.id,
-			asked: [],
-			said: null,
-			saying: null,
-			preview: null,
-		}
-		follow(reply)
-		const { channel_id, chat } = reply
-		const talk = { channel_id, chat, at: now() } satisfies Talk
-		return [
-			{ key: keys.reply(agent.uid, channel_id, run_id), value: reply, expect: null },
-			{ key: keys.talk(agent.uid, conversation), value: talk },
-			...(await marks.ops(channel.id, message, agent)),
-		]
-	}
-	const place = texts.place(channel.label, message)
-	const { attachments, lines } = await loadFiles(ctx, agent, message)
-	const start = { prompt: promptOf(message, lines), attachments, trigger: channel.type, conversation, place }
-	try {
-		await runs.start((listener, follow) =>
-			ctx.use('runs').converse(agent, { ...start, also: (run_id) => owe(run_id, follow) }, listener),
-		)
-	} catch (error) {
-		if (isFault(error, 'queue_full')) return refuse(rooms, channel, message, texts.tooMuch)
-		throw error
-	}
-	await marks.took(channel.id, message)
+	if (!(await accept(rooms, channel, bound, message, conversation)))
+		await refuse(rooms, channel, message, texts.tooMuch)
 }
 
 /** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
@@ -216,8 +163,10 @@ async function obey(
 	message: IncomingMessage,
 	command: Command,
 ): Promise<void> {
-	const { marks, notices, sessions } = rooms
+	const { marks, notices, sessions, pending } = rooms
 	const { chat, sender } = message
+	const isEnd = command.name === 'new' || command.name === 'stop'
+	const dropped = isEnd ? await pending.drop(bound.agent.uid, channel.id, chat) : 0
 	const say = (text: string): void => notices.say(channel.id, chat, text, message.id)
 	if (command.name === 'new') {
 		await marks.introduce(channel.id, message, bound.agent)
@@ -234,7 +183,8 @@ async function obey(
 		case 'new':
 		case 'stop': {
 			// A run that does not stop at once must not keep the messages of other chats waiting.
-			void stop(rooms, rooms.runs.inChat(bound.agent.uid, channel.id, chat)).then((count) => {
+			void stop(rooms, rooms.runs.inChat(bound.agent.uid, channel.id, chat)).then((stopped) => {
+				const count = dropped + stopped
 				if (command.name === 'new') return say(texts.newSession(count))
 				say(count > 0 ? texts.stopped : texts.nothingToStop)
 			})
@@ -285,14 +235,6 @@ async function refuse({ marks, notices }: Rooms, channel: LiveChannel, message: 
 	notices.say(channel.id, message.chat, text, message.id)
 }
 
-function promptOf({ text, chat, sender, attachment, attachments }: IncomingMessage, lost: readonly string[]): string {
-	const lines = text.trim() === '' ? [] : [text.toWellFormed()]
-	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
-	if (attachment && !attachments) lines.push(texts.attachment(attachment))
-	lines.push(...lost)
-	return lines.join('\n\n')
-}
-
 /** Emitted in the run that the message started or answers. Only after that run has begun, since it writes its own first event. */
 export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string): void {
 	const { run_id, channel_id, chat, agent } = reply
@@ -305,6 +247,3 @@ export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string
 	}
 	emit().catch((error: unknown) => ctx.log.warn({ err: error, run_id }, 'an event of a channel could not be stored'))
 }
-
-/** Another call accepted the message. */
-class Known extends Error {}

@@ -198,7 +198,15 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await sweep(keys.chats(channel_id))
 			await store.delete(keys.feed(channel_id))
 			for await (const { uid } of ctx.use('agents').list()) {
-				for (const keyOf of [keys.seenOf, keys.marks, keys.allSent, keys.texts, keys.sessionsOf, keys.repliesOf])
+				for (const keyOf of [
+					keys.seenOf,
+					keys.marks,
+					keys.allSent,
+					keys.texts,
+					keys.sessionsOf,
+					keys.repliesOf,
+					keys.pendingOf,
+				])
 					await sweep(keyOf(uid, channel_id))
 				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
 			}

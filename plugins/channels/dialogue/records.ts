@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
-import type { ChatKind, ChatRef, Markup } from '../adapter.ts'
+import type { ChatKind, ChatRef, IncomingFile, Markup } from '../adapter.ts'
 import type { SplitPosition } from './split.ts'
 
 /** The pending answer of a run to a chat. Stored in the same commit as the run, until the answer was sent. */
@@ -63,6 +63,34 @@ export interface Preview extends Attempt {
 	text: string
 }
 
+/**
+ * A message that was accepted and has no run yet: it waits for its files, or for an earlier message of its chat that does.
+ * The commit that starts its run deletes it.
+ */
+export interface Pending {
+	/** Ids sort by time. */
+	id: string
+	/** The agent's name. */
+	agent: string
+	agent_uid: string
+	binding_id: string
+	conversation: string
+	channel_id: string
+	chat: ChatRef & { kind: ChatKind }
+	/** Ids of what contains the chat. */
+	within: string[]
+	message_id: string
+	/** Without the lines for files that are missing. */
+	prompt: string
+	/** As `RunRecord.place` and `RunRecord.trigger`. */
+	place: string
+	trigger: string
+	files: IncomingFile[]
+	/** Number of files that were left out. */
+	more_files: number
+	at: string
+}
+
 /** A message that was accepted. */
 export interface Seen {
 	at: string
@@ -116,6 +144,10 @@ export const keys = {
 	/** Pending replies of an agent; ids of runs sort by time. */
 	replies: (uid: string): Key => [agentScope(uid), 'channel-reply'],
 	repliesOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-reply', channel],
+	pending: (uid: string, channel: string, id: string): Key => [agentScope(uid), 'channel-pending', channel, id],
+	/** Pending messages of an agent. */
+	allPending: (uid: string): Key => [agentScope(uid), 'channel-pending'],
+	pendingOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-pending', channel],
 	/** The text of a reply that needs several messages. */
 	text: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-text', channel, run],
 	texts: (uid: string, channel: string): Key => [agentScope(uid), 'channel-text', channel],

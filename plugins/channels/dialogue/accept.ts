@@ -1,0 +1,112 @@
+/** Accepts a message that is to start a run: at once, or later if it has files or one before it in its chat has. */
+import { isFault } from '../../../core/errors.ts'
+import { newId, now } from '../../../core/util/ids.ts'
+import type { IncomingMessage } from '../adapter.ts'
+import type { BoundChat, LiveChannel } from '../parts.ts'
+import { FILES } from './files.ts'
+import type { Marks } from './marks.ts'
+import type { PendingMessages } from './pending.ts'
+import { startRun } from './start-run.ts'
+import type { RunStart, StartRooms } from './start-run.ts'
+import { texts } from './texts.ts'
+
+export interface AcceptRooms extends StartRooms {
+	marks: Pick<Marks, 'isKnown' | 'ops' | 'took'>
+	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
+}
+
+interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
+	message: IncomingMessage
+}
+
+/** Another call accepted the message. */
+export class Known extends Error {}
+
+/** Pending messages and answers of one channel, with the runs that work on them. */
+const WAITING_LIMIT = 5_000
+
+/** Durable when it settles. False if too much waits already. Throws `Known`, and `not_found` if the agent was deleted. */
+export async function accept(
+	rooms: AcceptRooms,
+	channel: LiveChannel,
+	bound: BoundChat,
+	message: IncomingMessage,
+	conversation: string,
+): Promise<boolean> {
+	const { runs, pending, marks } = rooms
+	if (runs.count(channel.id) + pending.count(channel.id) >= WAITING_LIMIT) return false
+	const { id, kind, thread_id } = message.chat
+	const accepted: Accepted = {
+		message,
+		agent: bound.agent,
+		conversation,
+		channel_id: channel.id,
+		chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
+		message_id: message.id,
+		prompt: promptOf(message),
+		place: texts.place(channel.label, message),
+		trigger: channel.type,
+	}
+	const isLater = message.attachments !== undefined || pending.inChat(channel.id, id) > 0
+	const isTaken = isLater ? await startLater(rooms, bound, accepted) : await startAtOnce(rooms, accepted)
+	if (isTaken) await marks.took(channel.id, message)
+	return isTaken
+}
+
+/** One commit: the run, the message's id, and the pending answer. */
+async function startAtOnce(rooms: AcceptRooms, { message, ...start }: Accepted): Promise<boolean> {
+	const { marks } = rooms
+	const { agent, channel_id } = start
+	let isRetry = false
+	try {
+		await startRun(rooms, {
+			...start,
+			attachments: [],
+			async also() {
+				if (isRetry && (await marks.isKnown(channel_id, message))) throw new Known('taken meanwhile')
+				isRetry = true
+				return marks.ops(channel_id, message, agent)
+			},
+		})
+		return true
+	} catch (error) {
+		if (isFault(error, 'queue_full')) return false
+		throw error
+	}
+}
+
+/** One commit: the message and its id. */
+async function startLater(
+	{ marks, pending }: AcceptRooms,
+	{ binding_id }: BoundChat,
+	{ message, agent, ...start }: Accepted,
+): Promise<boolean> {
+	const { channel_id, chat } = start
+	if (!pending.hasRoom(channel_id, chat.id)) return false
+	const files = message.attachments ?? []
+	const record = {
+		...start,
+		id: newId(),
+		agent: agent.name,
+		agent_uid: agent.uid,
+		binding_id,
+		within: [...(message.chat.within ?? [])],
+		files: files.slice(0, FILES),
+		more_files: Math.max(0, files.length - FILES),
+		at: now(),
+	}
+	try {
+		await pending.add(record, await marks.ops(channel_id, message, agent))
+		return true
+	} catch (error) {
+		if (isFault(error, 'conflict') && (await marks.isKnown(channel_id, message))) throw new Known('taken meanwhile')
+		throw error
+	}
+}
+
+function promptOf({ text, chat, sender, attachment, attachments }: IncomingMessage): string {
+	const lines = text.trim() === '' ? [] : [text.toWellFormed()]
+	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
+	if (attachment && !attachments) lines.push(texts.attachment(attachment))
+	return lines.join('\n\n')
+}

@@ -1,0 +1,222 @@
+/**
+ * Messages that were accepted and whose runs have not started: those with files, and those behind them in the same chat.
+ * Each is a record, so the platform may forget it, and messages of other chats need not wait for a slow download. Each chat
+ * has a worker, which loads the files of one message after another and starts its run; the commit that starts the run
+ * deletes the record, so that there is one run however often the gateway dies in between.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isFault } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
+import type { Op } from '../../../core/store/ports.ts'
+import { openSemaphore } from '../../../core/util/semaphore.ts'
+import type { ChatRef } from '../adapter.ts'
+import type { Registry } from '../parts.ts'
+import { chatKey } from './chat-queues.ts'
+import { loadFiles } from './files.ts'
+import type { FollowedRuns } from './followed.ts'
+import type { Lines } from './lines.ts'
+import type { Notices } from './notices.ts'
+import { keys } from './records.ts'
+import type { Pending } from './records.ts'
+import { startRun } from './start-run.ts'
+import { texts } from './texts.ts'
+
+export interface PendingMessages extends AsyncDisposable {
+	/** Messages of this chat that have no run yet: later ones must be added, too. */
+	inChat(channel_id: string, chat_id: string): number
+	count(channel_id: string): number
+	hasRoom(channel_id: string, chat_id: string): boolean
+	/** Durable when it settles, together with `also`, which are in the agent's scope. Throws `conflict`, and then has no effect. */
+	add(message: Pending, also: Op[]): Promise<void>
+	/** Takes up what an earlier process accepted. May be repeated. */
+	load(): Promise<void>
+	/** Drops those of a chat, or of a thread of it. Returns their number; their runs have not started, and never will. */
+	drop(agent_uid: string, channel_id: string, chat: ChatRef): Promise<number>
+	/** The channel or the agent was deleted, with its records. */
+	forget(which: { channel_id: string } | { agent_uid: string }): void
+}
+
+export interface PendingRooms {
+	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
+	registry: Pick<Registry, 'bound'>
+	runs: Pick<FollowedRuns, 'start' | 'count'>
+	notices: Pick<Notices, 'say'>
+	lines: Pick<Lines, 'open'>
+}
+
+/** What is in memory of a pending message. */
+interface Entry {
+	id: string
+	agent_uid: string
+	channel_id: string
+	chat: ChatRef
+	/** When this process took it up, on the clock of `performance`. */
+	since: number
+	dropped: AbortController
+}
+
+const CHAT_LIMIT = 20
+const CHANNEL_LIMIT = 1_000
+/** Messages whose files are loaded at the same time; agents take turns. Each holds one file in memory. */
+const LOADING_LIMIT = 8
+/** For all files of a message. */
+const LOAD_MS = 20_000
+/** After this time in its chat's queue, a message's files are not loaded any more. */
+const WAIT_MS = 120_000
+/** Delay before a failed start is retried, such as while the store was unavailable. */
+const AGAIN_MS = 5_000
+
+export function openPending(rooms: PendingRooms): PendingMessages {
+	const { ctx } = rooms
+	const { store, log, signal } = ctx
+	/** By chat, oldest first. */
+	const chats = new Map<string, Entry[]>()
+	const counts = new Map<string, number>()
+	const workers = new Set<Promise<void>>()
+	const loading = openSemaphore(LOADING_LIMIT)
+
+	const enqueue = ({ id, agent_uid, channel_id, chat }: Pending): void => {
+		const key = chatKey(channel_id, chat.id)
+		const queue = chats.get(key) ?? []
+		if (queue.some((one) => one.id === id)) return
+		queue.push({ id, agent_uid, channel_id, chat, since: performance.now(), dropped: new AbortController() })
+		counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
+		if (chats.has(key)) return
+		chats.set(key, queue)
+		const worker = work(key, queue).finally(() => workers.delete(worker))
+		workers.add(worker)
+	}
+	const work = async (key: string, queue: Entry[]): Promise<void> => {
+		for (let entry = queue[0]; entry; entry = queue[0]) {
+			await settle(entry)
+			if (signal.aborted) return
+			queue.shift()
+			const count = (counts.get(entry.channel_id) ?? 1) - 1
+			if (count === 0) counts.delete(entry.channel_id)
+			else counts.set(entry.channel_id, count)
+		}
+		chats.delete(key)
+	}
+	/** Settles once its run has started, or there will be none, or the plugin stops. */
+	const settle = async (entry: Entry): Promise<void> => {
+		const end = AbortSignal.any([signal, entry.dropped.signal])
+		while (!end.aborted) {
+			try {
+				return await start(entry, end)
+			} catch (error) {
+				if (end.aborted || error instanceof Gone) return
+				const { id, channel_id } = entry
+				log.error({ err: error, id, channel_id }, 'a message of a chat could not be passed on; this will be retried')
+				await sleep(AGAIN_MS, undefined, { signal: end, ref: false }).catch(() => {})
+			}
+		}
+	}
+	const start = async ({ id, agent_uid, channel_id, since }: Entry, end: AbortSignal): Promise<void> => {
+		const key = keys.pending(agent_uid, channel_id, id)
+		const entry = await store.get<Pending>(key)
+		if (!entry) return
+		const { value: message, rev } = entry
+		const { agent: name, conversation, chat, message_id, place, trigger, files, more_files } = message
+		const agent = { name, uid: agent_uid }
+		const removal: Op = { key, value: undefined, expect: rev }
+		const refuse = async (text: string): Promise<void> => {
+			await store.commit(agentScope(agent_uid), [removal])
+			rooms.notices.say(channel_id, chat, text, message_id)
+		}
+		const isBound = async (): Promise<boolean> =>
+			(await rooms.registry.bound(channel_id, [chat.id, ...message.within]))?.binding_id === message.binding_id
+
+		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), [removal]))
+		const max_ms = Math.max(0, Math.min(LOAD_MS, since + WAIT_MS - performance.now()))
+		const release = files.length > 0 ? await loading.take(end, false, agent_uid) : undefined
+		const connection = async (until: number) => (await rooms.lines.open(channel_id, until))?.connection
+		const { attachments, lines } = await loadFiles(ctx, {
+			agent,
+			files,
+			more_files,
+			max_ms,
+			signal: end,
+			connection,
+		}).finally(release)
+		end.throwIfAborted()
+		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), [removal]))
+		try {
+			await startRun(rooms, {
+				agent,
+				conversation,
+				channel_id,
+				chat,
+				message_id,
+				prompt: [message.prompt, ...lines].filter((part) => part !== '').join('\n\n'),
+				attachments,
+				place,
+				trigger,
+				async also() {
+					if ((await store.get(key))?.rev !== rev) throw new Gone()
+					return [removal]
+				},
+			})
+		} catch (error) {
+			if (isFault(error, 'queue_full')) return refuse(texts.tooMuch)
+			// It would fail again, and nothing behind it in its chat would be answered.
+			const mayRetry = !isFault(error) || error.status >= 500 || ['conflict', 'not_found'].includes(error.code)
+			if (!mayRetry) return refuse(texts.commandFailed(error.message))
+			throw error
+		}
+	}
+	/** False if its run has started, or it was dropped before. */
+	const remove = async ({ id, agent_uid, channel_id }: Entry): Promise<boolean> => {
+		const key = keys.pending(agent_uid, channel_id, id)
+		const entry = await store.get(key)
+		if (!entry) return false
+		try {
+			await store.commit(agentScope(agent_uid), [{ key, value: undefined, expect: entry.rev }])
+			return true
+		} catch (error) {
+			if (isFault(error, 'conflict')) return false
+			throw error
+		}
+	}
+
+	return {
+		inChat: (channel_id, chat_id) => chats.get(chatKey(channel_id, chat_id))?.length ?? 0,
+		count: (channel_id) => counts.get(channel_id) ?? 0,
+		hasRoom: (channel_id, chat_id) =>
+			(counts.get(channel_id) ?? 0) < CHANNEL_LIMIT &&
+			(chats.get(chatKey(channel_id, chat_id))?.length ?? 0) < CHAT_LIMIT,
+		async add(message, also) {
+			const { id, agent_uid, channel_id } = message
+			const record: Op = { key: keys.pending(agent_uid, channel_id, id), value: message, expect: null }
+			await store.commit(agentScope(agent_uid), [record, ...also])
+			enqueue(message)
+		},
+		async load() {
+			const found: Pending[] = []
+			for await (const { uid } of ctx.use('agents').list())
+				for await (const { value } of store.list<Pending>(keys.allPending(uid))) found.push(value)
+			for (const one of found.toSorted((a, b) => (a.id < b.id ? -1 : 1))) enqueue(one)
+		},
+		async drop(agent_uid, channel_id, { id, thread_id }) {
+			let count = 0
+			for (const entry of [...(chats.get(chatKey(channel_id, id)) ?? [])].toReversed()) {
+				if (entry.agent_uid !== agent_uid || entry.chat.thread_id !== thread_id) continue
+				if (!(await remove(entry))) continue
+				entry.dropped.abort(new Gone())
+				count++
+			}
+			return count
+		},
+		forget(which) {
+			const is = (entry: Entry): boolean =>
+				'channel_id' in which ? entry.channel_id === which.channel_id : entry.agent_uid === which.agent_uid
+			for (const queue of chats.values()) for (const entry of queue) if (is(entry)) entry.dropped.abort(new Gone())
+		},
+		async [Symbol.asyncDispose]() {
+			await Promise.all(workers)
+		},
+	}
+}
+
+/** Its record was deleted. */
+class Gone extends Error {}

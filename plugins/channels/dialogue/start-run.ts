@@ -1,0 +1,58 @@
+/** Starts the run of a message. */
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { Attachment } from '../../../core/protocol.ts'
+import type { Op } from '../../../core/store/ports.ts'
+import { now } from '../../../core/util/ids.ts'
+import type { FollowedRuns } from './followed.ts'
+import { keys } from './records.ts'
+import type { Pending, Reply, Talk } from './records.ts'
+
+export interface RunStart extends Pick<Pending, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
+	agent: AgentRef
+	prompt: string
+	attachments: Attachment[]
+	place: string
+	trigger: string
+	/** Writes of the same commit, in the agent's scope. Called again after a conflict; what it throws refuses the run. */
+	also(): Promise<Op[]>
+}
+
+export interface StartRooms {
+	ctx: Pick<Context, 'use'>
+	runs: Pick<FollowedRuns, 'start' | 'count'>
+}
+
+/** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
+export async function startRun(
+	{ ctx, runs }: StartRooms,
+	{ agent, channel_id, chat: at, message_id, conversation, also, ...start }: RunStart,
+): Promise<void> {
+	const { id, kind, thread_id } = at
+	const chat = { id, kind, ...(thread_id !== undefined && { thread_id }) }
+	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
+		const ops = await also()
+		const reply: Reply = {
+			run_id,
+			agent: agent.name,
+			agent_uid: agent.uid,
+			conversation,
+			channel_id,
+			chat,
+			reply_to: message_id,
+			asked: [],
+			said: null,
+			saying: null,
+			preview: null,
+		}
+		follow(reply)
+		const talk = { channel_id, chat, at: now() } satisfies Talk
+		return [
+			{ key: keys.reply(agent.uid, channel_id, run_id), value: reply, expect: null },
+			{ key: keys.talk(agent.uid, conversation), value: talk },
+			...ops,
+		]
+	}
+	await runs.start((listener, follow) =>
+		ctx.use('runs').converse(agent, { ...start, conversation, also: (run_id) => owe(run_id, follow) }, listener),
+	)
+}

@@ -1,0 +1,155 @@
+/** Files that come with messages of chats: they are loaded after the message is accepted, and only its own chat waits. */
+import t from 'tap'
+import type { Test } from 'tap'
+import type { IncomingMessage } from '../../../plugins/channels/adapter.ts'
+import { png } from '../../support/files.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { addRoom, bind, roomFiles, startRoom } from '../../support/room.ts'
+import type { ShownMessage } from '../../support/room.ts'
+import { eventually } from '../../support/wait.ts'
+
+const room = await startRoom()
+const gateway = await startGateway({ config: 'plugins: { room: true }\n', files: roomFiles() })
+t.teardown(async () => {
+	await gateway.stop()
+	await room.stop()
+})
+const channel = await addRoom(gateway, room)
+
+interface Chat {
+	id: string
+	binding_id: string
+	agent: string
+	say(text: string, more?: Partial<IncomingMessage>): void
+	/** What the bot has said since the chat was bound, once it has said so much. */
+	hears(count: number): Promise<ShownMessage[]>
+	/** Oldest first, once there are `count`. */
+	runs(count: number): Promise<Run[]>
+}
+
+interface Run {
+	prompt: string
+	attachments?: { type: string; name?: string }[]
+	status: string
+}
+
+let chats = 0
+
+async function chatOf(t: Test, on = channel): Promise<Chat> {
+	const [id, agent] = [`files-${++chats}`, `files-agent-${chats}`]
+	const { status } = await gateway.request('POST', '/v1/agents', { body: { name: agent } })
+	t.equal(status, 201)
+	const binding_id = await bind(gateway, on, agent, id)
+	await room.shows(id, 1)
+	return {
+		id,
+		binding_id,
+		agent,
+		say: (text, more) => void room.say(id, text, more),
+		hears: async (count) => (await room.shows(id, count + 1)).slice(1),
+		runs: async (count) => {
+			const newestFirst: Run[] = await eventually(
+				async () => (await gateway.request('GET', `/v1/agents/${agent}/runs`)).body,
+				(runs: Run[]) => runs.length === count && runs.every((run) => run.status === 'completed'),
+			)
+			return newestFirst.toReversed()
+		},
+	}
+}
+
+/** A photo whose request has no answer until the test serves it. */
+function slowPhoto(ref: string): Partial<IncomingMessage> {
+	room.files.set(ref, 'never')
+	return photo(ref)
+}
+
+function photo(ref: string): Partial<IncomingMessage> {
+	return { attachment: 'a photo', attachments: [{ what: 'a photo', name: `${ref}.png`, ref }] }
+}
+
+const isAsked = (ref: string) => room.until(() => room.loads.includes(ref), `a request for ${ref}`)
+
+void t.test('a download that never ends holds up its own chat alone, which stays in order', async (t) => {
+	const [slow, other] = [await chatOf(t), await chatOf(t)]
+	slow.say('what is it?', slowPhoto('slow'))
+	await isAsked('slow')
+	slow.say('and after that')
+	other.say('hello')
+	t.match((await other.hears(1))[0]?.text, /hello/)
+	t.strictSame(await slow.runs(0), [], 'neither the message nor the one behind it has a run')
+	room.serve('slow', png('slow'))
+	await slow.hears(2)
+	const [first, second] = await slow.runs(2)
+	t.match(first, { prompt: 'what is it?', attachments: [{ type: 'image', name: 'slow.png' }] })
+	t.equal(second?.prompt, 'and after that')
+	t.equal(room.loads.filter((ref) => ref === 'slow').length, 1)
+})
+
+void t.test('what cannot be loaded is told, and the message is answered all the same', async (t) => {
+	const chat = await chatOf(t)
+	const files = Array.from({ length: 12 }, (_, n) => ({ what: 'a file', name: `${n}.png`, ref: `many-${n}` }))
+	for (const { ref } of files.slice(1)) room.files.set(ref, png(ref))
+	chat.say('', { attachment: '12 files', attachments: files })
+	await chat.hears(1)
+	const [run] = await chat.runs(1)
+	t.strictSame(
+		run?.attachments?.map(({ name }) => name),
+		files.slice(1, 10).map(({ name }) => name),
+	)
+	t.equal(
+		run?.prompt,
+		'[With it came a file, which could not be loaded: the room answered with status 404]\n\n' +
+			'[With it came 2 more files, which could not be loaded: these are too many]',
+	)
+})
+
+void t.test('/stop and /new drop messages whose files are being loaded, and those behind them', async (t) => {
+	const chat = await chatOf(t)
+	for (const [n, command] of ['/stop', '/new'].entries()) {
+		chat.say('look', slowPhoto(`dropped-${n}`))
+		await isAsked(`dropped-${n}`)
+		chat.say('and this?')
+		chat.say(command)
+		t.match((await chat.hears(n + 1))[n]?.text, /^Stopped\./)
+		room.serve(`dropped-${n}`, png())
+	}
+	chat.say('are you there?')
+	await chat.hears(3)
+	const [run] = await chat.runs(1)
+	t.equal(run?.prompt, 'are you there?')
+})
+
+void t.test('in a chat no more than 20 messages wait for files', async (t) => {
+	const chat = await chatOf(t)
+	chat.say('first', slowPhoto('first-of-many'))
+	for (let n = 2; n <= 21; n++) chat.say(`message ${n}`)
+	t.match((await chat.hears(1))[0]?.text, /^Too much waits/)
+	chat.say('/stop')
+	t.match((await chat.hears(2))[1]?.text, /^Stopped/)
+	room.serve('first-of-many', png())
+	await chat.runs(0)
+})
+
+void t.test(
+	'a chat that is unbound, and a channel or an agent that is deleted, take their waiting messages along',
+	async (t) => {
+		const other = await addRoom(gateway, room, 'room_find')
+		const gone = await Promise.all([chatOf(t), chatOf(t, other), chatOf(t)])
+		const [unbound, deleted, orphan] = gone
+		room.place(deleted.id, 'room_find')
+		for (const { id, say } of gone) say('look', slowPhoto(id))
+		for (const { id } of gone) await isAsked(id)
+		const stays = await chatOf(t)
+		await gateway.request('DELETE', `/v1/channels/${channel}/bindings/${unbound.binding_id}`)
+		await gateway.request('DELETE', `/v1/channels/${other}`)
+		await gateway.request('DELETE', `/v1/agents/${orphan.agent}`)
+		for (const { id } of gone) room.serve(id, png(id))
+		// Behind them in the unbound chat, which has another agent now: its answer shows that the message before it is settled.
+		await bind(gateway, channel, stays.agent, unbound.id)
+		unbound.say('who is there?')
+		t.match((await unbound.hears(2))[1]?.text, /who is there/)
+		await unbound.runs(0)
+		await deleted.runs(0)
+		t.equal((await stays.runs(1))[0]?.prompt, 'who is there?')
+	},
+)
