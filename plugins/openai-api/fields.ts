@@ -46,7 +46,9 @@ export const shared = {
 	user: Joi.string()
 		.max(512)
 		.allow('', null)
-		.description('Names a conversation that the gateway keeps, unless the operator has switched that off.'),
+		.description(
+			'Names a conversation that the gateway keeps, if the operator has switched that on. Otherwise without effect.',
+		),
 	metadata: Joi.object().pattern(Joi.string().max(64), Joi.string().allow('').max(512)).max(16).allow(null),
 	parallel_tool_calls: Joi.boolean()
 		.allow(null)

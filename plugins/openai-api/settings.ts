@@ -8,7 +8,10 @@ export default defineSettings<OpenAiSettings>({
 	topic: 'Addresses and access',
 	schema: (joi) =>
 		joi.object<OpenAiSettings>({
-			user_is_conversation: flag(true, 'Whether the field user names a conversation that is kept.'),
+			user_is_conversation: flag(
+				false,
+				'Whether the field user names a conversation that is kept: all chats of a person are one then.',
+			),
 			max_open: count(1, 20_000, 1_000, 'Requests at the same time; the next one gets 503.'),
 			heartbeat_s: heartbeat(),
 			stall_timeout_s: stallTimeout(),

@@ -75,7 +75,7 @@ function defaults(home: string): unknown {
 		backups: { schedule: null, timezone: null, folder: join(home, 'backups'), keep: 7, include_key: true },
 		tracing: { endpoint: null, sample_ratio: 1, content: false },
 		'legacy-chat': { max_waiting: 1000, max_sockets: 1000, heartbeat_s: 15, ping_s: 30, stall_timeout_s: 30 },
-		'openai-api': { user_is_conversation: true, max_open: 1000, heartbeat_s: 15, stall_timeout_s: 30 },
+		'openai-api': { user_is_conversation: false, max_open: 1000, heartbeat_s: 15, stall_timeout_s: 30 },
 		'mcp-server': { max_sessions: 200, idle_timeout_s: 1800, max_wait_s: 600, stall_timeout_s: 30 },
 		providers: { offline: { kind: 'offline' } },
 		default_provider: 'offline',

@@ -4,7 +4,7 @@ import type { Reply } from '../../support/model-server.ts'
 import { refusal, startSurface } from './client.ts'
 import { said } from '../../support/said.ts'
 
-const surface = await startSurface(t)
+const surface = await startSurface(t, '{user_is_conversation: true}')
 const { gateway, model } = surface
 const openai = surface.client()
 await surface.agent('ada', { persona: 'You are Ada.', config: { max_tokens: 300 } })

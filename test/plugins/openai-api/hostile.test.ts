@@ -4,7 +4,7 @@ import { messagesOf } from '../../../plugins/openai-api/items.ts'
 import { costs } from '../../support/cost.ts'
 import { refusal, startSurface } from './client.ts'
 
-const surface = await startSurface(t)
+const surface = await startSurface(t, '{user_is_conversation: true}')
 const { gateway, model } = surface
 const openai = surface.client()
 await surface.agent('ada')

@@ -316,3 +316,22 @@ void t.test('what belongs to an agent goes with it', async (t) => {
 	await surface.agent('eve', { config: { provider: 'offline' } })
 	t.match(await refusal(openai.responses.retrieve(id)), { status: 404 })
 })
+
+void t.test('two chats of one user do not know of each other', async (t) => {
+	model.on('a secret', 'I keep it.')
+	model.on('another chat', 'Hello.')
+	const by = { model: 'ada', user: 'ann' }
+	await openai.chat.completions.create({ ...by, messages: [{ role: 'user', content: 'a secret' }] })
+	await openai.chat.completions.create({ ...by, messages: [{ role: 'user', content: 'another chat' }] })
+	t.strictSame(contents('another chat'), ['You are Ada.', 'another chat'])
+
+	const question = '/tool ask {"question":"Delete everything?"}'
+	const asked = await openai.responses.create({ model: 'off', user: 'ann', input: question })
+	t.equal(asked.output_text, 'Delete everything?')
+	const hello = await openai.responses.create({ model: 'off', user: 'ann', input: 'yes' })
+	t.notMatch(hello.output_text, /ask answered/)
+	t.match(
+		(await openai.responses.create({ model: 'off', input: 'no', previous_response_id: asked.id })).output_text,
+		/"no"/,
+	)
+})

@@ -6,7 +6,7 @@ import { said } from '../../support/said.ts'
 
 type Messages = OpenAI.ChatCompletionMessageParam[]
 
-const surface = await startSurface(t)
+const surface = await startSurface(t, '{user_is_conversation: true}')
 const { gateway, model } = surface
 const openai = surface.client()
 await surface.agent('ada')
