@@ -18,9 +18,14 @@ import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
 import { progressOf, withOpenCalls } from './progress.ts'
 import { answerTo, stream } from './serve.ts'
-import { specsOf } from './tools.ts'
-import type { ClientTool } from './tools.ts'
+import { functionsIn, noteIgnored, specsOf, tools } from './tools.ts'
+import type { ClientTool, HostedTool } from './tools.ts'
 import { joined, turnOf } from './turn.ts'
+
+interface FunctionTool {
+	type: 'function'
+	function: ClientTool
+}
 
 interface ChatRequest extends Sampling {
 	model: string
@@ -29,7 +34,8 @@ interface ChatRequest extends Sampling {
 	stream_options?: { include_usage?: boolean } | null
 	max_tokens?: number | null
 	max_completion_tokens?: number | null
-	tools?: { type: 'function'; function: ClientTool }[] | null
+	tools?: (FunctionTool | HostedTool)[] | null
+	client_metadata?: unknown
 	tool_choice?: 'auto' | 'none' | null
 	parallel_tool_calls?: boolean | null
 	user?: string | null
@@ -53,16 +59,7 @@ const payload = Joi.object({
 		.description('Passed to the model.'),
 	reasoning_effort: effort.allow(null),
 	verbosity: verbosity.allow(null),
-	tools: Joi.array()
-		.items(
-			Joi.object({
-				type: Joi.valid('function').required(),
-				function: Joi.object(toolFields).required(),
-			}),
-		)
-		.max(128)
-		.allow(null)
-		.description('Tools of the client, beside those of the agent.'),
+	tools: tools({ function: Joi.object(toolFields).required() }),
 	store: Joi.boolean().allow(null).description('Taken, without effect: runs are kept anyway.'),
 	prediction: Joi.object().unknown().allow(null).description('Taken, without effect.'),
 	n: refused('must be 1: an agent gives one answer', [1]),
@@ -112,6 +109,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const caller = { owner: ownerOf(auth.credentials), name: nameIn(ctx.config, request, body.user) }
 			const asked = await askedBy(ctx, body, caller)
+			noteIgnored(raw.res, body)
 			bodyUsed(request)
 			if (body.stream === true) {
 				await stream(ctx, client, asked, chunksOf(body.model, body.stream_options?.include_usage ?? false))
@@ -147,8 +145,8 @@ async function askedBy(
 		reasoning_effort,
 		verbosity: words,
 	} = body
-	const offered = body.tool_choice === 'none' ? [] : (body.tools ?? [])
-	const [tools, since] = await Promise.all([
+	const offered = body.tool_choice === 'none' ? [] : functionsIn<FunctionTool>(body.tools)
+	const [specs, since] = await Promise.all([
 		specsOf(
 			ctx,
 			agent,
@@ -167,7 +165,7 @@ async function askedBy(
 			given: {
 				...(named === undefined && { history: turn.history }),
 				since,
-				tools,
+				tools: specs,
 				one_call: body.parallel_tool_calls === false,
 				model: modelSettings(
 					{ temperature, top_p, frequency_penalty, presence_penalty, seed, stop, reasoning_effort, verbosity: words },

@@ -60,6 +60,7 @@ export const shared = {
 	prompt_cache_key: Joi.string().allow('', null).description(noted),
 	prompt_cache_retention: Joi.string().allow(null).description(noted),
 	prompt_cache_options: Joi.object().unknown().description(noted),
+	client_metadata: Joi.any().description('Left out, and named in `x-svc-ignored`.'),
 	service_tier: Joi.any()
 		.custom(only(['auto', 'default', null], 'must be auto or default'))
 		.description('`auto` or `default`.'),

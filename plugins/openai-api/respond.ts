@@ -18,9 +18,11 @@ import { resolved } from './references.ts'
 import { seconds } from './response-events.ts'
 import { chainOf, creation, missing, newPlace, readResponse } from './stored.ts'
 import type { StoredResponse } from './stored.ts'
-import { specsOf } from './tools.ts'
-import type { ClientTool } from './tools.ts'
+import { functionsIn, specsOf } from './tools.ts'
+import type { ClientTool, HostedTool } from './tools.ts'
 import { joined, turnOf } from './turn.ts'
+
+type FunctionTool = { type: 'function'; strict?: boolean | null } & ClientTool
 
 export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'> {
 	model: string
@@ -32,7 +34,8 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 	max_output_tokens?: number | null
 	reasoning?: { effort?: string | null } | null
 	text?: { verbosity?: string | null } | null
-	tools?: ({ type: 'function'; strict?: boolean | null } & ClientTool)[] | null
+	tools?: (FunctionTool | HostedTool)[] | null
+	client_metadata?: unknown
 	tool_choice?: 'auto' | 'none' | null
 	parallel_tool_calls?: boolean | null
 	truncation?: string | null
@@ -73,7 +76,7 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 	const input = await withAttachments(ctx, agent, said, { field: 'input', isKept: named !== undefined })
 	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
 	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
-	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : (body.tools ?? []))
+	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : functionsIn<FunctionTool>(body.tools))
 	const since = await progressOf(ctx, agent, owner, turn)
 	const isKept = body.store !== false
 	const isNamed = previous?.named ?? named !== undefined
@@ -164,7 +167,12 @@ function echoOf(body: ResponseRequest): Record<string, unknown> {
 		temperature,
 		text: { format: { type: 'text' }, ...(body.text?.verbosity && { verbosity: body.text.verbosity }) },
 		tool_choice: body.tool_choice ?? 'auto',
-		tools: (body.tools ?? []).map((tool) => ({ description: null, parameters: null, strict: null, ...tool })),
+		tools: functionsIn<FunctionTool>(body.tools).map((tool) => ({
+			description: null,
+			parameters: null,
+			strict: null,
+			...tool,
+		})),
 		top_logprobs: 0,
 		top_p,
 		truncation: body.truncation ?? 'disabled',

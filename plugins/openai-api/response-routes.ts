@@ -9,12 +9,15 @@ import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { headers, nameIn, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
 import { input } from './items.ts'
+import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
+import type { ItemsQuery } from './input-items.ts'
 import { BODY_LIMIT_BYTES, effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
 import { eventsOf, seconds } from './response-events.ts'
 import { answerTo, faultOf, stream } from './serve.ts'
+import { noteIgnored, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
@@ -44,11 +47,7 @@ const payload = Joi.object({
 		format: refused('must be {"type": "text"}: an agent answers in text', [{ type: 'text' }]),
 		verbosity: verbosity.allow(null),
 	}).allow(null),
-	tools: Joi.array()
-		.items(Joi.object({ type: Joi.valid('function').required(), ...toolFields }))
-		.max(128)
-		.allow(null)
-		.description('Functions of the client, beside the tools of the agent.'),
+	tools: tools(toolFields),
 	truncation: Joi.valid('auto', 'disabled', null).description('No effect: of earlier responses the newest 50 count.'),
 	stream_options: Joi.object({ include_obfuscation: Joi.boolean() }).allow(null),
 	include: Joi.any()
@@ -108,6 +107,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 				name: nameIn(ctx.config, request, body.user),
 			})
 			bodyUsed(request)
+			noteIgnored(raw.res, body)
 			const ended = async (end: ResponseEnd): Promise<void> => {
 				if (key) await writeEnd(ctx, key, end)
 			}
@@ -143,6 +143,41 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			response: { status: { 200: response } },
 		},
 		handler: async (request) => viewOf(await read(request)),
+	})
+	server.route<Id & { Query: ItemsQuery }>({
+		method: 'GET',
+		path: '/v1/responses/{id}/input_items',
+		options: {
+			id: 'listResponseInput',
+			description: 'List the input of a response that is kept',
+			notes: 'The new items of its request, without instructions and system messages.',
+			tags: ['api', 'openai'],
+			auth: scoped('agents:read'),
+			plugins: { openapi: { failure } },
+			validate: { params, query: itemsQuery },
+			response: { status: { 200: itemPage } },
+		},
+		handler: async (request) => itemsOf(await read(request), request.query),
+	})
+	server.route<Id>({
+		method: 'POST',
+		path: '/v1/responses/{id}/cancel',
+		options: {
+			id: 'cancelResponse',
+			description: 'Stop the run of a response that is kept',
+			notes: 'A response that has ended stays as it is. The request that waits for a cancelled one fails.',
+			tags: ['api', 'openai'],
+			auth: scoped('runs:write'),
+			plugins: { openapi: { failure } },
+			validate: { params, payload: Joi.object({}).allow(null).example({}) },
+			response: { status: { 200: response } },
+		},
+		handler: async (request) => {
+			const record = await read(request)
+			if (record.end) return viewOf(record)
+			await ctx.use('runs').stop(record.run_id)
+			return viewOf(await read(request))
+		},
 	})
 	server.route<Id>({
 		method: 'DELETE',

@@ -27,7 +27,7 @@ export const response = Joi.object({
 	object: Joi.valid('response').required(),
 	created_at: Joi.number().integer().required().description('Seconds since 1970.'),
 	completed_at: Joi.number().integer().allow(null).required(),
-	status: Joi.valid('in_progress', 'completed', 'incomplete', 'failed').required(),
+	status: Joi.valid('in_progress', 'completed', 'incomplete', 'failed', 'cancelled').required(),
 	background: Joi.valid(false).required(),
 	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
 		.allow(null)
@@ -88,9 +88,19 @@ export const responseEvents = Joi.string().example(
 /** The response in its current state. */
 export function viewOf({ id, created_at, previous_response_id, echo, end }: StoredResponse): Record<string, unknown> {
 	const answer = end && 'answer' in end ? end.answer : undefined
-	const error = end && 'error' in end ? end.error : null
+	const failure = end && 'error' in end ? end.error : null
+	const isCancelled = failure?.code === 'stopped'
+	const error = isCancelled ? null : failure
 	const reason = answer && incomplete[answer.finish_reason]
-	const status = !end ? 'in_progress' : error ? 'failed' : reason === undefined ? 'completed' : 'incomplete'
+	const status = !end
+		? 'in_progress'
+		: isCancelled
+			? 'cancelled'
+			: error
+				? 'failed'
+				: reason === undefined
+					? 'completed'
+					: 'incomplete'
 	return {
 		id,
 		object: 'response',

@@ -1,13 +1,56 @@
 /** Tools of the client: the agent's model may call them, and the run ends with the call. */
+import type { ServerResponse } from 'node:http'
+import Joi from 'joi'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { wireName } from '../../core/protocol.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 import { wrong } from './errors.ts'
 
+const HEADER_LIMIT = 2_048
+
 export interface ClientTool {
 	name: string
 	description?: string | null
 	parameters?: Record<string, unknown> | null
+}
+
+/** One that a provider would execute, such as `web_search`; or another that is no function. */
+export interface HostedTool {
+	type: string
+}
+
+/** The field `tools`. `fields`: those of a function. */
+export function tools(fields: Record<string, Joi.Schema>): Joi.Schema {
+	return Joi.array()
+		.items(
+			Joi.alternatives().conditional('.type', {
+				is: 'function',
+				// oxlint-disable-next-line unicorn/no-thenable -- joi's word
+				then: Joi.object({ type: Joi.valid('function').required(), ...fields }),
+				otherwise: Joi.object({ type: Joi.string().max(64).required() }).unknown(),
+			}),
+		)
+		.max(128)
+		.allow(null)
+		.description(
+			'Functions of the client, beside the tools of the agent. Tools of other types are left out, and named in `x-svc-ignored`.',
+		)
+}
+
+export function functionsIn<One extends HostedTool>(given: readonly (One | HostedTool)[] | null | undefined): One[] {
+	return (given ?? []).filter((tool): tool is One => tool.type === 'function')
+}
+
+/** What was left out of a request, in a header of its answer, such as `tools[0].web_search, client_metadata`. */
+export function noteIgnored(
+	response: ServerResponse,
+	body: { tools?: readonly HostedTool[] | null; client_metadata?: unknown },
+): void {
+	const ignored = (body.tools ?? []).flatMap(({ type }, at) =>
+		type === 'function' ? [] : [`tools[${at}].${type.replaceAll(/[^\w-]/g, '_')}`],
+	)
+	if (body.client_metadata !== undefined && body.client_metadata !== null) ignored.push('client_metadata')
+	if (ignored.length > 0) response.setHeader('x-svc-ignored', ignored.join(', ').slice(0, HEADER_LIMIT))
 }
 
 /** Throws `invalid_request` if two have the same name, or one has the name of a tool of the agent. */

@@ -289,7 +289,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 		['GET', '/v1/chat/completions', 405],
 		['GET', '/v1/files', 404],
 		['POST', '/v1/audio/speech', 404],
-		['POST', '/v1/responses/resp_1/cancel', 404],
+		['POST', '/v1/responses/resp_1/pause', 404],
 	]
 	for (const [method, path, status] of paths) {
 		const { body, ...reply } = await gateway.request(method, path)

@@ -261,6 +261,61 @@ void t.test('while one is under way it shows as such, and none goes on from it',
 	t.match(await openai.responses.retrieve(id), { status: 'completed', output_text: 'Well, done' })
 })
 
+void t.test('one that is under way can be cancelled: its run stops, and its request fails', async (t) => {
+	const stream = await openai.responses.create({ model: 'bob', input: 'cancel me', stream: true }).withResponse()
+	const run_id = stream.response.headers.get('x-svc-run-id') ?? ''
+	const events = stream.data[Symbol.asyncIterator]()
+	const created = (await events.next()).value
+	const id = created?.type === 'response.created' ? created.response.id : ''
+	const call = await held.called('cancel me')
+	t.match(await openai.responses.cancel(id), { id, status: 'cancelled', error: null, output: [] })
+	await call.hungUp
+	t.equal((await surface.run(run_id)).status, 'stopped')
+	let last: OpenAI.Responses.ResponseStreamEvent | undefined
+	for (let next = await events.next(); next.done !== true; next = await events.next()) last = next.value
+	t.match(last, { type: 'response.failed', response: { status: 'cancelled' } })
+	t.match(await openai.responses.retrieve(id), { status: 'cancelled' })
+	t.match(await openai.responses.cancel(id), { status: 'cancelled' }, 'again')
+
+	model.on('to its end', 'Done.')
+	const done = await openai.responses.create({ model: 'ada', input: 'to its end' })
+	t.match(await openai.responses.cancel(done.id), { status: 'completed', output: [{ content: [{ text: 'Done.' }] }] })
+	t.match(await refusal(openai.responses.cancel(`resp_${'0'.repeat(64)}`)), { status: 404, param: 'response_id' })
+})
+
+void t.test('the input of a response can be read, page by page', async (t) => {
+	model.on('list this', 'Listed.')
+	const { id } = await openai.responses.create({
+		model: 'ada',
+		instructions: 'Be brief.',
+		input: [
+			{ role: 'user', content: 'Fog?' },
+			{ role: 'assistant', content: 'I look.' },
+			{ type: 'function_call', call_id: 'c', name: 'get_weather', arguments: '{}' },
+			{ type: 'function_call_output', call_id: 'c', output: 'Fog.' },
+			{ role: 'user', content: 'list this' },
+		],
+	})
+	const items: OpenAI.Responses.ResponseItem[] = []
+	for await (const item of openai.responses.inputItems.list(id, { limit: 2, order: 'asc' })) items.push(item)
+	t.match(items, [
+		{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Fog?' }] },
+		{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'I look.' }] },
+		{ type: 'function_call', call_id: 'c', name: 'get_weather', arguments: '{}' },
+		{ type: 'function_call_output', call_id: 'c', output: 'Fog.' },
+		{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'list this' }] },
+	])
+	t.equal(new Set(items.map((item) => item.id)).size, items.length)
+	const page = await openai.responses.inputItems.list(id)
+	t.strictSame(page.data, items.toReversed(), 'the newest first')
+	t.equal(page.has_more, false)
+	t.match(await refusal(openai.responses.inputItems.list(id, { after: 'msg_x' })), {
+		status: 404,
+		param: 'after',
+	})
+	t.match(await refusal(openai.responses.inputItems.list(id, { limit: 101 })), { status: 400, param: 'limit' })
+})
+
 void t.test('failures, and answers that are cut off', async (t) => {
 	model.on('too long', { text: 'And so', finishReason: 'length' })
 	t.match(await openai.responses.create({ model: 'ada', input: 'too long' }), {
@@ -287,7 +342,7 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 		[{ max_tool_calls: 3 }, 'max_tool_calls'],
 		[{ include: ['message.output_text.logprobs'] }, 'include'],
 		[{ text: { format: { type: 'json_object' } } }, 'text.format'],
-		[{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+		[{ tools: [{ type: 'function' }] }, 'tools[0].name'],
 		[{ tool_choice: { type: 'function', name: 'x' } }, 'tool_choice'],
 		[{ input: [{ type: 'item_reference', id: 'x' }] }, 'input[0].id'],
 		[{ input: [{ type: 'item_reference', id: `msg_${'0'.repeat(32)}` }] }, 'input[0].id'],

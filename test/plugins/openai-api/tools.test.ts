@@ -193,6 +193,37 @@ void t.test('parallel_tool_calls: false gives one call at a time, tool_choice: n
 	t.notOk(model.requests('no tools')[0]?.tools?.some((tool) => tool.function.name === 'get_weather'))
 })
 
+void t.test('what a provider would execute, and metadata of the client, are left out and named', async (t) => {
+	model.on('with extras', 'Done.')
+	const hosted = [{ type: 'web_search' }, { type: 'custom', custom: { name: 'apply_patch' } }]
+	const body = {
+		model: 'ada',
+		messages: [{ role: 'user' as const, content: 'with extras' }],
+		tools: [hosted[0], weather, { ...hosted[1], type: 'cus tom\r\n' }] as OpenAI.ChatCompletionTool[],
+		client_metadata: { session: 'x' },
+	}
+	const answered = await openai.chat.completions.create(body).withResponse()
+	t.equal(answered.response.headers.get('x-svc-ignored'), 'tools[0].web_search, tools[2].cus_tom__, client_metadata')
+	const offered = model.requests('with extras')[0]?.tools?.map((tool) => tool.function.name) ?? []
+	t.ok(offered.includes('get_weather'))
+	t.notOk(offered.includes('apply_patch'))
+
+	const response = await openai.responses
+		.create({
+			model: 'ada',
+			input: 'with extras',
+			stream: true,
+			tools: [{ type: 'web_search' }, { type: 'function', name: 'clock', parameters: null, strict: null }],
+		})
+		.withResponse()
+	t.equal(response.response.headers.get('x-svc-ignored'), 'tools[0].web_search')
+	for await (const event of response.data)
+		if (event.type === 'response.completed') t.match(event.response.tools, [{ type: 'function', name: 'clock' }])
+
+	const plain = await openai.responses.create({ model: 'ada', input: 'with extras', store: false }).withResponse()
+	t.equal(plain.response.headers.get('x-svc-ignored'), null)
+})
+
 void t.test('what does not fit together is refused', async (t) => {
 	const messages: Messages = [{ role: 'user', content: 'never said' }]
 	const create = (more: object) => refusal(openai.chat.completions.create({ model: 'ada', messages, ...more }))
@@ -200,7 +231,8 @@ void t.test('what does not fit together is refused', async (t) => {
 	t.match(await create({ tools: [named('memory_recall')] }), { status: 400, param: 'tools[0]', message: /of its own/ })
 	t.match(await create({ tools: [named('a'), named('a')] }), { status: 400, param: 'tools[1]', message: /two tools/ })
 	t.match(await create({ tools: [named('a b')] }), { status: 400, param: 'tools[0].function.name' })
-	t.match(await create({ tools: [{ type: 'custom', custom: { name: 'x' } }] }), { status: 400, param: 'tools[0].type' })
+	t.match(await create({ tools: [{ custom: { name: 'x' } }] }), { status: 400, param: 'tools[0].type' })
+	t.match(await create({ tools: [{ type: 'function', name: 'x' }] }), { status: 400, param: 'tools[0].function' })
 	const call = { id: 'x', type: 'function', function: { name: 'a', arguments: '{}' } }
 	const open = [...messages, { role: 'assistant', tool_calls: [call] }]
 	t.match(await create({ messages: [...open, ...messages] }), {
