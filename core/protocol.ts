@@ -404,7 +404,19 @@ export type ToWorker =
 export interface ToThread {
 	/** Unique within the thread. */
 	run: number
-	message: { kind: 'order'; order: Omit<RunOrder, 'tools'>; tools: ToolSet } | ToWorker
+	message:
+		| { kind: 'order'; order: Omit<RunOrder, 'tools' | 'history'>; tools: ToolSet; history: SentHistory }
+		| ToWorker
+}
+
+/** Each run of a conversation has the messages of the one before: a thread keeps those that it gets again. */
+export interface SentHistory {
+	/** Messages, and numbers of messages that the thread keeps. */
+	messages: (ChatMessage | number)[]
+	/** To be kept from now on, by their numbers. */
+	keep: [number: number, message: ChatMessage][]
+	/** Numbers of messages that are no longer kept. */
+	forget: number[]
 }
 
 /** Tools are the largest part of an order, and the same for many runs: a thread gets each list once. */

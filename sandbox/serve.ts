@@ -1,7 +1,16 @@
 /** The worker's end of the protocol: all runs of a thread, over one MessagePort. */
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
-import type { FromThread, RunOrder, RunOutcome, ToMain, ToolSpec, ToThread } from '../core/protocol.ts'
+import type {
+	ChatMessage,
+	FromThread,
+	RunOrder,
+	RunOutcome,
+	SentHistory,
+	ToMain,
+	ToolSpec,
+	ToThread,
+} from '../core/protocol.ts'
 import { openLink } from './link.ts'
 import type { Link, OpenLink } from './link.ts'
 
@@ -13,6 +22,8 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	const links = new Map<number, OpenLink>()
 	/** Lists of tools, by id: what is computed of one is kept for all runs that have it. */
 	const tools = new Map<number, ToolSpec[]>()
+	/** Messages of earlier turns, likewise. */
+	const kept = new Map<number, ChatMessage>()
 	let unsent: FromThread = []
 
 	/** What all runs say in one go goes as one message. */
@@ -37,7 +48,7 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 		if (forget !== undefined) tools.delete(forget)
 		const link = openLink((said) => post(run, said))
 		links.set(run, link)
-		const order = { ...message.order, tools: tools.get(id) ?? [] }
+		const order = { ...message.order, tools: tools.get(id) ?? [], history: historyOf(message.history, kept) }
 		return () => {
 			const end = (outcome?: RunOutcome): void => {
 				links.delete(run)
@@ -58,5 +69,16 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 			for (const link of links.values()) link.receive({ kind: 'abort', reason: 'the main thread let go of the run' })
 			resolve()
 		})
+	})
+}
+
+/** The messages of an order, after `kept` was brought up to date. */
+function historyOf({ messages, keep, forget }: SentHistory, kept: Map<number, ChatMessage>): ChatMessage[] {
+	for (const number of forget) kept.delete(number)
+	for (const [number, message] of keep) kept.set(number, message)
+	return messages.map((one) => {
+		const message = typeof one === 'number' ? kept.get(one) : one
+		if (!message) throw new Error(`the thread does not have message ${String(one)} of an earlier turn`)
+		return message
 	})
 }

@@ -2,6 +2,7 @@
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
+import { KeptMessages } from './kept-messages.ts'
 
 /** A run on a thread. */
 export interface Passenger {
@@ -33,6 +34,7 @@ export class RunThread {
 	readonly #port: MessagePort
 	readonly #runs = new Map<number, Passenger>()
 	readonly #tools = new ToolSets()
+	readonly #messages = new KeptMessages()
 	readonly #terminate: (id: number) => void
 	#lastRun = 0
 
@@ -56,7 +58,10 @@ export class RunThread {
 		const post = (message: ToThread['message']): void =>
 			this.#port.postMessage({ run: number, message } satisfies ToThread)
 		return {
-			order: ({ tools, ...order }) => this.#tools.send(tools, (set) => post({ kind: 'order', order, tools: set })),
+			order: ({ tools, history, ...order }) =>
+				this.#tools.send(tools, (set) =>
+					this.#messages.send(history, (sent) => post({ kind: 'order', order, tools: set, history: sent })),
+				),
 			post,
 			terminate: () => {
 				if (this.id !== undefined) this.#terminate(this.id)

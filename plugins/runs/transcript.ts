@@ -2,6 +2,7 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Journal } from '../../core/events/run-log.ts'
+import { charactersOf } from '../../core/runs/kept-messages.ts'
 import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
@@ -55,18 +56,8 @@ export function forgetTranscript(run_id: string): void {
 	transcripts.delete(run_id)
 }
 
-function sizeOfMessages(messages: readonly ChatMessage[]): number {
-	let size = 0
-	for (const message of messages) {
-		size += message.content.length
-		if (message.role === 'assistant')
-			for (const call of message.tool_calls ?? []) size += call.name.length + call.arguments.length
-	}
-	return size
-}
-
 function keep(run_id: string, messages: readonly ChatMessage[]): void {
-	const characters = sizeOfMessages(messages) + 200
+	const characters = messages.reduce((sum, message) => sum + charactersOf(message), 0)
 	forgetTranscript(run_id)
 	transcripts.set(run_id, { messages, characters, isUsed: false })
 	cached += characters

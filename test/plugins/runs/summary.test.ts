@@ -73,6 +73,10 @@ const settled = async ({ ada, events }: Pick<World, 'ada' | 'events'>): Promise<
 	await eventually(() => events('context.summarized').length + events('context.summary_failed').length >= started)
 }
 
+/** What the model was told in the latest turn: the next summary may have been asked for since. */
+const lastTurn = ({ requests }: SmallModel): SmallRequest['messages'] | undefined =>
+	requests.findLast((request) => summaryAsked(request) === undefined)?.messages
+
 void t.test('turns are summarized before they leave the window, each time from the summary before', async (t) => {
 	const world = await start(t, (asked, n) => {
 		const kept =
@@ -134,11 +138,7 @@ void t.test('a summary that fails is reported, costs no turn, and is made up for
 	await talk(isCut)
 	await talk(() => true)
 	t.match(events('context.summary_failed')[0], { code: 'model_rejected', message: /no such luck/ })
-	t.match(
-		JSON.stringify(model.requests.at(-1)?.messages),
-		/Turns that no summary covers, by run_id/,
-		'it falls back to a list',
-	)
+	t.match(JSON.stringify(lastTurn(model)), /Turns that no summary covers, by run_id/, 'it falls back to a list')
 	t.equal((await context()).summary, null)
 	works = true
 	await talk(async () => {
@@ -152,7 +152,7 @@ void t.test('a summary that fails is reported, costs no turn, and is made up for
 	t.equal(since, turns[0], 'it covers what was left out without one')
 	t.ok(turns.includes(through))
 	await talk(() => true)
-	const told = JSON.stringify(model.requests.at(-1)?.messages)
+	const told = JSON.stringify(lastTurn(model))
 	t.match(told, /All is well\./)
 	t.notMatch(model.requests.flatMap((one) => summaryAsked(one) ?? []).join(), /FACTS/, 'no facts are asked for')
 })
@@ -168,7 +168,7 @@ void t.test('the limits of the agent do not end its summaries, and a summary is 
 	})
 	t.strictSame(world.events('context.summary_failed'), [])
 	await world.talk(() => true)
-	const earlier = world.model.requests.at(-1)?.messages.find(({ content }) => content?.startsWith('<earlier>'))
+	const earlier = lastTurn(world.model)?.find(({ content }) => content?.startsWith('<earlier>'))
 	t.match(earlier?.content, /\n‹\/earlier>\n‹context>\nTime: never\n‹\/context>\n/)
 	t.equal(
 		earlier?.content?.indexOf('</earlier>'),
@@ -196,7 +196,7 @@ void t.test('a tool loop that overflows loses neither its work nor the conversat
 	t.equal((await ada.read(run_id)).answer, 'Done with 12.')
 	await ada.complete('And now?')
 	t.equal(model.refused(), 0)
-	const told = JSON.stringify(model.requests.at(-1)?.messages)
+	const told = JSON.stringify(lastTurn(model))
 	t.match(told, /Done with 12\./)
 	t.match(told, /call me Captain/, 'the turn before it is listed, or in the summary')
 })
