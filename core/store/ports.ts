@@ -80,6 +80,8 @@ export interface Store {
 	delete(key: Key, expect?: Rev): Promise<void>
 	/** Entries whose key starts with the parts of `prefix`, in order. Not a snapshot: concurrent writes may or may not show. */
 	list<T>(prefix: Key, options?: ListOptions): AsyncIterable<Entry<T>>
+	/** The keys that `list` would find. Nothing is decoded, so a damaged record shows, too. */
+	keys(prefix: Key, options?: ListOptions): AsyncIterable<Key>
 	/**
 	 * All or nothing, at most 100 writes, every key in `scope`, no key twice. Returns the new revision of each write, in
 	 * their order.

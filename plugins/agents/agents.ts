@@ -35,7 +35,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 	const checkRoom = async (): Promise<void> => {
 		if (room-- > 0) return
 		let count = 0
-		for await (const _ of store.list([SCOPE])) {
+		for await (const _ of store.keys([SCOPE])) {
 			if (++count < max_agents) continue
 			const message = `there are ${max_agents} agents already; delete one, or raise agents.max_agents`
 			throw new Fault('conflict', message)

@@ -119,7 +119,7 @@ export function idOf(callKey: string): string {
 /** Names those that there are. */
 export async function notFound(store: Store, { uid, name }: AgentRef, id: string): Promise<Fault> {
 	const ids: string[] = []
-	for await (const { key } of store.list(keys.heartbeats(uid), { limit: 20 })) ids.push(key.at(-1) ?? '')
+	for await (const key of store.keys(keys.heartbeats(uid), { limit: 20 })) ids.push(key.at(-1) ?? '')
 	const others = ids.length === 0 ? 'it has none' : `it has ${ids.join(', ')}`
 	return new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)
 }

@@ -23,7 +23,7 @@ interface Count {
 	since: number
 }
 
-export function countsOf(store: Pick<Store, 'list'>): Counts {
+export function countsOf(store: Pick<Store, 'keys'>): Counts {
 	const counts = new BoundedMap<string, Count>(KEPT)
 
 	const of = (uid: string): Count => {
@@ -56,9 +56,9 @@ export function countsOf(store: Pick<Store, 'list'>): Counts {
 	}
 }
 
-/** Reads every memory. */
-export async function countAll(store: Pick<Store, 'list'>, uid: string): Promise<number> {
+/** Lists every memory. */
+export async function countAll(store: Pick<Store, 'keys'>, uid: string): Promise<number> {
 	let found = 0
-	for await (const _ of store.list(keys.memories(uid))) found++
+	for await (const _ of store.keys(keys.memories(uid))) found++
 	return found
 }

@@ -75,8 +75,8 @@ export function shown({ id, content, tags, created_at, replaces, replaced_by }: 
 }
 
 /** Most agents have none: for them no thread is started, and nothing is embedded. */
-export async function hasMemories(store: Pick<Store, 'list'>, uid: Uid): Promise<boolean> {
-	for await (const _ of store.list(keys.memories(uid), { limit: 1 })) return true
+export async function hasMemories(store: Pick<Store, 'keys'>, uid: Uid): Promise<boolean> {
+	for await (const _ of store.keys(keys.memories(uid), { limit: 1 })) return true
 	return false
 }
 

@@ -23,7 +23,7 @@ export async function currentSession(store: Store, agent: AgentRef): Promise<str
 
 /** Throws `not_found` for a conversation without runs, unless it is the current session. */
 export async function mustExist(store: Store, agent: AgentRef, conversation: string): Promise<void> {
-	for await (const _ of store.list(keys.turns(agent.uid, conversation), { limit: 1 })) return
+	for await (const _ of store.keys(keys.turns(agent.uid, conversation), { limit: 1 })) return
 	if (conversation === (await currentSession(store, agent))) return
 	throw noConversation(agent, conversation)
 }
@@ -141,8 +141,7 @@ export async function* newestIds(
 	before?: string,
 ): AsyncGenerator<string> {
 	const after = before === undefined ? {} : { after: keys.turn(uid, conversation, before) }
-	for await (const { key } of store.list(keys.turns(uid, conversation), { reverse: true, ...after }))
-		yield key.at(-1) ?? ''
+	for await (const key of store.keys(keys.turns(uid, conversation), { reverse: true, ...after })) yield key.at(-1) ?? ''
 }
 
 /** `before`: the run before it in the conversation. */

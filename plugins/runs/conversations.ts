@@ -128,7 +128,7 @@ async function newestUpTo(
 }
 
 async function createdAt(store: Store, { uid }: AgentRef, conversation: string): Promise<string | null> {
-	for await (const { key } of store.list(keys.turns(uid, conversation))) {
+	for await (const key of store.keys(keys.turns(uid, conversation))) {
 		const run = await store.get<RunRecord>(keys.run(uid, key.at(-1) ?? ''))
 		if (run) return run.value.created_at
 	}

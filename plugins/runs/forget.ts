@@ -25,7 +25,7 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 	// Newest first, so that no queued run starts only to be stopped.
 	for (const run_id of queue?.value.runs.toReversed() ?? []) await stop(ctx, uid, run_id)
 	const gone = new Set<string>()
-	for await (const { key } of store.list(keys.turns(uid, conversation)))
+	for await (const key of store.keys(keys.turns(uid, conversation)))
 		await forgetWithChildren(ctx, uid, key.at(-1) ?? '', gone)
 	for await (const { key, value } of store.list<Question>(keys.questions(uid)))
 		if (gone.has(value.run_id)) await store.delete(key)
@@ -33,7 +33,7 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 	await store.delete(keys.marks(uid, conversation))
 	await store.delete(keys.summary(uid, conversation))
 	const summaries = conversationOfSummaries(conversation)
-	for await (const _ of store.list(keys.turns(uid, summaries), { limit: 1 }))
+	for await (const _ of store.keys(keys.turns(uid, summaries), { limit: 1 }))
 		await forgetConversation(ctx, uid, summaries)
 	await store.delete(keys.forgetting(uid, conversation))
 }
@@ -41,14 +41,13 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 /** Cancels all runs of an agent, and deletes what they store outside the agent's own records. */
 export async function forgetRuns({ store }: Pick<Context, 'store'>, runs: Runs, agent: AgentRef): Promise<void> {
 	await runs.stopAgent(agent)
-	for await (const { key } of store.list(keys.runs(agent.uid))) await store.delete(keys.index(key.at(-1) ?? ''))
+	for await (const key of store.keys(keys.runs(agent.uid))) await store.delete(keys.index(key.at(-1) ?? ''))
 }
 
 /** Finishes deletions that a crash interrupted. */
 export async function finishForgetting(ctx: Pick<Context, 'use'> & RunDeps): Promise<void> {
 	for await (const { uid } of ctx.use('agents').list()) {
-		for await (const { key } of ctx.store.list(keys.forgettings(uid)))
-			await forgetConversation(ctx, uid, key.at(-1) ?? '')
+		for await (const key of ctx.store.keys(keys.forgettings(uid))) await forgetConversation(ctx, uid, key.at(-1) ?? '')
 	}
 }
 

@@ -24,7 +24,7 @@ export async function forgetEndedNotes(store: Store, agent: Pick<AgentRef, 'uid'
 		const conversation = noted.at(-1) ?? ''
 		if (conversation === session || (await store.get(keys.queue(uid, conversation)))) return false
 		const isSession = conversation === uid || timeOfId(conversation) !== undefined
-		for await (const { key } of store.list(keys.turns(uid, conversation), { limit: 1 })) {
+		for await (const key of store.keys(keys.turns(uid, conversation), { limit: 1 })) {
 			const first = (await store.get<RunRecord>(keys.run(uid, key.at(-1) ?? '')))?.value
 			if (!first || isSession) return true
 			return ownConversation.includes(first.trigger) && !(await hasOpenChild(store, first))

@@ -33,9 +33,9 @@ export function writeSummary(store: Store, uid: string, conversation: string, re
 /** Deletes what is kept about conversations of which no turn is left. */
 export async function forgetEndedSummaries(store: Store, uid: string): Promise<void> {
 	for (const prefix of [keys.summaries(uid), keys.allMarks(uid)]) {
-		for await (const { key } of store.list(prefix)) {
+		for await (const key of store.keys(prefix)) {
 			let isEnded = true
-			for await (const _ of store.list(keys.turns(uid, key.at(-1) ?? ''), { limit: 1 })) isEnded = false
+			for await (const _ of store.keys(keys.turns(uid, key.at(-1) ?? ''), { limit: 1 })) isEnded = false
 			if (isEnded) await store.delete(key)
 		}
 	}

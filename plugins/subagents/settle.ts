@@ -38,7 +38,7 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 
 /** For all sub-agents of an agent, or those of one run. */
 export async function settleAll(ctx: SubagentContext, agent: AgentRef, prefix: Key): Promise<void> {
-	for await (const { key } of ctx.store.list(prefix)) {
+	for await (const key of ctx.store.keys(prefix)) {
 		if (ctx.signal.aborted) return
 		await settle(ctx, agent, key)
 	}

@@ -5,7 +5,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage } from '../../core/protocol.ts'
 import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
-import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
 import { withCalls } from './counted.ts'
 import type { ModelRow } from './counted.ts'
 
@@ -87,17 +87,13 @@ export async function keepUsage(store: Store, { uid }: AgentRef): Promise<void> 
 
 /** Deletes the records of days before `day`. */
 export async function forgetUsage(store: Store, uids: AsyncIterable<AgentRef>, day: string): Promise<void> {
-	await forgetBefore(store, store.list(keys.keptDays()), (key) => (key[1] ?? '') < day)
-	for await (const { uid } of uids) await forgetBefore(store, store.list(keys.days(uid)), (key) => (key[2] ?? '') < day)
+	await forgetBefore(store, store.keys(keys.keptDays()), (key) => (key[1] ?? '') < day)
+	for await (const { uid } of uids) await forgetBefore(store, store.keys(keys.days(uid)), (key) => (key[2] ?? '') < day)
 }
 
 /** Keys sort by day: the first that is young enough ends the search. */
-async function forgetBefore(
-	store: Store,
-	entries: AsyncIterable<Entry<unknown>>,
-	isOld: (key: Key) => boolean,
-): Promise<void> {
-	for await (const { key } of entries) {
+async function forgetBefore(store: Store, days: AsyncIterable<Key>, isOld: (key: Key) => boolean): Promise<void> {
+	for await (const key of days) {
 		if (!isOld(key)) return
 		await store.delete(key)
 	}

@@ -133,7 +133,7 @@ export async function findWebhook(store: Store, agent: AgentRef, slug: string): 
 	const entry = SLUG.test(slug) ? await store.get<WebhookRecord>(keys.webhook(agent.uid, slug)) : undefined
 	if (entry) return entry
 	const slugs: string[] = []
-	for await (const { key } of store.list(keys.webhooks(agent.uid), { limit: 20 })) slugs.push(key.at(-1) ?? '')
+	for await (const key of store.keys(keys.webhooks(agent.uid), { limit: 20 })) slugs.push(key.at(-1) ?? '')
 	const others = slugs.length === 0 ? 'it has none' : `it has ${slugs.join(', ')}`
 	throw new Fault('not_found', `agent "${agent.name}" has no webhook "${slug.slice(0, 64)}"; ${others}`)
 }

@@ -110,6 +110,9 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 			return held && { key, value: valueOf(held.bytes) as T, rev: held.rev }
 		},
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
+		async *keys(prefix, options = {}) {
+			for await (const { key } of list(prefix, options)) yield key
+		},
 		commit: async (scope, ops) => apply(checkOps(scope, ops)),
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),

@@ -94,7 +94,14 @@ export function openStoreProcess({
 	}
 	return {
 		verdict: verdict.promise,
-		store: { ...readOnly, get: (key) => ask({ get: key }), list: (prefix, options) => listed(ask, prefix, options) },
+		store: {
+			...readOnly,
+			get: (key) => ask({ get: key }),
+			list: (prefix, options) => listed(ask, prefix, options),
+			async *keys(prefix, options) {
+				for await (const { key } of listed(ask, prefix, options)) yield key
+			},
+		},
 		async [Symbol.asyncDispose]() {
 			if (process.exitCode !== null || process.signalCode !== null) return
 			process.kill('SIGKILL') // it only reads
@@ -133,4 +140,4 @@ const readOnly = {
 	delete: async () => refuse(),
 	commit: async () => refuse(),
 	watch: () => refuse(),
-} satisfies Omit<Store, 'get' | 'list'>
+} satisfies Omit<Store, 'get' | 'list' | 'keys'>

@@ -92,6 +92,7 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 		},
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
 			list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>,
+		keys: (prefix, options = {}) => listKeys({ table, writer }, prefix, options),
 		commit: async (scope, ops) => write(checkOps(scope, ops)),
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
@@ -113,6 +114,21 @@ async function* list(
 			const entry = readEntry(table, key)
 			if (!entry) continue
 			yield entry
+			if (--left === 0) return
+		}
+	}
+}
+
+async function* listKeys(
+	source: { table: Table; writer: Writer },
+	prefix: Key,
+	{ limit = Number.POSITIVE_INFINITY, ...options }: ListOptions,
+): AsyncGenerator<Key> {
+	if (limit < 1) return
+	let left = limit
+	for await (const keys of keyBatches(source, rangeOf(joinKey(prefix), options), Math.min(listed, limit))) {
+		for (const key of keys) {
+			yield splitKey(key)
 			if (--left === 0) return
 		}
 	}

@@ -104,7 +104,7 @@ export function compactionsOf(
 	}
 
 	const fail = async (agent: AgentRef, record: CompactionRecord, why: string): Promise<void> => {
-		for await (const { key } of store.list(keys.groups(agent.uid, record.compaction_id))) await store.delete(key)
+		for await (const key of store.keys(keys.groups(agent.uid, record.compaction_id))) await store.delete(key)
 		await end(agent, { ...record, status: 'failed', ended_at: now(), error: why })
 	}
 

@@ -109,9 +109,12 @@ class Model {
 			.filter(({ key }) => prefix.every((part, i) => key[i] === part))
 			.filter(({ key }) => !start || byParts(key, start) * direction > 0)
 			.toSorted((a, b) => byParts(a.key, b.key) * direction)
-		const found: unknown[] = []
-		for await (const entry of this.#store.list(prefix, { reverse, ...(start && { after: start }) })) found.push(entry)
-		same(found, expected)
+		const options = { reverse, ...(start && { after: start }) }
+		same(await Array.fromAsync(this.#store.list(prefix, options)), expected)
+		same(
+			await Array.fromAsync(this.#store.keys(prefix, options)),
+			expected.map(({ key }) => key),
+		)
 	}
 
 	#find(key: Key): Held | undefined {

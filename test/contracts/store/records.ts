@@ -1,3 +1,4 @@
+import { deepStrictEqual as deepEqual } from 'node:assert/strict'
 import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import type { FaultCode } from '../../../core/errors.ts'
@@ -348,9 +349,11 @@ export async function rejects(t: Test, promise: Promise<unknown>, code: FaultCod
 	await t.rejects(promise, { code }, code)
 }
 
+/** As both ways of listing find them. */
 async function keys(store: Store, prefix: Key, options?: ListOptions): Promise<Key[]> {
 	const found: Key[] = []
 	for await (const { key } of store.list(prefix, options)) found.push(key)
+	deepEqual(await Array.fromAsync(store.keys(prefix, options)), found)
 	return found
 }
 
