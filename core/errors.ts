@@ -34,6 +34,7 @@ export const generalCodes = {
 	model_timeout: 504,
 	model_empty: 502,
 	model_filtered: 502,
+	model_output_invalid: 502,
 	context_too_long: 502,
 	provider_unknown: 400,
 	limit_steps: 409,

@@ -155,6 +155,24 @@ export interface ModelOrder {
 	timeout_ms: number
 }
 
+/** What the answer of a run must be; a model that says something else is asked again. */
+export interface AnswerForm {
+	/** JSON, and nothing else. */
+	json?: JsonForm
+	/** A call of one of these tools of the client; never empty. */
+	call?: string[]
+}
+
+export interface JsonForm {
+	/** 1-64 of `a-z A-Z 0-9 _ -`. */
+	name: string
+	description?: string
+	/** JSON Schema. Absent: any object. */
+	schema?: Record<string, unknown>
+	/** Whether a provider must keep to the schema exactly; some accept few schemas then. */
+	strict?: boolean
+}
+
 export interface RunLimits {
 	/** Model calls of one run. */
 	steps: number
@@ -327,6 +345,7 @@ export interface RunOrder {
 	client_tools?: string[]
 	/** At most one call of those in an answer. */
 	one_call?: boolean
+	form?: AnswerForm
 	/** Names of those tools whose calls may run at the same time as others of the same answer. */
 	concurrent_tools?: string[]
 	journal: readonly Step[]

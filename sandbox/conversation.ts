@@ -8,10 +8,12 @@ import { withCalls } from './context/with-calls.ts'
 /** What the models of an order are asked after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {
 	const turns = conversationOf(order, journal)
-	if (order.models.every(({ kind }) => kind === 'offline')) return { system: order.system, turns, tools: order.tools }
+	const { system, form } = order
+	const asked = { system, ...(form && { form }) }
+	if (order.models.every(({ kind }) => kind === 'offline')) return { ...asked, turns, tools: order.tools }
 	const { inText, tools } = named(order.tools)
 	return {
-		system: order.system,
+		...asked,
 		// Errors of tools say which other tool helps.
 		turns: turns.map((turn) => (turn.role === 'tool' && !turn.ok ? { ...turn, content: inText(turn.content) } : turn)),
 		tools,

@@ -26,7 +26,8 @@ import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
-import type { AskModel } from './ask-model.ts'
+import type { AskModel, ModelIo } from './ask-model.ts'
+import { askForFormedAnswer } from './form/formed-answer.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
@@ -130,7 +131,8 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 	const { order, journal, elsewhere } = state
 	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
 	try {
-		const answer = await ask(state, { tools: [] })
+		const { call: _, ...form } = order.form ?? {}
+		const answer = await ask(state, { tools: [], form })
 		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
 	} catch (error) {
 		state.time.check()
@@ -143,20 +145,27 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
 	const { order, journal, spent, io, askModel, time, elsewhere } = state
 	const spending = { limits: order.limits, journal, elsewhere }
-	const { reply } = await askForCompleteAnswer(
-		askModel,
+	const modelIo: ModelIo = {
+		signal: time.signal,
+		step: journal.filter((step) => step.kind === 'model').length + 1,
+		emit: io.emit,
+		stream: io.stream,
+		blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
+		spent: (call) => void spent.push(call),
+		...(order.reserves && { reserve: (call) => io.call('reserve', withSpent(call, spent)) }),
+		...(order.keeps_requests && { sent: io.sent }),
+	}
+	const reply = await askForFormedAnswer(
+		(request) =>
+			askForCompleteAnswer(
+				askModel,
+				request,
+				modelIo,
+				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
+			),
 		{ ...requestOf(order, journal), ...change },
-		{
-			signal: time.signal,
-			step: journal.filter((step) => step.kind === 'model').length + 1,
-			emit: io.emit,
-			stream: io.stream,
-			blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
-			spent: (call) => void spent.push(call),
-			...(order.reserves && { reserve: (call) => io.call('reserve', withSpent(call, spent)) }),
-			...(order.keeps_requests && { sent: io.sent }),
-		},
-		({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
+		io.emit,
+		(used) => hasTokensLeft(spending, used),
 	)
 	time.check()
 	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)

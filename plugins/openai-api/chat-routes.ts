@@ -14,6 +14,8 @@ import { failure } from './errors.ts'
 import type { AgentRequest } from './exchange.ts'
 import { effort, modelSettings, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import type { Sampling } from './fields.ts'
+import { chosen, formOf, jsonOf, responseFormat, wordsOf } from './form.ts'
+import type { JsonFields, ToolChoice } from './form.ts'
 import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
 import { progressOf, withOpenCalls } from './progress.ts'
@@ -36,7 +38,8 @@ interface ChatRequest extends Sampling {
 	max_completion_tokens?: number | null
 	tools?: (FunctionTool | HostedTool)[] | null
 	client_metadata?: unknown
-	tool_choice?: 'auto' | 'none' | null
+	tool_choice?: ToolChoice
+	response_format?: { type: string; json_schema?: JsonFields } | null
 	parallel_tool_calls?: boolean | null
 	user?: string | null
 }
@@ -66,7 +69,7 @@ const payload = Joi.object({
 	logprobs: refused('must be false: an agent tells no probabilities', [false]),
 	top_logprobs,
 	logit_bias: refused('is not supported', [{}]),
-	response_format: refused('must be {"type": "text"}: an agent answers in text', [{ type: 'text' }]),
+	response_format: responseFormat,
 	modalities: refused('must be ["text"]: an agent answers in text', [['text']]),
 	audio: refused('is not supported: an agent answers in text'),
 	functions: refused('is not supported any more; use tools', [[]]),
@@ -145,15 +148,11 @@ async function askedBy(
 		reasoning_effort,
 		verbosity: words,
 	} = body
-	const offered = body.tool_choice === 'none' ? [] : functionsIn<FunctionTool>(body.tools)
-	const [specs, since] = await Promise.all([
-		specsOf(
-			ctx,
-			agent,
-			offered.map((tool) => tool.function),
-		),
-		progressOf(ctx, agent, owner, turn),
-	])
+	const functions = functionsIn<FunctionTool>(body.tools).map((tool) => tool.function)
+	const { offered, call } = chosen(functions, body.tool_choice)
+	const { response_format: format } = body
+	const form = formOf(jsonOf(format && { ...format.json_schema, type: format.type }), call)
+	const [specs, since] = await Promise.all([specsOf(ctx, agent, offered), progressOf(ctx, agent, owner, turn)])
 	return {
 		agent,
 		stays: named !== undefined,
@@ -161,11 +160,12 @@ async function askedBy(
 			prompt: turn.prompt,
 			attachments: turn.attachments,
 			conversation: named ?? newConversation('once', owner),
-			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
+			...((turn.system !== null || form) && { persona: joined([agent.persona, turn.system, wordsOf(form)]) }),
 			given: {
 				...(named === undefined && { history: turn.history }),
 				since,
 				tools: specs,
+				...(form && { form }),
 				one_call: body.parallel_tool_calls === false,
 				model: modelSettings(
 					{ temperature, top_p, frequency_penalty, presence_penalty, seed, stop, reasoning_effort, verbosity: words },

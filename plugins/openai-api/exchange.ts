@@ -60,18 +60,19 @@ export async function begin(
 		signal,
 		stopsRun: true,
 		until: ['broken', 'blocked'],
-		...(piece && { text: piece }),
+		// JSON that turns out wrong is asked for again.
+		...(piece && !isJson(asked) && { text: piece }),
 	})
 	const answer = result.then((one) => conclude(ctx, asked, run_id, one))
 	answer.catch(() => {}) // nothing awaits it after the client has left
 	return { run_id, answer }
 }
 
-async function conclude(ctx: ApiDeps, { stays }: AgentRequest, run_id: string, result: RunResult): Promise<Answer> {
+async function conclude(ctx: ApiDeps, asked: AgentRequest, run_id: string, result: RunResult): Promise<Answer> {
 	const runs = ctx.use('runs')
 	const { status, error, text, usage, finish_reason } = result
 	if (error) throw fromWire(error)
-	if (status !== 'completed' && !(status === 'asks' && stays)) await runs.stop(run_id)
+	if (status !== 'completed' && !(status === 'asks' && asked.stays)) await runs.stop(run_id)
 	if (status === 'broken')
 		throw new Fault(
 			'model_interrupted',
@@ -84,10 +85,17 @@ async function conclude(ctx: ApiDeps, { stays }: AgentRequest, run_id: string, r
 		)
 	const answer: Answer = { text, usage, tool_calls: [], finish_reason: 'stop' }
 	if (status === 'asks') return answer
-	const { tool_calls = [] } = await runs.get(run_id)
+	const { tool_calls = [], answer: last } = await runs.get(run_id)
+	// What the agent says beside its tool calls is no part of the JSON.
+	if (isJson(asked)) answer.text = last ?? ''
 	if (tool_calls.length > 0) return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
 	const isCut = finish_reason === 'length' || finish_reason === 'content_filter'
 	return isCut ? { ...answer, finish_reason } : answer
+}
+
+/** Whether the answer is JSON: it comes whole. */
+export function isJson({ start }: AgentRequest): boolean {
+	return start.given?.form?.json !== undefined
 }
 
 /** Calls of the client's tools under ids of ours. */

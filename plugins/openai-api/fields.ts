@@ -53,9 +53,9 @@ export const shared = {
 	parallel_tool_calls: Joi.boolean()
 		.allow(null)
 		.description('False: at most one call of a tool of the client in an answer.'),
-	tool_choice: Joi.any()
-		.custom(only(['auto', 'none', null], "must be auto or none: the agent's model decides which tools it needs"))
-		.description('`none`: the tools of the request are not offered. The agent keeps its own tools.'),
+	tool_choice: Joi.any().description(
+		'`auto`; `none`: the tools of the request are not offered; `required`, a function, or `allowed_tools`. The agent keeps its own tools.',
+	),
 	safety_identifier: Joi.string().allow('', null).description(noted),
 	prompt_cache_key: Joi.string().allow('', null).description(noted),
 	prompt_cache_retention: Joi.string().allow(null).description(noted),

@@ -11,6 +11,8 @@ import { namedConversation, newConversation, sharedName } from './conversations.
 import type { AgentRequest } from './exchange.ts'
 import { modelSettings } from './fields.ts'
 import type { Sampling } from './fields.ts'
+import { chosen, formOf, jsonOf, wordsOf } from './form.ts'
+import type { JsonFields, ToolChoice } from './form.ts'
 import { messagesOf } from './items.ts'
 import type { InputItem } from './items.ts'
 import { progressOf, withOpenCalls } from './progress.ts'
@@ -33,10 +35,10 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 	stream?: boolean | null
 	max_output_tokens?: number | null
 	reasoning?: { effort?: string | null } | null
-	text?: { verbosity?: string | null } | null
+	text?: { format?: ({ type: string } & JsonFields) | null; verbosity?: string | null } | null
 	tools?: (FunctionTool | HostedTool)[] | null
 	client_metadata?: unknown
-	tool_choice?: 'auto' | 'none' | null
+	tool_choice?: ToolChoice
 	parallel_tool_calls?: boolean | null
 	truncation?: string | null
 	metadata?: Record<string, string> | null
@@ -76,7 +78,9 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 	const input = await withAttachments(ctx, agent, said, { field: 'input', isKept: named !== undefined })
 	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
 	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
-	const tools = await specsOf(ctx, agent, body.tool_choice === 'none' ? [] : functionsIn<FunctionTool>(body.tools))
+	const { offered, call } = chosen(functionsIn<FunctionTool>(body.tools), body.tool_choice)
+	const form = formOf(jsonOf(body.text?.format), call)
+	const tools = await specsOf(ctx, agent, offered)
 	const since = await progressOf(ctx, agent, owner, turn)
 	const isKept = body.store !== false
 	const isNamed = previous?.named ?? named !== undefined
@@ -103,11 +107,12 @@ export async function respond(ctx: Context, body: ResponseRequest, { owner, name
 			prompt: turn.prompt,
 			attachments: turn.attachments,
 			conversation,
-			...(turn.system !== null && { persona: joined([agent.persona, turn.system]) }),
+			...((turn.system !== null || form) && { persona: joined([agent.persona, turn.system, wordsOf(form)]) }),
 			given: {
 				...(!isNamed && { history: turn.history }),
 				since,
 				tools,
+				...(form && { form }),
 				one_call: body.parallel_tool_calls === false,
 				model: modelSettings(
 					{
@@ -165,7 +170,10 @@ function echoOf(body: ResponseRequest): Record<string, unknown> {
 		service_tier: 'default',
 		store: body.store !== false,
 		temperature,
-		text: { format: { type: 'text' }, ...(body.text?.verbosity && { verbosity: body.text.verbosity }) },
+		text: {
+			format: body.text?.format ?? { type: 'text' },
+			...(body.text?.verbosity && { verbosity: body.text.verbosity }),
+		},
 		tool_choice: body.tool_choice ?? 'auto',
 		tools: functionsIn<FunctionTool>(body.tools).map((tool) => ({
 			description: null,

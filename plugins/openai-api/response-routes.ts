@@ -8,6 +8,7 @@ import type {} from '../agents/contract.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { headers, nameIn, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
+import { textFormat } from './form.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
@@ -44,7 +45,7 @@ const payload = Joi.object({
 		.unknown()
 		.allow(null),
 	text: Joi.object({
-		format: refused('must be {"type": "text"}: an agent answers in text', [{ type: 'text' }]),
+		format: textFormat,
 		verbosity: verbosity.allow(null),
 	}).allow(null),
 	tools: tools(toolFields),

@@ -5,7 +5,7 @@ import type { WaitingRequest } from '../../core/http/open-answer.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
-import { begin } from './exchange.ts'
+import { begin, isJson } from './exchange.ts'
 import type { Answer, AgentRequest } from './exchange.ts'
 
 export type Client = WaitingRequest<Credentials>
@@ -50,7 +50,10 @@ export async function stream(ctx: ApiDeps, client: Client, asked: AgentRequest, 
 		client.response.setHeader('x-svc-run-id', run_id)
 		const last = answer
 			.then(
-				(one) => script.end(one),
+				async (one) => {
+					const whole = isJson(asked) && one.text !== '' ? script.piece(one.text) : ''
+					return whole + (await script.end(one))
+				},
 				(error: unknown) => script.failed(faultOf(error)),
 			)
 			.catch((error: unknown) => {

@@ -3,6 +3,7 @@ import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type {
 	AgentLimits,
+	AnswerForm,
 	Attachment,
 	ChatMessage,
 	EndReason,
@@ -158,6 +159,8 @@ export interface RunInputs {
 	tools?: ToolSpec[]
 	/** At most one call of these tools in an answer. */
 	one_call?: boolean
+	/** What the answer must be. The caller tells the model so in `persona`. */
+	form?: AnswerForm
 	/** For every model that it calls; the smaller `max_tokens` applies. */
 	model?: Pick<ModelParams, 'temperature' | 'max_tokens'> & Pick<ModelOrder, 'sampling'>
 }

@@ -341,7 +341,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		)
 	}
 	const given = work.given ?? (await storedInputs(ctx, run))
-	const { since, tools: clients = [], one_call } = given ?? {}
+	const { since, tools: clients = [], one_call, form } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([toolsOf(work), charge(ctx.store, run, usageOf(steps))])
 	// Of a run that has just begun, the journal is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
@@ -371,6 +371,7 @@ async function compose(work: Active): Promise<RunOrder> {
 		...(run.attachments && { attachments: run.attachments }),
 		...(since && { since }),
 		tools: specs,
+		...(form && { form }),
 		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool' || step.kind === 'remark'),
 	})
 	return {

@@ -52,8 +52,8 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 		else if (event_type === 'model.request') onModelRequest()
 		else if (!model) continue
 		else if (event_type === 'model.retry') {
-			// After an empty answer the model is asked by a request of its own.
-			if (payload.code !== 'model_empty') model.attempts++
+			// After such an answer the model is asked by a request of its own.
+			if (payload.code !== 'model_empty' && payload.code !== 'model_output_invalid') model.attempts++
 			model.error = short(payload.code)
 		} else if (event_type === 'model.fallback') model.error = short(payload.code)
 		else if (event_type === 'model.response') {

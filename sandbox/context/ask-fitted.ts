@@ -36,7 +36,7 @@ export async function askFitted(
 		if (model === order.models[0]) context.marks = fitted.marks
 		if (!fitted.fits && model.kind !== 'offline') throw tooLong(fitted.items, budget)
 		estimates.set(modelKey(model), Math.ceil(fitted.tokens / factor))
-		return fitted.request
+		return { ...fitted.request, ...(request.form && { form: request.form }) }
 	}
 	const askOnce = async (): Promise<ModelReply> => {
 		try {

@@ -38,7 +38,19 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, stop, parallel_tool_calls } = params
 	const drop = new Set(traits.drop)
-	const thinking = drop.has('thinking') || !isContinuable(order, turns) ? {} : thinkingOf(params, traits)
+	const call = traits.forced === false || traits.tools === false ? undefined : asked.form?.call
+	const schema = traits.json === false ? undefined : asked.form?.json?.schema
+	// A model that thinks cannot be made to call a tool.
+	const mayThink = !drop.has('thinking') && !call && isContinuable(order, turns)
+	const thinking = mayThink ? thinkingOf(params, traits) : {}
+	const output = {
+		...objectIn(objectIn(thinking).output_config),
+		...(schema && { format: { type: 'json_schema', schema } }),
+	}
+	const choice = {
+		...(call ? (call.length > 1 ? { type: 'any' } : { type: 'tool', name: call[0] }) : { type: 'auto' }),
+		...(parallel_tool_calls === false && { disable_parallel_tool_use: true }),
+	}
 	const thinks = 'thinking' in thinking
 	const body: Record<string, unknown> = {
 		model: order.model,
@@ -52,14 +64,14 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 				input_schema: traits.simple_schemas ? simpleSchema(parameters) : parameters,
 			})),
 		}),
-		...(tools.length > 0 &&
-			parallel_tool_calls === false && { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }),
+		...(tools.length > 0 && (call || parallel_tool_calls === false) && { tool_choice: choice }),
 		...(traits.streaming !== false && { stream: true }),
 		// Beside thinking, only the standard temperature is taken.
 		...(typeof temperature === 'number' && !thinks && { temperature: Math.min(temperature, 1) }),
 		...(top_p !== undefined && !thinks && temperature === undefined && { top_p }),
 		...(stop !== undefined && { stop_sequences: [stop].flat() }),
 		...thinking,
+		...(Object.keys(output).length > 0 && { output_config: output }),
 		...order.extra_body,
 	}
 	if (!drop.has('cache_control')) markForCache(body)

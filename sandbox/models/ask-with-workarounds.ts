@@ -47,8 +47,8 @@ export async function askWithWorkarounds(
 }
 
 /** What one agent or client asks for in vain must not change the requests of others. */
-function suchRequests(name: string, { params, sampling }: ModelOrder, { tools }: ModelRequest): string {
-	const settings = JSON.stringify([params, sampling, digestOfTools(tools)])
+function suchRequests(name: string, { params, sampling }: ModelOrder, { tools, form }: ModelRequest): string {
+	const settings = JSON.stringify([params, sampling, digestOfTools(tools), form])
 	return `${name} ${digestOf(settings)}`
 }
 

@@ -59,11 +59,21 @@ export function contentRequest(order: ModelOrder, asked: ModelRequest, traits: T
 		...(presence_penalty !== undefined && { presencePenalty: presence_penalty }),
 		...(frequency_penalty !== undefined && { frequencyPenalty: frequency_penalty }),
 		...(thinkingConfig && { thinkingConfig }),
+		...formOf(asked, traits),
 	}
 	for (const field of traits.drop ?? []) delete config[field]
 	const contents = contentsOf(order, request, traits)
 	if (traits.system_role === 'user' && request.system !== null) contents[0]?.parts.unshift({ text: request.system })
 	return { model: order.model, contents, config }
+}
+
+function formOf({ form }: ModelRequest, traits: Traits): object {
+	const json = traits.json === false ? undefined : form?.json
+	const call = traits.forced === false || traits.tools === false ? undefined : form?.call
+	return {
+		...(json && { responseMimeType: 'application/json', ...(json.schema && { responseJsonSchema: json.schema }) }),
+		...(call && { toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: call } } }),
+	}
 }
 
 /** This form of a schema has no empty objects. */

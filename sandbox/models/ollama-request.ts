@@ -22,6 +22,7 @@ export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits)
 	const { system, tools, turns } = request
 	const { temperature, top_p, max_tokens, stop, seed, reasoning_effort } = order.params ?? {}
 	const { options, ...extra } = order.extra_body ?? {}
+	const json = traits.json === false ? undefined : asked.form?.json
 	const body: Record<string, unknown> = {
 		model: order.model,
 		messages: [
@@ -39,6 +40,8 @@ export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits)
 			})),
 		}),
 		stream: traits.streaming !== false,
+		// With a format, models call no tools.
+		...(json && tools.length === 0 && { format: json.schema ?? 'json' }),
 		...(reasoning_effort !== undefined && { think: thinkOf(order.model, reasoning_effort) }),
 		...extra,
 		options: {

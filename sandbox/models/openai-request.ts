@@ -35,6 +35,7 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 			})),
 		}),
 		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
+		...formOf(asked, traits),
 		...params,
 		...(max_tokens !== undefined &&
 			!traits.drop?.includes('max_tokens') && { [traits.max_tokens_field ?? maxTokensField(order)]: max_tokens }),
@@ -43,6 +44,20 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 	}
 	for (const field of traits.drop ?? []) delete (body as Record<string, unknown>)[field]
 	return body as Body
+}
+
+function formOf({ form }: ModelRequest, traits: Traits): object {
+	const json = traits.json === false ? undefined : form?.json
+	const call = traits.forced === false || traits.tools === false ? undefined : form?.call
+	const [name, ...others] = call ?? []
+	return {
+		...(json && {
+			response_format: json.schema ? { type: 'json_schema', json_schema: json } : { type: 'json_object' },
+		}),
+		...(name !== undefined && {
+			tool_choice: others.length > 0 ? 'required' : { type: 'function', function: { name } },
+		}),
+	}
 }
 
 const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])

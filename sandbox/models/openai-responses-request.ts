@@ -24,6 +24,12 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 		...(reasoning_effort !== undefined && { effort: reasoning_effort }),
 		...(reasons && { summary: 'auto' }),
 	}
+	const json = traits.json === false ? undefined : asked.form?.json
+	const call = traits.forced === false || traits.tools === false ? undefined : asked.form?.call
+	const text = {
+		...(verbosity !== undefined && { verbosity }),
+		...(json && { format: json.schema ? { type: 'json_schema', ...json } : { type: 'json_object' } }),
+	}
 	const body: Record<string, unknown> = {
 		model: order.model,
 		...(system !== null && { instructions: system }),
@@ -45,7 +51,8 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 		...(top_p !== undefined && { top_p }),
 		...(max_tokens !== undefined && { max_output_tokens: max_tokens }),
 		...(Object.keys(reasoning).length > 0 && { reasoning }),
-		...(verbosity !== undefined && { text: { verbosity } }),
+		...(Object.keys(text).length > 0 && { text }),
+		...(call && { tool_choice: call.length > 1 ? 'required' : { type: 'function', name: call[0] } }),
 		...order.extra_body,
 	}
 	return without(body, traits.drop ?? [])

@@ -14,7 +14,15 @@
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type { Attachment, ModelAnswer, ModelMind, ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type {
+	AnswerForm,
+	Attachment,
+	ModelAnswer,
+	ModelMind,
+	ModelOrder,
+	ToolCallRequest,
+	ToolSpec,
+} from '../../core/protocol.ts'
 
 export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
@@ -32,6 +40,7 @@ export interface ModelRequest {
 	turns: Turn[]
 	/** Offered to the model; each call of the answer names one of them canonically, or is what the model said. */
 	tools: ToolSpec[]
+	form?: AnswerForm
 	/** Bytes of attachments, by their blobs. Those without bytes are told in words. */
 	files?: ReadonlyMap<string, Uint8Array>
 }

@@ -104,7 +104,8 @@ function beyond(message: string, blobs: readonly string[], tried: readonly strin
  * A value that is out of range, or a single tool that a server cannot read, says nothing about the model: other agents may ask
  * with other values and tools, and would lose theirs.
  */
-function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools }: Traits): boolean {
+function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools, json, forced }: Traits): boolean {
+	if (json === false || forced === false) return true
 	if (drop) return OUT_OF_RANGE.test(message)
 	return tools === false && /\b(tools|function_declarations)[.[]\d/.test(`${param} ${message}`)
 }
@@ -118,6 +119,8 @@ type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
 const RULES: readonly Rule[] = [
 	streamOptions,
 	streaming,
+	jsonForm,
+	forcedCall,
 	schemas,
 	tools,
 	systemRole,
@@ -137,6 +140,21 @@ function streamOptions({ message, param }: ModelFailure, { traits }: Asked): Tra
 function streaming({ message, param }: ModelFailure, { traits }: Asked): Traits | undefined {
 	const isNamed = param === 'stream' || /\bstream(ing|ed)?\b/i.test(message)
 	return traits.streaming === undefined && isNamed ? { streaming: false } : undefined
+}
+
+/** The answer is checked anyway. */
+function jsonForm({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
+	if (traits.json === false || !request.form?.json) return undefined
+	const isNamed =
+		/response_?format|text\.format|output_(config|format)|response_?(mime|json|schema)|mime type|json_(schema|object)|structured|grammar|guided/i
+	return isNamed.test(`${param} ${message}`) ? { json: false } : undefined
+}
+
+function forcedCall({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
+	if (traits.forced === false || !request.form?.call) return undefined
+	return /tool[_ ]?(choice|config)|function_?calling_?config|\brequired\b.*\btools?\b/i.test(`${param} ${message}`)
+		? { forced: false }
+		: undefined
 }
 
 /** A schema that a server cannot read; grammars of local servers know few keywords. */

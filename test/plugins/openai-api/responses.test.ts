@@ -341,7 +341,7 @@ void t.test('fields that an agent cannot follow are refused by name', async (t) 
 		[{ conversation: 'conv_1' }, 'conversation'],
 		[{ max_tool_calls: 3 }, 'max_tool_calls'],
 		[{ include: ['message.output_text.logprobs'] }, 'include'],
-		[{ text: { format: { type: 'json_object' } } }, 'text.format'],
+		[{ text: { format: { type: 'yaml' } } }, 'text.format.type'],
 		[{ tools: [{ type: 'function' }] }, 'tools[0].name'],
 		[{ tool_choice: { type: 'function', name: 'x' } }, 'tool_choice'],
 		[{ input: [{ type: 'item_reference', id: 'x' }] }, 'input[0].id'],

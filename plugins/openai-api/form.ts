@@ -1,0 +1,139 @@
+/** The form that a request wants of its answer: JSON, or a call of one of its tools. */
+import Joi from 'joi'
+import type { AnswerForm, JsonForm } from '../../core/protocol.ts'
+import { wrong } from './errors.ts'
+import type { ClientTool } from './tools.ts'
+
+/** Of a schema as JSON: it comes with every request to the model. */
+const SCHEMA_LIMIT = 32 * 1024
+
+const jsonFields = {
+	name: Joi.string()
+		.pattern(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -')
+		.description('For the model.'),
+	description: Joi.string().allow('', null).max(16_384).description('For the model.'),
+	schema: Joi.object()
+		.unknown()
+		.custom((value: unknown, helpers) =>
+			JSON.stringify(value).length <= SCHEMA_LIMIT
+				? value
+				: helpers.message({ custom: `{#label} must be at most ${SCHEMA_LIMIT / 1024} KiB of JSON` }),
+		)
+		.description('JSON Schema of the answer. `pattern` and `format` are not checked.'),
+	strict: Joi.boolean().allow(null).description('Passed to the model.'),
+}
+const type = Joi.valid('text', 'json_object', 'json_schema').required()
+const what = 'JSON in place of text: the answer is checked, and asked for again up to twice where it is wrong.'
+
+/** The field `response_format` of a chat completion. */
+export const responseFormat = Joi.object({
+	type,
+	json_schema: Joi.object({ ...jsonFields, name: jsonFields.name.required() }).when('type', {
+		is: 'json_schema',
+		// oxlint-disable-next-line unicorn/no-thenable -- joi's word
+		then: Joi.required(),
+	}),
+})
+	.allow(null)
+	.description(what)
+
+/** The field `text.format` of a response. */
+export const textFormat = Joi.object({ type, ...jsonFields })
+	.when(Joi.object({ type: 'json_schema' }).unknown(), {
+		// oxlint-disable-next-line unicorn/no-thenable -- joi's word
+		then: Joi.object({ name: Joi.required(), schema: Joi.required() }),
+	})
+	.allow(null)
+	.description(what)
+
+export interface JsonFields {
+	name?: string
+	description?: string | null
+	schema?: Record<string, unknown>
+	strict?: boolean | null
+}
+
+/** Undefined for text. */
+export function jsonOf(format: ({ type: string } & JsonFields) | null | undefined): JsonForm | undefined {
+	if (!format || format.type === 'text') return undefined
+	const { name = 'answer', description, schema, strict } = format
+	if (format.type === 'json_object') return { name: 'answer' }
+	return {
+		name,
+		...(description && { description }),
+		...(schema && { schema }),
+		...(typeof strict === 'boolean' && { strict }),
+	}
+}
+
+/** A tool choice as either API writes it. */
+export type ToolChoice =
+	| 'auto'
+	| 'none'
+	| 'required'
+	| {
+			type: string
+			name?: string
+			function?: { name?: string }
+			allowed_tools?: AllowedTools
+			[field: string]: unknown
+	  }
+	| null
+
+interface AllowedTools {
+	mode?: unknown
+	tools?: unknown
+}
+
+/**
+ * The tools to offer, and whether one of them must be called. Throws `invalid_request` for a choice that names no function of the
+ * request.
+ */
+export function chosen(
+	tools: readonly ClientTool[],
+	choice: ToolChoice | undefined,
+): { offered: readonly ClientTool[]; call?: string[] } {
+	if (choice === undefined || choice === null || choice === 'auto') return { offered: tools }
+	if (choice === 'none') return { offered: [] }
+	if (choice === 'required') return forced(tools)
+	if (choice.type === 'function') return forced(only(tools, [choice]))
+	if (choice.type === 'allowed_tools') {
+		const { mode, tools: allowed } = choice.allowed_tools ?? (choice as AllowedTools)
+		if (!Array.isArray(allowed)) throw wrong('tool_choice', 'tool_choice lacks the list of its allowed tools')
+		const offered = only(tools, allowed)
+		return mode === 'required' ? forced(offered) : { offered }
+	}
+	throw wrong('tool_choice', 'tool_choice must be auto, none, required, a function, or allowed_tools with functions')
+}
+
+function forced(offered: readonly ClientTool[]): { offered: readonly ClientTool[]; call: string[] } {
+	if (offered.length === 0) throw wrong('tool_choice', 'tool_choice requires a call, but tools has no function')
+	return { offered, call: offered.map(({ name }) => name) }
+}
+
+function only(tools: readonly ClientTool[], named: readonly unknown[]): ClientTool[] {
+	return named.map((one) => {
+		const { name, function: inner } = Object(one) as { name?: unknown; function?: { name?: unknown } }
+		const wanted = inner?.name ?? name
+		const tool = tools.find((tool) => tool.name === wanted)
+		if (tool) return tool
+		throw wrong('tool_choice', `tool_choice names "${String(wanted).slice(0, 64)}", which is no function in tools`)
+	})
+}
+
+/** Undefined if the request wants no form. */
+export function formOf(json: JsonForm | undefined, call: string[] | undefined): AnswerForm | undefined {
+	return json || call ? { ...(json && { json }), ...(call && { call }) } : undefined
+}
+
+/** For the model: not every provider takes a form. */
+export function wordsOf({ json, call }: AnswerForm = {}): string | null {
+	if (call) return `Answer with a call of the tool ${call.join(' or ')}.`
+	if (!json) return null
+	const { description, schema } = json
+	return [
+		'Your final answer is read by a program: it must be one JSON value, without words around it and without a code block.',
+		...(description === undefined ? [] : [`It is: ${description}`]),
+		schema ? `It must match this JSON Schema:\n${JSON.stringify(schema)}` : 'It must be a JSON object.',
+	].join('\n')
+}

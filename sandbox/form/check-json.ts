@@ -1,0 +1,163 @@
+/** Checks a value by a JSON Schema, without code made of it: both may come from strangers. */
+import { isObject } from '../models/values.ts'
+
+/** Problems that are listed: a model needs no more to write its answer again. */
+const PROBLEMS = 5
+/** Schemas that refer to each other can ask for endless work; what is left unchecked then counts as right. */
+const CHECKS = 100_000
+const DEPTH = 100
+
+type Schema = Record<string, unknown>
+
+interface Check {
+	root: unknown
+	problems: string[]
+	left: number
+}
+
+/**
+ * What is wrong with the value, at most five sentences; none if it fits. Understands types, `enum`, `const`, objects, lists,
+ * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not` and local references. `pattern`, `format` and other
+ * keywords are not checked: a pattern could take forever.
+ */
+export function problemsIn(value: unknown, schema: unknown): string[] {
+	const check: Check = { root: schema, problems: [], left: CHECKS }
+	visit(check, value, schema, '', 0)
+	return check.problems.slice(0, PROBLEMS)
+}
+
+function visit(check: Check, value: unknown, schema: unknown, path: string, depth: number): void {
+	if (schema === false) return say(check, path, 'is not allowed')
+	if (!isObject(schema) || check.problems.length >= PROBLEMS || check.left-- <= 0 || depth > DEPTH) return
+	const at = (more: string): string => (path === '' ? more : `${path}.${more}`)
+	const below = (inner: unknown, innerSchema: unknown, where: string): void =>
+		visit(check, inner, innerSchema, where, depth + 1)
+
+	if (typeof schema.$ref === 'string') below(value, referred(check.root, schema.$ref), path)
+	if (!hasType(value, schema.type)) return say(check, path, `must be ${[schema.type].flat().join(' or ')}`)
+	if (Array.isArray(schema.enum) && !schema.enum.some((one) => isSame(one, value)))
+		say(check, path, `must be one of ${shown(schema.enum)}`)
+	if ('const' in schema && !isSame(schema.const, value)) say(check, path, `must be ${shown(schema.const)}`)
+	for (const one of listOf(schema.allOf)) below(value, one, path)
+	choose(check, value, schema, path, depth)
+
+	if (typeof value === 'string') checkRange(check, path, lengthOf(value), schema, 'Length', 'characters')
+	if (typeof value === 'number') checkNumber(check, path, value, schema)
+	if (Array.isArray(value)) {
+		checkRange(check, path, value.length, schema, 'Items', 'items')
+		const first = listOf(schema.prefixItems)
+		for (const [n, inner] of value.entries()) below(inner, n < first.length ? first[n] : schema.items, at(String(n)))
+	}
+	if (!isObject(value)) return
+	checkRange(check, path, Object.keys(value).length, schema, 'Properties', 'fields')
+	const known = isObject(schema.properties) ? schema.properties : {}
+	for (const name of listOf(schema.required))
+		if (typeof name === 'string' && !Object.hasOwn(value, name)) say(check, at(name), 'is missing')
+	for (const [name, inner] of Object.entries(value)) {
+		if (Object.hasOwn(known, name)) below(inner, known[name], at(name))
+		else if (!isObject(schema.patternProperties)) below(inner, schema.additionalProperties, at(name))
+	}
+}
+
+/** `anyOf`, `oneOf` and `not`. */
+function choose(check: Check, value: unknown, schema: Schema, path: string, depth: number): void {
+	const fits = (one: unknown): boolean => {
+		const inner: Check = { root: check.root, problems: [], left: check.left }
+		visit(inner, value, one, path, depth + 1)
+		check.left = inner.left
+		return inner.problems.length === 0
+	}
+	const [any, one] = [listOf(schema.anyOf), listOf(schema.oneOf)]
+	if (any.length > 0 && !any.some(fits)) say(check, path, `must fit one of the ${any.length} schemas of anyOf`)
+	if (one.length > 0 && one.filter(fits).length !== 1) say(check, path, `must fit exactly one schema of oneOf`)
+	if (schema.not !== undefined && fits(schema.not)) say(check, path, 'must not fit the schema of not')
+}
+
+function checkRange(check: Check, path: string, size: number, schema: Schema, name: string, unit: string): void {
+	const [least, most] = [schema[`min${name}`], schema[`max${name}`]]
+	if (typeof least === 'number' && size < least) say(check, path, `must have at least ${least} ${unit}`)
+	if (typeof most === 'number' && size > most) say(check, path, `must have at most ${most} ${unit}`)
+}
+
+function checkNumber(check: Check, path: string, value: number, schema: Schema): void {
+	const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf: step } = schema
+	if (typeof minimum === 'number' && value < minimum) say(check, path, `must be at least ${minimum}`)
+	if (typeof maximum === 'number' && value > maximum) say(check, path, `must be at most ${maximum}`)
+	if (typeof above === 'number' && value <= above) say(check, path, `must be more than ${above}`)
+	if (typeof below === 'number' && value >= below) say(check, path, `must be less than ${below}`)
+	if (typeof step !== 'number' || step <= 0) return
+	const parts = value / step
+	if (Math.abs(parts - Math.round(parts)) > 1e-9) say(check, path, `must be a multiple of ${step}`)
+}
+
+function hasType(value: unknown, type: unknown): boolean {
+	const types = [type].flat().filter((one) => typeof one === 'string')
+	return types.length === 0 || types.some((one) => isOf(value, one))
+}
+
+function isOf(value: unknown, type: string): boolean {
+	switch (type) {
+		case 'null':
+			return value === null
+		case 'array':
+			return Array.isArray(value)
+		case 'object':
+			return isObject(value)
+		case 'integer':
+			return Number.isInteger(value)
+		default:
+			return typeof value === type
+	}
+}
+
+/** A reference to another document, or to nothing, allows everything. */
+function referred(root: unknown, ref: string): unknown {
+	if (!ref.startsWith('#')) return undefined
+	let found = root
+	for (const part of ref.slice(1).split('/').slice(1)) {
+		const name = decode(part).replaceAll('~1', '/').replaceAll('~0', '~')
+		found =
+			isObject(found) && Object.hasOwn(found, name)
+				? found[name]
+				: Array.isArray(found)
+					? found[Number(name)]
+					: undefined
+	}
+	return found
+}
+
+function decode(text: string): string {
+	try {
+		return decodeURIComponent(text)
+	} catch {
+		return text
+	}
+}
+
+/** In code points, as the standard counts. */
+function lengthOf(text: string): number {
+	return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+	if (Array.isArray(one) && Array.isArray(other))
+		return one.length === other.length && one.every((item, at) => isSame(item, other[at]))
+	if (!isObject(one) || !isObject(other)) return one === other
+	const names = Object.keys(one)
+	return (
+		names.length === Object.keys(other).length &&
+		names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+	)
+}
+
+function listOf(value: unknown): unknown[] {
+	return Array.isArray(value) ? value : []
+}
+
+function shown(value: unknown): string {
+	return JSON.stringify(value).slice(0, 200)
+}
+
+function say({ problems }: Check, path: string, what: string): void {
+	problems.push(`${path === '' ? 'the value' : path.slice(0, 200)} ${what}`)
+}

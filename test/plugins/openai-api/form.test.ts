@@ -1,0 +1,188 @@
+/** The form of an answer: JSON of a schema, or a call of a tool of the client. */
+import type { OpenAI } from 'openai'
+import t from 'tap'
+import { refusal, startSurface } from './client.ts'
+
+const surface = await startSurface(t)
+const { model } = surface
+const openai = surface.client()
+await surface.agent('ada', { persona: 'You are Ada.' })
+
+const schema = {
+	type: 'object',
+	properties: { city: { type: 'string' }, degrees: { type: 'integer' } },
+	required: ['city', 'degrees'],
+	additionalProperties: false,
+}
+const asSchema = { type: 'json_schema' as const, json_schema: { name: 'weather', schema, strict: true } }
+const usage = { prompt_tokens: 10, completion_tokens: 2 }
+const right = '{"city": "Bern", "degrees": 7}'
+const user = (content: string): OpenAI.ChatCompletionMessageParam[] => [{ role: 'user', content }]
+const tool = (name: string): OpenAI.ChatCompletionFunctionTool => ({
+	type: 'function',
+	function: { name, parameters: { type: 'object', properties: {} } },
+})
+/** The bodies of the model's requests, with the fields that aimock does not know. */
+const sent = (prompt: string) =>
+	model.requests(prompt) as unknown as {
+		messages: { role: string; content: string }[]
+		response_format?: unknown
+		tool_choice?: unknown
+		tools?: { function: { name: string } }[]
+	}[]
+
+void t.test('JSON of a schema is passed on, checked, and asked for again', async (t) => {
+	model.on(
+		'cold in Bern',
+		{ text: '{"city": "Bern"}', usage },
+		{ text: `Here it is:\n\n\`\`\`json\n${right}\n\`\`\``, usage },
+	)
+	model.on(/in the JSON, degrees is missing/, { text: `Here it is:\n\n\`\`\`json\n${right}\n\`\`\``, usage })
+	const answer = await openai.chat.completions.create({
+		model: 'ada',
+		messages: user('cold in Bern'),
+		response_format: asSchema,
+	})
+	t.equal(answer.choices[0]?.message.content, right, 'without what stands around it')
+	t.strictSame(answer.usage, { prompt_tokens: 20, completion_tokens: 4, total_tokens: 24 }, 'of both calls')
+	const [first] = sent('cold in Bern')
+	t.strictSame(first?.response_format, asSchema)
+	t.match(first?.messages[0]?.content, /^You are Ada\.\n\nYour final answer is read by a program[^]*"degrees"/)
+	const [again] = sent('in the JSON, degrees is missing')
+	t.match(again?.messages.slice(-2), [{ role: 'assistant', content: '{"city": "Bern"}' }, { role: 'user' }])
+})
+
+void t.test('after two further answers without the form the run fails', async (t) => {
+	model.on('never right', 'No.')
+	model.on(/it must be one JSON value/, '{"city": 5, "degrees": 1}')
+	model.on(/city must be string/, 'No, again.')
+	const failed = await refusal(
+		openai.chat.completions.create({ model: 'ada', messages: user('never right'), response_format: asSchema }),
+	)
+	t.match(failed, { status: 502, type: 'server_error', code: 'model_output_invalid', message: /one JSON value/ })
+	t.equal(failed.headers?.get('x-should-retry'), 'false')
+})
+
+void t.test('a server that does not know the form is asked without it', async (t) => {
+	model.on('plain server', { status: 400, message: 'response_format is not supported by this model' }, right)
+	const ask = () =>
+		openai.responses.create({
+			model: 'ada',
+			input: 'plain server',
+			text: { format: { type: 'json_schema', name: 'weather', schema, strict: true } },
+		})
+	const answer = await ask()
+	t.equal(answer.output_text, right)
+	t.match(answer.text?.format, { type: 'json_schema', name: 'weather' })
+	const [first, second] = sent('plain server')
+	t.match(first?.response_format, { type: 'json_schema', json_schema: { name: 'weather' } })
+	t.equal(second?.response_format, undefined)
+	t.ok((second?.tools?.length ?? 0) > 0, 'the agent keeps its tools')
+})
+
+void t.test('what the agent says beside its own calls is no part of the JSON, streamed or not', async (t) => {
+	const note = { name: 'memory_stm_write', arguments: { key: 'k', value: 1 }, id: 'm' }
+	for (const prompt of ['note it', 'note it in a stream']) model.on(prompt, { text: 'I write.', tools: [note] }, right)
+	const body = { model: 'ada', response_format: { type: 'json_object' as const } }
+	const whole = await openai.chat.completions.create({ ...body, messages: user('note it') })
+	t.equal(whole.choices[0]?.message.content, right)
+	let streamed = ''
+	const messages = user('note it in a stream')
+	for await (const { choices } of await openai.chat.completions.create({ ...body, messages, stream: true }))
+		streamed += choices[0]?.delta.content ?? ''
+	t.equal(streamed, right)
+	t.match(sent('note it in a stream')[0], { response_format: { type: 'json_object' } })
+
+	const events = openai.responses.stream({
+		model: 'ada',
+		input: 'note it in a stream',
+		text: { format: { type: 'json_object' } },
+	})
+	t.equal((await events.finalResponse()).output_text, right)
+})
+
+void t.test('an answer that was cut off is given as it is', async (t) => {
+	model.on('cut off', { text: '{"city": "B', finishReason: 'length' })
+	const { choices } = await openai.chat.completions.create({
+		model: 'ada',
+		messages: user('cut off'),
+		response_format: asSchema,
+		max_tokens: 5,
+	})
+	t.match(choices, [{ finish_reason: 'length', message: { content: '{"city": "B' } }])
+})
+
+void t.test('a named tool must be called, and is the only one of the client that is offered', async (t) => {
+	model.on('by name', 'I would rather talk.', 'unused')
+	model.on(/it must be a call of clock/, { tools: [{ name: 'clock', arguments: {}, id: 'c' }] })
+	const { choices } = await openai.chat.completions.create({
+		model: 'ada',
+		messages: user('by name'),
+		tools: [tool('clock'), tool('lamp')],
+		tool_choice: { type: 'function', function: { name: 'clock' } },
+	})
+	t.match(choices[0], { finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'clock' } }] } })
+	const [first] = sent('by name')
+	t.strictSame(first?.tool_choice, { type: 'function', function: { name: 'clock' } })
+	const offered = first?.tools?.map((one) => one.function.name) ?? []
+	t.ok(offered.includes('clock') && !offered.includes('lamp'))
+
+	model.on('one of them', { tools: [{ name: 'lamp', arguments: {}, id: 'l' }] })
+	const some = { model: 'ada', messages: user('one of them'), tools: [tool('clock'), tool('lamp')] }
+	await openai.chat.completions.create({ ...some, tool_choice: 'required' })
+	t.equal(sent('one of them')[0]?.tool_choice, 'required')
+	const allowed = { mode: 'required' as const, tools: [{ type: 'function', function: { name: 'lamp' } }] }
+	await openai.chat.completions.create({
+		...some,
+		tool_choice: { type: 'allowed_tools', allowed_tools: allowed },
+	})
+	t.match(sent('one of them')[1]?.tool_choice, { function: { name: 'lamp' } })
+})
+
+void t.test('a server that cannot be made to call a tool keeps its tools', async (t) => {
+	model.on(
+		'not forced',
+		{ status: 400, message: 'tool_choice required is not supported' },
+		{
+			tools: [{ name: 'clock', arguments: {}, id: 'c' }],
+		},
+	)
+	const { output } = await openai.responses.create({
+		model: 'ada',
+		input: 'not forced',
+		tools: [{ type: 'function', name: 'clock', parameters: null, strict: null }],
+		tool_choice: { type: 'function', name: 'clock' },
+	})
+	t.match(output, [{ type: 'function_call', name: 'clock' }])
+	const [, second] = sent('not forced')
+	t.equal(second?.tool_choice, undefined)
+	t.ok(second?.tools?.some((one) => one.function.name === 'clock'))
+})
+
+void t.test('a form that does not make sense is refused', async (t) => {
+	const create = (more: object) =>
+		refusal(openai.chat.completions.create({ model: 'ada', messages: user('no sense'), ...more }))
+	const respond = (more: object) => refusal(openai.responses.create({ model: 'ada', input: 'no sense', ...more }))
+	const large = { type: 'object', description: 'x'.repeat(33_000) }
+	const cases: [Promise<{ status?: number | undefined }>, string][] = [
+		[create({ response_format: { type: 'yaml' } }), 'response_format.type'],
+		[create({ response_format: { type: 'json_schema' } }), 'response_format.json_schema'],
+		[
+			create({ response_format: { type: 'json_schema', json_schema: { name: 'a b', schema } } }),
+			'response_format.json_schema.name',
+		],
+		[
+			create({ response_format: { type: 'json_schema', json_schema: { name: 'a', schema: large } } }),
+			'response_format.json_schema.schema',
+		],
+		[create({ tool_choice: 'required' }), 'tool_choice'],
+		[create({ tool_choice: 'always', tools: [tool('clock')] }), 'tool_choice'],
+		[create({ tool_choice: tool('lamp'), tools: [tool('clock')] }), 'tool_choice'],
+		[create({ tool_choice: { type: 'allowed_tools' }, tools: [tool('clock')] }), 'tool_choice'],
+		[respond({ text: { format: { type: 'json_schema', schema } } }), 'text.format.name'],
+		[respond({ text: { format: { type: 'json_schema', name: 'a' } } }), 'text.format.schema'],
+		[respond({ tool_choice: { type: 'web_search' }, tools: [{ type: 'web_search' }] }), 'tool_choice'],
+	]
+	for (const [refused, param] of cases) t.match(await refused, { status: 400, param }, param)
+	t.equal(sent('no sense').length, 0)
+})

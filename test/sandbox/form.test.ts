@@ -1,0 +1,108 @@
+/** The form of an answer: how providers are told, and what is checked. */
+import t from 'tap'
+import type { AnswerForm, ModelOrder } from '../../core/protocol.ts'
+import { problemsIn } from '../../sandbox/form/check-json.ts'
+import { messageBody } from '../../sandbox/models/anthropic-request.ts'
+import { contentRequest } from '../../sandbox/models/google-request.ts'
+import { chatBody } from '../../sandbox/models/ollama-request.ts'
+import { bodyOf } from '../../sandbox/models/openai-request.ts'
+import { responseBody } from '../../sandbox/models/openai-responses-request.ts'
+import type { ModelRequest } from '../../sandbox/models/provider.ts'
+
+const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
+const json: AnswerForm = { json: { name: 'one', schema, strict: true } }
+const order = (more: Partial<ModelOrder> = {}): ModelOrder => ({
+	provider: 'p',
+	kind: 'openai',
+	model: 'gemini-3',
+	timeout_ms: 1_000,
+	...more,
+})
+const request = (form: AnswerForm, ...names: string[]): ModelRequest => ({
+	system: null,
+	turns: [{ role: 'user', content: 'Go.' }],
+	tools: names.map((name) => ({ name, description: '', parameters: schema })),
+	form,
+})
+
+void t.test('every kind of provider gets JSON in its own words', async (t) => {
+	t.match(bodyOf(order(), request(json)), {
+		response_format: { type: 'json_schema', json_schema: { name: 'one', schema, strict: true } },
+	})
+	t.match(bodyOf(order(), request({ json: { name: 'one' } })), { response_format: { type: 'json_object' } })
+	t.match(responseBody(order({ params: {}, sampling: { verbosity: 'low' } }), request(json), {}), {
+		text: { verbosity: 'low', format: { type: 'json_schema', name: 'one', schema, strict: true } },
+	})
+	const thinks = order({ params: { reasoning_effort: 'high' } })
+	t.match(messageBody(thinks, request(json), { adaptive_thinking: true }), {
+		output_config: { effort: 'high', format: { type: 'json_schema', schema } },
+	})
+	t.match(contentRequest(order(), request(json), {}).config, {
+		responseMimeType: 'application/json',
+		responseJsonSchema: schema,
+	})
+	t.match(chatBody(order(), request(json), {}), { format: schema })
+	t.notOk('format' in chatBody(order(), request(json, 'x'), {}), 'beside tools Ollama would call none')
+	t.notOk('response_format' in bodyOf(order(), request(json), { json: false }))
+})
+
+void t.test('every kind of provider can be made to call a tool', async (t) => {
+	const one: AnswerForm = { call: ['x'] }
+	const two: AnswerForm = { call: ['x', 'y'] }
+	t.match(bodyOf(order(), request(one, 'x')), { tool_choice: { type: 'function', function: { name: 'x' } } })
+	t.match(bodyOf(order(), request(two, 'x', 'y')), { tool_choice: 'required' })
+	t.match(responseBody(order(), request(one, 'x'), {}), { tool_choice: { type: 'function', name: 'x' } })
+	const thinks = order({ params: { reasoning_effort: 'high', parallel_tool_calls: false } })
+	const body = messageBody(thinks, request(one, 'x'), {})
+	t.strictSame(body.tool_choice, { type: 'tool', name: 'x', disable_parallel_tool_use: true })
+	t.notOk('thinking' in body, 'a model that thinks cannot be made to')
+	t.strictSame(messageBody(order(), request(two, 'x', 'y'), {}).tool_choice, { type: 'any' })
+	t.match(contentRequest(order(), request(two, 'x', 'y'), {}).config, {
+		toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['x', 'y'] } },
+	})
+	for (const traits of [{ forced: false as const }, { tools: false }])
+		t.notOk('tool_choice' in bodyOf(order(), request(one, 'x'), traits))
+})
+
+void t.test('JSON is checked by its schema', async (t) => {
+	const tree = {
+		$defs: { node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } } } },
+		$ref: '#/$defs/node',
+	}
+	const cases: [schema: unknown, value: unknown, problems: string[]][] = [
+		[schema, { a: 'x', b: 1 }, []],
+		[schema, { a: 1 }, ['a must be string']],
+		[schema, [], ['the value must be object']],
+		[{ ...schema, additionalProperties: false }, { a: 'x', b: 1 }, ['b is not allowed']],
+		[{ type: ['string', 'null'] }, null, []],
+		[{ type: 'integer' }, 1.5, ['the value must be integer']],
+		[{ type: 'number', minimum: 2, multipleOf: 0.1 }, 2.3, []],
+		[{ minimum: 2, multipleOf: 2 }, 1, ['the value must be at least 2', 'the value must be a multiple of 2']],
+		[{ exclusiveMinimum: 1, exclusiveMaximum: 2 }, 2, ['the value must be less than 2']],
+		[{ enum: ['a', 'b'] }, 'c', ['the value must be one of ["a","b"]']],
+		[{ const: { a: [1] } }, { a: [1] }, []],
+		[{ const: { a: [1] } }, { a: [2] }, ['the value must be {"a":[1]}']],
+		[{ items: { type: 'string' }, maxItems: 1 }, ['a', 2], ['the value must have at most 1 items', '1 must be string']],
+		[{ prefixItems: [{ type: 'string' }], items: false }, ['a', 2], ['1 is not allowed']],
+		[{ minLength: 2 }, '😀', ['the value must have at least 2 characters']],
+		[{ oneOf: [{ type: 'string' }, { minLength: 1 }] }, 'a', ['the value must fit exactly one schema of oneOf']],
+		[{ allOf: [{ type: 'string' }, { not: { const: 'x' } }] }, 'x', ['the value must not fit the schema of not']],
+		[tree, { next: { next: null } }, []],
+		[tree, { next: { next: 3 } }, ['next must fit one of the 2 schemas of anyOf']],
+		[{ $ref: '#/nowhere' }, 1, []],
+		[{ $ref: 'https://example.com/other' }, 1, []],
+		[{ properties: { constructor: { type: 'string' } } }, {}, []],
+		[true, 1, []],
+	]
+	for (const [given, value, problems] of cases) t.strictSame(problemsIn(value, given), problems, JSON.stringify(given))
+})
+
+void t.test('schemas that never end are left', async (t) => {
+	t.strictSame(problemsIn(1, { $ref: '#' }), [])
+	const many = { anyOf: Array.from({ length: 9 }, () => ({ $ref: '#' })) }
+	t.strictSame(problemsIn(1, many), [])
+	const pattern = { type: 'string', pattern: '^(a+)+$' }
+	t.strictSame(problemsIn(`${'a'.repeat(50)}!`, pattern), [], 'patterns are not checked')
+	const long = Array.from({ length: 50_000 }, () => 'x')
+	t.equal(problemsIn(long, { items: { type: 'number' } }).length, 5)
+})
