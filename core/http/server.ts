@@ -7,6 +7,7 @@ import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
 import { boundBodies } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
+import { parseLargeBodies, tooMany } from './large-json.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
@@ -66,6 +67,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 	server.events.on('route', withPlainMessages)
 	server.ext('onPreAuth', refuseUntypedBody)
 	boundBodies(server, BODY_LIMIT_BYTES)
+	parseLargeBodies(server, BODY_LIMIT_BYTES, NODE_LIMIT)
 	server.ext('onPostAuth', refuseDeepBody)
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log)
@@ -157,7 +159,7 @@ function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
 		const next: object[] = []
 		for (const node of level) {
 			for (const child of Object.values(node)) {
-				if (++nodes > NODE_LIMIT) throw new Fault('invalid_request', `the body holds more than ${NODE_LIMIT} values`)
+				if (++nodes > NODE_LIMIT) throw tooMany(NODE_LIMIT)
 				if (typeof child === 'object' && child !== null) next.push(child)
 			}
 		}
