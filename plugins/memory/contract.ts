@@ -61,6 +61,12 @@ export interface Compaction {
 	error: string | null
 }
 
+export interface TextEmbeddings {
+	/** Vectors of two embedders with different ids cannot be compared. */
+	embedder: string
+	vectors: Float32Array[]
+}
+
 export interface LongTermMemory {
 	/**
 	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key
@@ -79,6 +85,11 @@ export interface LongTermMemory {
 	 * words alone, and at most 1 s in all, then returns none.
 	 */
 	related(agent: AgentRef, prompt: string): Promise<Memory[]>
+	/**
+	 * Embeddings of texts that are not kept, by the embedder of the agent's memories: a vector of length 1 for each text, of
+	 * which the first 8,000 characters count. Rejects when `signal` aborts. Throws `embedding_failed`.
+	 */
+	embed(agent: AgentRef, texts: readonly string[], signal: AbortSignal): Promise<TextEmbeddings>
 	/** False if there is none with this id. Also deletes the originals from which a compaction made it. */
 	forget(agent: AgentRef, id: string): Promise<boolean>
 	count(agent: AgentRef): Promise<number>

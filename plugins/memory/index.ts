@@ -7,6 +7,7 @@ import events from './events.ts'
 import { compactionsOf } from './compaction/compactions.ts'
 import type { LongTermMemory, MemoryCode, MemorySettings } from './contract.ts'
 import { countsOf } from './counts.ts'
+import { embedBy } from './embed.ts'
 import { embeddersOf } from './embedders.ts'
 import { embeddingsOf } from './embeddings.ts'
 import { keepFacts } from './facts.ts'
@@ -31,7 +32,8 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 		const folder = join(ctx.gateway.home, 'data', 'index')
 		const failed = (error: unknown): void => ctx.log.error({ err: error }, 'the search index failed; it is made anew')
 		const thread = ctx.own(indexThread({ folder, index_mib: ctx.config.index_mib }, failed), 'index thread')
-		const embeddings = embeddingsOf(ctx, embeddersOf(ctx), () => index)
+		const embedderOf = embeddersOf(ctx)
+		const embeddings = embeddingsOf(ctx, embedderOf, () => index)
 		const index: MemoryIndex = memoryIndex(
 			ctx,
 			thread,
@@ -43,6 +45,7 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 		const memories: LongTermMemory = {
 			...memoriesOf(ctx, { counts, index, embeddings }),
 			related: relatedOf(ctx, { index, embeddings }),
+			embed: embedBy(ctx, { embedderOf, thread }),
 			compact,
 			compactions: list,
 			undo,

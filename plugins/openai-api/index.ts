@@ -2,6 +2,7 @@ import { definePlugin } from '../../core/plugin.ts'
 import { chatRoutes } from './chat-routes.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { shapeErrors } from './errors.ts'
+import { embeddingRoutes } from './embedding-routes.ts'
 import { modelRoutes } from './model-routes.ts'
 import { responseRoutes } from './response-routes.ts'
 import { sweep } from './stored.ts'
@@ -28,5 +29,6 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 		modelRoutes(server, ctx)
 		chatRoutes(server, ctx, service)
 		responseRoutes(server, ctx, service)
+		embeddingRoutes(server, ctx, service)
 	},
 })

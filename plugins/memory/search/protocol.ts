@@ -56,6 +56,8 @@ export interface IndexCalls {
 	groups: [{ uid: string; ids: string[]; floor: number; most: number }, string[][] | null]
 	/** By the built-in embedder. */
 	similarity: [{ text: string; contents: string[] }, number[]]
+	/** Vectors of the built-in embedder. */
+	hash: [{ texts: string[] }, Float32Array[]]
 	status: [{ uid: string }, IndexStatus | null]
 	/** Discards the index but not its file; the file too if the agent was deleted. */
 	drop: [{ uid: string; file: boolean }, void]

@@ -62,6 +62,7 @@ const handlers: Handlers = {
 			until = performance.now() + SLICE_MS
 		}
 	},
+	hash: ({ texts }) => texts.map((text) => hashTerms(termsOf(text).terms)),
 	similarity({ text, contents }) {
 		const question = hashTerms(termsOf(text).terms)
 		return contents.map((content) => {

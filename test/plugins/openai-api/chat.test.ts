@@ -287,6 +287,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 	const paths: [string, string, number][] = [
 		['GET', '/v1/chat/completions', 405],
 		['GET', '/v1/files', 404],
+		['GET', '/v1/embeddings', 405],
 		['POST', '/v1/audio/speech', 404],
 		['POST', '/v1/responses/resp_1/pause', 404],
 	]

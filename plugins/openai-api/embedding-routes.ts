@@ -1,0 +1,110 @@
+import { hash } from 'node:crypto'
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import { answerWhole } from '../../core/http/open-answer.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+import type {} from '../memory/contract.ts'
+import { agentOf } from './agents.ts'
+import type { OpenAiApi, OpenAiSettings } from './contract.ts'
+import { failure } from './errors.ts'
+import { model, refused } from './fields.ts'
+
+const TEXTS_LIMIT = 2_048
+/** Characters of a text: embedders cut longer ones. */
+const TEXT_LIMIT = 8_000
+/** For the usage: nobody counts these tokens exactly. */
+const CHARACTERS_PER_TOKEN = 4
+
+interface EmbeddingRequest {
+	model: string
+	input: string | string[]
+	encoding_format?: 'float' | 'base64'
+}
+
+const text = Joi.string()
+	.min(1)
+	.max(TEXT_LIMIT)
+	.messages({ 'string.base': '{#label} must be text; lists of tokens are not understood' })
+
+const payload = Joi.object({
+	model: model.required(),
+	input: Joi.alternatives(text, Joi.array().items(text).min(1).max(TEXTS_LIMIT))
+		.match('any')
+		.required()
+		.description('One text, or several; each at most 8,000 characters.'),
+	encoding_format: Joi.valid('float', 'base64').description('Default `float`.'),
+	dimensions: refused('is not supported: the embedder decides'),
+	user: Joi.string().max(512).allow('', null).description('Taken, without effect.'),
+})
+	.example({ model: 'svc/ada', input: ['The rent is 950 euros.'] })
+	.required()
+	.prefs({ convert: false })
+	.id('OpenAiEmbeddingRequest')
+
+const tokens = Joi.number().integer().required()
+const embeddings = Joi.object({
+	object: Joi.valid('list').required(),
+	data: Joi.array()
+		.items(
+			Joi.object({
+				object: Joi.valid('embedding').required(),
+				index: Joi.number().integer().required(),
+				embedding: Joi.alternatives(Joi.array().items(Joi.number()), Joi.string())
+					.required()
+					.description('A vector of length 1; as base64: 32-bit floats, little-endian.'),
+			}),
+		)
+		.required(),
+	model: Joi.string().required(),
+	usage: Joi.object({ prompt_tokens: tokens, total_tokens: tokens }).required().description('Estimated.'),
+})
+	.id('OpenAiEmbeddings')
+	.example({
+		object: 'list',
+		data: [{ object: 'embedding', index: 0, embedding: [0.6, -0.8] }],
+		model: 'svc/ada',
+		usage: { prompt_tokens: 6, total_tokens: 6 },
+	})
+
+export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
+	server.route<{ Payload: EmbeddingRequest }>({
+		method: 'POST',
+		path: '/v1/embeddings',
+		options: {
+			id: 'createEmbeddings',
+			description: "Make embeddings of texts, with the embedder of an agent's memory",
+			notes: 'The header `x-svc-embedder` identifies it: vectors of different embedders cannot be compared.',
+			tags: ['api', 'openai'],
+			auth: scoped('runs:write'),
+			plugins: { openapi: { errors: [404, 429, 502, 503], failure } },
+			validate: { payload },
+			response: { status: { 200: embeddings } },
+		},
+		handler: async ({ payload: body, auth, raw }) => {
+			const memory = ctx.find('memory')
+			if (!memory) throw new Fault('unavailable', 'embeddings are made by the plugin memory, which is switched off')
+			const agent = await agentOf(ctx, body.model)
+			const texts = [body.input].flat()
+			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
+			const { embedder, vectors } = await answerWhole(client, (signal) => memory.embed(agent, texts, signal))
+			raw.res.setHeader('x-svc-embedder', hash('sha256', embedder).slice(0, 16))
+			const used = Math.ceil(texts.join('').length / CHARACTERS_PER_TOKEN)
+			return {
+				object: 'list',
+				data: vectors.map((vector, index) => ({
+					object: 'embedding',
+					index,
+					embedding: body.encoding_format === 'base64' ? base64Of(vector) : [...vector],
+				})),
+				model: body.model,
+				usage: { prompt_tokens: used, total_tokens: used },
+			}
+		},
+	})
+}
+
+function base64Of({ buffer, byteOffset, byteLength }: Float32Array): string {
+	return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+}
