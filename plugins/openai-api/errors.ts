@@ -71,6 +71,9 @@ export function bodyOf({ code, message }: Pick<Fault, 'code' | 'message'>): Erro
 const codes: Record<string, string> = {
 	unauthorized: 'invalid_api_key',
 	rate_limited: 'rate_limit_exceeded',
+	model_rate_limited: 'rate_limit_exceeded',
+	context_too_long: 'context_length_exceeded',
+	model_filtered: 'content_filter',
 	'not_found model': 'model_not_found',
 	'not_found previous_response_id': 'previous_response_not_found',
 }

@@ -326,6 +326,22 @@ void t.test('a run that fails is an error, which clients do not repeat', async (
 	t.equal(chunks.length, 1, 'only the role came')
 })
 
+void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
+	const messageOf = (content: string) => [{ role: 'user' as const, content }]
+	const ask = (content: string) =>
+		refusal(openai.chat.completions.create({ model: 'ada', messages: messageOf(content) }))
+	model.on('much too long', {
+		status: 400,
+		message: "This model's maximum context length is 8192 tokens, but the request has 9000.",
+		code: 'context_length_exceeded',
+	})
+	t.match(await ask('much too long'), { status: 502, code: 'context_length_exceeded' })
+	model.on('no money', { status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
+	t.match(await ask('no money'), { status: 502, code: 'rate_limit_exceeded', message: /exceeded your quota/ })
+	model.on('filtered away', { text: '', finishReason: 'content_filter' })
+	t.match(await ask('filtered away'), { status: 502, code: 'content_filter' })
+})
+
 void t.test('a token needs the scopes', async (t) => {
 	const tokenFor = async (scope: string): Promise<string> =>
 		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: [scope] } })).body.token
