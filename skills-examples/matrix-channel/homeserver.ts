@@ -1,5 +1,5 @@
-/** One request to the homeserver, and what its failures mean for the gateway. */
-import type { Link } from '../../plugins/channels/adapter.ts'
+/** Requests to the homeserver, and what their failures mean for the gateway. */
+import type { Link, LoadOptions } from '../../plugins/channels/adapter.ts'
 import type { Config } from './index.ts'
 
 /**
@@ -14,30 +14,54 @@ interface CallOptions {
 	wait_ms?: number
 }
 
+export interface Homeserver {
+	call: Call
+	/** The bytes behind an address such as `mxc://example.org/abc`. Throws if they are more than `max_bytes`. */
+	download(mxc: string, options: LoadOptions): Promise<Uint8Array>
+}
+
 const MAX_ANSWER = 32 * 1024 * 1024
 
-export function openHomeserver(link: Link<Config>, signal: AbortSignal): Call {
+export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeserver {
 	const root = link.config.api_root.replace(/\/$/, '')
 
-	return async <T>(method: string, path: string[], { query, body, wait_ms = 15_000 }: CallOptions = {}): Promise<T> => {
-		const url = `${root}/_matrix/client/v3/${path.map(encodeURIComponent).join('/')}`
-		const response = await fetch(query ? `${url}?${new URLSearchParams(query)}` : url, {
-			method,
+	return {
+		async call<T>(method: string, path: string[], { query, body, wait_ms = 15_000 }: CallOptions = {}): Promise<T> {
+			const url = `v3/${path.map(encodeURIComponent).join('/')}`
+			const bytes = await request(query ? `${url}?${new URLSearchParams(query)}` : url, MAX_ANSWER, {
+				method,
+				signal: AbortSignal.timeout(wait_ms),
+				...(body && { body: JSON.stringify(body) }),
+			})
+			return JSON.parse(bytes.toString()) as T
+		},
+		async download(mxc, options) {
+			const [, server = '', id = ''] = /^mxc:\/\/([^/]+)\/([^/]+)$/.exec(mxc) ?? []
+			const url = `v1/media/download/${encodeURIComponent(server)}/${encodeURIComponent(id)}`
+			return request(url, options.max_bytes, options)
+		},
+	}
+
+	async function request(path: string, max_bytes: number, init: RequestInit): Promise<Buffer> {
+		const response = await fetch(`${root}/_matrix/client/${path}`, {
+			...init,
 			headers: { authorization: `Bearer ${link.token}`, 'content-type': 'application/json' },
 			redirect: 'error', // the token is for this server only
-			signal: AbortSignal.any([signal, AbortSignal.timeout(wait_ms)]),
-			...(body && { body: JSON.stringify(body) }),
+			signal: AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])]),
 		}).catch((error: Error) => {
 			const { message } = (error.cause as Error | undefined) ?? error
 			throw new Error(`${root} gave no answer: ${message}`, { cause: error })
 		})
-		let text = ''
-		for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-			text += part
-			if (text.length > MAX_ANSWER) throw new Error(`${root} answered with more than ${MAX_ANSWER} characters`)
+		const parts: Uint8Array[] = []
+		let size = 0
+		for await (const part of response.body ?? []) {
+			size += part.length
+			if (size > max_bytes) throw new Error(`${root} answered with more than ${max_bytes} bytes`)
+			parts.push(part)
 		}
-		if (response.ok) return JSON.parse(text) as T
-		throw errorFrom(link, response, text)
+		const bytes = Buffer.concat(parts)
+		if (response.ok) return bytes
+		throw errorFrom(link, response, bytes.toString())
 	}
 }
 

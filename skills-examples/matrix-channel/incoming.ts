@@ -3,7 +3,7 @@
  * cursor: the gateway keeps it with the message that it came with, so nothing is lost however this ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ChannelError, IncomingMessage, Link } from '../../plugins/channels/adapter.ts'
+import type { ChannelError, IncomingFile, IncomingMessage, Link } from '../../plugins/channels/adapter.ts'
 import { ifAny } from './homeserver.ts'
 import type { Call } from './homeserver.ts'
 import type { Config } from './index.ts'
@@ -128,6 +128,8 @@ export async function openFeed(
 		if (attachment === undefined && kind !== 'm.text' && kind !== 'm.emote') return [] // such as a bot's m.notice
 		const text = attachment === undefined && typeof content.body === 'string' ? content.body : ''
 
+		const file = attachment === undefined ? undefined : fileIn(content, attachment)
+
 		const people = await membersOf(room_id)
 		const isPrivate = Object.keys(people).length === 2
 		const mentioned = content['m.mentions']?.user_ids
@@ -146,6 +148,7 @@ export async function openFeed(
 				text: withoutName(text, [bot.user_id, bot.displayname ?? bot.user_id]),
 				addressed,
 				...(attachment !== undefined && { attachment }),
+				...(file && { attachments: [file] }),
 			},
 		]
 	}
@@ -174,6 +177,20 @@ const attachments = new Map<unknown, string>([
 	['m.file', 'a file'],
 	['m.room.encrypted', 'an encrypted message'],
 ])
+
+/** What the bot can load: an encrypted room has the address elsewhere, and bytes that the bot cannot read. */
+function fileIn({ url, body, info }: MatrixEvent['content'], what: string): IncomingFile | undefined {
+	if (typeof url !== 'string' || !/^mxc:\/\/[^/]+\/[^/]{1,255}$/.test(url)) return undefined
+	const { mimetype, size, duration } = info ?? {}
+	return {
+		what,
+		ref: url,
+		...(typeof body === 'string' && body !== '' && { name: body }),
+		...(typeof mimetype === 'string' && { media_type: mimetype }),
+		...(Number.isInteger(size) && { size: size as number }),
+		...(Number.isInteger(duration) && { seconds: Math.round((duration as number) / 1000) }),
+	}
+}
 
 /** `Bot: what is new?` is `what is new?`, but `Bottom up` is not `tom up`. */
 function withoutName(text: string, names: string[]): string {
@@ -211,6 +228,8 @@ interface MatrixEvent {
 		membership?: unknown
 		msgtype?: unknown
 		body?: unknown
+		url?: unknown
+		info?: { mimetype?: unknown; size?: unknown; duration?: unknown } | null
 		'm.mentions'?: { user_ids?: unknown } | null
 		'm.relates_to'?: Relation | null
 	}

@@ -53,7 +53,7 @@ async function connect(link: Link<Config>): Promise<Connection> {
 	// The gateway aborts `link.signal` before it calls `close`; both end whatever is under way.
 	const closing = new AbortController()
 	const signal = AbortSignal.any([link.signal, closing.signal])
-	const call = openHomeserver(link, signal)
+	const { call, download } = openHomeserver(link, signal)
 
 	const { user_id } = await call<{ user_id: string }>('GET', ['account', 'whoami'])
 	const profile = call<{ displayname?: string }>('GET', ['profile', user_id, 'displayname'])
@@ -87,6 +87,7 @@ async function connect(link: Link<Config>): Promise<Connection> {
 		async typing(chat) {
 			await call('PUT', ['rooms', chat.id, 'typing', user_id], { body: { typing: true, timeout: TYPING_MS } })
 		},
+		load: download,
 		async close() {
 			closing.abort()
 			await ended

@@ -34,7 +34,7 @@ export interface ChannelSuite {
 
 /**
  * Of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, and `find`, which a platform with nonces does not
- * need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `repeats` of a message. Of the platform for tests: the
+ * need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `files` that the bot can load, `repeats` of a message. Of the platform for tests: the
  * faults `lost`, `limited`, `failed`, `refused`, `format`, `stalled`, and `revoke`.
  */
 export type Ability =
@@ -44,6 +44,7 @@ export type Ability =
 	| 'replies'
 	| 'threads'
 	| 'attachments'
+	| 'files'
 	| 'repeats'
 	| 'edits'
 	| 'drafts'
@@ -99,6 +100,8 @@ export interface TestChat {
 	reply?(id: string, text: string): void | Promise<void>
 	/** A picture or a recording, to the bot. */
 	attach?(): void | Promise<void>
+	/** A file with these bytes and this name, to the bot, which can be loaded. */
+	attachFile?(bytes: Uint8Array, name: string): void | Promise<void>
 	/** The platform delivers the person's newest message again. */
 	repeat?(): void | Promise<void>
 	/** What the person sees of the bot's, the oldest first, as it now is. */

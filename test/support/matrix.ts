@@ -28,6 +28,8 @@ export interface Homeserver {
 	shown(room_id: string, sender: string): Shown[]
 	/** Has anybody been seen typing? */
 	typed(room_id: string): number
+	/** Behind `mxc://NAME/key`. */
+	media: Map<string, Uint8Array>
 	/** Answers otherwise to the next requests of this kind, or to as many as `times` says. */
 	fail(path: RegExp, failure: Failure): void
 	/** Cuts every connection, in the middle of whatever is under way. */
@@ -87,6 +89,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 	const events: Event[] = []
 	const repeated: Event[] = []
 	const transactions = new Map<string, string>()
+	const media = new Map<string, Uint8Array>()
 	const typing = new Map<string, number>()
 	const failures: { path: RegExp; failure: Failure; left: number }[] = []
 	const requests: string[] = []
@@ -192,6 +195,10 @@ export async function startHomeserver(): Promise<Homeserver> {
 				setMember(one, user_id, 'join')
 				return { body: { room_id: one } }
 		}
+		if (what === 'media') {
+			const bytes = method === 'GET' && one === 'download' && action === NAME ? media.get(two) : undefined
+			return bytes ? { body: bytes } : error(404, 'M_NOT_FOUND', 'no such file')
+		}
 		if (what !== 'rooms' || !room) return error(404, 'M_UNRECOGNIZED', 'Unrecognized request')
 		if (!isJoined(one, user_id)) return error(403, 'M_FORBIDDEN', `User ${user_id} not in room ${one}`)
 		switch (`${method} ${action}`) {
@@ -230,7 +237,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 	async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
 		const { pathname, searchParams: query } = new URL(incoming.url ?? '', 'http://any')
 		const path = pathname
-			.replace(/^\/_matrix\/client\/v3\//, '')
+			.replace(/^\/_matrix\/client\/(?:v3|v1)\//, '')
 			.split('/')
 			.map(decodeURIComponent)
 		const method = incoming.method ?? ''
@@ -254,7 +261,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 		if (fault && fault.failure.status === undefined) return void incoming.socket.destroy()
 		const { status = 200, body = {}, headers = {} } = fault?.failure ?? given ?? {}
 		response.writeHead(status, { 'content-type': 'application/json', ...headers })
-		response.end(JSON.stringify(body))
+		response.end(body instanceof Uint8Array ? body : JSON.stringify(body))
 	}
 
 	const server = createServer((incoming, response) => {
@@ -298,6 +305,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 				.map((event) => seen(event, own))
 		},
 		typed: (room_id) => typing.get(room_id) ?? 0,
+		media,
 		fail: (path, failure) => void failures.push({ path, failure, left: failure.times ?? 1 }),
 		cut: () => server.closeAllConnections(),
 		open: () => under_way,

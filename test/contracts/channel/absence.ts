@@ -32,6 +32,7 @@ async function partsOf(desk: Desk): Promise<Record<Ability, unknown>> {
 		replies: chat.reply,
 		threads: chat.sayInThread,
 		attachments: chat.attach,
+		files: chat.attachFile ?? connection.load,
 		repeats: chat.repeat,
 		edits: connection.edit,
 		drafts: connection.draft,

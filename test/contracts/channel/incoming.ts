@@ -92,6 +92,54 @@ export const incomingChecks: Check[] = [
 		},
 	},
 	{
+		name: 'loads a file, also by a later connection',
+		needs: ['files'],
+		async run(desk) {
+			const chat = await desk.chat()
+			const attachFile = has(chat.attachFile, 'chat.attachFile', 'files')
+			const live = await desk.connect()
+			const bytes = Uint8Array.from({ length: 50_000 }, (_, at) => (at * 7) % 256)
+			await attachFile.call(chat, bytes, 'notes.bin')
+			await desk.until(() => desk.taken.length > 0, 'a message with a file is received')
+			const [file] = desk.taken[0]?.attachments ?? []
+			must(file, 'attachments has the file')
+			const { ref, what } = file
+			must(typeof what === 'string' && what !== '', 'a file says what it is')
+			must(typeof ref === 'string' && ref.length > 0 && ref.length <= 4096, 'a ref is 1-4,096 characters')
+			must(!ref.includes(desk.platform.token), 'a ref does not contain the token, since it is stored')
+			const signal = new AbortController().signal
+			const load = has(live.connection.load, 'connection.load', 'files').bind(live.connection)
+			const loaded = await desk.within(load(ref, { signal, max_bytes: bytes.length }), 'load returns')
+			same(
+				Buffer.from(loaded).toString('hex'),
+				Buffer.from(bytes).toString('hex'),
+				'load returns the bytes of the file',
+			)
+			const refused = async (work: Promise<Uint8Array>, what: string): Promise<void> => {
+				const came = await desk.within(
+					work.then(
+						() => true,
+						() => false,
+					),
+					what,
+				)
+				must(!came, what)
+			}
+			await refused(
+				load(ref, { signal, max_bytes: bytes.length - 1 }),
+				'load throws if the file is larger than max_bytes',
+			)
+			await refused(
+				load(ref, { signal: AbortSignal.abort(), max_bytes: bytes.length }),
+				'load throws once its signal has aborted',
+			)
+			await live.close()
+			const { connection } = await desk.connect()
+			const again = await connection.load?.(ref, { signal, max_bytes: bytes.length })
+			same(again?.length, bytes.length, 'a ref is good for a later connection, too')
+		},
+	},
+	{
 		name: 'keeps the order',
 		async run(desk) {
 			await desk.connect()

@@ -39,6 +39,10 @@ export async function matrixPlatform(): Promise<TestPlatform> {
 			},
 			reply: (event_id, text) => say(text, { 'm.relates_to': { 'm.in_reply_to': { event_id } } }),
 			attach: () => say('cat.jpg', { ...toBot, msgtype: 'm.image', url: 'mxc://matrix.test/cat' }),
+			attachFile(bytes, name) {
+				server.media.set('file', bytes)
+				say(name, { ...toBot, msgtype: 'm.file', url: 'mxc://matrix.test/file', info: { size: bytes.length } })
+			},
 			repeat: () => server.repeat(newest),
 			shown: () =>
 				server

@@ -16,6 +16,7 @@ checkChannel(t, {
 		replies: false,
 		threads: false,
 		attachments: false,
+		files: false,
 		repeats: false,
 		edits: false,
 		typing: false,

@@ -33,6 +33,11 @@ async function discordPlatform(): Promise<TestPlatform> {
 					more: { type: 19, message_reference: { message_id: id, channel_id: there.id }, mentions: [server.bot] },
 				}),
 			attach: () => say('', { attachments: [{ id: '1', filename: 'a.png', content_type: 'image/png' }] }),
+			attachFile(bytes, filename) {
+				server.files.set(filename, Buffer.from(bytes))
+				const url = `${server.url}/files/${filename}`
+				say('', { attachments: [{ id: '1', filename, content_type: 'image/png', size: bytes.length, url }] })
+			},
 			repeat() {
 				if (newest) server.tell(newest)
 			},

@@ -34,6 +34,10 @@ async function telegramPlatform(): Promise<TestPlatform> {
 			sayInThread: (text) => say(name + text, { message_thread_id: 9, is_topic_message: true }),
 			reply: (id, text) => say(text, { reply_to_message: { message_id: Number(id), from: telegram.bot } }),
 			attach: () => say(name, { photo: [{}] }),
+			attachFile(bytes, file_name) {
+				telegram.files.set('file', Buffer.from(bytes))
+				say(name, { document: { file_id: 'file', file_name, file_size: bytes.length } })
+			},
 			repeat: () => void telegram.push({ message: newest?.message }),
 			shown: () =>
 				telegram.messages(there).map(({ message_id, text, reply_to, thread_id }) => ({
