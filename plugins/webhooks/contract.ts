@@ -15,8 +15,48 @@ export interface WebhookSettings {
 	retention_days: number
 }
 
+export const schemeNames = [
+	'svc',
+	'github',
+	'gitlab',
+	'standard-webhooks',
+	'stripe',
+	'slack',
+	'shopify',
+	'linear',
+	'sentry',
+	'gitea',
+	'bitbucket',
+	'custom',
+] as const
+
+/** How the sender of a webhook signs. */
+export type SchemeName = (typeof schemeNames)[number]
+
+/** A sender that signs in a way of its own. */
+export interface CustomScheme {
+	/** The header with the signature. */
+	header: string
+	/** HMAC with this hash, or `token`: the header is the secret itself. Default `sha256`. */
+	algorithm?: 'sha1' | 'sha256' | 'sha512' | 'token'
+	/** Of the digest. Default `hex`. */
+	encoding?: 'hex' | 'base64'
+	/** Before the digest, such as `sha256=`. */
+	prefix?: string
+	/** What is signed, with `{body}`, `{timestamp}` and `{id}`. Default `{body}`. */
+	signed?: string
+	/** The header with the time, in seconds or milliseconds since 1970. */
+	timestamp_header?: string
+	/** Seconds by which that time may differ from the gateway's. Default 300. */
+	tolerance_s?: number
+	/** The header with the id of the delivery. */
+	id_header?: string
+}
+
 export interface Webhook {
 	slug: string
+	scheme: SchemeName
+	custom?: CustomScheme
 	/** The last part of the hook's address. */
 	token: string
 	/** What the agent is to do with deliveries. */
@@ -31,6 +71,12 @@ export interface Webhook {
 
 export interface WebhookRequest {
 	slug: string
+	/** Default `svc`. */
+	scheme?: SchemeName
+	/** With the scheme `custom`. */
+	custom?: CustomScheme
+	/** Where the sender makes it. Otherwise the gateway does. */
+	secret?: string
 	/** At most 10 KiB. */
 	instructions?: string
 	deliver?: Deliver
@@ -74,6 +120,8 @@ export interface Webhooks {
 	register(agent: AgentRef, request: WebhookRequest, call?: Repeatable): Promise<GivenWebhook>
 	/** Once it settles, the old token is unknown. Throws `not_found`. */
 	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
+	/** Replaces the secret alone: some senders make it after they got the address. Throws `not_found`, `invalid_request`. */
+	setSecret(agent: AgentRef, slug: string, secret: string): Promise<void>
 	/** Oldest first. */
 	list(agent: AgentRef): Promise<Webhook[]>
 	/** Once it settles, the token is unknown. Throws `not_found`. */
@@ -88,6 +136,11 @@ export interface AcceptedDelivery {
 	delivery_id: string
 }
 
+/** The answer to a sender that checks the address. */
+export interface Challenge {
+	challenge: string
+}
+
 export interface TestedDelivery extends AcceptedDelivery {
 	run_id: string
 }
@@ -99,10 +152,9 @@ export interface WebhooksService extends Webhooks {
 	 * (`rate_limited`, `unavailable`), the length (`payload_too_large`), the signature (`signature_invalid`), the body
 	 * (`invalid_request`). Delivery and run are durable when it settles.
 	 */
-	receive(token: string, request: IncomingMessage): Promise<AcceptedDelivery>
+	receive(token: string, request: IncomingMessage): Promise<AcceptedDelivery | Challenge>
 	/**
-	 * Signs a payload with the webhook's own secret and accepts it as a delivery with a new id: all limits apply, and it counts and
-	 * is logged as any other. `source_ip`: of the caller. Throws as `receive` does, and `not_found` for the slug.
+	 * Accepts a payload as a signed delivery with a new id: all limits apply, and it counts and is logged as any other. `source_ip`: of the caller. Throws as `receive` does, and `not_found` for the slug.
 	 */
 	test(agent: AgentRef, slug: string, payload: unknown, source_ip: string): Promise<TestedDelivery>
 }

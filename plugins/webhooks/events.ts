@@ -8,7 +8,7 @@ export default {
 		},
 	},
 	'webhook.rotated': {
-		description: 'A webhook got a new token and secret.',
+		description: 'A webhook got a new token and secret, or a new secret alone.',
 		payload: {
 			slug: 'The webhook.',
 		},

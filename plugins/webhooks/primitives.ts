@@ -1,6 +1,7 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
+import { schemeNames } from './contract.ts'
 import type { GivenWebhook, WebhookRequest, Webhooks, WebhookSettings } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
@@ -26,6 +27,9 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 				.min(1)
 				.max(INSTRUCTIONS_LIMIT, 'utf8')
 				.description('What you are to do with each delivery. You get it with every delivery, apart from its data.'),
+			scheme: Joi.valid(...schemeNames.filter((name) => name !== 'custom')).description(
+				'How the service signs. Default: HMAC-SHA256 of the body in the header X-Signature.',
+			),
 			deliver: ctx.use('runs').deliverFields.given,
 		}),
 		run: (args, call) => give(call, () => webhooks.register(call.agent, args as unknown as WebhookRequest, call)),

@@ -17,7 +17,7 @@ export function promptFor(slug: string, payload: string, event?: string, instruc
 const TICKS = 64
 
 /** No signature covers headers, so only simple words are accepted, no sentences. */
-const simple = /^[\w.:-]{1,64}$/
+const simple = /^[\w.:/-]{1,64}$/
 
 /** At least two backticks, so that the payload contains no fence of this length. */
 function longestRun(text: string): number {

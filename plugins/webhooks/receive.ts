@@ -9,16 +9,18 @@ import type {} from '../agents/contract.ts'
 import { accept } from './accept.ts'
 import type { Arrival, Hook } from './arrival.ts'
 import { bodyTooLarge, readBody } from './body.ts'
-import type { AcceptedDelivery, TestedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
+import type { AcceptedDelivery, Challenge, TestedDelivery, WebhookSettings, WebhooksService } from './contract.ts'
 import { openGate } from './gate.ts'
-import { payloadOf, senderIdOf } from './payload.ts'
+import { detailsOf } from './details.ts'
+import { payloadOf } from './payload.ts'
 import { openReaders } from './readers.ts'
 import { keys, sha256 } from './records.ts'
 import type { AcceptedRecord, Pointer, WebhookRecord } from './records.ts'
 import { refusalsOf } from './refuse.ts'
 import { TOKEN } from './secrets.ts'
 import type { Secrets } from './secrets.ts'
-import { signatureOf, signatureProblem } from './signature.ts'
+import { schemeOf } from './schemes.ts'
+import { signatureProblem } from './signature.ts'
 import { openStrangers, unknownToken } from './strangers.ts'
 import { findWebhook } from './webhooks.ts'
 
@@ -72,7 +74,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 		}
 	}
 
-	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery> => {
+	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery | Challenge> => {
 		const { id } = arrival.hook.webhook
 		gate.check(id)
 		// Before the body is read: without the secret nothing can be accepted.
@@ -85,16 +87,19 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 		key: KeyObject,
 		headers: IncomingHttpHeaders,
 		body: Buffer,
-	): Promise<AcceptedDelivery> => {
-		const forged = signatureProblem(headers, key, body)
+	): Promise<AcceptedDelivery | Challenge> => {
+		const scheme = schemeOf(arrival.hook.webhook)
+		const forged = signatureProblem(headers, key, body, scheme)
 		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
 		const { slot, leave } = await gate.enter(arrival.hook.webhook.id, body.length)
 		try {
-			const { payload, problem: malformed } = payloadOf(headers, body)
-			if (malformed !== undefined) throw await refusals.record(arrival, 'invalid_request', malformed)
-			const { sender_id, problem: misnamed } = senderIdOf(headers)
-			if (misnamed !== undefined) throw await refusals.record(arrival, 'invalid_request', misnamed)
-			return await accept(ctx, arrival, { payload, sender_id, slot, event: headers['x-github-event']?.toString() })
+			const read = payloadOf(headers, body, scheme)
+			if (read.problem !== undefined) throw await refusals.record(arrival, 'invalid_request', read.problem)
+			const details = detailsOf(scheme, headers, read.value)
+			if ('problem' in details) throw await refusals.record(arrival, 'invalid_request', details.problem)
+			if ('stale' in details) throw await refusals.record(arrival, 'signature_invalid', details.stale)
+			if ('challenge' in details) return details
+			return await accept(ctx, arrival, { payload: read.payload, slot, ...details })
 		} finally {
 			leave()
 		}
@@ -116,13 +121,10 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 		gate.check(webhook.id)
 		const body = Buffer.from(JSON.stringify(payload))
 		if (body.length > limits.bytes) throw bodyTooLarge(limits.bytes)
-		const key = await keyOf(arrival.hook)
-		const headers = {
-			'content-type': 'application/json',
-			'x-signature': signatureOf(key, body),
-			'x-delivery-id': newId(),
-		}
-		const accepted = await letIn(arrival, key, headers, body)
+		await keyOf(arrival.hook) // of a webhook without a key, no delivery is accepted
+		const { slot, leave } = await gate.enter(webhook.id, body.length)
+		const content = { payload: body.toString(), event: undefined, sender_id: newId(), slot }
+		const accepted = await accept(ctx, arrival, content).finally(leave)
 		const record = await store.get<AcceptedRecord>(keys.accepted(agent.uid, webhook.id, accepted.delivery_id))
 		if (typeof record?.value.run_id !== 'string') throw unknownToken() // deleted meanwhile
 		return { ...accepted, run_id: record.value.run_id }

@@ -4,7 +4,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { Destination } from '../runs/contract.ts'
-import type { WebhookDelivery } from './contract.ts'
+import type { CustomScheme, SchemeName, WebhookDelivery } from './contract.ts'
 
 type Uid = AgentRef['uid']
 
@@ -37,6 +37,9 @@ export interface WebhookRecord {
 	token_hash: string
 	/** The sealed secret. */
 	secret: Uint8Array
+	/** Absent: `svc`. */
+	scheme?: SchemeName
+	custom?: CustomScheme
 	/** Hash of the idempotency key of the call that made token and secret; null if there was no call. */
 	made_by: string | null
 	/** For the model, with each delivery. */

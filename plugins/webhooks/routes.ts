@@ -6,6 +6,7 @@ import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
 import type { WebhookRequest, WebhookSettings, WebhooksService } from './contract.ts'
+import { custom, scheme, secret } from './scheme-fields.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
 
 const iso = Joi.string().isoDate()
@@ -17,6 +18,8 @@ const aDelivery = Joi.string().required().example('0197a4c2-6c6b-793c-97bb-5c8d9
 const aRun = Joi.string().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 const withoutDeliver = Joi.object({
 	slug: aSlug,
+	scheme: scheme.required(),
+	custom,
 	token: aToken.description('The last part of the address of its deliveries.'),
 	instructions: Joi.string()
 		.description('What the agent is to do with deliveries.')
@@ -34,7 +37,7 @@ const newWebhook = Joi.object({
 	token: aToken,
 	secret: Joi.string()
 		.required()
-		.description('The key of the signatures. Shown here and never again.')
+		.description('The key of the signatures: the one that was sent, or a new one. Shown here and never again.')
 		.example('secret-of-the-webhook'),
 }).id('NewWebhook')
 const delivery = Joi.object({
@@ -51,6 +54,11 @@ const accepted = Joi.object({
 	status: Joi.valid('accepted').required(),
 	delivery_id: aDelivery,
 }).id('AcceptedDelivery')
+
+const challenge = Joi.object({ challenge: Joi.string().required() })
+	.id('WebhookChallenge')
+	.description('What Slack sent to check the address; no run is started.')
+	.example({ challenge: 'challenge-of-slack' })
 
 const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
 
@@ -84,6 +92,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			description: 'Deliver to a webhook, which starts a run of its agent',
 			notes: [
 				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets all of it, as data. It must not be compressed.',
+				"How it is signed, and where its id is, is a matter of the webhook's `scheme`; the headers below are those of `svc`.",
 				'Checked in this order: the token, the rate of deliveries, the length, the signature, the body.',
 				'Delivery and run are durable before it answers. A delivery that is sent again under the same id answers with the first one.',
 			],
@@ -94,7 +103,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			plugins: { openapi: { errors: [401, 429], body: deliveryBody } },
 			// Any value: an unknown one returns 404.
 			validate: { params: Joi.object({ token: aToken.description('Of the webhook.') }), headers: deliveryHeaders },
-			response: { status: { 200: accepted } },
+			response: { status: { 200: Joi.alternatives(accepted, challenge) } },
 		},
 		handler: (request) => webhooks.receive(request.params.token, request.raw.req),
 	})
@@ -130,6 +139,9 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 						.required()
 						.description('Name of the webhook.')
 						.example('deploys'),
+					scheme: scheme.description('How the sender signs. Default `svc`.'),
+					custom: custom.description('The way of a sender that no other scheme fits; with the scheme `custom`.'),
+					secret: secret.description('Where the sender makes it. Default: a new one.'),
 					instructions: Joi.string()
 						.min(1)
 						.max(INSTRUCTIONS_LIMIT, 'utf8')
@@ -186,6 +198,27 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			return made
 		},
 	})
+	server.route<{ Params: { name: string; slug: string }; Payload: { secret: string } }>({
+		method: 'PUT',
+		path: '/v1/agents/{name}/webhooks/{slug}/secret',
+		options: {
+			id: 'setWebhookSecret',
+			description: 'Set the secret of a webhook, and keep its address',
+			notes: 'For senders that make the secret once they have the address, such as Stripe.',
+			tags: ['api', 'webhooks'],
+			auth: scoped('agents:write'),
+			validate: {
+				params: Joi.object({ name, slug }),
+				payload: Joi.object({ secret: secret.required() }).required().prefs({ convert: false }),
+			},
+			response: { emptyStatusCode: 204 },
+		},
+		handler: async (request, h) => {
+			const agent = await agentOf(request.params.name)
+			await webhooks.setSecret(agent, request.params.slug, request.payload.secret)
+			return h.response().code(204)
+		},
+	})
 	server.route<{ Params: { name: string; slug: string }; Payload: { payload?: unknown } | null }>({
 		method: 'POST',
 		path: '/v1/agents/{name}/webhooks/{slug}/test',
@@ -193,7 +226,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			id: 'testWebhook',
 			description: 'Send a webhook a delivery of your own, which starts a run of its agent',
 			notes: [
-				"The gateway signs the payload with the webhook's secret and handles it like any delivery: with the same limits, durably, and with a new id, so that each test starts a run.",
+				'The gateway handles the payload like any signed delivery: with the same limits, durably, and with a new id, so that each test starts a run.',
 				'It is in the log of deliveries, with the address of the caller.',
 			],
 			tags: ['api', 'webhooks'],

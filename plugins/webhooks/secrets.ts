@@ -5,13 +5,16 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import { randomText } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../vault/contract.ts'
-import type { WebhookSettings } from './contract.ts'
+import type { SchemeName, WebhookSettings } from './contract.ts'
 import { keys, sha256 } from './records.ts'
 import type { Pointer, WebhookRecord } from './records.ts'
+import { schemes } from './schemes.ts'
 
 export interface Secrets {
-	/** A new token and secret for the webhook of this id. Throws `vault_locked`. */
-	make(agent: AgentRef, webhook: { id: string; slug: string }): Promise<Made>
+	/** A new token and secret for the webhook of this id; `secret` if the sender made it. Throws `vault_locked`. */
+	make(agent: AgentRef, webhook: NewSecret): Promise<Made>
+	/** Another secret of a webhook, sealed for its record. Throws `invalid_request`, `vault_locked`. */
+	seal(agent: AgentRef, webhook: WebhookRecord, secret: string): Promise<Uint8Array>
 	/** Throws `vault_locked`. */
 	textOf(uid: string, webhook: WebhookRecord): Promise<string>
 	/** The same as a key for signatures; cached. */
@@ -24,6 +27,13 @@ export interface Secrets {
 	announce(): Promise<void>
 }
 
+export interface NewSecret {
+	id: string
+	slug: string
+	scheme?: SchemeName
+	secret?: string
+}
+
 export interface Made {
 	secret: string
 	/** The part that the record stores. */
@@ -33,6 +43,8 @@ export interface Made {
 /** 256 bits each. The secret is hexadecimal: no tool mistakes it for an option or for base64. */
 const BYTES = 32
 export const TOKEN = /^[A-Za-z0-9_-]{43}$/
+/** What Standard Webhooks require is 24; some senders have fewer. */
+const LEAST_BYTES = 16
 /** Limit of cached keys. */
 const OPEN = 1_024
 /** Limit of webhooks of all agents together. */
@@ -41,7 +53,7 @@ const WEBHOOKS = 10_000
 export const secretId = (id: string): string => `webhook:${id}`
 
 export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>): Secrets {
-	const open = new Map<string, KeyObject>()
+	const open = new Map<string, { sealed: Uint8Array; key: KeyObject }>()
 	const known = new Set<string>()
 	const learn = (agent: AgentRef, id: string, slug: string, value: string): void => {
 		known.add(id)
@@ -51,21 +63,28 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 		use('vault').unseal(secret, about(uid, id, token_hash))
 
 	return {
-		async make(agent, { id, slug }) {
-			const secret = randomBytes(BYTES).toString('hex')
+		async make(agent, { id, slug, scheme, secret: given }) {
+			if (given !== undefined) keyBytes(scheme, given)
+			const secret = given ?? newSecret(scheme)
 			const token = randomText(BYTES)
 			const token_hash = sha256(token)
 			const sealed = await use('vault').seal(secret, about(agent.uid, id, token_hash))
 			learn(agent, id, slug, secret)
 			return { secret, sealed: { token, token_hash, secret: sealed } }
 		},
+		async seal(agent, { id, slug, scheme, token_hash }, secret) {
+			keyBytes(scheme, secret)
+			const sealed = await use('vault').seal(secret, about(agent.uid, id, token_hash))
+			learn(agent, id, slug, secret)
+			return sealed
+		},
 		textOf,
 		async keyOf(uid, webhook) {
-			const { token_hash } = webhook
+			const { token_hash, secret: sealed, scheme } = webhook
 			const before = open.get(token_hash)
-			if (before) return before
-			const key = createSecretKey(await textOf(uid, webhook), 'utf8')
-			open.set(token_hash, key)
+			if (before && Buffer.compare(before.sealed, sealed) === 0) return before.key
+			const key = createSecretKey(keyBytes(scheme, await textOf(uid, webhook)))
+			open.set(token_hash, { sealed, key })
 			const [oldest = ''] = open.keys()
 			if (open.size > OPEN) open.delete(oldest)
 			return key
@@ -92,6 +111,21 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 			if (closed > 0) log.error({ webhooks: closed }, 'webhooks whose secret cannot be decrypted accept no deliveries')
 		},
 	}
+}
+
+/** The bytes of a secret with which its sender signs. Throws `invalid_request`. */
+function keyBytes(scheme: SchemeName | undefined, secret: string): Buffer {
+	const { key } = scheme === 'custom' ? {} : schemes[scheme ?? 'svc']
+	if (key !== 'base64') return Buffer.from(secret, 'utf8')
+	const text = secret.replace(/^whsec_/, '')
+	const bytes = Buffer.from(text, 'base64')
+	if (bytes.length >= LEAST_BYTES && bytes.toString('base64') === text) return bytes
+	throw new Fault('invalid_request', `secret must be whsec_ and at least ${LEAST_BYTES} bytes as base64`)
+}
+
+function newSecret(scheme: SchemeName | undefined): string {
+	const bytes = randomBytes(BYTES)
+	return scheme === 'standard-webhooks' ? `whsec_${bytes.toString('base64')}` : bytes.toString('hex')
 }
 
 /** A sealed secret opens in its own record only. */

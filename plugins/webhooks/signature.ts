@@ -1,34 +1,109 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+/** Whether a delivery is signed as its webhook's scheme says. */
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-
-const names = ['X-Signature', 'X-Hub-Signature-256'] as const
-/** Node joins two headers of one name with a comma, which does not match. */
-const form = /^sha256=([0-9a-fA-F]{64})$/
+import { isTimely } from './times.ts'
+import { schemes } from './schemes.ts'
+import type { Scheme, SignatureRule } from './schemes.ts'
 
 /**
- * Null if the body was signed with `key`: HMAC-SHA256 of its exact bytes, as `sha256=` and 64 hexadecimal digits,
- * in any case, in one of the headers or in both. Otherwise the problem, for the sender.
+ * Null if the body was signed with `key`; otherwise the problem, for the sender. Digests in hexadecimal may be in any case.
+ * `now`: milliseconds since 1970.
  */
-export function signatureProblem(headers: IncomingHttpHeaders, key: KeyObject, body: Uint8Array): string | null {
-	const given = names.filter((name) => headers[name.toLowerCase()] !== undefined)
-	if (given.length === 0)
-		return 'the signature is missing; send the header X-Signature with sha256=<hex HMAC-SHA256 of the body>'
-	const expected = digestOf(key, body)
-	for (const name of given) {
-		const [, digits] = form.exec(String(headers[name.toLowerCase()])) ?? []
-		if (digits === undefined) return `${name} must be one header that reads sha256= and 64 hexadecimal digits`
-		if (!timingSafeEqual(Buffer.from(digits, 'hex'), expected))
-			return `${name} does not fit the body; sign exactly its bytes with the secret of this webhook`
+export function signatureProblem(
+	headers: IncomingHttpHeaders,
+	key: KeyObject,
+	body: Uint8Array,
+	scheme: Scheme = schemes.svc,
+	now: number = Date.now(),
+): string | null {
+	const given = scheme.signatures.filter(({ header }) => textOf(headers, header) !== undefined)
+	const [first] = scheme.signatures
+	if (given.length === 0) return `the signature is missing; send the header ${first?.header} with ${wanted(first)}`
+	for (const rule of given) {
+		const problem = problemOf(rule, headers, key, body, scheme.tolerance_s, now)
+		if (problem !== null) return problem
 	}
 	return null
 }
 
-/** The `X-Signature` header for these bytes. */
-export function signatureOf(key: KeyObject, body: Uint8Array): string {
-	return `sha256=${digestOf(key, body).toString('hex')}`
+function problemOf(
+	rule: SignatureRule,
+	headers: IncomingHttpHeaders,
+	key: KeyObject,
+	body: Uint8Array,
+	tolerance_s: number,
+	now: number,
+): string | null {
+	const { header, read, time: time_header, id: id_header, signed = '{body}', algorithm = 'sha256' } = rule
+	const value = textOf(headers, header) ?? ''
+	if (read === 'token') {
+		const { prefix = '' } = rule
+		const isSame = value.startsWith(prefix) && timingSafeEqual(digest(value.slice(prefix.length)), digest(key.export()))
+		return isSame ? null : `${header} is not the secret of this webhook`
+	}
+	const { digests, time: own } = readHeader(rule, value)
+	if (digests.length === 0) return `${header} must be one header that reads ${wanted(rule)}`
+	const timestamp = time_header === undefined ? own : textOf(headers, time_header)
+	const id = id_header === undefined ? undefined : textOf(headers, id_header)
+	if (signed.includes('{timestamp}') && timestamp === undefined)
+		return `the time stamp is missing in ${time_header ?? header}`
+	if (signed.includes('{id}') && id === undefined) return `the header ${id_header} is missing`
+	const hmac = createHmac(algorithm, key)
+	for (const part of signed.split(/(\{(?:body|timestamp|id)\})/))
+		hmac.update(
+			part === '{body}' ? body : part === '{timestamp}' ? (timestamp ?? '') : part === '{id}' ? (id ?? '') : part,
+		)
+	const expected = hmac.digest()
+	if (!digests.some((one) => one.length === expected.length && timingSafeEqual(one, expected)))
+		return `${header} does not fit the body; sign exactly its bytes with the secret of this webhook`
+	// Last, so that a clock that is wrong is told from a secret that is wrong.
+	if (timestamp === undefined || isTimely(timestamp, tolerance_s, now)) return null
+	return `the time stamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
 }
 
-function digestOf(key: KeyObject, body: Uint8Array): Buffer {
-	return createHmac('sha256', key).update(body).digest()
+/** Several digests where a sender is changing its secret. */
+function readHeader(rule: SignatureRule, value: string): { digests: Buffer[]; time?: string } {
+	const { read, prefix = '' } = rule
+	if (read === 'plain') return { digests: value.startsWith(prefix) ? bytesIn(rule, value.slice(prefix.length)) : [] }
+	if (read === 'versions') {
+		const ones = value.split(' ').filter((one) => one.startsWith('v1,'))
+		return { digests: ones.slice(0, MOST).flatMap((one) => bytesIn(rule, one.slice(3))) }
+	}
+	const fields = value.split(',').map((field) => field.trim().split('='))
+	const time = fields.find(([name]) => name === 't')?.[1]
+	const ones = fields.filter(([name]) => name === 'v1').map(([, one = '']) => one)
+	return { digests: ones.slice(0, MOST).flatMap((one) => bytesIn(rule, one)), ...(time !== undefined && { time }) }
+}
+
+/** Digests of one header that are compared. */
+const MOST = 10
+const SIZES = { sha1: 20, sha256: 32, sha512: 64 }
+
+/** Empty unless it is written exactly as it should be. */
+function bytesIn({ encoding = 'hex', algorithm = 'sha256' }: SignatureRule, text: string): Buffer[] {
+	const bytes = Buffer.from(text, encoding)
+	const isWhole =
+		encoding === 'hex'
+			? /^[0-9a-fA-F]*$/.test(text) && text.length === bytes.length * 2
+			: bytes.toString('base64') === text
+	return isWhole && bytes.length === SIZES[algorithm] ? [bytes] : []
+}
+
+/** A header that was sent twice is joined with a comma, and matches nothing. */
+function textOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+	const value = headers[name.toLowerCase()]
+	return value === undefined ? undefined : String(value)
+}
+
+function digest(value: string | Buffer): Buffer {
+	return hash('sha256', value, 'buffer')
+}
+
+function wanted(rule?: SignatureRule): string {
+	if (!rule || rule.read === 'token') return 'the secret'
+	const { read, prefix = '', algorithm = 'sha256', encoding = 'hex', signed = '{body}' } = rule
+	const form = { plain: prefix, versions: 'v1,', fields: 't=TIME,v1=' }[read]
+	const digits = encoding === 'hex' ? `${SIZES[algorithm] * 2} hexadecimal digits` : 'base64'
+	return `${form === '' ? '' : `${form} and `}${digits}: the HMAC-${algorithm.toUpperCase()} of ${signed === '{body}' ? 'the body' : signed}`
 }

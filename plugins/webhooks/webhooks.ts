@@ -48,8 +48,10 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	}
 
 	return {
-		async register(agent, { slug, instructions, deliver }, call) {
+		async register(agent, { slug, scheme, custom, secret, instructions, deliver }, call) {
 			if (!SLUG.test(slug)) throw new Fault('invalid_request', `slug ${SLUG_RULE}`)
+			if ((scheme === 'custom') !== (custom !== undefined))
+				throw new Fault('invalid_request', 'custom belongs to the scheme custom, which needs it')
 			const made_by = call ? sha256(call.key) : null
 			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
 			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))
@@ -61,12 +63,19 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
 			const id = newId()
-			const made = await secrets.make(agent, { id, slug })
+			const made = await secrets.make(agent, {
+				id,
+				slug,
+				...(scheme && { scheme }),
+				...(secret !== undefined && { secret }),
+			})
 			await point(agent, id, slug, made.sealed.token_hash)
 			const record: WebhookRecord = {
 				id,
 				slug,
 				...made.sealed,
+				...(scheme && { scheme }),
+				...(custom && { custom }),
 				made_by,
 				...(instructions !== undefined && { instructions }),
 				destination,
@@ -89,7 +98,8 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			const rotated = await change<GivenWebhook>(store, agentScope(agent.uid), async () => {
 				const { key, value: before, rev } = await entryOf(agent, slug)
 				if (made_by !== null && before.made_by === made_by) return { result: await again(agent, before) }
-				const made = await secrets.make(agent, { id: before.id, slug })
+				const { id, scheme } = before
+				const made = await secrets.make(agent, { id, slug, ...(scheme && { scheme }) })
 				await point(agent, before.id, slug, made.sealed.token_hash)
 				const record: WebhookRecord = { ...before, ...made.sealed, made_by }
 				return { ops: [{ key, value: record, expect: rev }], result: given(record, made.secret) }
@@ -97,13 +107,23 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			await announce(agent, 'webhook.rotated', slug, call)
 			return rotated
 		},
+		async setSecret(agent, slug, secret) {
+			await change(store, agentScope(agent.uid), async () => {
+				const { key, value, rev } = await entryOf(agent, slug)
+				const sealed = await secrets.seal(agent, value, secret)
+				return { ops: [{ key, value: { ...value, secret: sealed }, expect: rev }], result: undefined }
+			})
+			await announce(agent, 'webhook.rotated', slug)
+		},
 		async list(agent) {
 			const found: Webhook[] = []
 			for await (const { value } of store.list<WebhookRecord>(keys.webhooks(agent.uid))) {
-				const { slug, token, created_at, id, instructions, destination } = value
+				const { slug, scheme = 'svc', custom, token, created_at, id, instructions, destination } = value
 				const { count, last } = await totalsOf(store, agent.uid, id)
 				found.push({
 					slug,
+					scheme,
+					...(custom && { custom }),
 					token,
 					...(instructions !== undefined && { instructions }),
 					deliver: destination?.deliver ?? 'none',

@@ -5,9 +5,11 @@ import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { pairIn } from '../../../core/cli/pair.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
+import { schemeNames } from '../contract.ts'
 
 interface Webhook {
 	slug: string
+	scheme: string
 	token: string
 	created_at: string
 	last_delivery: string | null
@@ -26,6 +28,9 @@ interface NewWebhookOptions {
 	slug: string
 	instructions?: string
 	deliver?: string
+	scheme?: string
+	secret?: string
+	custom?: string
 }
 
 interface Delivery {
@@ -42,6 +47,9 @@ export default {
 	examples: `
 Examples:
   svc webhooks add ada github              shows address and secret for the other service
+  svc webhooks add ada code --scheme github
+  svc webhooks add ada payments --scheme stripe
+  svc webhooks set-secret ada payments -     reads the secret that Stripe made from standard input
   svc webhooks add ada alerts --instructions alerts.md --deliver telegram:42
   svc webhooks test ada github
   echo '{"event": "deployed"}' | svc webhooks test ada github --data -
@@ -54,9 +62,10 @@ Examples:
 				const list = await cli.api.request<Webhook[]>('GET', path`/v1/agents/${agent}/webhooks`)
 				cli.out.answer(list, (all, style) =>
 					style.table(
-						['webhook', 'deliveries', 'last', 'address', 'created'],
+						['webhook', 'scheme', 'deliveries', 'last', 'address', 'created'],
 						all.map((one) => [
 							one.slug,
+							one.scheme,
 							one.delivery_count,
 							when(one.last_delivery),
 							`/v1/hooks/${one.token}`,
@@ -73,12 +82,20 @@ Examples:
 			options: {
 				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
 				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
+				'--scheme <name>': `how the sender signs: ${schemeNames.join(', ')}`,
+				'--secret <file>': 'the secret, where the sender made it: a text file, or - for standard input',
+				'--custom <file>': 'the way of the scheme custom: a JSON file, or - for standard input',
 			},
-			async run(cli, { agent, slug, instructions: file, deliver }: NewWebhookOptions) {
+			async run(cli, { agent, slug, instructions: file, deliver, scheme, ...files }: NewWebhookOptions) {
+				const given = [file, files.secret, files.custom].filter((one) => one === '-')
+				if (given.length > 1) throw new CliError('usage', 'only one of the files can be standard input')
 				const instructions = file === undefined ? undefined : (await textInput(cli, file)).trim()
 				const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
 				const body = {
 					slug,
+					...(scheme !== undefined && { scheme }),
+					...(files.secret !== undefined && { secret: (await textInput(cli, files.secret)).trim() }),
+					...(files.custom !== undefined && { custom: parsed(await textInput(cli, files.custom), files.custom) }),
 					...(instructions !== undefined && { instructions }),
 					...(channel !== undefined && { deliver: { channel, chat } }),
 				}
@@ -95,6 +112,15 @@ Examples:
 			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
 				await consent(cli, options, `Replace the address and the secret of ${agent}'s webhook ${slug}?`)
 				shown(cli, await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`))
+			},
+		},
+		'set-secret': {
+			description: 'Set the secret that the sender made, and keep the address',
+			arguments: '<agent> <slug> <file>',
+			async run(cli, { agent, slug, file }: { agent: string; slug: string; file: string }) {
+				const secret = (await textInput(cli, file)).trim()
+				await cli.api.request('PUT', path`/v1/agents/${agent}/webhooks/${slug}/secret`, { secret })
+				cli.out.answer({ slug, status: 'set' }, () => `${slug} takes deliveries that are signed with this secret.`)
 			},
 		},
 		remove: {

@@ -50,7 +50,7 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 	const rest = await svc(['webhooks', 'deliveries', 'ada', 'github', '--before', newest[0].delivery_id, '--json'])
 	t.equal(rest.json.length, 3)
 	t.match(await svc(['webhooks', 'deliveries', 'ada', 'github', '--limit', 'x']), { code: 2, err: /limit/ })
-	t.match((await svc(['webhooks', 'list', 'ada'])).out, new RegExp(`github +3 .*${made.json.token}`))
+	t.match((await svc(['webhooks', 'list', 'ada'])).out, new RegExp(`github +svc +3 .*${made.json.token}`))
 
 	t.match(await svc(['webhooks', 'rotate', 'ada', 'github']), { code: 2, err: /--yes/ })
 	const rotated = await svc(['webhooks', 'rotate', 'ada', 'github', '-y'])

@@ -13,7 +13,9 @@ import type { BodyLimits } from '../../../plugins/webhooks/body.ts'
 import type { WebhookDelivery, WebhookSettings } from '../../../plugins/webhooks/contract.ts'
 import { openGate } from '../../../plugins/webhooks/gate.ts'
 import webhooks from '../../../plugins/webhooks/index.ts'
-import { payloadOf, senderIdOf } from '../../../plugins/webhooks/payload.ts'
+import { detailsOf } from '../../../plugins/webhooks/details.ts'
+import { payloadOf } from '../../../plugins/webhooks/payload.ts'
+import { schemes } from '../../../plugins/webhooks/schemes.ts'
 import { promptFor } from '../../../plugins/webhooks/prompt.ts'
 import type { WebhookRecord } from '../../../plugins/webhooks/records.ts'
 import { openReaders } from '../../../plugins/webhooks/readers.ts'
@@ -317,14 +319,19 @@ async function bodies(t: Test, limits: BodyLimits) {
 void t.test('a payload is JSON of any kind, in UTF-8 and as it came', async (t) => {
 	const json = { 'content-type': 'application/json' }
 	for (const text of ['{}', '[]', 'null', '0', '"x"', ' {"a": 1.0, "a":2}\n', '"\\ud800"', '{"__proto__":1}'])
-		t.strictSame(payloadOf(json, Buffer.from(text)), { payload: text }, text)
+		t.strictSame(payloadOf(json, Buffer.from(text)), { payload: text, value: JSON.parse(text) }, text)
 	const deep = '['.repeat(500_000) + ']'.repeat(500_000)
 	t.equal(payloadOf(json, Buffer.from(deep)).payload?.length, deep.length, 'however deep')
 	for (const text of ['', ' ', '{', 'undefined', "{'a':1}", '{"a":1}x', '\ufeff{}', '"\n"', 'NaN', '{}\0', '1 2'])
 		t.match(payloadOf(json, Buffer.from(text)).problem, /is empty|not valid JSON/, JSON.stringify(text))
 	t.match(payloadOf(json, Buffer.from([0x22, 0xff, 0x22])).problem, /UTF-8/)
 	t.match(payloadOf(json, Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])).problem, /UTF-8/, 'half of a pair')
-	for (const type of ['application/json; charset=utf-8', 'Application/JSON ;x', ' application/json'])
+	for (const type of [
+		'application/json; charset=utf-8',
+		'Application/JSON ;x',
+		' application/json',
+		'application/vnd.a.b+json',
+	])
 		t.equal(payloadOf({ 'content-type': type }, Buffer.from('1')).payload, '1', type)
 	for (const type of [
 		'',
@@ -341,14 +348,32 @@ void t.test('a payload is JSON of any kind, in UTF-8 and as it came', async (t) 
 	t.equal(payloadOf({ ...json, 'content-encoding': 'Identity' }, Buffer.from('1')).payload, '1')
 })
 
+void t.test('a payload in a form is JSON in its field, or its fields', async (t) => {
+	const form = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' }
+	const payloadIn = (body: string) => payloadOf(form, Buffer.from(body), schemes.github)
+	t.strictSame(payloadIn(`payload=${encodeURIComponent('{"a": "ü+1"}')}`), {
+		payload: '{"a": "ü+1"}',
+		value: { a: 'ü+1' },
+	})
+	t.strictSame(payloadIn('payload=%7B%7D&more=1').payload, '{}')
+	t.match(payloadIn('command=%2Fada&text=a+b'), { value: { command: '/ada', text: 'a b' } })
+	t.match(payloadIn('payload=x').problem, /not valid JSON/)
+	t.match(
+		payloadOf(form, Buffer.from('a=1'), schemes.stripe).problem,
+		/Content-Type/,
+		'only of senders that send forms',
+	)
+})
+
 void t.test('senders say which delivery it is in one of three headers', async (t) => {
-	t.strictSame(senderIdOf({}), { sender_id: undefined })
-	t.equal(senderIdOf({ 'webhook-id': 'c' }).sender_id, 'c')
-	t.equal(senderIdOf({ 'x-github-delivery': 'b', 'webhook-id': 'c' }).sender_id, 'b')
-	t.equal(senderIdOf({ 'x-delivery-id': 'a', 'x-github-delivery': 'b' }).sender_id, 'a')
-	t.equal(senderIdOf({ 'x-delivery-id': '', 'x-github-delivery': 'b' }).sender_id, 'b')
-	t.equal(senderIdOf({ 'x-delivery-id': 'x'.repeat(256) }).problem, undefined)
-	t.match(senderIdOf({ 'x-delivery-id': 'x'.repeat(257) }), { sender_id: undefined, problem: /256 characters/ })
+	const idIn = (headers: Record<string, string>) => detailsOf(schemes.svc, headers, {})
+	t.strictSame(idIn({}), { sender_id: undefined, event: undefined })
+	t.match(idIn({ 'webhook-id': 'c' }), { sender_id: 'c' })
+	t.match(idIn({ 'x-github-delivery': 'b', 'webhook-id': 'c' }), { sender_id: 'b' })
+	t.match(idIn({ 'x-delivery-id': 'a', 'x-github-delivery': 'b' }), { sender_id: 'a' })
+	t.match(idIn({ 'x-delivery-id': '', 'x-github-delivery': 'b' }), { sender_id: 'b' })
+	t.match(idIn({ 'x-delivery-id': 'x'.repeat(256) }), { sender_id: 'x'.repeat(256) })
+	t.match(idIn({ 'x-delivery-id': 'x'.repeat(257) }), { problem: /256 characters/ })
 })
 
 void t.test('the prompt keeps the payload between fences that it cannot close', async (t) => {

@@ -1,0 +1,163 @@
+/** How senders sign their deliveries: as each of them documents it. */
+import type { CustomScheme, SchemeName } from './contract.ts'
+
+export interface Scheme {
+	/** Of those whose header is present, each must be right; at least one must be present. */
+	signatures: readonly SignatureRule[]
+	/** Headers with the sender's id of the delivery; the first one that is present counts. */
+	ids: readonly string[]
+	/** The field of the payload with that id, which is signed with the body. */
+	id_field?: string
+	/** The field of the payload with the time, in milliseconds since 1970. */
+	time_field?: string
+	/** The header with the sender's name for the type of event. */
+	event?: string
+	/** The payload may come as an HTML form sends it. */
+	forms?: true
+	/** The sender checks the address with a challenge. */
+	challenge?: true
+	/** The secret is base64 behind `whsec_`; otherwise its text is the key. */
+	key?: 'base64'
+	/** Seconds by which a time may differ from the gateway's. */
+	tolerance_s: number
+}
+
+export interface SignatureRule {
+	header: string
+	/**
+	 * `plain`: the prefix, then the digest. `versions`: several `v1,DIGEST` with spaces between. `fields`: `t=TIME,v1=DIGEST`.
+	 * `token`: the secret itself.
+	 */
+	read: 'plain' | 'versions' | 'fields' | 'token'
+	prefix?: string
+	algorithm?: 'sha1' | 'sha256' | 'sha512'
+	encoding?: 'hex' | 'base64'
+	/** What is signed, with `{id}`, `{timestamp}` and `{body}`. Default: the body. */
+	signed?: string
+	/** The header with the time, in seconds since 1970. */
+	time?: string
+	/** The header with the signed id. */
+	id?: string
+}
+
+/** Seconds; what most senders recommend. */
+const TOLERANCE_S = 300
+
+const standard = (prefix: string): SignatureRule => ({
+	header: `${prefix}-Signature`,
+	read: 'versions',
+	encoding: 'base64',
+	signed: '{id}.{timestamp}.{body}',
+	time: `${prefix}-Timestamp`,
+	id: `${prefix}-Id`,
+})
+
+export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = {
+	svc: {
+		signatures: [
+			{ header: 'X-Signature', read: 'plain', prefix: 'sha256=' },
+			{ header: 'X-Hub-Signature-256', read: 'plain', prefix: 'sha256=' },
+		],
+		ids: ['X-Delivery-Id', 'X-GitHub-Delivery', 'Webhook-Id'],
+		event: 'X-GitHub-Event',
+		tolerance_s: TOLERANCE_S,
+	},
+	github: {
+		signatures: [{ header: 'X-Hub-Signature-256', read: 'plain', prefix: 'sha256=' }],
+		ids: ['X-GitHub-Delivery'],
+		event: 'X-GitHub-Event',
+		forms: true,
+		tolerance_s: TOLERANCE_S,
+	},
+	gitlab: {
+		signatures: [{ header: 'X-Gitlab-Token', read: 'token' }],
+		ids: ['Idempotency-Key', 'X-Gitlab-Event-UUID'],
+		event: 'X-Gitlab-Event',
+		tolerance_s: TOLERANCE_S,
+	},
+	'standard-webhooks': {
+		signatures: [standard('Webhook'), standard('Svix')],
+		ids: ['Webhook-Id', 'Svix-Id'],
+		key: 'base64',
+		tolerance_s: TOLERANCE_S,
+	},
+	stripe: {
+		signatures: [{ header: 'Stripe-Signature', read: 'fields', signed: '{timestamp}.{body}' }],
+		ids: [],
+		id_field: 'id',
+		tolerance_s: TOLERANCE_S,
+	},
+	slack: {
+		signatures: [
+			{
+				header: 'X-Slack-Signature',
+				read: 'plain',
+				prefix: 'v0=',
+				signed: 'v0:{timestamp}:{body}',
+				time: 'X-Slack-Request-Timestamp',
+			},
+		],
+		ids: [],
+		id_field: 'event_id',
+		forms: true,
+		challenge: true,
+		tolerance_s: TOLERANCE_S,
+	},
+	shopify: {
+		signatures: [{ header: 'X-Shopify-Hmac-Sha256', read: 'plain', encoding: 'base64' }],
+		ids: ['X-Shopify-Webhook-Id'],
+		event: 'X-Shopify-Topic',
+		tolerance_s: TOLERANCE_S,
+	},
+	linear: {
+		signatures: [{ header: 'Linear-Signature', read: 'plain' }],
+		ids: ['Linear-Delivery'],
+		time_field: 'webhookTimestamp',
+		event: 'Linear-Event',
+		tolerance_s: TOLERANCE_S,
+	},
+	sentry: {
+		signatures: [{ header: 'Sentry-Hook-Signature', read: 'plain' }],
+		ids: ['Request-ID'],
+		event: 'Sentry-Hook-Resource',
+		tolerance_s: TOLERANCE_S,
+	},
+	gitea: {
+		signatures: [
+			{ header: 'X-Gitea-Signature', read: 'plain' },
+			{ header: 'X-Forgejo-Signature', read: 'plain' },
+		],
+		ids: ['X-Gitea-Delivery', 'X-Forgejo-Delivery'],
+		event: 'X-Gitea-Event',
+		tolerance_s: TOLERANCE_S,
+	},
+	bitbucket: {
+		signatures: [{ header: 'X-Hub-Signature', read: 'plain', prefix: 'sha256=' }],
+		ids: ['X-Request-UUID', 'X-Request-Id'],
+		event: 'X-Event-Key',
+		tolerance_s: TOLERANCE_S,
+	},
+}
+
+export function schemeOf({ scheme = 'svc', custom }: { scheme?: SchemeName; custom?: CustomScheme }): Scheme {
+	return scheme === 'custom' ? customScheme(custom ?? { header: 'X-Signature' }) : schemes[scheme]
+}
+
+function customScheme(given: CustomScheme): Scheme {
+	const { header, algorithm = 'sha256', encoding, prefix, signed, timestamp_header, tolerance_s, id_header } = given
+	const rule: SignatureRule = {
+		header,
+		read: algorithm === 'token' ? 'token' : 'plain',
+		...(algorithm !== 'token' && { algorithm }),
+		...(encoding && { encoding }),
+		...(prefix !== undefined && { prefix }),
+		...(signed !== undefined && { signed }),
+		...(timestamp_header !== undefined && { time: timestamp_header }),
+		...(id_header !== undefined && { id: id_header }),
+	}
+	return {
+		signatures: [rule],
+		ids: id_header === undefined ? [] : [id_header],
+		tolerance_s: tolerance_s ?? TOLERANCE_S,
+	}
+}
