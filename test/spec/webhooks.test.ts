@@ -64,7 +64,14 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	t.strictSame(registered.payload, { slug: 'git-hub_1' })
 	const hook: Hook = { ...made, agent: 'ada', path: '/v1/agents/ada/webhooks/git-hub_1' }
 	const { created_at, ...rest } = await listed(gateway, hook)
-	t.strictSame(rest, { slug: 'git-hub_1', token: made.token, deliver: 'none', last_delivery: null, delivery_count: 0 })
+	t.strictSame(rest, {
+		slug: 'git-hub_1',
+		scheme: 'svc',
+		token: made.token,
+		deliver: 'none',
+		last_delivery: null,
+		delivery_count: 0,
+	})
 	t.equal(new Date(created_at).toISOString(), created_at)
 
 	model.on('has received a delivery', 'I have seen it.')
