@@ -134,6 +134,8 @@ export interface WireHint extends Pick<Hint, 'route' | 'params'> {
 export interface WireError {
 	code: FaultCode
 	message: string
+	/** The code that the provider of a model gave, of 1-64 of `A-Z a-z 0-9 _ . -`. */
+	provider_code?: string
 }
 
 export interface FaultOptions {
@@ -142,6 +144,8 @@ export interface FaultOptions {
 	hint?: Hint
 	/** Extra response headers, such as `retry-after`. */
 	headers?: Record<string, string>
+	/** As in `WireError`. */
+	provider_code?: string | undefined
 	cause?: unknown
 }
 
@@ -149,6 +153,7 @@ export class Fault extends Error {
 	readonly code: FaultCode
 	readonly errors: FieldError[] | undefined
 	readonly headers: Record<string, string>
+	readonly provider_code: string | undefined
 
 	constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
 		const hint = options.hint && wireHint(options.hint)
@@ -157,6 +162,7 @@ export class Fault extends Error {
 		this.name = 'Fault'
 		this.code = code
 		this.errors = options.errors
+		this.provider_code = options.provider_code
 		this.headers = { ...options.headers, ...(hint && { [HINT_HEADER]: inAscii(JSON.stringify(hint)) }) }
 	}
 
@@ -181,12 +187,15 @@ export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 }
 
 export function toWire(error: unknown): WireError {
-	if (isFault(error)) return { code: error.code, message: error.message }
+	if (isFault(error)) {
+		const { code, message, provider_code } = error
+		return { code, message, ...(provider_code !== undefined && { provider_code }) }
+	}
 	return { code: 'internal', message: messageOf(error) }
 }
 
-export function fromWire(error: WireError): Fault {
-	return new Fault(codeIn(error.code), error.message)
+export function fromWire({ code, message, provider_code }: WireError): Fault {
+	return new Fault(codeIn(code), message, { provider_code })
 }
 
 export function messageOf(error: unknown): string {

@@ -168,7 +168,10 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 		(used) => hasTokensLeft(spending, used),
 	)
 	time.check()
-	if (reply.status === 'failed') throw new Fault(reply.failure.code, reply.failure.message)
+	if (reply.status === 'failed') {
+		const { code, message, provider_code } = reply.failure
+		throw new Fault(code, message, { provider_code })
+	}
 	const { answer } = reply
 	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal, order.since) }
 }

@@ -58,13 +58,24 @@ export function wrong(param: string, message: string, code: FaultCode = 'invalid
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
 
-function errorBody(code: string, message: string, status: number, param: string | null = null): ErrorBody {
-	return { error: { message, type: typeOf(status), param, code: codes[`${code} ${param}`] ?? codes[code] ?? code } }
+function errorBody({ code, provider_code }: Codes, message: string, status: number, param: string | null): ErrorBody {
+	const shown = provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
+	return { error: { message, type: typeOf(status), param, code: shown } }
+}
+
+interface Codes {
+	code: string
+	provider_code?: string | undefined
+}
+
+/** The code of an error as OpenAI's clients know it. */
+export function codeFor({ code, provider_code }: Codes): string {
+	return provider_code ?? codes[code] ?? code
 }
 
 /** The same for a stream that has begun. */
-export function bodyOf({ code, message }: Pick<Fault, 'code' | 'message'>): ErrorBody {
-	return errorBody(code, message, statusOf(code))
+export function bodyOf(fault: Pick<Fault, 'code' | 'message' | 'provider_code'>): ErrorBody {
+	return errorBody(fault, fault.message, statusOf(fault.code), null)
 }
 
 /** Where OpenAI has its own code. */
@@ -98,10 +109,13 @@ function explain({ method, path, server }: Request, { message, output }: Boom): 
 	Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
 }
 
-function reshape({ output }: Boom): void {
+function reshape(response: Boom): void {
+	const { output } = response
 	const { message, code, errors } = output.payload as { message: string; code?: string; errors?: FieldError[] }
 	const param = errors?.[0] && errors[0].path !== '' ? paramOf(errors[0].path) : null
-	Object.assign(output, { payload: errorBody(code ?? 'internal', message, output.statusCode, param) })
+	const { provider_code } = response as Partial<Fault>
+	const given = { code: code ?? 'internal', provider_code }
+	Object.assign(output, { payload: errorBody(given, message, output.statusCode, param) })
 }
 
 /** joi's path with dots as OpenAI writes it. */

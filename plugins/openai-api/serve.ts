@@ -66,8 +66,8 @@ export async function stream(ctx: ApiDeps, client: Client, asked: AgentRequest, 
 
 function final(error: unknown): unknown {
 	if (!(error instanceof Fault) || error.code === 'unauthorized' || error.code === 'unavailable') return error
-	const { code, message, headers } = error
-	return new Fault(code, message, { headers: { ...headers, ...FINAL }, cause: error })
+	const { code, message, headers, provider_code } = error
+	return new Fault(code, message, { headers: { ...headers, ...FINAL }, provider_code, cause: error })
 }
 
 /** The part of an error that a client may see. */

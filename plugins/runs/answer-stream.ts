@@ -80,7 +80,7 @@ export class AnswerStream {
 				this.#settle()
 				return { status: 'completed' }
 			case 'run.failed':
-				return { status: 'failed', error: { code: codeIn(payload.code), message: textOf(payload.error) } }
+				return { status: 'failed', error: errorIn(payload) }
 			case 'run.stopped':
 				return { status: 'failed', error: { code: 'stopped', message: 'the run was stopped' } }
 			default:
@@ -129,6 +129,14 @@ export class AnswerStream {
 
 	#gap(): string {
 		return this.#text === '' ? '' : '\n\n'
+	}
+}
+
+function errorIn({ code, error, provider_code }: Record<string, unknown>): WireError {
+	return {
+		code: codeIn(code),
+		message: textOf(error),
+		...(typeof provider_code === 'string' && { provider_code }),
 	}
 }
 

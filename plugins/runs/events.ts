@@ -47,6 +47,7 @@ export default {
 		payload: {
 			error: 'What went wrong, for people.',
 			code: 'The [code of the error](http-api.md#codes).',
+			'provider_code?': 'The code that the provider of the model gave.',
 			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
 		},
 	},

@@ -451,7 +451,8 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcom
 		case 'failed': {
 			const { error, usage, spent } = outcome
 			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
-			const payload = { error: error.message, code: error.code, usage }
+			const { provider_code } = error
+			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
 			const events = [{ event_type: 'run.failed', payload }]
 			return end(ctx, logged, { status: 'failed', error, usage }, { events, also: () => count(spent) })
 		}

@@ -87,7 +87,11 @@ export const run = Joi.object({
 		.allow(null)
 		.required()
 		.description('Why a completed run ended: why the model stopped, or the limit that led to its last call.'),
-	error: Joi.object({ code: Joi.string().required(), message: Joi.string().allow('').required() })
+	error: Joi.object({
+		code: Joi.string().required(),
+		message: Joi.string().allow('').required(),
+		provider_code: Joi.string().description('The code that the provider of the model gave.'),
+	})
 		.allow(null)
 		.required(),
 	question: Joi.object(asked).allow(null).required().description('Its own question, for whose answer it is paused.'),

@@ -19,6 +19,8 @@ export interface ServerError {
 	status?: number | undefined
 	/** The provider's own code or type. */
 	code?: string | undefined
+	/** The code alone, where it is a word. */
+	provider_code?: string | undefined
 	/** The field that it names. */
 	param?: string | undefined
 	message: string
@@ -38,8 +40,12 @@ export function failureOf(
 		retryAfterMs: retryAfter(server?.headers, Date.now()),
 		status: server && statusOf(server),
 		param: server?.param,
+		provider_code: server?.provider_code && WORD.exec(withoutSecrets(server.provider_code, order))?.[0],
 	})
 }
+
+/** A code as it may be shown; a secret that was taken out is none. */
+const WORD = /^[A-Za-z][\w.-]{0,63}$/
 
 /** An error in the body of a response, in the middle of a stream or in place of an answer. */
 export function errorIn(value: unknown): ServerError | undefined {
@@ -52,6 +58,7 @@ export function errorIn(value: unknown): ServerError | undefined {
 		kind: 'server',
 		message: stringIn(message) || JSON.stringify(error),
 		code: stringIn(code) || stringIn(type) || undefined,
+		provider_code: WORD.exec(stringIn(code))?.[0],
 		param: stringIn(param) || undefined,
 		status: Number.isInteger(number) && number >= 400 && number < 600 ? number : undefined,
 	}

@@ -70,6 +70,8 @@ export interface ModelFailure {
 	status?: number
 	/** The field that the server names as the cause. */
 	param?: string
+	/** As in `WireError`. */
+	provider_code?: string
 }
 
 /** For a provider's own use, where a failure is found deep down. */
@@ -91,7 +93,10 @@ const MESSAGE_LIMIT = 500
 export function failed(
 	code: ModelCode,
 	message: string,
-	{ retryable, ...more }: { retryable: boolean } & Unsure<Pick<ModelFailure, 'retryAfterMs' | 'status' | 'param'>>,
+	{
+		retryable,
+		...more
+	}: { retryable: boolean } & Unsure<Pick<ModelFailure, 'retryAfterMs' | 'status' | 'param' | 'provider_code'>>,
 ): ModelReply {
 	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
 	const known = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined))

@@ -61,8 +61,8 @@ export async function askModels(
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
 	}
 	const said = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
-	const code = failures.at(-1)?.failure.code ?? 'model_unavailable'
-	return failed(code, said.join('; '), { retryable: false })
+	const { code = 'model_unavailable', provider_code } = failures.at(-1)?.failure ?? {}
+	return failed(code, said.join('; '), { retryable: false, provider_code })
 }
 
 /** Undefined if the call may be made. */

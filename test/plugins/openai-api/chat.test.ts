@@ -337,7 +337,19 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 	})
 	t.match(await ask('much too long'), { status: 502, code: 'context_length_exceeded' })
 	model.on('no money', { status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
-	t.match(await ask('no money'), { status: 502, code: 'rate_limit_exceeded', message: /exceeded your quota/ })
+	const unpaid = await ask('no money')
+	t.match(unpaid, { status: 502, code: 'insufficient_quota', message: /exceeded your quota/ })
+	t.match(await surface.run(unpaid.headers?.get('x-svc-run-id') ?? ''), {
+		error: { code: 'model_rate_limited', provider_code: 'insufficient_quota' },
+	})
+	model.on('too busy', { status: 400, message: 'Try later.' })
+	t.match(await ask('too busy'), { status: 502, code: 'model_rejected' }, 'the type of an error is no code')
+	const stream = async () => {
+		const body = { model: 'ada', messages: messageOf('no money'), stream: true as const }
+		for await (const chunk of await openai.chat.completions.create(body)) t.ok(chunk)
+	}
+	t.match(await refusal(stream()), { code: 'insufficient_quota' })
+	t.match(await refusal(openai.responses.create({ model: 'ada', input: 'no money' })), { code: 'insufficient_quota' })
 	model.on('filtered away', { text: '', finishReason: 'content_filter' })
 	t.match(await ask('filtered away'), { status: 502, code: 'content_filter' })
 })
