@@ -23,7 +23,13 @@ function asWeb(address: string): URL {
 }
 
 /** Keys that every channel has, and that do not affect where it connects. */
-const COMMON: ReadonlySet<string> = new Set(['agent_id', 'answer', 'allowed_senders'] satisfies (keyof CommonConfig)[])
+const COMMON: ReadonlySet<string> = new Set([
+	'agent_id',
+	'answer',
+	'allowed_senders',
+	'progress',
+	'during_run',
+] satisfies (keyof CommonConfig)[])
 
 /** The label that a secret needs, for callers without the scope `*`. */
 const LABEL = 'channel'

@@ -23,6 +23,10 @@ export interface CommonConfig {
 	answer?: 'mentions' | 'all'
 	/** Ids of the users who may talk to the bot; all users if absent. */
 	allowed_senders?: string[]
+	/** Show which tools a run calls while people wait for its answer. Default true. */
+	progress?: boolean
+	/** Messages that come during a run: one run for each, in their order, or one for all of them. Default `in_order`. */
+	during_run?: 'in_order' | 'merged'
 }
 
 /** `disabled`: no running plugin has this type of channel. `error`: a person must change something. */

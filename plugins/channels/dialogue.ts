@@ -44,7 +44,9 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const sessions = openSessions(ctx)
 	const runs = followRuns(ctx, {
 		due: (run) => speak(run),
-		started: ({ reply }) => reply.reply_to !== undefined && tellReceived(ctx, reply, reply.reply_to),
+		started({ reply }) {
+			for (const id of [...(reply.merged ?? []), reply.reply_to]) if (id !== undefined) tellReceived(ctx, reply, id)
+		},
 		working: () => presence.wake(),
 	})
 	const presence = showPresence(way, queues, runs)
@@ -91,6 +93,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		const record = await ctx.use('runs').find(run.reply.run_id)
 		const asked = record && (await ctx.use('runs').asked(record))
 		if (asked) run.question = asked
+		if (!record || record.ended_at !== null) runs.ended(run)
 		if (!record || record.ended_at !== null || asked) speak(run)
 		return record
 	}

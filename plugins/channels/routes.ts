@@ -30,7 +30,7 @@ interface Named {
 
 const tags = ['api', 'channels']
 const powers =
-	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer` and `allowed_senders`, and those that the plugin of the channel declares as `unguarded`.'
+	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer`, `allowed_senders`, `progress` and `during_run`, and those that the plugin of the channel declares as `unguarded`.'
 
 export function routes(server: Server, ctx: Context<ChannelSettings>, channels: Channels): void {
 	server.route<{ Payload: ChannelRequest & { type: string } }>({

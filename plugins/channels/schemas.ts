@@ -54,6 +54,12 @@ const commonKeys = {
 		.max(SENDERS_LIMIT)
 		.unique()
 		.description('Ids of the users who may talk to the bot. Absent: everyone in a bound chat.'),
+	progress: Joi.boolean().description(
+		'Shows in the chat which tools a run calls, in one message that becomes the answer, if the run takes longer than three seconds. Default true.',
+	),
+	during_run: Joi.valid('in_order', 'merged').description(
+		'Messages that come while the agent works on an earlier one: each is answered by itself, in their order (`in_order`, the default), or all of them together once that is done (`merged`).',
+	),
 }
 
 /** Keys that every channel's config may have, in addition to those of its adapter. */

@@ -193,6 +193,11 @@ void t.test('commands about the agent', async (t) => {
 	const { binding_id, agent_id } = bindings.find((one: { external_chat_id: string }) => one.external_chat_id === id)
 	const path = `/v1/channels/${channel}/bindings/${binding_id}`
 	await gateway.request('PATCH', path, { body: { who_may_answer: 'paired', paired_by: 'u1' } })
+	for (const command of ['/usage', '/context', '/compact', '/model other']) {
+		room.say(id, command, { sender: { id: 'u9' } })
+		t.match((await hears(++heard)).at(-1)?.text, /only the person who connected/i, command)
+	}
+	t.match(await said('/usage'), /^Today:/)
 	t.match(await said('/model a b'), /Send \/model and a name/)
 	t.match(await said('/model large'), /From the next message on, the model is .?large.? of .?offline/)
 	t.equal((await gateway.request('GET', `/v1/agents/${agent_id}`)).body.config.model, 'large')

@@ -4,6 +4,7 @@ import { newId, now } from '../../../core/util/ids.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel } from '../parts.ts'
 import { FILES } from './files.ts'
+import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { PendingMessages } from './pending.ts'
 import { startRun } from './start-run.ts'
@@ -13,6 +14,7 @@ import { texts } from './texts.ts'
 export interface AcceptRooms extends StartRooms {
 	marks: Pick<Marks, 'isKnown' | 'ops' | 'took'>
 	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
+	runs: Pick<FollowedRuns, 'start' | 'count' | 'isBusy'>
 }
 
 interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
@@ -47,8 +49,10 @@ export async function accept(
 		place: texts.place(channel.label, message),
 		trigger: channel.type,
 	}
-	const isLater = message.attachments !== undefined || pending.inChat(channel.id, id) > 0
-	const isTaken = isLater ? await startLater(rooms, bound, accepted) : await startAtOnce(rooms, accepted)
+	const place = { agent_uid: bound.agent.uid, channel_id: channel.id, chat: accepted.chat, conversation }
+	const merges = channel.config.during_run === 'merged' && (pending.inChat(channel.id, id) > 0 || runs.isBusy(place))
+	const isLater = merges || message.attachments !== undefined || pending.inChat(channel.id, id) > 0
+	const isTaken = isLater ? await startLater(rooms, bound, accepted, merges) : await startAtOnce(rooms, accepted)
 	if (isTaken) await marks.took(channel.id, message)
 	return isTaken
 }
@@ -80,6 +84,7 @@ async function startLater(
 	{ marks, pending }: AcceptRooms,
 	{ binding_id }: BoundChat,
 	{ message, agent, ...start }: Accepted,
+	merges: boolean,
 ): Promise<boolean> {
 	const { channel_id, chat } = start
 	if (!pending.hasRoom(channel_id, chat.id)) return false
@@ -93,6 +98,7 @@ async function startLater(
 		within: [...(message.chat.within ?? [])],
 		files: files.slice(0, FILES),
 		more_files: Math.max(0, files.length - FILES),
+		...(merges && { merges }),
 		at: now(),
 	}
 	try {

@@ -1,6 +1,7 @@
 /** What the commands of a chat answer that look something up about the agent, or change its model. */
-import { isFault } from '../../../core/errors.ts'
+import { Fault, isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRecord } from '../../agents/contract.ts'
 import type {} from '../../models/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
 import { texts } from './texts.ts'
@@ -25,14 +26,14 @@ export async function usageText({ find }: Services, { name }: AgentRef): Promise
 
 /** How much of the model's window the conversation fills. */
 export async function contextText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
-	const { tokens, budget, items } = await use('runs').context(await use('agents').get(agent.name), conversation)
+	const { tokens, budget, items } = await use('runs').context(await currentAgent({ use }, agent), conversation)
 	return texts.context({ tokens, budget, turns: items.filter(({ kind }) => kind === 'turn').length })
 }
 
 /** Begins a summary of the conversation. */
 export async function compactText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
 	try {
-		return texts.compacting(await use('runs').compact(await use('agents').get(agent.name), conversation))
+		return texts.compacting(await use('runs').compact(await currentAgent({ use }, agent), conversation))
 	} catch (error) {
 		if (isFault(error, 'conflict')) return texts.notCompacted(error.message)
 		throw error
@@ -49,9 +50,10 @@ export async function modelText(
 	if (wanted !== undefined) {
 		if (!mayChange) return texts.notYourModel
 		if (!/^[\x21-\x7e]+$/.test(wanted) || wanted.length > MODEL_LIMIT) return texts.noModelName
+		await currentAgent({ use }, agent)
 		await use('agents').update(agent.name, { config: { model: wanted === 'default' ? null : wanted } })
 	}
-	const { orders, instead_of } = await use('models').choose((await use('agents').get(agent.name)).config)
+	const { orders, instead_of } = await use('models').choose((await currentAgent({ use }, agent)).config)
 	const [{ provider, model } = { provider: '', model: '' }] = orders
 	return texts.model({
 		provider,
@@ -59,4 +61,11 @@ export async function modelText(
 		isChanged: wanted !== undefined,
 		...(instead_of !== undefined && { instead_of }),
 	})
+}
+
+/** Throws `not_found` if it was deleted, also where another agent has its name now. */
+async function currentAgent({ use }: Pick<Context, 'use'>, { name, uid }: AgentRef): Promise<AgentRecord> {
+	const agent = await use('agents').get(name)
+	if (agent.uid !== uid) throw new Fault('not_found', `agent "${name}" of this chat was deleted; pair the chat again`)
+	return agent
 }

@@ -4,6 +4,8 @@ import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { OpenQuestion, RunListener } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
+import { openProgress } from './progress.ts'
+import type { Progress } from './progress.ts'
 import type { Reply } from './records.ts'
 
 /** A run from its beginning until its answer was sent. */
@@ -24,12 +26,16 @@ export interface Followed {
 	since: number
 	/** The answer's text so far. */
 	draft: string
+	/** What it called so far, since it works. */
+	progress: Progress
 	/** The preview that the chat shows; undefined before the first one. */
 	shown?: string
 	/** No previews, since they failed in this chat. */
 	plain: boolean
 	/** An edit of its preview that took too long and may still succeed. */
 	late?: Promise<unknown>
+	/** It has ended, though its answer may not be sent yet. */
+	over: boolean
 	/** Stopped from the chat, which got a confirmation. */
 	hushed: boolean
 	/** It waits until its chat is free to send to. */
@@ -56,6 +62,20 @@ export interface FollowedRuns {
 	inChat(agent_uid: string, channel_id: string, chat: ChatRef): Followed[]
 	/** Number of runs of a channel. */
 	count(channel_id: string): number
+	/** Whether a run that a message of the conversation started is not over. */
+	isBusy(place: Place): boolean
+	/** Settles once that is no longer so, or `signal` aborts. */
+	idle(place: Place, signal: AbortSignal): Promise<void>
+	/** The run was found to be over. */
+	ended(run: Followed): void
+}
+
+/** A conversation in a chat, or in a thread of it. */
+export interface Place {
+	agent_uid: string
+	channel_id: string
+	chat: ChatRef
+	conversation: string
 }
 
 export interface FollowHooks {
@@ -84,7 +104,17 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		working.add(run)
 		run.since = performance.now()
 		run.draft = ''
+		run.progress = openProgress()
 		hooks.working(run)
+	}
+	const waiting = new Set<() => void>()
+	const isBusy = ({ agent_uid, channel_id, chat, conversation }: Place): boolean =>
+		[...(chats.get(placeOf(agent_uid, channel_id, chat)) ?? [])].some(
+			({ over, reply }) => !over && !reply.unasked && reply.conversation === conversation,
+		)
+	const ended = (run: Followed): void => {
+		run.over = true
+		for (const look of waiting) look()
 	}
 	const handle = (run: Followed, { event_type, payload }: EventEnvelope): void => {
 		switch (event_type) {
@@ -106,7 +136,10 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			case 'run.stopped':
 				run.question = null
 				work(run, false)
+				ended(run)
 				return hooks.due(run)
+			default:
+				run.progress.heed({ payload })
 		}
 	}
 	/** Open until it is answered, here or elsewhere. */
@@ -143,7 +176,9 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			working: false,
 			since: 0,
 			draft: '',
+			progress: openProgress(),
 			plain: false,
+			over: false,
 			hushed: false,
 			queued: false,
 			isStored,
@@ -161,6 +196,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		run.stop()
 		runs.delete(run_id)
 		working.delete(run)
+		ended(run)
 		const { agent_uid, channel_id, chat } = run.reply
 		const place = placeOf(agent_uid, channel_id, chat)
 		const others = chats.get(place)
@@ -205,6 +241,20 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		working: () => working,
 		inChat: (uid, channel_id, chat) => [...(chats.get(placeOf(uid, channel_id, chat)) ?? [])],
 		count: (channel_id) => counts.get(channel_id) ?? 0,
+		isBusy,
+		ended,
+		async idle(place, signal) {
+			const { promise, resolve } = Promise.withResolvers<void>()
+			const look = (): void => {
+				if (!isBusy(place)) resolve()
+			}
+			waiting.add(look)
+			signal.addEventListener('abort', () => resolve(), { once: true })
+			if (signal.aborted) resolve()
+			look()
+			await promise
+			waiting.delete(look)
+		},
 	}
 }
 

@@ -1,6 +1,6 @@
 /** Handles an incoming message. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isFault, messageOf } from '../../../core/errors.ts'
+import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
@@ -196,6 +196,13 @@ async function obey(
 			const mayChange = bound.answered_by === sender.id
 			return answer(() => modelText(rooms.ctx, agent, command.argument, mayChange))
 		}
+		// Others see no more of the agent than it tells them.
+		case 'usage':
+		case 'context':
+		case 'compact':
+			if (!mayAnswer(bound, message)) return say(texts.notYourCommand)
+	}
+	switch (command.name) {
 		case 'usage':
 			return answer(() => usageText(rooms.ctx, agent))
 		case 'context':
@@ -208,7 +215,7 @@ async function obey(
 	function answer(ask: () => Promise<string>): void {
 		ask().then(say, (error: unknown) => {
 			rooms.ctx.log.warn({ err: error, command: command.name }, 'a command of a chat failed')
-			say(texts.commandFailed(messageOf(error)))
+			say(isFault(error) && error.status < 500 ? texts.commandFailed(error.message) : texts.commandBroken)
 		})
 	}
 }

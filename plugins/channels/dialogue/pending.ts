@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
-import type { Op } from '../../../core/store/ports.ts'
+import type { Entry as StoreEntry, Op } from '../../../core/store/ports.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { ChatRef } from '../adapter.ts'
 import type { Registry } from '../parts.ts'
@@ -40,7 +40,7 @@ export interface PendingMessages extends AsyncDisposable {
 export interface PendingRooms {
 	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
 	registry: Pick<Registry, 'bound'>
-	runs: Pick<FollowedRuns, 'start' | 'count'>
+	runs: Pick<FollowedRuns, 'start' | 'count' | 'idle'>
 	notices: Pick<Notices, 'say'>
 	lines: Pick<Lines, 'open'>
 }
@@ -51,6 +51,9 @@ interface Entry {
 	agent_uid: string
 	channel_id: string
 	chat: ChatRef
+	conversation: string
+	binding_id: string
+	merges: boolean
 	/** When this process took it up, on the clock of `performance`. */
 	since: number
 	dropped: AbortController
@@ -76,11 +79,12 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	const workers = new Set<Promise<void>>()
 	const loading = openSemaphore(LOADING_LIMIT)
 
-	const enqueue = ({ id, agent_uid, channel_id, chat }: Pending): void => {
+	const enqueue = ({ id, agent_uid, channel_id, chat, conversation, binding_id, merges }: Pending): void => {
 		const key = chatKey(channel_id, chat.id)
 		const queue = chats.get(key) ?? []
 		if (queue.some((one) => one.id === id)) return
-		queue.push({ id, agent_uid, channel_id, chat, since: performance.now(), dropped: new AbortController() })
+		const [since, dropped] = [performance.now(), new AbortController()]
+		queue.push({ id, agent_uid, channel_id, chat, conversation, binding_id, merges: merges ?? false, since, dropped })
 		counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
 		if (chats.has(key)) return
 		chats.set(key, queue)
@@ -89,45 +93,62 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	}
 	const work = async (key: string, queue: Entry[]): Promise<void> => {
 		for (let entry = queue[0]; entry; entry = queue[0]) {
-			await settle(entry)
+			const settled = await settle(entry, queue)
 			if (signal.aborted) return
-			queue.shift()
-			const count = (counts.get(entry.channel_id) ?? 1) - 1
-			if (count === 0) counts.delete(entry.channel_id)
+			queue.splice(0, settled)
+			const count = (counts.get(entry.channel_id) ?? 0) - settled
+			if (count <= 0) counts.delete(entry.channel_id)
 			else counts.set(entry.channel_id, count)
 		}
 		chats.delete(key)
 	}
-	/** Settles once its run has started, or there will be none, or the plugin stops. */
-	const settle = async (entry: Entry): Promise<void> => {
+	/**
+	 * Settles once the run of the first message of a queue has started, or there will be none, or the plugin stops. Returns the
+	 * number of messages that share it.
+	 */
+	const settle = async (entry: Entry, queue: readonly Entry[]): Promise<number> => {
 		const end = AbortSignal.any([signal, entry.dropped.signal])
+		let { since } = entry
+		if (entry.merges) {
+			await rooms.runs.idle(entry, end)
+			since = performance.now()
+		}
 		while (!end.aborted) {
+			const group = entry.merges ? queue.slice(0, sharing(entry, queue)) : [entry]
 			try {
-				return await start(entry, end)
+				await start(group, since, end)
+				return group.length
 			} catch (error) {
-				if (end.aborted || error instanceof Gone) return
+				if (end.aborted) break
+				if (error instanceof Gone) continue // one of them was dropped: without it, then
 				const { id, channel_id } = entry
 				log.error({ err: error, id, channel_id }, 'a message of a chat could not be passed on; this will be retried')
 				await sleep(AGAIN_MS, undefined, { signal: end, ref: false }).catch(() => {})
 			}
 		}
+		return 1
 	}
-	const start = async ({ id, agent_uid, channel_id, since }: Entry, end: AbortSignal): Promise<void> => {
-		const key = keys.pending(agent_uid, channel_id, id)
-		const entry = await store.get<Pending>(key)
-		if (!entry) return
-		const { value: message, rev } = entry
-		const { agent: name, conversation, chat, message_id, place, trigger, files, more_files } = message
+	const stored = async ({ agent_uid, channel_id, id }: Entry): Promise<StoreEntry<Pending>[]> =>
+		[await store.get<Pending>(keys.pending(agent_uid, channel_id, id))].filter((one) => one !== undefined)
+	/** One run for all of these that were not dropped. `since`: from when on their files may be loaded. */
+	const start = async (group: readonly Entry[], since: number, end: AbortSignal): Promise<void> => {
+		const entries = (await Promise.all(group.map(stored))).flat()
+		const newest = entries.at(-1)?.value
+		if (!newest) return
+		const messages = entries.map(({ value }) => value)
+		const { agent: name, agent_uid, channel_id, conversation, chat, message_id, place, trigger } = newest
 		const agent = { name, uid: agent_uid }
-		const removal: Op = { key, value: undefined, expect: rev }
+		const removals: Op[] = entries.map(({ key, rev }) => ({ key, value: undefined, expect: rev }))
 		const refuse = async (text: string): Promise<void> => {
-			await store.commit(agentScope(agent_uid), [removal])
+			await store.commit(agentScope(agent_uid), removals)
 			rooms.notices.say(channel_id, chat, text, message_id)
 		}
 		const isBound = async (): Promise<boolean> =>
-			(await rooms.registry.bound(channel_id, [chat.id, ...message.within]))?.binding_id === message.binding_id
+			(await rooms.registry.bound(channel_id, [chat.id, ...newest.within]))?.binding_id === newest.binding_id
 
-		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), [removal]))
+		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), removals))
+		const files = messages.flatMap((one) => one.files)
+		const more_files = messages.reduce((sum, one) => sum + one.more_files, 0)
 		const max_ms = Math.max(0, Math.min(LOAD_MS, since + WAIT_MS - performance.now()))
 		const release = files.length > 0 ? await loading.take(end, false, agent_uid) : undefined
 		const connection = async (until: number) => (await rooms.lines.open(channel_id, until))?.connection
@@ -140,7 +161,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 			connection,
 		}).finally(release)
 		end.throwIfAborted()
-		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), [removal]))
+		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), removals))
 		try {
 			await startRun(rooms, {
 				agent,
@@ -148,13 +169,15 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 				channel_id,
 				chat,
 				message_id,
-				prompt: [message.prompt, ...lines].filter((part) => part !== '').join('\n\n'),
+				merged: messages.slice(0, -1).map((one) => one.message_id),
+				prompt: [...messages.map(({ prompt }) => prompt), ...lines].filter((part) => part !== '').join('\n\n'),
 				attachments,
 				place,
 				trigger,
 				async also() {
-					if ((await store.get(key))?.rev !== rev) throw new Gone()
-					return [removal]
+					const revs = await Promise.all(entries.map(async ({ key }) => (await store.get(key))?.rev))
+					if (entries.some(({ rev }, at) => rev !== revs[at])) throw new Gone()
+					return removals
 				},
 			})
 		} catch (error) {
@@ -218,5 +241,17 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	}
 }
 
-/** Its record was deleted. */
+/** How many messages at the front of a queue share the run of the first. */
+function sharing(first: Entry, queue: readonly Entry[]): number {
+	const other = queue.findIndex(
+		({ merges, binding_id, conversation, chat }) =>
+			!merges ||
+			binding_id !== first.binding_id ||
+			conversation !== first.conversation ||
+			chat.thread_id !== first.chat.thread_id,
+	)
+	return other < 0 ? queue.length : other
+}
+
+/** A record was deleted. */
 class Gone extends Error {}

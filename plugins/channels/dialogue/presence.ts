@@ -12,6 +12,7 @@ import type { Line } from './lines.ts'
 import { markOf } from './mark.ts'
 import { HOLD_LIMIT_MS } from './pace.ts'
 import { nextPart } from './part.ts'
+import { progressText } from './progress.ts'
 import { nonceOf } from './records.ts'
 import { Gone, openReply } from './reply.ts'
 import type { OpenReply } from './reply.ts'
@@ -24,6 +25,8 @@ const TICK_MS = 250
 /** A run that answers earlier shows no typing indicator and no preview. */
 const TYPING_AFTER_MS = 250
 const PREVIEW_AFTER_MS = 1_000
+/** What a run calls is shown only if it takes longer. */
+const PROGRESS_AFTER_MS = 3_000
 /** Least time between two previews in a chat. */
 const PREVIEW_MS = 1_000
 /** A typing indicator is renewed a bit before it disappears. */
@@ -75,8 +78,8 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 		if (shown.size > CHAT_LIMIT) shown.clear() // some indicators are renewed a bit early
 		shown.set(key, last)
 		const mode = line.channel.can.preview?.[chat.kind]
-		const isNew = run.draft.trim() !== '' && now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
-		if (mode && !run.plain && isNew) {
+		const isDue = now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
+		if (mode && !run.plain && isDue && liveText(run, line) !== '') {
 			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(way, line, run, mode, wanted)))
 			if (isTaken) last.preview = now
 			return
@@ -114,6 +117,16 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 	}
 }
 
+/** The answer so far, and what the run calls; '' if there is nothing to show yet. */
+function liveText(run: Followed, { channel }: Line): string {
+	const { draft, progress, since } = run
+	const answer = draft.trim() === '' ? '' : draft
+	if (channel.config.progress === false || performance.now() < since + PROGRESS_AFTER_MS) return answer
+	// While the answer grows, it shows by itself that the run works.
+	if (answer !== '' && progress.running.size === 0) return answer
+	return [answer, progressText(progress)].filter((part) => part !== '').join('\n\n')
+}
+
 async function preview(
 	way: Way & { ctx: Context },
 	line: Line,
@@ -126,7 +139,7 @@ async function preview(
 	const { channel, connection } = line
 	const format = channel.can.formats[0]
 	if (!format) return
-	const source = namesHidden.text(withNewlines(run.draft))
+	const source = namesHidden.text(withNewlines(liveText(run, line)))
 	const { text } = await nextPart(source, { offset: 0, fence: null }, format)
 	if (text === '' || text === run.shown) return
 	const { markup } = format

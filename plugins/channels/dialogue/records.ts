@@ -16,6 +16,8 @@ export interface Reply {
 	chat: ChatRef & { kind: ChatKind }
 	/** Id of the message that it answers; absent if no message started the run. */
 	reply_to?: string
+	/** Ids of earlier messages that it answers, too. */
+	merged?: string[]
 	/** A result or a message that nobody in the chat asked for: nothing shows before it is complete. */
 	unasked?: true
 	/** Id of what was added to the chat's conversation for a result of another conversation. */
@@ -88,6 +90,8 @@ export interface Pending {
 	files: IncomingFile[]
 	/** Number of files that were left out. */
 	more_files: number
+	/** It waits until no run works in its conversation, and then shares a run with those behind it. */
+	merges?: true
 	at: string
 }
 

@@ -9,6 +9,8 @@ import type { Pending, Reply, Talk } from './records.ts'
 
 export interface RunStart extends Pick<Pending, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
 	agent: AgentRef
+	/** Earlier messages that share the run. */
+	merged?: string[]
 	prompt: string
 	attachments: Attachment[]
 	place: string
@@ -25,7 +27,7 @@ export interface StartRooms {
 /** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
 export async function startRun(
 	{ ctx, runs }: StartRooms,
-	{ agent, channel_id, chat: at, message_id, conversation, also, ...start }: RunStart,
+	{ agent, channel_id, chat: at, message_id, merged = [], conversation, also, ...start }: RunStart,
 ): Promise<void> {
 	const { id, kind, thread_id } = at
 	const chat = { id, kind, ...(thread_id !== undefined && { thread_id }) }
@@ -39,6 +41,7 @@ export async function startRun(
 			channel_id,
 			chat,
 			reply_to: message_id,
+			...(merged.length > 0 && { merged }),
 			asked: [],
 			said: null,
 			saying: null,

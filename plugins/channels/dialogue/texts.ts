@@ -24,6 +24,14 @@ export const texts = {
 	newSession: (stopped: number): string =>
 		`${stopped > 0 ? 'Stopped. ' : ''}A new conversation begins: what was said before is forgotten.`,
 	stopped: 'Stopped.',
+	/** `names`: tools that are being called. */
+	progress: (names: readonly string[], done: number): string => {
+		const now = names.slice(0, TOOLS_SHOWN).map((name) => code(short(oneLine(name), NAME_LIMIT)))
+		const more = names.length - now.length
+		if (more > 0) now.push(`${more} more`)
+		const ended = done === 0 ? [] : [`${done} ${done === 1 ? 'call' : 'calls'} done`]
+		return `Working: ${[...now, ...ended].join(', ')} …`
+	},
 	nothingToStop: 'There is nothing to stop.',
 	whoami: (at: { chat_id: string; sender_id: string; agent: string; channel_id: string }): string =>
 		`chat ${code(at.chat_id)}, you ${code(at.sender_id)}, agent ${code(at.agent)}, channel ${code(at.channel_id)}`,
@@ -49,9 +57,11 @@ export const texts = {
 		(at.instead_of === undefined ? '' : `${code(at.instead_of)} is not set up. `) +
 		`${at.isChanged ? 'From the next message on, the' : 'The'} model is ${code(at.model)} of ${code(at.provider)}.`,
 	noModelName: 'Send /model and a name such as `gpt-4o-mini`, or `default`.',
+	notYourCommand: 'In this chat only the person who connected it can use this command.',
 	notYourModel:
 		'Only the person who connected this chat can change the model. Whoever runs the gateway can with `svc agents update`.',
 	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(short(why, ERROR_LIMIT))}`,
+	commandBroken: 'Sorry, that did not work. Whoever runs the gateway finds the reason in its log.',
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
 	empty: '(The answer is empty.)',
@@ -99,6 +109,8 @@ export const texts = {
 /** Characters of a run's error that are shown. */
 const ERROR_LIMIT = 400
 const NAME_LIMIT = 64
+/** Names of tools in a line about progress. */
+const TOOLS_SHOWN = 3
 /** Characters of a heartbeat's prompt. */
 const PROMPT_LIMIT = 500
 

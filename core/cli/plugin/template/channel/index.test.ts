@@ -16,6 +16,7 @@ checkChannel(
 			replies: false,
 			threads: false,
 			attachments: false,
+			files: false,
 			repeats: false,
 			edits: false,
 			drafts: false,

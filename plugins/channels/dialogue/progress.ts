@@ -1,0 +1,47 @@
+/** What a run that people wait for is doing: the tools that it calls, from its events, whichever plugins the tools are of. */
+import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { texts } from './texts.ts'
+
+export interface Progress {
+	/** Names of the tools that are being called, by call. */
+	readonly running: ReadonlyMap<string, string>
+	/** Calls that have ended. */
+	readonly done: number
+	/** Takes note of an event, if it is the beginning or the end of a call. */
+	heed(event: Pick<EventEnvelope, 'payload'>): void
+}
+
+/** Calls whose end was missed, such as those that wait for a person, are dropped beyond this number. */
+const RUNNING_LIMIT = 16
+
+export function openProgress(): Progress {
+	const running = new Map<string, string>()
+	let done = 0
+	return {
+		running,
+		get done() {
+			return done
+		},
+		heed({ payload }) {
+			const { call_id, arguments: args } = payload
+			if (typeof call_id !== 'string') return
+			const name = nameOf(payload)
+			if (args !== undefined && name !== undefined) {
+				if (running.size < RUNNING_LIMIT) running.set(call_id, name)
+			} else if (running.delete(call_id)) done++
+		},
+	}
+}
+
+/** One line as Markdown; '' if nothing was called. */
+export function progressText({ running, done }: Progress): string {
+	const names = [...new Set(running.values())]
+	return names.length === 0 && done === 0 ? '' : texts.progress(names, done)
+}
+
+/** As the events of primitives, skills and MCP servers name what is called. */
+function nameOf({ primitive, skill, server, tool }: Record<string, unknown>): string | undefined {
+	const name = primitive ?? skill ?? tool
+	if (typeof name !== 'string') return undefined
+	return typeof server === 'string' ? `${server}: ${name}` : name
+}
