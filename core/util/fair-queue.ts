@@ -1,4 +1,4 @@
-/** Those who wait: one queue for each owner, such as an agent, in the order in which they came; the owners take turns. */
+/** A queue in which owners, such as agents, take turns; the items of one owner leave in the order in which they were added. */
 export class FairQueue<T> {
 	/** The owner whose turn is next comes first. */
 	readonly #queues = new Map<string, Set<T>>()

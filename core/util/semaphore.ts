@@ -4,22 +4,22 @@ import { Shares } from './shares.ts'
 /** Lets a number of pieces of work run at the same time; others wait for a place, and their owners take turns. */
 export interface Semaphore {
 	/**
-	 * Settles with the release of a place, which may be called again. `isUrgent`: goes before those who wait. `owner`: whose
-	 * share it counts for, such as the uid of an agent. Throws the signal's reason.
+	 * Settles with the release of a place, which may be called again. Urgent callers are served first. `owner`: whose share it
+	 * counts for, such as the uid of an agent. Throws the signal's reason.
 	 */
 	take(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
-	/** Those who wait, of this owner or in all. */
+	/** Number of waiting callers, of this owner or in all. */
 	waiting(owner?: string): number
 	/** Settles once no place is taken. */
 	idle(): Promise<void>
-	/** To be called when there are more places than before. */
+	/** Call this after the number of places has grown. */
 	update(): void
 }
 
 export interface SemaphoreOptions {
 	/** After this time, in milliseconds, a place is released by itself. */
 	hold_ms?: number
-	/** Further places, which only owners get who hold few (`Shares.may`). */
+	/** Further places, which only owners with few places get (`Shares.may`). */
 	reserve?: number | (() => number)
 }
 

@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import { pairIn } from '../../../core/cli/pair.ts'
+import { deliverIn } from '../../../core/cli/deliver.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -34,7 +34,7 @@ const options = {
 	'--timezone <name>': 'the timezone of --cron or --at, such as Europe/Berlin; default UTC',
 	'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
 	'--at <time>': 'instead of --cron, once: 2030-03-31T09:00:00Z, or "in 20 minutes"',
-	'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
+	'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',
 }
 
 export default {
@@ -131,8 +131,7 @@ async function change(cli: Cli, { agent, id }: Named, body: object): Promise<voi
 }
 
 function bodyOf({ cron, timezone, every, at, deliver }: Options): object {
-	const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
-	const fields = { cron, timezone, every, at, deliver: channel === undefined ? undefined : { channel, chat } }
+	const fields = { cron, timezone, every, at, deliver: deliver === undefined ? undefined : deliverIn(deliver) }
 	return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 

@@ -2,7 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
-import { pairIn } from '../../../core/cli/pair.ts'
+import { deliverIn } from '../../../core/cli/deliver.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import { schemeNames } from '../contract.ts'
@@ -81,7 +81,7 @@ Examples:
 			arguments: '<agent> <slug>',
 			options: {
 				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
-				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42',
+				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',
 				'--scheme <name>': `how the sender signs: ${schemeNames.join(', ')}`,
 				'--secret <file>': 'the secret, where the sender made it: a text file, or - for standard input',
 				'--custom <file>': 'the way of the scheme custom: a JSON file, or - for standard input',
@@ -90,14 +90,13 @@ Examples:
 				const given = [file, files.secret, files.custom].filter((one) => one === '-')
 				if (given.length > 1) throw new CliError('usage', 'only one of the files can be standard input')
 				const instructions = file === undefined ? undefined : (await textInput(cli, file)).trim()
-				const [channel, chat] = deliver === undefined ? [] : pairIn(deliver, '--deliver', 'telegram:42')
 				const body = {
 					slug,
 					...(scheme !== undefined && { scheme }),
 					...(files.secret !== undefined && { secret: (await textInput(cli, files.secret)).trim() }),
 					...(files.custom !== undefined && { custom: parsed(await textInput(cli, files.custom), files.custom) }),
 					...(instructions !== undefined && { instructions }),
-					...(channel !== undefined && { deliver: { channel, chat } }),
+					...(deliver !== undefined && { deliver: deliverIn(deliver) }),
 				}
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
 				shown(cli, made)

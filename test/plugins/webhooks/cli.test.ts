@@ -106,7 +106,10 @@ void t.test('answers go to a chat that is named with its platform or its channel
 
 	t.equal((await add('telegram:-42:7', 1)).code, 0)
 	t.match((await gateway.request('GET', '/v1/agents/eve/webhooks')).body, [{ slug: 'hook-1', deliver }])
-	t.match((await beat('chat_a:-42:7')).json, { deliver })
+	const beating = (await beat('chat_a:-42:7')).json
+	t.match(beating, { deliver })
+	const silent = ['heartbeats', 'change', 'eve', beating.id, '--deliver', 'none', '--json']
+	t.match((await svc(silent)).json, { deliver: 'none' })
 	for (const wrong of ['telegram', ':42', 'telegram:'])
 		t.match(await beat(wrong), { code: 2, err: /two parts.*telegram:42/ })
 	t.match(await add('telegram:43', 2), { code: 2, err: /chat "43".* is not bound to agent "eve"/ })
