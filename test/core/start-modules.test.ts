@@ -15,7 +15,7 @@ interface Noted {
 }
 
 /** Others are imported at first need: MCP's SDK, OpenTelemetry, prom-client, tar, ws, the stemmers of languages, … */
-const atStart = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'croner', 'joi', 'lmdb', 'pino', 'yaml']
+const atStart = ['@hapi/boom', '@hapi/bourne', '@hapi/hapi', 'chokidar', 'croner', 'joi', 'lmdb', 'pino', 'yaml']
 
 void t.test('at its start a gateway loads these packages, and no others', async (t) => {
 	const home = t.testdir()

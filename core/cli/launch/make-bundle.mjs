@@ -34,7 +34,7 @@ const bundles = [
 ]
 const programs = bundles.flatMap((one) => one.programs)
 /** Packages that every start loads. The others are imported from node_modules when they are needed. */
-const packages = ['@hapi/boom', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
+const packages = ['@hapi/boom', '@hapi/bourne', '@hapi/hapi', 'chokidar', 'commander', 'croner', 'joi', 'pino', 'yaml']
 const seam = 'core/util/own-code.ts'
 const places = 'core/cli/launch/source-places.mjs'
 
