@@ -212,6 +212,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 				payload: Joi.object({ secret: secret.required() }).required().prefs({ convert: false }),
 			},
 			response: { emptyStatusCode: 204 },
+			plugins: { openapi: { answers: { 204: {} } } },
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.name)

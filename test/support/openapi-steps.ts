@@ -144,6 +144,8 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	forgetMemory: ({ made }) => ({ params: { memory_id: made.get('storeMemory').id } }),
 
 	getResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
+	cancelResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
+	listResponseInput: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	deleteResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	removeBackup: ({ made }) => ({ params: { id: made.get('createBackup').id } }),
 
@@ -153,7 +155,8 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 
 	deliver: ({ made, body }) => ({
 		params: { token: made.get('registerWebhook').token },
-		headers: { 'x-signature': `sha256=${hmac(made.get('registerWebhook').secret, JSON.stringify(body))}` },
+		// The example registers a webhook of GitHub.
+		headers: { 'x-hub-signature-256': `sha256=${hmac(made.get('registerWebhook').secret, JSON.stringify(body))}` },
 	}),
 }
 
