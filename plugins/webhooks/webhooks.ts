@@ -111,7 +111,9 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 			await change(store, agentScope(agent.uid), async () => {
 				const { key, value, rev } = await entryOf(agent, slug)
 				const sealed = await secrets.seal(agent, value, secret)
-				return { ops: [{ key, value: { ...value, secret: sealed }, expect: rev }], result: undefined }
+				// A call that is made again must not show this secret to the agent.
+				const record: WebhookRecord = { ...value, secret: sealed, made_by: null }
+				return { ops: [{ key, value: record, expect: rev }], result: undefined }
 			})
 			await announce(agent, 'webhook.rotated', slug)
 		},

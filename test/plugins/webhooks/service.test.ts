@@ -58,6 +58,19 @@ void t.test('a call that is made again gives the same token and secret', async (
 	)
 })
 
+void t.test('a secret that a person sets is not shown to the agent that registered the webhook', async (t) => {
+	const opened = await open(newPlace())
+	const ada = await opened.agent('ada')
+	await opened.webhooks.register(ada, { slug: 'paid', scheme: 'stripe' }, opened.call('run:1'))
+	const [before] = await opened.webhooks.list(ada)
+	const secret = 'whsec_of_the_sender_alone'
+	await opened.webhooks.setSecret(ada, 'paid', secret)
+	await t.rejects(opened.webhooks.register(ada, { slug: 'paid' }, opened.call('run:1')), { code: 'already_exists' })
+	t.strictSame(await opened.webhooks.list(ada), [before], 'the address stays')
+	t.notMatch(opened.redactor.of([ada]).text(`It is ${secret}.`, 'record'), secret)
+	await t.rejects(opened.webhooks.setSecret(ada, 'other', secret), { code: 'not_found' })
+})
+
 void t.test('the limit holds however many ask at once, and a place that is freed is free', async (t) => {
 	const opened = await open(newPlace())
 	const ada = await opened.agent('ada')
