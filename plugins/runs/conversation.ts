@@ -4,7 +4,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
 import type { Message, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 
@@ -127,21 +127,26 @@ export async function* newestFirst(
 	conversation: string,
 	before?: string,
 ): AsyncGenerator<RunRecord> {
-	for await (const run_id of newestIds(store, agent, conversation, before)) {
-		const entry = await store.get<RunRecord>(keys.run(agent.uid, run_id))
+	for await (const key of newestTurns(store, agent, conversation, before)) {
+		const entry = await store.get<RunRecord>(keys.run(agent.uid, runOf(key)))
 		if (entry) yield entry.value
 	}
 }
 
-/** Their ids alone. */
-export async function* newestIds(
+/** Their keys as turns, without reading anything else. */
+export function newestTurns(
 	store: Store,
 	{ uid }: Pick<AgentRef, 'uid'>,
 	conversation: string,
 	before?: string,
-): AsyncGenerator<string> {
+): AsyncIterable<Key> {
 	const after = before === undefined ? {} : { after: keys.turn(uid, conversation, before) }
-	for await (const key of store.keys(keys.turns(uid, conversation), { reverse: true, ...after })) yield key.at(-1) ?? ''
+	return store.keys(keys.turns(uid, conversation), { reverse: true, ...after })
+}
+
+/** The id in the key of a turn. */
+export function runOf(key: Key): string {
+	return key.at(-1) ?? ''
 }
 
 /** `before`: the run before it in the conversation. */

@@ -11,7 +11,8 @@ import {
 	messagesOfRun,
 	mustExist,
 	newestFirst,
-	newestIds,
+	newestTurns,
+	runOf,
 	noConversation,
 	sizeOf,
 } from './conversation.ts'
@@ -123,7 +124,7 @@ async function newestUpTo(
 	top: string,
 ): Promise<string | undefined> {
 	// `before` leaves out the run itself; this comes right after it.
-	for await (const run_id of newestIds(store, agent, conversation, `${top}~`)) return run_id
+	for await (const key of newestTurns(store, agent, conversation, `${top}~`)) return runOf(key)
 	return undefined
 }
 

@@ -4,7 +4,7 @@ import type { ChatMessage, ContextMarks } from '../../core/protocol.ts'
 import { lineOf } from '../../sandbox/context/earlier.ts'
 import { tokensOf } from '../../sandbox/context/message-tokens.ts'
 import type { RunRecord } from './contract.ts'
-import { newestIds } from './conversation.ts'
+import { newestTurns, runOf } from './conversation.ts'
 import { keys } from './keys.ts'
 import { knownTranscript, transcriptOf } from './transcript.ts'
 
@@ -32,7 +32,8 @@ export async function historyOf(
 	const turns: (readonly ChatMessage[])[] = []
 	const unread: ContextMarks['omitted'] = []
 	let used = 0
-	for await (const id of newestIds(store, { uid: agent_uid }, conversation, run_id)) {
+	for await (const key of newestTurns(store, { uid: agent_uid }, conversation, run_id)) {
+		const id = runOf(key)
 		if (from !== null && id < from) break
 		const known = used > tokens ? undefined : knownTranscript(id)
 		const earlier = known ? undefined : (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value

@@ -6,7 +6,7 @@
  * then every request begins as the one before. Nothing is deleted: what is left out can be read by its id.
  */
 import type { ContextMarks as Marks } from '../../core/protocol.ts'
-import type { ModelRequest } from '../models/provider.ts'
+import type { ModelRequest, Turn } from '../models/provider.ts'
 import { shrunk } from './current.ts'
 import { cutAt } from './cut.ts'
 import { caughtUp, marksAt } from './earlier.ts'
@@ -22,9 +22,10 @@ export interface FitItem {
 }
 
 export interface Fitted {
-	request: ModelRequest
 	marks: Marks
-	items: FitItem[]
+	/** Made when asked for, as `items` are: often only the marks count. */
+	readonly request: ModelRequest
+	readonly items: FitItem[]
 	/** By the estimate. */
 	tokens: number
 	/** False: the instructions, the tools and the shortest prompt together are too long. */
@@ -50,33 +51,30 @@ export function fit(input: FitInput): Fitted {
 	const room = budget - fixed - earlier(marks) - shown(from, whole)
 	if (cost(current) > room) current = shrunk(current, room, run_id, cost)
 
-	const visible = past.slice(from).map((turn, at) => ({ turn, isWhole: from + at >= whole }))
-	const items: FitItem[] = [
-		{ kind: 'instructions', tokens: instructions },
-		{ kind: 'tools', tokens: described },
-		...(marks.earlier === null ? [] : [{ kind: 'earlier' as const, tokens: earlier(marks) }]),
-		...visible.map(({ turn, isWhole }): FitItem => ({
-			kind: 'turn',
-			...(turn.run_id !== undefined && { run_id: turn.run_id }),
-			shown: isWhole ? 'whole' : 'stubs',
-			tokens: isWhole ? turn.tokens : turn.stubTokens,
-		})),
-		{ kind: 'prompt', tokens: cost(current) },
-	]
-	const tokens = items.reduce((sum, item) => sum + item.tokens, 0)
+	const tokens = used()
+	const isWhole = (at: number): boolean => from + at >= whole
 	return {
-		request: {
-			system,
-			tools,
-			turns: [
-				...(marks.earlier === null ? [] : [{ role: 'user' as const, content: marks.earlier }]),
-				...visible.flatMap(({ turn, isWhole }) => (isWhole ? turn.whole : turn.stubs)),
-				...current,
-			],
-		},
 		marks,
-		items,
 		tokens,
 		fits: tokens <= budget,
+		get request() {
+			const turns: Turn[] = marks.earlier === null ? [] : [{ role: 'user', content: marks.earlier }]
+			for (const [at, turn] of past.slice(from).entries()) turns.push(...(isWhole(at) ? turn.whole : turn.stubs))
+			return { system, tools, turns: [...turns, ...current] }
+		},
+		get items(): FitItem[] {
+			return [
+				{ kind: 'instructions', tokens: instructions },
+				{ kind: 'tools', tokens: described },
+				...(marks.earlier === null ? [] : [{ kind: 'earlier' as const, tokens: earlier(marks) }]),
+				...past.slice(from).map((turn, at): FitItem => ({
+					kind: 'turn',
+					...(turn.run_id !== undefined && { run_id: turn.run_id }),
+					shown: isWhole(at) ? 'whole' : 'stubs',
+					tokens: isWhole(at) ? turn.tokens : turn.stubTokens,
+				})),
+				{ kind: 'prompt', tokens: cost(current) },
+			]
+		},
 	}
 }

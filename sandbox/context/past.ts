@@ -19,35 +19,45 @@ export interface PastTurn {
 
 /** `history`: the same messages with their ids. A turn begins with what a user said. */
 export function pastOf(turns: readonly Turn[], history: readonly ChatMessage[], cost: Cost): PastTurn[] {
-	const past: { run_id: string | undefined; whole: Turn[]; told: ChatMessage[] }[] = []
-	for (const [at, turn] of turns.entries()) {
-		const told: ChatMessage = history[at] ?? turn
-		if (turn.role === 'user' || past.length === 0)
-			past.push({ run_id: told.role === 'user' ? told.run_id : undefined, whole: [], told: [] })
-		const last = past.at(-1)
-		last?.whole.push(turn)
-		last?.told.push(told)
+	const past: PastTurn[] = []
+	for (let from = 0; from < turns.length;) {
+		let to = from + 1
+		while (to < turns.length && turns[to]?.role !== 'user') to++
+		past.push(new Past(turns.slice(from, to), history.slice(from, to), cost))
+		from = to
 	}
-	return past.map(({ run_id, whole, told }) => {
-		let stubs: Turn[] | undefined
-		const stubsNow = (): Turn[] =>
-			(stubs ??= whole.map((turn, at) => {
-				const message = told[at]
-				return stubIn(turn, { run_id, result_id: message?.role === 'tool' ? message.result_id : undefined })
-			}))
-		let stubTokens: number | undefined
-		return {
-			run_id,
-			whole,
-			tokens: cost(whole),
-			get stubs() {
-				return stubsNow()
-			},
-			get stubTokens() {
-				return (stubTokens ??= cost(stubsNow()))
-			},
-		}
-	})
+	return past
+}
+
+class Past implements PastTurn {
+	readonly run_id: string | undefined
+	readonly whole: readonly Turn[]
+	readonly tokens: number
+	readonly #told: readonly ChatMessage[]
+	readonly #cost: Cost
+	#stubs: readonly Turn[] | undefined
+	#stubTokens: number | undefined
+
+	constructor(whole: readonly Turn[], told: readonly ChatMessage[], cost: Cost) {
+		const [first] = told
+		this.run_id = first?.role === 'user' ? first.run_id : undefined
+		this.whole = whole
+		this.tokens = cost(whole)
+		this.#told = told
+		this.#cost = cost
+	}
+
+	get stubs(): readonly Turn[] {
+		return (this.#stubs ??= this.whole.map((turn, at) => {
+			const message = this.#told[at]
+			const result_id = message?.role === 'tool' ? message.result_id : undefined
+			return stubIn(turn, { run_id: this.run_id, result_id })
+		}))
+	}
+
+	get stubTokens(): number {
+		return (this.#stubTokens ??= this.#cost(this.stubs))
+	}
 }
 
 /** Where the first shown turn and the first whole one stand. */
