@@ -12,6 +12,7 @@ const id = Joi.string().min(1).max(64).required().description('Id of the heartbe
 /** `heartbeat.create`, `.list`, `.update`, `.delete`: of the calling agent only. */
 export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
 	const { deliverFields } = ctx.use('runs')
+	const { paused, ...others } = changeKeys(deliverFields)
 	ctx.primitive({
 		name: 'heartbeat.create',
 		description:
@@ -39,8 +40,9 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	})
 	ctx.primitive({
 		name: 'heartbeat.update',
-		description: 'Changes, pauses or resumes one of your heartbeats. What you leave out stays.',
-		parameters: Joi.object({ id, ...changeKeys(deliverFields) }),
+		description:
+			'Changes, pauses or resumes one of your heartbeats, with the fields of heartbeat.create. What you leave out stays.',
+		parameters: Joi.object({ id, ...briefly(others, 'As in heartbeat.create.'), paused }),
 		run: ({ id: heartbeat_id, ...args }, call) =>
 			asArguments(async () => {
 				const change = args as unknown as HeartbeatChange
@@ -57,6 +59,11 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 			return { id: heartbeat_id, status: 'deleted' }
 		},
 	})
+}
+
+/** Descriptions cost tokens in each request: those that another tool gives are not repeated. */
+function briefly(keys: Record<string, Joi.Schema>, description: string): Record<string, Joi.Schema> {
+	return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, schema.description(description)]))
 }
 
 async function asArguments<T>(work: () => Promise<T>): Promise<T> {

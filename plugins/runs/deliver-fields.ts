@@ -14,13 +14,13 @@ export const deliverFields: DeliverFields = {
 	given: Joi.alternatives(
 		Joi.valid('origin', 'none'),
 		Joi.object({
-			channel: id(64).description('Id of the channel, or its type if only one channel has it.'),
-			chat: id(128).description('Id of the chat on its platform, which must be bound to the agent.'),
+			channel: id(64).description('Id of the channel, or its type if only one has it.'),
+			chat: id(128).description('Id of the chat on its platform.'),
 		}),
 	)
 		.messages({ 'alternatives.match': '{#label} must be origin, none, or an object with channel and chat' })
 		.description(
-			'Where the answers go: `origin`, the chat in which this is set up (default there); `none` (default elsewhere); or a chat that is bound to the agent. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+			'Where the answers go: `origin`, the chat in which this is set up (default there); `none` (default elsewhere); or a chat bound to the agent. An answer of exactly NOTHING_TO_SAY goes nowhere.',
 		)
 		.example('none'),
 	shown: Joi.alternatives(

@@ -70,7 +70,23 @@ function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, 
 	let schema = schemas.get(parameters)
 	if (!schema) {
 		const { $schema: _, ...rest } = parameters['~standard'].jsonSchema.input({ target: 'draft-2020-12' })
-		schemas.set(parameters, (schema = { ...rest, additionalProperties: false }))
+		schemas.set(parameters, (schema = { ...withoutSizes(rest), additionalProperties: false }))
 	}
 	return schema
+}
+
+const SIZES = new Set(['minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems', 'pattern'])
+
+/**
+ * A schema without what bounds and patterns of texts and lists cost in each request: models hardly use them, and whoever breaks
+ * one is told which. Where one matters, the description says so.
+ */
+function withoutSizes(schema: Record<string, unknown>): Record<string, unknown> {
+	const kept = Object.entries(schema).filter(([keyword, value]) => !SIZES.has(keyword) || typeof value === 'object')
+	return Object.fromEntries(kept.map(([keyword, value]) => [keyword, shortened(value)]))
+}
+
+function shortened(value: unknown): unknown {
+	if (Array.isArray(value)) return value.map(shortened)
+	return typeof value === 'object' && value !== null ? withoutSizes(value as Record<string, unknown>) : value
 }

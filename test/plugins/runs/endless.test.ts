@@ -132,6 +132,7 @@ void t.test(
 		t.ok(context.tokens <= context.budget && context.budget <= WINDOW, 'the next request fits')
 		const kinds = context.items.map(({ kind }: { kind: string }) => kind)
 		t.match(kinds.slice(0, 4), ['instructions', 'tools', 'earlier', 'turn'])
+		t.ok(context.items[1].tokens < WINDOW * 0.45, 'the built-in tools leave room in a small window')
 		const sum = context.items.reduce((all: number, { tokens }: { tokens: number }) => all + tokens, 0)
 		t.equal(sum, context.tokens)
 		t.match(context.summary?.text, /^Pages were read\./)

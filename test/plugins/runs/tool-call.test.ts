@@ -386,16 +386,25 @@ void t.test('arguments with very many mistakes are refused for the first of them
 })
 
 void t.test('a model is told of a tool by a JSON Schema that takes no unknown keys', async (t) => {
-	t.match(specOf(echo), {
+	t.strictSame(specOf(echo), {
 		name: 'test.echo',
 		description: 'Answers with its arguments.',
 		parameters: {
 			type: 'object',
-			properties: { text: { type: 'string', maxLength: 10 }, times: { type: 'integer' } },
+			properties: { text: { type: 'string' }, times: { type: 'integer', default: 1 } },
 			required: ['text'],
 			additionalProperties: false,
 		},
 	})
+	const pattern = Joi.array().max(3).unique().items(Joi.string().pattern(/^a/).min(2))
+	const sized = Joi.object({ pattern, maxLength: Joi.number().min(1) }).required()
+	t.strictSame(
+		specOf({ ...echo, parameters: sized }).parameters.properties,
+		{ pattern: { type: 'array', items: { type: 'string' } }, maxLength: { type: 'number', minimum: 1 } },
+		'lengths and patterns cost tokens in each request, and are checked all the same',
+	)
+	const own = { type: 'object', properties: { text: { type: 'string', maxLength: 10 } } }
+	t.equal(specOf({ ...echo, parameters: own }).parameters, own, 'a JSON Schema is given as it is')
 	t.strictSame(specOf({ name: 'test.now', description: '', run: () => null }).parameters, {
 		type: 'object',
 		properties: {},
