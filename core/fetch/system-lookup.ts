@@ -1,6 +1,7 @@
 /** Resolves names by the system, a few at a time; those who ask take turns. */
 import { lookup as systemCall } from 'node:dns/promises'
 import { Fault } from '../errors.ts'
+import { openPace } from '../util/pace.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import { reserveOf, Shares } from '../util/shares.ts'
 
@@ -15,6 +16,9 @@ export type SystemLookup = (host: string, owner?: string) => Promise<Answer[]>
 /** Limit of names of one owner that wait; all owners have a quarter more. */
 const MAX_WAITING = 256
 
+/** Limit of one owner's lookups: names that the system knows are resolved fast enough to keep the gateway from all else. */
+const PER_SECOND = 100
+
 /**
  * `owner`: whose share a lookup counts for, such as the uid of an agent; absent for the gateway's own. A lookup holds one of
  * the four threads that files and the store need too, for as long as a name server is silent: two are for anybody, and
@@ -24,6 +28,7 @@ export function openSystemLookup(
 	lookup = async (host: string): Promise<Answer[]> => systemCall(host, { all: true }),
 ): SystemLookup {
 	const places = openSemaphore(2, { reserve: 1 })
+	const pace = openPace(PER_SECOND)
 	const waiting = new Shares(
 		() => MAX_WAITING,
 		() => reserveOf(MAX_WAITING),
@@ -34,6 +39,7 @@ export function openSystemLookup(
 			throw new Fault('fetch_failed', message)
 		}
 		waiting.add(owner)
+		if (owner) await pace(owner)
 		const release = await places.take(undefined, false, owner).finally(() => waiting.remove(owner))
 		try {
 			return await lookup(host)

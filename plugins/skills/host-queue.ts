@@ -2,7 +2,8 @@
  * Assigns hosts to callers: the pool of processes, and the callers that wait. Owners, which are agents, take turns.
  *
  * `processes` programs compute at the same time. A program that only waits does not count, nor does one of an owner that has no
- * other that computes. `waiting_processes` is the reserve for these, which no owner gets all of (`Shares.may`).
+ * other that computes. `waiting_processes` is the reserve for these, which no owner gets all of (`Shares.may`). An owner whose
+ * program ended a moment ago keeps its place for a second: one that fills all others would slow its next program down.
  */
 import { FairQueue } from '../../core/util/fair-queue.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
@@ -11,6 +12,7 @@ import type { Logger } from '../../core/log/log.ts'
 import type { HostCommand } from './host-command.ts'
 import { startHost } from './host.ts'
 import type { Host } from './host.ts'
+import { RecentOwners } from './recent-owners.ts'
 
 export interface HostQueueOptions {
 	/** Called when the first process is started; again if that failed. */
@@ -39,6 +41,7 @@ export interface HostQueue {
 }
 
 const START_WITHIN_MS = 30_000
+const KEPT_MS = 1000
 
 interface Waiting extends PromiseWithResolvers<Host> {
 	owner: string
@@ -72,7 +75,14 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		() => processes,
 		() => 0,
 	)
-	const may = (owner: string): boolean => taken.may(owner) && (computing.may(owner) || computing.heldBy(owner) === 0)
+	const recent = new RecentOwners(KEPT_MS, processes)
+	const mayCompute = (owner: string): boolean => {
+		if (computing.heldBy(owner) === 0) return true
+		return computing.used + recent.count((other) => other !== owner && computing.heldBy(other) === 0) < processes
+	}
+	const may = (owner: string): boolean => taken.may(owner) && mayCompute(owner)
+	/** While callers wait for places that are kept for others. */
+	let retry: NodeJS.Timeout | undefined
 	let command: Promise<HostCommand> | undefined
 	/** Processes that run or are about to. */
 	let size = 0
@@ -147,7 +157,10 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	function handOut(): void {
 		while (idle.size > 0) {
 			const one = nextWaiting(may)
-			if (!one) return
+			if (!one) {
+				if (waiting.size > 0) retryLater()
+				return
+			}
 			const host = first(idle) as Host
 			hosts.set(host, (hosts.get(host) ?? 0) + 1)
 			holders.set(host, { owner: one.owner, computes: true })
@@ -156,6 +169,13 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			one.resolve(host)
 		}
 		growFor()
+	}
+
+	function retryLater(): void {
+		retry ??= setTimeout(() => {
+			retry = undefined
+			handOut()
+		}, KEPT_MS).unref()
 	}
 
 	/** `newcomer`: an owner who is about to wait. Beyond `processes` one after the other, since who may take them is decided when they are ready. */
@@ -178,6 +198,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		if (!holder) return
 		holders.delete(host)
 		taken.remove(holder.owner)
+		recent.add(holder.owner)
 		if (holder.computes) computing.remove(holder.owner)
 	}
 
@@ -230,6 +251,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		},
 		async close() {
 			closed = true
+			clearTimeout(retry)
 			for (let one = nextWaiting(); one; one = nextWaiting()) one.reject(closing())
 			const all = [...hosts.keys()]
 			for (const host of all) host.end()

@@ -93,6 +93,22 @@ void t.test('an agent whose calls compute without an end holds up no other', asy
 	await Promise.allSettled(spinning.map(({ settled }) => settled))
 })
 
+void t.test(
+	'an agent that calls now and then keeps its place beside one whose calls compute without an end',
+	async (t) => {
+		const { call, began } = open(t)
+		t.equal(await call('b', 'b', 'return 1').settled, 1)
+		const spinning = Array.from({ length: 3 }, (_, n) => call('a', `a${n}`, spin))
+		for (let n = 0; n < 5; n++) t.equal(await call('b', 'b', `return ${n}`).settled, n)
+		await eventually(() => began.includes('a0'))
+		t.equal(await call('b', 'b', 'return 5').settled, 5)
+		t.notOk(began.includes('a1'))
+		await eventually(() => began.includes('a1')) // a second after the last call of b
+		for (const one of spinning) one.stop()
+		await Promise.allSettled(spinning.map(({ settled }) => settled))
+	},
+)
+
 void t.test('a program that wakes counts as one that computes again', async (t) => {
 	const { call, began, isOver } = open(t, { processes: 1, waiting_processes: 3 })
 	const wakes = call('a', 'wakes', `await new Promise((resolve) => setTimeout(resolve, 1)); svc.log('woke'); ${spin}`)
