@@ -9,6 +9,7 @@ const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped
 const EXCERPT = 500
 
 export const status = Joi.valid(...statuses)
+/** Clients refuse results that differ from the schema they know: it leaves room for further fields. */
 export const run = Joi.object({
 	run_id: Joi.string().required(),
 	agent: Joi.string().required(),
@@ -24,20 +25,35 @@ export const run = Joi.object({
 		run_id: Joi.string().required().description('The run that asks: this one, or one that it waits for.'),
 		question: text.required(),
 		options: Joi.array().items(text),
+		kind: Joi.valid('approval').description('Absent: a question of the agent.'),
+		tool: Joi.string().description('The tool whose call needs approval.'),
+		arguments: Joi.object().unknown().description('Those of the call; edit {…} as the answer changes them.'),
+		expires_at: iso.description('An approval then counts as refused.'),
 	})
+		.unknown()
 		.allow(null)
 		.required()
 		.description('What the agent wants to know; the run waits for the answer (answer_question).'),
-	error: Joi.object({ code: Joi.string().required(), message: text.required() }).allow(null).required(),
+	error: Joi.object({
+		code: Joi.string().required(),
+		message: text.required(),
+		provider_code: Joi.string().description('The code that the provider of the model gave.'),
+	})
+		.unknown()
+		.allow(null)
+		.required(),
 	usage: Joi.object({
 		input_tokens: Joi.number().required(),
 		output_tokens: Joi.number().required(),
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
-	}).required(),
+		cost: Joi.number().description("In the operator's currency, where the models have prices."),
+	})
+		.unknown()
+		.required(),
 	created_at: iso.required(),
 	ended_at: iso.allow(null).required(),
-})
+}).unknown()
 
 /** A run, and the question that it waits for: its own, or a sub-agent's. */
 export interface RunState {

@@ -103,6 +103,26 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
 })
 
+void t.test('an approval is asked in the channel, and only one answer counts', async (t) => {
+	await gateway.request('POST', '/v1/agents', {
+		body: { name: 'careful', config: { provider: 'offline', tools: { ask: ['memory.store'] } } },
+	})
+	const { server, channel_id } = await connected(t)
+	const channel = server.addDirect()
+	t.equal((await bind(channel_id, channel.id, 'careful')).status, 201)
+	const wrote = (what: RegExp): Promise<Message> =>
+		eventually(() => server.written(channel).find(({ content }) => what.test(content)) as Message)
+	server.say(channel, '/tool memory.store {"content": "written by the model"}')
+	t.match((await wrote(/needs approval/)).content, /memory\.store[^]*"content": "written by the model"/)
+	server.say(channel, 'edit {"text": "wrong field"}')
+	await wrote(/content.*is required/)
+	server.say(channel, 'edit {"content": "written by a person"}')
+	await wrote(/a person changed the arguments/)
+	const { memories } = (await gateway.request('GET', '/v1/agents/careful/memory')).body
+	t.match(memories, [{ content: 'written by a person' }])
+	t.equal(memories.length, 1)
+})
+
 void t.test(
 	'a result that no message asked for comes once, as a message of its own, and can be talked about',
 	async (t) => {

@@ -4,14 +4,22 @@ import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { add } from '../../support/mcp.ts'
+import { startModelServer } from '../../support/model-server.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { follow } from '../../support/runs.ts'
 import { config, connect, makeToken, until } from './client.ts'
 
 const model = await startHeldModel()
 t.teardown(() => model.stop())
+const priced = await startModelServer()
+t.teardown(() => priced.stop())
 const gateway = await startGateway({
-	config: `${config}providers: {held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}, plain: {kind: offline}}\ndefault_provider: plain\n`,
+	config: `${config}providers:
+  held: {kind: openai, base_url: "${model.url}", api_key: k, model: m}
+  priced: {kind: openai, base_url: "${priced.url}", api_key: k, model: m, prices: {m: {input: 2, output: 10}}}
+  plain: {kind: offline}
+default_provider: plain
+`,
 })
 t.teardown(() => gateway.stop())
 const ada = await follow(t, gateway, 'ada', { persona: 'Ada knows engines.' })
@@ -151,6 +159,42 @@ void t.test('where the client can ask, its person is asked', async (t) => {
 	t.equal(asked.length, 1)
 })
 
+void t.test('an approval is asked in a form or answered by its tool, and the call is made as approved', async (t) => {
+	const careful = await follow(t, gateway, 'careful', { config: { tools: { ask: ['memory.store'] } } })
+	const args = { agent: 'careful', prompt: '/tool memory.store {"content": "written by the model"}' }
+	const stored = async (): Promise<string[]> =>
+		(await careful.call('memory')).body.memories.map(({ content }: Answer) => content)
+
+	const { call } = await connect(t, gateway)
+	const paused = (await call('run_agent', args)).structuredContent
+	t.match(paused, {
+		status: 'paused',
+		question: {
+			question: /memory\.store[^]*written by the model/,
+			options: ['approve', 'approve_always', 'edit', 'refuse'],
+		},
+	})
+	const { run_id, question } = paused
+	const reply = (answer: string) => call('answer_question', { run_id, question_id: question.question_id, answer })
+	t.match(await reply('perhaps'), { isError: true, content: [{ text: /^invalid_request: / }] })
+	t.strictSame(await stored(), [])
+	t.match((await reply('edit {"content": "written by a person"}')).structuredContent, { run_id, status: 'completed' })
+	t.strictSame(await stored(), ['written by a person'])
+	t.match(await reply('approve'), { isError: true, content: [{ text: /^already_answered: / }] })
+
+	const choices: string[][] = []
+	const person = await connect(t, gateway, {
+		elicit(params: Answer) {
+			choices.push(params.requestedSchema.properties.answer.enum)
+			return { action: 'accept', content: { answer: 'refuse' } }
+		},
+	})
+	const refused = (await person.call('run_agent', args)).structuredContent
+	t.match(refused, { status: 'completed', answer: /refused/ })
+	t.strictSame(choices, [['approve', 'approve_always', 'refuse']], 'a form has no place for other arguments')
+	t.strictSame(await stored(), ['written by a person'])
+})
+
 void t.test('a person who does not want to say leaves the question open', async (t) => {
 	const { call } = await connect(t, gateway, { elicit: () => ({ action: 'decline' }) })
 	const { structuredContent: run } = await call('run_agent', { agent: 'ada', prompt: ask })
@@ -271,6 +315,18 @@ void t.test('a run that fails is an error with the run in it', async (t) => {
 		content: [{ text: /^The run failed: limit_steps: / }],
 		structuredContent: { status: 'failed', error: { code: 'limit_steps' } },
 	})
+})
+
+void t.test("a provider's code, and what a run cost, are in the schema by which clients check results", async (t) => {
+	await follow(t, gateway, 'paid', { config: { provider: 'priced' } })
+	const { client, call } = await connect(t, gateway)
+	await client.listTools() // from now on this client checks
+	priced.on('cheap', { text: 'yes', usage: { prompt_tokens: 1000, completion_tokens: 100 } })
+	const paid = await call('run_agent', { agent: 'paid', prompt: 'cheap' })
+	t.match(paid.structuredContent, { status: 'completed', usage: { cost: 0.003 } })
+	priced.on('no money', { status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
+	const refused = await call('run_agent', { agent: 'paid', prompt: 'no money' })
+	t.match(refused.structuredContent, { status: 'failed', error: { provider_code: 'insufficient_quota' } })
 })
 
 void t.test('histories and runs are resources', async (t) => {

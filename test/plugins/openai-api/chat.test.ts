@@ -204,6 +204,37 @@ void t.test('a question is the answer: the next message of a kept conversation a
 	t.strictSame((await gateway.request('GET', '/v1/agents/off/questions')).body, [])
 })
 
+void t.test(
+	'an approval is the answer: the next message decides, and the call is made once, as approved',
+	async (t) => {
+		await surface.agent('careful', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
+		const say = async (content: string, user?: string): Promise<string> => {
+			const body = {
+				model: 'careful',
+				messages: [{ role: 'user' as const, content }],
+				...(user !== undefined && { user }),
+			}
+			return (await openai.chat.completions.create(body)).choices[0]?.message.content ?? ''
+		}
+		const stored = async (): Promise<string[]> =>
+			(await gateway.request('GET', '/v1/agents/careful/memory')).body.memories.map(
+				({ content }: { content: string }) => content,
+			)
+		const prompt = '/tool memory.store {"content": "written by the model"}'
+		t.match(await say(prompt, 'fay'), /memory\.store.*needs approval[^]*written by the model/)
+		t.match(await refusal(say('perhaps', 'fay')), { status: 400, message: /approve/ })
+		t.strictSame(await stored(), [])
+		t.match(await say('edit {"content": "written by a person"}', 'fay'), /a person changed the arguments/)
+		t.strictSame(await stored(), ['written by a person'])
+
+		t.match(await say(prompt, 'fay'), /needs approval/)
+		t.match(await say('refuse not today', 'fay'), /not today/)
+		t.match(await say(prompt), /needs approval/, 'without a kept conversation nobody can answer')
+		t.strictSame(await stored(), ['written by a person'])
+		t.strictSame((await gateway.request('GET', '/v1/agents/careful/questions')).body, [])
+	},
+)
+
 void t.test('what a sub-agent asks is the answer too, and the next message goes to it', async (t) => {
 	const spawn = (prompt: string): string => `/tool subagent.spawn ${JSON.stringify({ prompt })}`
 	const prompt = spawn(spawn('/tool ask {"question":"Which one?","options":["red","blue"]}'))
@@ -360,7 +391,7 @@ void t.test('a token needs the scopes', async (t) => {
 	const reader = surface.client(await tokenFor('agents:read'))
 	const writer = surface.client(await tokenFor('runs:write'))
 	const ask = { model: 'off', messages: [{ role: 'user' as const, content: 'hello' }] }
-	t.equal((await reader.models.list()).data.length, 2)
+	t.equal((await reader.models.list()).data.length, 3)
 	t.match((await writer.chat.completions.create(ask)).choices[0]?.message.content, /hello/)
 	t.match(await refusal(reader.chat.completions.create(ask)), {
 		status: 403,
