@@ -8,6 +8,7 @@ import { variablesOf, warningsOf } from '../config/read.ts'
 import type { Config } from '../config/types.ts'
 import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { checkFolder } from './backup/check-folder.ts'
+import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
@@ -20,10 +21,14 @@ import { openRedactor } from './redactor/redactor.ts'
 import { guardHome } from './process/home-guard.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openLmdb } from './store/lmdb/open.ts'
+import type { UpgradeProgress } from './upgrade/progress.ts'
+import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
 import { prepareHome, readConfig, readText } from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
+
+const version = '0.1.0'
 
 export interface BootOptions {
 	home: string
@@ -32,6 +37,10 @@ export interface BootOptions {
 	checkResponses?: boolean
 	/** Starts these plugins alone; the others are neither started nor removed. */
 	only?: readonly string[]
+	/** Take no backup before the home is upgraded. */
+	noBackup?: boolean
+	/** Called several times a second while the home is upgraded. */
+	upgrading?(progress: UpgradeProgress): void
 	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
 	made?(gateway: Gateway): void
 }
@@ -45,7 +54,15 @@ export interface Running {
 }
 
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
-export async function boot({ home, env, checkResponses = false, only, made }: BootOptions): Promise<Running> {
+export async function boot({
+	home,
+	env,
+	checkResponses = false,
+	noBackup = false,
+	upgrading,
+	only,
+	made,
+}: BootOptions): Promise<Running> {
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
 	const { notes } = prepareHome(home)
@@ -74,8 +91,20 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 			reserve: reserveOf,
 			log,
 		})
+		const upgrade =
+			engine.format === undefined
+				? null
+				: upgradeOf({
+						engine,
+						data: engine.format,
+						log,
+						min_free_mib: config.store.min_free_mib,
+						backup: noBackup ? null : backupOf(home, config),
+						...(upgrading && { told: upgrading }),
+					})
 		const gateway = new Gateway({
-			version: '0.1.0',
+			version,
+			upgrade,
 			home,
 			env,
 			redactor,
@@ -150,6 +179,13 @@ export async function boot({ home, env, checkResponses = false, only, made }: Bo
 		await stack.disposeAsync()
 		throw error
 	}
+}
+
+/** As the settings of backups say; their plugin need not be switched on. */
+function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots' | 'trigger'> {
+	const { folder = join(home, 'backups'), include_key = true } = (valueAt(config, 'backups') ??
+		{}) as Partial<BackupRequest>
+	return { home, folder, include_key, gateway_version: version, min_free_mib: config.store.min_free_mib }
 }
 
 function warnOfLate(config: Config, first: Config, log: Logger): void {

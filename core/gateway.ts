@@ -10,6 +10,7 @@ import { openEventBus } from './events/event-bus.ts'
 import type { EventBus } from './events/event-bus.ts'
 import { Listeners } from './http/listeners.ts'
 import type { NewSockets } from './http/listeners.ts'
+import { upgrading } from './http/upgrading.ts'
 import { Generations } from './host/generations.ts'
 import type { Loader } from './host/loader.ts'
 import type { Logger } from './log/log.ts'
@@ -22,6 +23,7 @@ import type { GatewayState, GatewayStatus } from './status.ts'
 import type { Engine } from './store/ports.ts'
 import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
+import type { Upgrade } from './upgrade/upgrade.ts'
 import { openUncaught } from './host/uncaught.ts'
 import type { Uncaught } from './host/uncaught.ts'
 
@@ -37,6 +39,8 @@ export interface GatewayOptions {
 	log: Logger
 	/** Reads the configuration; throws `config_invalid`. `running`: it replaces one that is in force. */
 	readDesired: (running: boolean) => DesiredState
+	/** What must be done to the home before plugins start; null if nothing. */
+	upgrade: Upgrade | null
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -123,9 +127,11 @@ export class Gateway {
 		this.#uncaught.report(error)
 	}
 
-	/** The first generation, then the sockets. Throws if a built-in plugin does not start. */
+	/** The first generation, then the sockets. Throws if a built-in plugin does not start, or the home cannot be upgraded. */
 	async start(): Promise<void> {
-		await this.#apply(this.#options.readDesired(false), true)
+		const desired = this.#options.readDesired(false)
+		await this.#upgrade(desired)
+		await this.#apply(desired, true)
 		this.#state = 'ready'
 		void this.#say('gateway.started', { version: this.#options.version, generation: this.#generations.number })
 	}
@@ -160,6 +166,22 @@ export class Gateway {
 		await closed
 		await this.#options.pool[Symbol.asyncDispose]()
 		this.events[Symbol.dispose]()
+	}
+
+	/** Probes see how far it is. */
+	async #upgrade(desired: DesiredState): Promise<void> {
+		const { upgrade, version } = this.#options
+		if (!upgrade) return
+		this.#state = 'migrating'
+		;(await this.#listen({ main: desired.listen.main }, desired)).take()
+		this.#listeners.current = upgrading({
+			version,
+			started_at: this.status.started_at,
+			progress: () => upgrade.progress(),
+		})
+		await upgrade.run()
+		this.#listeners.current = null
+		this.#state = 'starting'
 	}
 
 	async #reloadOnce(): Promise<ReloadResult> {

@@ -1,6 +1,7 @@
 /** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 startup banner. */
 import { enableCompileCache } from 'node:module'
 import type { Gateway } from './gateway.ts'
+import type { UpgradeProgress } from './upgrade/progress.ts'
 
 enableCompileCache()
 // A closed terminal or pipe is no reason to exit.
@@ -29,11 +30,22 @@ const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
 const home = homeFolder(process.env)
-const running = await boot({ home, env: process.env, made: (one) => (own.gateway = one) }).catch((error: unknown) => {
+const running = await boot({
+	home,
+	env: process.env,
+	noBackup: process.argv.includes('--no-backup'),
+	upgrading: showUpgrade,
+	made: (one) => (own.gateway = one),
+}).catch((error: unknown) => {
 	if (!isFault(error)) write(error)
 	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
 	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
+
+/** On one line of a terminal; elsewhere the log has it. */
+function showUpgrade({ percent, text }: UpgradeProgress): void {
+	if (process.stdout.isTTY) process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
+}
 
 const { gateway } = running
 let stopping = 0

@@ -13,7 +13,8 @@ export interface PluginStatus {
 	since: string | null
 }
 
-export type GatewayState = 'starting' | 'ready' | 'draining'
+/** `migrating`: the home is upgraded, before plugins start. */
+export type GatewayState = 'migrating' | 'starting' | 'ready' | 'draining'
 
 /** What plugins may know of the gateway. */
 export interface GatewayStatus {

@@ -7,6 +7,7 @@
  * - nothing needs more than one scope in one commit; a scope is the first part of a key;
  * - every call may be repeated with the same arguments after an unknown outcome.
  */
+import type { FormatMark } from './format.ts'
 
 /**
  * Non-empty parts; the first is the scope. Parts hold no NUL and no half of a surrogate pair. The whole is at most 1,000
@@ -247,4 +248,13 @@ export interface Engine extends AsyncDisposable {
 	trouble(): string | null
 	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
 	space?(): { bytes: number; free_bytes: number } | null
+	/** Absent if its data does not outlive it. */
+	readonly format?: DataFormat
+}
+
+/** The format of the data. A new engine has the one of this program; data of an older one opens unchanged. */
+export interface DataFormat {
+	mark(): FormatMark
+	/** Settles once it is durable. */
+	change(mark: FormatMark): Promise<void>
 }

@@ -13,7 +13,7 @@ const CONFIG_LIMIT_BYTES = 64 * 1024
 type Services = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
 
 export interface RunningAgents extends Agents {
-	/** At the start: finishes deletions that a crash interrupted, and gives agents of version 0.1.0 their liveness record. */
+	/** At the start: finishes deletions that a crash interrupted. */
 	recover(): Promise<void>
 }
 
@@ -107,15 +107,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 			await sweep(await changeRecord(name, (agent) => ({ ...agent, deleting: true })))
 		},
 		async recover() {
-			for await (const { value } of store.list<AgentRecord>([SCOPE])) {
-				const alive = livenessKey(value.uid)
-				if (value.deleting) await sweep(value)
-				else if (!(await store.get(alive))) {
-					await store.put(alive, true)
-					// Read again: a deletion that began in between had no record to remove.
-					if ((await this.find(value.name))?.uid !== value.uid) await store.delete(alive)
-				}
-			}
+			for await (const { value } of store.list<AgentRecord>([SCOPE])) if (value.deleting) await sweep(value)
 		},
 	}
 }

@@ -20,8 +20,8 @@ export interface McpRecord {
 	values: Uint8Array | null
 	/** The secrets in them, and in `url`. */
 	secrets: string[]
-	/** Added by a caller who may have values of secrets sent to it. Absent in records of version 0.1.0: then `trusted` applies. */
-	secrets_allowed?: boolean
+	/** Added by a caller who may have values of secrets sent to it, in its settings or in the arguments of calls. */
+	secrets_allowed: boolean
 	/** Added by a caller who may start any program and reach any address. */
 	trusted: boolean
 	enabled: boolean
@@ -30,11 +30,6 @@ export interface McpRecord {
 
 /** Names to ids, in the order in which servers were added: one record, so that names are unique and the limit holds. */
 type Index = Record<string, string>
-
-/** May values of secrets be sent to this server, in its settings or in the arguments of calls? */
-export function maySendSecrets({ secrets_allowed, trusted }: McpRecord): boolean {
-	return secrets_allowed ?? trusted
-}
 
 export interface Records {
 	list(agent: AgentRef): Promise<McpRecord[]>

@@ -3,7 +3,6 @@ import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import type { Reading } from '../vault/contract.ts'
 import type { McpValue } from './contract.ts'
-import { maySendSecrets } from './records.ts'
 import type { McpRecord } from './records.ts'
 
 type Services = Pick<Context, 'use' | 'emit'>
@@ -38,7 +37,7 @@ export async function sealValues(
  * and `forbidden` if the caller who added the server may not have secrets sent to it.
  */
 export async function openValues(record: McpRecord, agent: AgentRef, ctx: Services): Promise<OpenedValues> {
-	if (record.secrets.length > 0 && !maySendSecrets(record)) {
+	if (record.secrets.length > 0 && !record.secrets_allowed) {
 		throw new Fault(
 			'forbidden',
 			`its settings refer to secrets (${record.secrets.join(', ')}), and it was added by a caller without the scope vault:write; remove it, and add it again with a token that has this scope`,
@@ -65,7 +64,7 @@ export async function fillArguments(
 	const [first] = vault?.named(args) ?? []
 	if (!vault || first === undefined) return args
 	const reading = readingOf(record, agent, emit)
-	if (maySendSecrets(record)) return vault.fill(args, reading)
+	if (record.secrets_allowed) return vault.fill(args, reading)
 	emit({ event_type: 'vault.denied', payload: { secret: first, via: reading.via, reason: 'server' } })
 	throw new Fault(
 		'vault_denied',

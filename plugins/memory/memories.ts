@@ -13,7 +13,7 @@ import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
 import { hasMemories, keys, shown } from './records.ts'
-import { forgetSame, knownOf, prepareSame } from './same.ts'
+import { forgetSame, knownOf } from './same.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 /** `similarity`: null if it has no vector yet. */
@@ -48,7 +48,6 @@ export function memoriesOf(
 			const earlier = call === undefined ? undefined : await known(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
 
-			await prepareSame(store, uid)
 			await counts.reserve(uid, config.max_per_agent)
 			let isNew = false
 			const record = await change(store, agentScope(uid), async () => {

@@ -14,8 +14,6 @@ export const keys = {
 	call: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-call', hash],
 	/** From a text to the memory that says it; see same.ts. */
 	same: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-same', hash],
-	/** Exists once all memories have theirs. */
-	sameReady: (uid: Uid): Key => [agentScope(uid), 'memory-same-ready'],
 	/** An embedding made by a server. */
 	vector: (uid: Uid, id: string): Key => [agentScope(uid), 'memory-vector', id],
 	vectors: (uid: Uid): Key => [agentScope(uid), 'memory-vector'],

@@ -5,9 +5,7 @@
  * are two things.
  */
 import { hash } from 'node:crypto'
-import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
-import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { keys } from './records.ts'
 import type { MemoryRecord } from './records.ts'
 
@@ -25,15 +23,10 @@ export interface Known {
 	opsFor(id: string): Op[]
 }
 
-type Stores = Pick<Store, 'get' | 'list' | 'commit'>
+type Stores = Pick<Store, 'get'>
 
 /** Words before the first number that show that it is the value of something, not its name. */
 const WORDS_BEFORE = 3
-const BATCH = 45
-const AGENTS = 10_000
-
-/** Agents whose earlier memories are known to have these records. */
-const prepared = new BoundedMap<string, true>(AGENTS)
 
 export async function knownOf(store: Stores, uid: string, content: string): Promise<Known> {
 	const found = await Promise.all(
@@ -67,30 +60,8 @@ export function leadsTo(uid: string, content: string, id: string | undefined): O
 	return { key: sameKey(uid, content), value: id === undefined ? undefined : ({ id } satisfies SameRecord) }
 }
 
-/** Version 0.1.0 wrote no such records: makes them once for each agent, about a second for 50,000 memories. */
-export async function prepareSame(store: Stores, uid: string): Promise<void> {
-	if (prepared.has(uid)) return
-	const marker = keys.sameReady(uid)
-	if (!(await store.get(marker))) {
-		let ops: Op[] = []
-		for await (const { value } of store.list<MemoryRecord>(keys.memories(uid))) {
-			for (const key of keysOf(uid, value.content)) ops.push({ key, value: { id: value.id } satisfies SameRecord })
-			if (ops.length >= BATCH * 2) {
-				await store.commit(agentScope(uid), lastOfEach(ops))
-				ops = []
-			}
-		}
-		await store.commit(agentScope(uid), [...lastOfEach(ops), { key: marker, value: true }])
-	}
-	prepared.set(uid, true)
-}
-
-/** A commit writes a record once. */
-function lastOfEach(ops: readonly Op[]): Op[] {
-	return [...new Map(ops.map((op) => [op.key.join(' '), op])).values()]
-}
-
-function keysOf(uid: string, content: string): Key[] {
+/** Under which a text is found: one or two keys. */
+export function keysOf(uid: string, content: string): Key[] {
 	const shape = shapeOf(content)
 	return [sameKey(uid, content), ...(shape === undefined ? [] : [keys.same(uid, `~${sha256(shape)}`)])]
 }

@@ -20,8 +20,8 @@ export interface IndexEntry {
 	status: SkillStatus
 	/** Digest of the files that are to be approved, or were. */
 	digest: string
-	/** Bytes of its files; absent for a skill that version 0.1.0 installed. */
-	size?: number
+	/** Bytes of its files. */
+	size: number
 }
 
 export interface SkillRecord {
@@ -101,6 +101,6 @@ export function changeIndex<T>(
 }
 
 /** Deletes a skill's record and files: at most 11 writes. */
-export function erasing(agent: AgentRef, { id, size = 0 }: IndexEntry): Op[] {
+export function erasing(agent: AgentRef, { id, size }: IndexEntry): Op[] {
 	return [{ key: keys.record(agent, id), value: undefined }, ...erasingFiles(agent, id, size)]
 }

@@ -3,7 +3,7 @@
  * after the other, in pieces, so that a skill of any size is written and deleted in one commit. Bytes are not redacted by
  * the store: they stay what the digest names.
  *
- * A skill that is only a document has neither listing nor pieces, as all skills had in version 0.1.0.
+ * A skill that is only a document has neither listing nor pieces.
  */
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -52,14 +52,13 @@ export function erasingFiles(agent: AgentRef, id: string, size: number): Op[] {
 	return [documentKey(agent, id), listingKey(agent, id), ...pieces].map((key) => ({ key, value: undefined }))
 }
 
-/** Up to 0.1.0 it was stored as text. */
 export async function readStoredDocument(
 	store: Pick<Store, 'get'>,
 	agent: AgentRef,
 	id: string,
 ): Promise<Buffer | undefined> {
-	const kept = (await store.get<string | Uint8Array>(documentKey(agent, id)))?.value
-	return kept === undefined ? undefined : Buffer.from(kept as string)
+	const kept = (await store.get<Uint8Array>(documentKey(agent, id)))?.value
+	return kept && Buffer.from(kept)
 }
 
 /** As it was made when the skill was installed; undefined if the document is its only file. */

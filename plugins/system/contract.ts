@@ -10,7 +10,7 @@ export interface Check {
 
 export interface Health {
 	/** `degraded`: it serves, but something needs attention. */
-	status: 'ok' | 'degraded' | 'starting' | 'draining'
+	status: 'ok' | 'degraded' | 'migrating' | 'starting' | 'draining'
 	version: string
 	generation: number
 	/** Seconds since the start. */

@@ -25,6 +25,7 @@ const contentSecurityPolicy = [
 const sentences: Record<Health['status'], string> = {
 	ok: 'It is healthy.',
 	degraded: 'It is running, but something needs attention.',
+	migrating: 'It upgrades its data.',
 	starting: 'It is starting.',
 	draining: 'It is shutting down.',
 }

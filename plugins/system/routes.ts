@@ -7,9 +7,11 @@ import type { Health } from './contract.ts'
 import { healthOf, isReady, linesOf } from './health.ts'
 
 const health = Joi.object({
-	status: Joi.valid('ok', 'degraded', 'starting', 'draining')
+	status: Joi.valid('ok', 'degraded', 'migrating', 'starting', 'draining')
 		.required()
-		.description('degraded: it serves, and something needs a look.'),
+		.description(
+			'degraded: it serves, and something needs a look. migrating: it upgrades its home and does not serve yet; the check `gateway` says how far it is.',
+		),
 	version: Joi.string().required(),
 	generation: Joi.number().integer().required().description('Counts the reloads that changed something.'),
 	uptime_s: Joi.number().integer().required().description('Seconds since the start.'),
@@ -81,7 +83,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'isReady',
 			description: 'Does the gateway take requests?',
 			notes:
-				'503 while it starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; why a check fails shows to local callers in loopback mode and to tokens with `agents:read`.',
+				'503 while it upgrades its home (`migrating`; verbose: percent and remaining time), starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; why a check fails shows to local callers in loopback mode and to tokens with `agents:read`.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: plain,
@@ -107,7 +109,8 @@ export function routes(server: Server, ctx: Context): void {
 		options: {
 			id: 'getHealth',
 			description: 'How the gateway is',
-			notes: '503 while it starts or drains. Why a check fails shows to the same callers as on GET /readyz.',
+			notes:
+				'503 while it upgrades its home, starts or drains. Why a check fails shows to the same callers as on GET /readyz.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			response: { status: { 200: health, 503: health } },

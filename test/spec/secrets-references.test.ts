@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { markFormat } from '../support/format.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply } from '../support/gateway.ts'
 import { add, callTool, servers, stdio, until } from '../support/mcp.ts'
@@ -176,6 +177,7 @@ void t.test('servers of version 0.1.0 count as added without vault:write, unless
 	writeFileSync(join(home, 'config/gateway.yaml'), `${config}plugins: {older: true}\n`)
 	await (await startGateway({ home })).stop()
 	writeFileSync(join(home, 'config/gateway.yaml'), config)
+	await markFormat(join(home, 'data'), 1)
 
 	const after = await startGateway({ home })
 	t.teardown(() => after.stop())

@@ -9,6 +9,7 @@ import { Loader } from '../../core/host/loader.ts'
 import { openLog } from '../../core/log/log.ts'
 import { openRedactor } from '../../core/redactor/redactor.ts'
 import { openRunPool } from '../../core/runs/run-pool.ts'
+import type { Upgrade } from '../../core/upgrade/upgrade.ts'
 import { openMemory } from './memory-engine.ts'
 
 export interface TestHost {
@@ -20,11 +21,12 @@ export interface TestHost {
 	stop(): Promise<void>
 }
 
-/** `folder`: an empty one; `files` by path below it, such as `clock/index.js`. */
+/** `folder`: an empty one; `files` by path below it, such as `clock/index.js`. `made` is called before the start. */
 export async function startHost(
 	folder: string,
 	files: Record<string, string>,
 	wanted: Record<string, object>,
+	{ upgrade = null, made }: { upgrade?: Upgrade | null; made?: (gateway: Gateway) => void } = {},
 ): Promise<TestHost> {
 	const write = (path: string, text: string): void => {
 		mkdirSync(join(folder, path, '..'), { recursive: true })
@@ -46,6 +48,7 @@ export async function startHost(
 	const engine = openMemory()
 	const gateway = new Gateway({
 		version: 'test',
+		upgrade,
 		home: folder,
 		env: {},
 		redactor: openRedactor(),
@@ -68,6 +71,7 @@ export async function startHost(
 		}),
 		checkResponses: true,
 	})
+	made?.(gateway)
 	await gateway.start()
 	return {
 		gateway,

@@ -29,10 +29,10 @@ export interface GatewayProcess {
 export async function spawnGateway(
 	home: string,
 	env: NodeJS.ProcessEnv = {},
-	{ bundled = process.env.SVC_TEST_BUNDLE === '1' }: { bundled?: boolean } = {},
+	{ bundled = process.env.SVC_TEST_BUNDLE === '1', flags = [] }: { bundled?: boolean; flags?: string[] } = {},
 ): Promise<GatewayProcess> {
 	const began = performance.now()
-	const args = bundled ? ['core/launch.mjs', 'start'] : [...gatewayFlags, 'core/main.ts']
+	const args = [...(bundled ? ['core/launch.mjs', 'start'] : [...gatewayFlags, 'core/main.ts']), ...flags]
 	const child = spawn(process.execPath, args, {
 		cwd: root,
 		env: {

@@ -13,7 +13,8 @@ interface Options {
 
 export default {
 	options: {
-		'--only <id...>': 'only these checks; several are given one after another, or with commas',
+		'--only <id...>':
+			'only these checks, or families of checks such as store; several are given one after another, or with commas',
 		'--list': 'list the checks, and look at nothing',
 		'--fix': 'fix what can be fixed without touching data: modes of files, what a killed gateway left',
 		'--strict': 'warnings count as errors',
@@ -25,6 +26,7 @@ svc login or SVC_TOKEN if it requires one. It exits with 1 if there is an error,
 Examples:
   svc doctor
   svc doctor --only provider.reachable,provider.model
+  svc doctor --only upgrade
   svc doctor --fix
   svc doctor --json --strict
 `,
@@ -42,12 +44,14 @@ Examples:
 			return
 		}
 		const wanted = only?.flatMap((text) => text.split(',')).filter((text) => text !== '')
-		const unknown = wanted?.find((id) => !all.some((check) => check.id === id))
+		const matches = (id: string, name: string): boolean => id === name || id.startsWith(`${name}.`)
+		const unknown = wanted?.find((name) => !all.some(({ id }) => matches(id, name)))
 		if (unknown !== undefined)
 			throw new CliError('usage', `there is no check "${unknown}"; svc doctor --list shows them`)
 		const { home, env } = cli
 		using progress = cli.out.progress('Looking')
-		const report = await examine({ all, home, env, fix, ...(wanted && { only: wanted }) })
+		const ids = wanted && all.flatMap(({ id }) => (wanted.some((name) => matches(id, name)) ? [id] : []))
+		const report = await examine({ all, home, env, fix, ...(ids && { only: ids }) })
 		progress.done()
 		cli.out.answer(report, textOf)
 		const { error, warning } = report.summary

@@ -4,6 +4,7 @@ import type { ExitName } from '../contract.ts'
 
 export default {
 	description: 'Start the gateway in this terminal, as npm start does. Ctrl-C ends it, a second one at once.',
+	options: { '--no-backup': 'take no backup before data of an older version is upgraded' },
 	examples: `
 Exit code: 78 where gateway.yaml holds an error, 69 where the gateway cannot start.
 
@@ -11,11 +12,15 @@ Examples:
   svc start
   SVC_PORT=8080 svc start
   SVC_HOME=~/another svc start`,
-	async run(cli) {
+	async run(cli, { backup = true }: { backup?: boolean }) {
 		const { gatewayFlags, pinnedNode, replaceBy } = await import('../../process/handover.mjs')
 		const { runnable } = await import('../launch/bundle.mjs')
 		// A relative SVC_HOME belongs to where the user stands.
-		const code = await replaceBy(pinnedNode(), [...gatewayFlags, await runnable('core/main.ts')], { cwd: cli.cwd })
+		const code = await replaceBy(
+			pinnedNode(),
+			[...gatewayFlags, await runnable('core/main.ts'), ...(backup ? [] : ['--no-backup'])],
+			{ cwd: cli.cwd },
+		)
 		if (code !== 0) throw new CliError(meanings[code] ?? 'failed', '')
 	},
 } satisfies Command

@@ -5,7 +5,7 @@ import type { Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
 
 interface Health {
-	status: 'ok' | 'degraded' | 'starting' | 'draining'
+	status: 'ok' | 'degraded' | 'migrating' | 'starting' | 'draining'
 	version: string
 	generation: number
 	uptime_s: number

@@ -11,6 +11,7 @@ import { portChecks } from './checks/ports.ts'
 import { programChecks } from './checks/program.ts'
 import { restoreChecks } from './checks/restore.ts'
 import { storeChecks } from './checks/store.ts'
+import { upgradeChecks } from './checks/upgrade.ts'
 import type { Check } from './contract.ts'
 import { expertsByPlugin } from './experts.ts'
 import { isOn } from '../../host/desired-state.ts'
@@ -31,6 +32,7 @@ export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
 		diskChecks,
 		limitChecks,
 		storeChecks,
+		upgradeChecks,
 	]
 	const builtIn = [...experts].flatMap(([name, { checks = [] }]) => checks.map((check) => whereOn(name, check)))
 	return [...own.flat(), ...builtIn, ...(place ? await thirdPartyChecks(place) : []), ...pluginChecks, ...restoreChecks]

@@ -7,13 +7,15 @@
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../errors.ts'
-import { isWithin, joinKey, endOf, behind } from '../../store/keys.ts'
+import { isWithin, joinKey, endOf, behind, splitKey } from '../../store/keys.ts'
 import type { Entry, Key } from '../../store/ports.ts'
 import { checkFile } from '../../backup/check-file.ts'
 import type { Env } from '../../store/lmdb/env.ts'
-import { findRecord, readEntry } from '../../store/lmdb/record.ts'
-import { dataFile, format, formatKey, keysOf } from '../../store/lmdb/tables.ts'
-import type { StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
+import { formatProblem } from '../../store/format.ts'
+import { readMark } from '../../store/lmdb/format-mark.ts'
+import { readEntry } from '../../store/lmdb/record.ts'
+import { dataFile, keysOf } from '../../store/lmdb/tables.ts'
+import type { Asked, Page, StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
 
 const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
 	path: string
@@ -22,8 +24,9 @@ const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
 }
 const limits = { wholeBytes: 64 * 1024 * 1024, withinMs }
 
-/** Entries of one answer to `list`. */
+/** Entries of one answer to `list`, and keys of one to `keys`. */
 const PAGE = 256
+const KEYS_PAGE = 4096
 
 let opened: Promise<Env> | undefined
 const verdict = await judge()
@@ -36,7 +39,7 @@ async function judge(): Promise<StoreVerdict> {
 	const finding = check()
 	const { damage, refused, settled } = finding
 	if (refused !== null) return finding
-	if (damage === null) return running ? finding : { ...finding, refused: await whyNotOpened() }
+	if (damage === null) return running ? finding : { ...finding, ...(await opening()) }
 	if (settled && !running) return finding
 	// Another process writes to the file: what was found may be pages of a later state.
 	process.send?.({ suspected: damage } satisfies StoreAnswer)
@@ -54,9 +57,10 @@ async function judge(): Promise<StoreVerdict> {
 
 function check(): StoreVerdict {
 	try {
-		return { ...checkFile(join(path, dataFile), limits), refused: null }
+		return { ...checkFile(join(path, dataFile), limits), refused: null, mark: null }
 	} catch (error) {
-		return { damage: null, refused: messageOf(error), complete: false, settled: true, pages: 0, records: 0 }
+		const refused = messageOf(error)
+		return { damage: null, refused, mark: null, complete: false, settled: true, pages: 0, records: 0 }
 	}
 }
 
@@ -72,39 +76,37 @@ async function checkWithReader(): Promise<StoreVerdict> {
 	}
 }
 
-async function whyNotOpened(): Promise<string | null> {
+async function opening(): Promise<Pick<StoreVerdict, 'refused' | 'mark'>> {
 	try {
-		const mark = findRecord((await env()).tables.meta, formatKey)
-		if (!mark || mark.stamp === format) return null
-		return `it has format ${mark.stamp}, and this version reads ${format}: start the version that wrote it`
+		const mark = readMark((await env()).tables) ?? null
+		return { mark, refused: (mark && formatProblem(mark, path)) ?? null }
 	} catch (error) {
-		return messageOf(error)
+		return { mark: null, refused: messageOf(error) }
 	}
 }
 
 async function answer({ id, ...question }: StoreQuestion): Promise<void> {
 	try {
-		process.send?.({ id, result: 'get' in question ? await get(question.get) : await list(question) })
+		process.send?.({ id, result: await resultOf(question) })
 	} catch (error) {
 		process.send?.({ id, error: messageOf(error) })
 	}
 }
 
-async function get(key: Key): Promise<Entry<unknown> | undefined> {
-	return read(joinKey(key))
+async function resultOf(question: Asked): Promise<unknown> {
+	if ('get' in question) return read(joinKey(question.get))
+	if ('keys' in question) return (await keysUnder(question.keys, question, KEYS_PAGE)).map(splitKey)
+	return Promise.all((await keysUnder(question.list, question, PAGE)).map(read)).then((entries) =>
+		entries.filter((entry) => entry !== undefined),
+	)
 }
 
-async function list({
-	list: prefix,
-	after,
-	limit,
-}: Omit<Extract<StoreQuestion, { list: Key }>, 'id'>): Promise<Entry<unknown>[]> {
+async function keysUnder(prefix: Key, { after, limit = Infinity }: Page, most: number): Promise<string[]> {
 	const { tables } = await env()
 	const joined = joinKey(prefix)
 	const start = after ? behind(joinKey(after)) : joined
-	const keys = keysOf(tables.records, { start, end: endOf(joined) }, Math.min(limit ?? PAGE, PAGE))
-	const entries = await Promise.all(keys.filter((key) => isWithin(key, joined)).map(read))
-	return entries.filter((entry) => entry !== undefined)
+	const keys = keysOf(tables.records, { start, end: endOf(joined) }, Math.min(limit, most))
+	return keys.filter((key) => isWithin(key, joined))
 }
 
 async function read(joined: string): Promise<Entry<unknown> | undefined> {

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../../errors.ts'
+import type { FormatMark } from '../../store/format.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { Finding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
@@ -15,9 +16,17 @@ import { programOf } from '../../util/own-code.ts'
 export interface StoreVerdict extends Finding {
 	/** Why it cannot be read or opened, although no damage is seen. */
 	refused: string | null
+	/** Of its format; null if it was not opened, or holds nothing. */
+	mark: FormatMark | null
 }
 
-export type StoreQuestion = { id: number } & ({ get: Key } | { list: Key; after?: Key; limit?: number })
+export interface Page {
+	after?: Key
+	limit?: number
+}
+/** `keys`: as `list`, and nothing is decoded. */
+export type Asked = { get: Key } | ({ list: Key } & Page) | ({ keys: Key } & Page)
+export type StoreQuestion = { id: number } & Asked
 /** `suspected`: damage that is about to be looked at again, which may end the process. */
 export type StoreAnswer =
 	| { suspected: string }
@@ -64,7 +73,7 @@ export function openStoreProcess({
 	const ended = once(process, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
 	let suspected: string | null = null
 	const failed = (why: string): void => {
-		verdict.resolve({ damage: suspected, refused: why, complete: false, settled: false, pages: 0, records: 0 })
+		verdict.resolve({ damage: suspected, refused: why, mark: null, ...nothingSeen })
 		for (const one of waiting.values()) one.reject(new Fault('unavailable', `the store cannot be read: ${why}`))
 		waiting.clear()
 	}
@@ -84,7 +93,7 @@ export function openStoreProcess({
 		else asked?.resolve(answer.result)
 	})
 	let last = 0
-	const ask = async <T>(question: { get: Key } | { list: Key; after?: Key; limit?: number }): Promise<T> => {
+	const ask = async <T>(question: Asked): Promise<T> => {
 		const id = ++last
 		const asked = Promise.withResolvers<unknown>()
 		waiting.set(id, asked)
@@ -97,10 +106,18 @@ export function openStoreProcess({
 		store: {
 			...readOnly,
 			get: (key) => ask({ get: key }),
-			list: (prefix, options) => listed(ask, prefix, options),
-			async *keys(prefix, options) {
-				for await (const { key } of listed(ask, prefix, options)) yield key
-			},
+			list: <T>(prefix: Key, options?: ListOptions) =>
+				paged<Entry<T>>(
+					(page) => ask({ list: prefix, ...page }),
+					({ key }) => key,
+					options,
+				),
+			keys: (prefix, options) =>
+				paged<Key>(
+					(page) => ask({ keys: prefix, ...page }),
+					(key) => key,
+					options,
+				),
 		},
 		async [Symbol.asyncDispose]() {
 			if (process.exitCode !== null || process.signalCode !== null) return
@@ -110,21 +127,18 @@ export function openStoreProcess({
 	}
 }
 
-async function* listed<T>(
-	ask: <R>(question: { list: Key; after?: Key; limit?: number }) => Promise<R>,
-	prefix: Key,
+async function* paged<T>(
+	ask: (page: Page) => Promise<T[]>,
+	keyOf: (one: T) => Key,
 	{ limit = Infinity, after }: ListOptions = {},
-): AsyncIterable<Entry<T>> {
+): AsyncIterable<T> {
 	let start = after
 	for (let left = limit; left > 0;) {
-		const page = await ask<Entry<T>[]>({
-			list: prefix,
-			...(start && { after: start }),
-			...(Number.isFinite(left) && { limit: left }),
-		})
+		const page = await ask({ ...(start && { after: start }), ...(Number.isFinite(left) && { limit: left }) })
 		yield* page
-		start = page.at(-1)?.key
-		if (!start) return
+		const last = page.at(-1)
+		if (last === undefined) return
+		start = keyOf(last)
 		left -= page.length
 	}
 }
@@ -132,6 +146,8 @@ async function* listed<T>(
 function refuse(): never {
 	throw new Fault('forbidden', 'the doctor only reads')
 }
+
+const nothingSeen = { complete: false, settled: false, pages: 0, records: 0 } as const
 
 const readOnly = {
 	put: async () => refuse(),

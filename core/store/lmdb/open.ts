@@ -3,14 +3,15 @@ import { join } from 'node:path'
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
 import { openDispatcher } from '../dispatcher.ts'
+import { format, formatSince, mustBeReadable } from '../format.ts'
+import type { FormatMark } from '../format.ts'
 import type { Engine } from '../ports.ts'
 import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
-import { dataFile, format, formatKey } from './tables.ts'
-import type { Tables } from './tables.ts'
+import { readMark, writeMark } from './format-mark.ts'
+import { dataFile } from './tables.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
-import { findRecord, sealStamp } from './record.ts'
 import { openSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
@@ -45,7 +46,7 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 		if (!writer.failed()) await env.root.close()
 	}
 	try {
-		await checkFormat(env.tables, writer, path)
+		let mark = await markOf(env.tables, writer, path)
 		const dispatcher = openDispatcher(queueBacking(env.tables, writer), recoverJobs(env.tables), log)
 		const store = openStore(env.tables, writer, log)
 		return {
@@ -55,6 +56,13 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 			snapshots,
 			trouble: () => writer.trouble(),
 			space: () => spaceOf(path),
+			format: {
+				mark: () => mark,
+				async change(next) {
+					await writeMark(env.tables, writer, next)
+					mark = next
+				},
+			},
 			async [Symbol.asyncDispose]() {
 				dispatcher.close()
 				await close()
@@ -86,15 +94,14 @@ function openFolder(path: string): Env {
 }
 
 /** Marks a new folder with the format of its records, and refuses one that this program cannot read. */
-async function checkFormat({ meta }: Tables, writer: Writer, path: string): Promise<void> {
-	const found = findRecord(meta, formatKey)
-	if (found && found.stamp !== format) {
-		throw new Fault(
-			'unavailable',
-			`the data in ${path} has format ${found.stamp}, this version reads ${format}: start the version that wrote it`,
-		)
+async function markOf(tables: Env['tables'], writer: Writer, path: string): Promise<FormatMark> {
+	const found = readMark(tables)
+	if (found) {
+		mustBeReadable(found, path)
+		return found
 	}
+	const mark = { format, since: formatSince }
 	// On a full disk the folder still opens, for reading; the mark is written at the next start.
-	if (found || writer.trouble() !== null) return
-	await writer.write([{ table: meta, key: formatKey, bytes: sealStamp(formatKey, format) }])
+	if (writer.trouble() === null) await writeMark(tables, writer, mark)
+	return mark
 }

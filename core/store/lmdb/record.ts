@@ -15,7 +15,7 @@ import type { Entry } from '../ports.ts'
 import type { Table } from './tables.ts'
 
 const stampAt = 4
-const headerBytes = 12
+export const headerBytes = 12
 
 /** The bytes to store under `key`. Throws as `encodeValue` does. */
 export function sealValue(key: string, stamp: number, value: unknown): Buffer {

@@ -23,10 +23,6 @@ export const sealedTables: readonly string[] = ['meta', 'records', 'log', 'jobs'
 
 export const dataFile = 'data.mdb'
 
-/** The version of the record format; stored in `meta`, as the stamp of the record under `formatKey`. */
-export const format = 1
-export const formatKey = 'format'
-
 const digits = 11
 
 /** A whole number below 2^53 as a key that sorts as the number does. */

@@ -6,8 +6,8 @@ import t from 'tap'
 import { DataFile } from '../../../core/backup/data-file.ts'
 import { openEnv } from '../../../core/store/lmdb/env.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
-import { sealStamp } from '../../../core/store/lmdb/record.ts'
 import { entry } from '../../contracts/store/log.ts'
+import { markFormat } from '../../support/format.ts'
 import { testFolder } from './folders.ts'
 
 const home = testFolder(t)
@@ -211,13 +211,29 @@ void t.test('refuses to read a record that is damaged while the store is open, a
 	t.equal((await engine.store.get(['k', 'one']))?.value, 'written anew')
 })
 
-void t.test('refuses data of another format', async (t) => {
-	const path = join(home, 'format')
+void t.test('refuses data of a newer format, and leaves it as it is', async (t) => {
+	const path = join(home, 'newer')
 	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
-	const env = openEnv(path)
-	await env.tables.meta.put('format', sealStamp('format', 99))
-	await env.root.close()
-	await t.rejects(openLmdb({ path }), { code: 'unavailable', message: 'has format 99' })
+	await markFormat(path, 99)
+	await t.rejects(openLmdb({ path }), {
+		code: 'unavailable',
+		message: /has format 99.*start the version that wrote it/,
+	})
+	await markFormat(path, 99, '9.8.0')
+	const before = readFileSync(join(path, 'data.mdb'))
+	await t.rejects(openLmdb({ path }), { message: /has format 99.*start version 9\.8\.0 or a newer one/ })
+	t.ok(readFileSync(join(path, 'data.mdb')).equals(before))
+})
+
+void t.test('opens data of an older format without changing it', async (t) => {
+	const path = join(home, 'older')
+	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
+	await markFormat(path, 1)
+	const before = readFileSync(join(path, 'data.mdb'))
+	const engine = await openLmdb({ path })
+	t.strictSame(engine.format?.mark(), { format: 1 })
+	await engine[Symbol.asyncDispose]()
+	t.ok(readFileSync(join(path, 'data.mdb')).equals(before))
 })
 
 /** Asks, some times a second, until something is so. */

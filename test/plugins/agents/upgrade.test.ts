@@ -1,4 +1,4 @@
-/** Agents of version 0.1.0 have no liveness record: they get one at the start, whatever interrupts it. */
+/** Agents of version 0.1.0 have no liveness record: they get one at the first start. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,6 +6,7 @@ import { openLog } from '../../../core/log/log.ts'
 import { agentScope, livenessKey } from '../../../core/store/agent-scope.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../core/store/ports.ts'
+import { markFormat } from '../../support/format.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 
@@ -39,13 +40,14 @@ void t.test('agents of version 0.1.0 work on, and those whose deletion had begun
 		const uidOf = async (name: string): Promise<string> =>
 			(await store.get<{ uid: string }>(['agents', name]))?.value.uid ?? ''
 		const uid = await uidOf('bob')
-		// One was given its record before the start was interrupted.
+		// One has its record: it was created by a version between the two.
 		for (const name of ['ada', 'bob']) await store.delete(livenessKey(await uidOf(name)))
 		const entry = await store.get<object>(['agents', 'bob'])
 		await store.put(['agents', 'bob'], { ...entry?.value, deleting: true })
 		t.ok((await Array.fromAsync(store.list([agentScope(uid)]))).length > 0)
 		return uid
 	})
+	await markFormat(join(home, 'data'), 1)
 	await withGateway(async ({ request }) => {
 		for (const name of ['ada', 'cleo']) {
 			const reply = await request('POST', `/v1/agents/${name}/heartbeats`, { body: { every: '1h', prompt: 'Hello.' } })

@@ -1,0 +1,54 @@
+/** What the next start would do to data of an older version. It only reads. */
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { dataFile } from '../../../store/lmdb/tables.ts'
+import { estimateOf } from '../../../upgrade/estimate.ts'
+import { migrationsFor } from '../../../upgrade/find.ts'
+import { countIn } from '../../../upgrade/migrate.ts'
+import { format } from '../../../store/format.ts'
+import { error, note, ok } from '../contract.ts'
+import type { Check } from '../contract.ts'
+
+const MIB = 1024 ** 2
+
+export const upgradeChecks: Check[] = [
+	{
+		id: 'upgrade.data',
+		about: 'what the next start changes in data of an older version',
+		async run(patient) {
+			if (await patient.gateway()) return ok('the data has the format of the gateway that runs')
+			const verdict = await patient.storeVerdict()
+			if (!verdict) return ok('there is no data yet')
+			const { damage, refused, mark } = verdict
+			if (mark && mark.format > format)
+				return error(
+					refused ?? 'the data has a newer format',
+					'install that version, or restore a backup from before the upgrade: svc restore FILE --force',
+				)
+			if (damage !== null || refused !== null) return [] // store.intact says what to do
+			if (!mark || (mark.format === format && mark.from === undefined))
+				return ok(`the data has the format of this version, ${format}`)
+
+			const store = await patient.store()
+			const migrations = await migrationsFor(mark)
+			const counts = await Promise.all(
+				migrations.map(async (one) => ({ about: one.about, count: store ? await countIn(store, [one]) : 0 })),
+			)
+			const records = counts.reduce((sum, { count }) => sum + count, 0)
+			const { path } = (await patient.config()).store
+			const { seconds, growth, backup } = estimateOf(records, (await stat(join(path, dataFile))).size)
+			const what = counts.map(({ about, count }) => `${about} (${count})`).join(', ')
+			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(backup)} MiB for a backup`
+			return note(
+				mark.from === undefined
+					? `the next start upgrades the data from format ${mark.format} to ${format}: it looks at ${what}, takes at most about ${seconds} s, and needs ${space}`
+					: `an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,
+				'start the gateway; it takes a backup first, to return to the older version with',
+			)
+		},
+	},
+]
+
+function mebi(bytes: number): number {
+	return Math.ceil(bytes / MIB)
+}

@@ -1,0 +1,32 @@
+/** The version of what is stored: the shapes of records, of events and of journal steps, and how an engine lays them out. */
+import { Fault } from '../errors.ts'
+
+/**
+ * Raised by each change that needs a migration (core/upgrade/migration.ts). 1: version 0.1.0. 2: each agent has its liveness
+ * record, skills are stored as bytes, memories are found by their text, MCP servers say whether they may have secrets.
+ */
+export const format = 2
+/** The first version that reads this format. */
+export const formatSince = '0.2.0'
+
+/** What an engine stores beside its data. */
+export interface FormatMark {
+	format: number
+	/** The first version that reads it; absent in format 1. */
+	since?: string
+	/** While an upgrade is unfinished: the format that it began with. */
+	from?: number
+}
+
+/** Why this program must not read the data in `place`; undefined if it may. */
+export function formatProblem(mark: FormatMark, place: string): string | undefined {
+	if (mark.format <= format) return undefined
+	const program = mark.since === undefined ? 'the version that wrote it' : `version ${mark.since} or a newer one`
+	return `the data in ${place} has format ${mark.format}, and this version reads formats up to ${format}: start ${program}`
+}
+
+/** Throws `unavailable` if this program must not read the data. */
+export function mustBeReadable(mark: FormatMark, place: string): void {
+	const problem = formatProblem(mark, place)
+	if (problem !== undefined) throw new Fault('unavailable', problem)
+}

@@ -1,0 +1,105 @@
+/**
+ * Runs migrations, in batches. How far they are is stored, so that the next start continues after a crash; what was converted
+ * since is converted again, which writes nothing.
+ */
+import { Fault, isFault, messageOf } from '../errors.ts'
+import { format, formatSince } from '../store/format.ts'
+import { joinKey } from '../store/keys.ts'
+import type { DataFormat, Entry, Key, Op, Store } from '../store/ports.ts'
+import type { Migration, Place, Reader } from './migration.ts'
+
+const progressKey: Key = ['upgrade', 'progress']
+const BATCH = 40
+/** Batches that a crash may have to repeat. */
+const SAVE_EVERY = 10
+
+/** Up to where everything is converted. */
+interface Saved {
+	migration: string
+	prefix: Key
+	after: Key
+	/** Records so far, of all migrations. */
+	done: number
+}
+
+/** Called after each batch with the number of records so far, and of all. */
+type Report = (done: number, all: number, migration: Migration) => void
+
+export interface MigrateOptions {
+	store: Store
+	format: DataFormat
+	migrations: readonly Migration[]
+	report: Report
+}
+
+/** Throws the Fault of a refused write, such as `storage_full`; the next call continues where this one stopped. */
+export async function migrate({ store, format: data, migrations, report }: MigrateOptions): Promise<void> {
+	const { format: found, from = found } = data.mark()
+	// From here on a program of the older format refuses the data.
+	await data.change({ format, since: formatSince, from })
+	const stored = (await store.get<Saved>(progressKey))?.value
+	const first = migrations.findIndex(({ name }) => name === stored?.migration)
+	const todo = migrations.slice(Math.max(0, first))
+	let saved = first < 0 ? undefined : stored
+	let done = saved?.done ?? 0
+	const all = done + (await countIn(store, todo, saved))
+	let unsaved = 0
+	for (const migration of todo) {
+		try {
+			for await (const { prefix, entries } of batchesOf(store, migration, saved)) {
+				for (const [scope, ops] of byScope(await migration.convert(entries, store))) await store.commit(scope, ops)
+				done += entries.length
+				report(done, all, migration)
+				if (++unsaved < SAVE_EVERY) continue
+				const after = entries.at(-1)?.key as Key
+				await store.put(progressKey, { migration: migration.name, prefix, after, done } satisfies Saved)
+				unsaved = 0
+			}
+		} catch (error) {
+			throw stopped(migration, error)
+		}
+		saved = undefined
+	}
+	await store.delete(progressKey)
+	await data.change({ format, since: formatSince })
+}
+
+/** Records that these migrations read. */
+export async function countIn(store: Reader, migrations: readonly Migration[], saved?: Saved): Promise<number> {
+	let count = 0
+	for (const [at, migration] of migrations.entries())
+		for await (const { prefix, ...rest } of placesOf(store, migration, at === 0 ? saved : undefined))
+			for await (const _ of store.keys(prefix, rest)) count++
+	return count
+}
+
+type Rest = Place & { after?: Key }
+
+/** The places of a migration that are left, the first of them from where it was left. */
+async function* placesOf(store: Reader, migration: Migration, saved?: Saved): AsyncGenerator<Rest> {
+	const places = await Array.fromAsync(migration.places(store))
+	const at = saved ? places.findIndex(({ prefix }) => joinKey(prefix) === joinKey(saved.prefix)) : -1
+	for (const [index, place] of places.slice(Math.max(0, at)).entries())
+		yield saved && at >= 0 && index === 0 ? { ...place, after: saved.after } : place
+}
+
+async function* batchesOf(store: Reader, migration: Migration, saved?: Saved) {
+	for await (const { prefix, ...rest } of placesOf(store, migration, saved)) {
+		let entries: Entry<unknown>[] = []
+		for await (const entry of store.list(prefix, rest)) {
+			if (entries.push(entry) < BATCH) continue
+			yield { prefix, entries }
+			entries = []
+		}
+		if (entries.length > 0) yield { prefix, entries }
+	}
+}
+
+function byScope(ops: readonly Op[]): Map<string, Op[]> {
+	return Map.groupBy(ops, ({ key }) => key[0])
+}
+
+function stopped({ about }: Migration, error: unknown): Error {
+	const message = `the upgrade of the home stopped at its ${about}: ${messageOf(error)}. Nothing is lost: start again once that is corrected, and it continues there`
+	return isFault(error) ? new Fault(error.code, message, { cause: error }) : new Error(message, { cause: error })
+}

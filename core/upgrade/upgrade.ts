@@ -1,0 +1,105 @@
+/** Brings data of an older version to the format of this one, before anything else reads it: backup first, then migrations. */
+import { basename } from 'node:path'
+import { Fault, isFault, messageOf } from '../errors.ts'
+import type { BackupRequest } from '../backup/create.ts'
+import type { Logger } from '../log/log.ts'
+import { format } from '../store/format.ts'
+import type { DataFormat, Engine } from '../store/ports.ts'
+import { migrationsFor } from './find.ts'
+import { countIn, migrate } from './migrate.ts'
+import { estimateOf } from './estimate.ts'
+import type { Migration } from './migration.ts'
+import { openProgress } from './progress.ts'
+import type { UpgradeProgress } from './progress.ts'
+
+export interface UpgradeOptions {
+	engine: Pick<Engine, 'store' | 'snapshots' | 'space'>
+	data: DataFormat
+	log: Logger
+	/** Mebibytes of free disk that the store needs. */
+	min_free_mib: number
+	/** Null: none is taken. */
+	backup: Omit<BackupRequest, 'snapshots' | 'trigger'> | null
+	/** Called with the progress after each batch, and once all is done. */
+	told?(progress: UpgradeProgress): void
+}
+
+export interface Upgrade {
+	progress(): UpgradeProgress
+	/** Throws a Fault that says what to change; until its first write the data is as it was, and after it the next start continues. */
+	run(): Promise<void>
+}
+
+const LOG_EVERY_MS = 5_000
+const MIB = 1024 ** 2
+
+/** Null if the data has the format of this program. */
+export function upgradeOf({ engine, data, log, min_free_mib, backup, told }: UpgradeOptions): Upgrade | null {
+	const { store, snapshots } = engine
+	const keepFree = min_free_mib * MIB
+	const mark = data.mark()
+	if (mark.format === format && mark.from === undefined) return null
+	const progress = openProgress()
+	const isBegun = mark.from !== undefined
+
+	const run = async (): Promise<void> => {
+		const names = { from: mark.from ?? mark.format, to: format }
+		log.info(
+			names,
+			isBegun ? 'the upgrade of the home continues' : 'the home is upgraded to the format of this version',
+		)
+		const migrations = await migrationsFor(mark)
+		if (!isBegun) await mustHaveSpace(engine, migrations, keepFree)
+		if (backup && !isBegun) {
+			const file = await backUp({ ...backup, snapshots })
+			log.info(
+				{ file },
+				'a backup was taken before the upgrade: restored with svc restore, the version before reads it',
+			)
+		}
+		let loggedAt = performance.now()
+		await migrate({
+			store,
+			format: data,
+			migrations,
+			report(done, all, { about }) {
+				progress.reached(done, all, about)
+				told?.(progress.now())
+				if (performance.now() - loggedAt < LOG_EVERY_MS) return
+				loggedAt = performance.now()
+				log.info({ done, all }, `upgrade: ${progress.now().text}`)
+			},
+		})
+		log.info(names, 'the upgrade is complete')
+	}
+	return { progress: () => progress.now(), run }
+}
+
+/** A full disk in the middle would lose nothing, but keep the gateway from its work. */
+async function mustHaveSpace(
+	{ store, space }: UpgradeOptions['engine'],
+	migrations: readonly Migration[],
+	keepFree: number,
+): Promise<void> {
+	const disk = space?.()
+	if (!disk) return
+	const { growth } = estimateOf(await countIn(store, migrations), disk.bytes)
+	if (disk.free_bytes - growth >= keepFree) return
+	const [needed, free, kept] = [growth, disk.free_bytes, keepFree].map((bytes) => Math.ceil(bytes / MIB))
+	throw new Fault(
+		'storage_full',
+		`the upgrade of the home needs up to ${needed} MiB of disk; ${free} MiB are free, and ${kept} MiB are kept back (store.min_free_mib). Nothing has changed: make room, and start again`,
+	)
+}
+
+/** Returns the name of its file. */
+async function backUp(request: Omit<BackupRequest, 'trigger'>): Promise<string> {
+	const { createBackup } = await import('../backup/create.ts')
+	try {
+		// As on request: retention never removes it, and version 0.1.0 can restore it.
+		return basename((await createBackup({ ...request, trigger: 'request' })).file)
+	} catch (error) {
+		const message = `the backup before the upgrade failed: ${messageOf(error)}. Nothing has changed. Correct that, or start with --no-backup if you have a backup elsewhere`
+		throw isFault(error) ? new Fault(error.code, message, { cause: error }) : error
+	}
+}

@@ -1,0 +1,152 @@
+/** The upgrade of a home that 0.1.0 wrote: what is converted, the way back, and what must leave it as it is. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { format } from '../../core/store/format.ts'
+import { openLmdb } from '../../core/store/lmdb/open.ts'
+import type { Store } from '../../core/store/ports.ts'
+import { allMigrations } from '../../core/upgrade/find.ts'
+import { migrate } from '../../core/upgrade/migrate.ts'
+import type { Migration } from '../../core/upgrade/migration.ts'
+import { svcFor } from '../support/cli.ts'
+import { markFormat } from '../support/format.ts'
+import { spawnGateway } from '../support/process.ts'
+import { openHome } from './home.ts'
+
+const env = { MODEL_URL: 'http://127.0.0.1:9' }
+
+function oldHome(t: Test): { home: string; folder: string; backup: string } {
+	const { folder, home, facts } = openHome('0.1.0')
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	return { home, folder, backup: facts.backup }
+}
+
+const dataOf = (home: string): Buffer => readFileSync(join(home, 'data/data.mdb'))
+const backupsIn = (home: string): string[] => readdirSync(join(home, 'backups')).toSorted()
+
+/** Starts a gateway that must refuse to; returns what it says. */
+async function refusalOf(home: string, flags: string[] = []): Promise<string> {
+	try {
+		const gateway = await spawnGateway(home, env, { flags })
+		await gateway.kill()
+		return 'it started'
+	} catch (error) {
+		return String(error)
+	}
+}
+
+async function settings(home: string, more: string): Promise<void> {
+	const file = join(home, 'config/gateway.yaml')
+	writeFileSync(file, `${readFileSync(file, 'utf8')}\n${more}\n`)
+}
+
+async function writesOf(migration: Migration, store: Store): Promise<number> {
+	let writes = 0
+	for await (const { prefix } of migration.places(store)) {
+		const entries = await Array.fromAsync(store.list(prefix))
+		for (let at = 0; at < entries.length; at += 40)
+			writes += (await migration.convert(entries.slice(at, at + 40), store)).length
+	}
+	return writes
+}
+
+void t.test('each migration has something to do in it, and nothing to do afterwards', async (t) => {
+	const migrations = await allMigrations()
+	t.equal(new Set(migrations.map(({ name }) => name)).size, migrations.length, 'names are unique')
+	t.strictSame(
+		[...new Set(migrations.map((one) => one.format))],
+		Array.from({ length: format - 1 }, (_, at) => at + 2),
+		'each format has its migrations',
+	)
+	const { home } = oldHome(t)
+	await using engine = await openLmdb({ path: join(home, 'data') })
+	if (!engine.format) throw new Error('there is no format')
+	for (const one of migrations) t.ok((await writesOf(one, engine.store)) > 0, one.name)
+	await migrate({ store: engine.store, format: engine.format, migrations, report: () => {} })
+	for (const one of migrations) t.equal(await writesOf(one, engine.store), 0, one.name)
+})
+
+void t.test('svc doctor says what will change, and changes nothing', async (t) => {
+	const { home } = oldHome(t)
+	const before = dataOf(home)
+	const doctor = async () => (await svcFor({ home })(['doctor', '--only', 'upgrade', '--json'], { env })).json()
+	const { checks } = await doctor()
+	t.match(checks, [
+		{
+			id: 'upgrade.data',
+			level: 'note',
+			message:
+				/from format 1 to \d+: it looks at agents \(3\).*memories \(4\).*takes at most about \d+ s, and needs up to \d+ MiB/,
+		},
+	])
+	t.ok(dataOf(home).equals(before))
+	await (await spawnGateway(home, env)).kill()
+	t.match((await doctor()).checks, [{ level: 'ok' }])
+})
+
+void t.test('the backup that is taken before the first write is the way back', async (t) => {
+	const { home, folder, backup } = oldHome(t)
+	await (await spawnGateway(home, env)).kill()
+	const [first = '', second = '', ...more] = backupsIn(home)
+	t.strictSame([first.includes(backup), more], [true, []])
+	await (await spawnGateway(home, env)).kill()
+	t.strictSame(backupsIn(home), [first, second], 'the next start takes none')
+	const target = join(folder, 'back')
+	const restored = await svcFor({ home })(['restore', join(home, 'backups', second), '--home', target], { env })
+	t.equal(restored.code, 0, restored.stderr)
+	const engine = await openLmdb({ path: join(target, 'data') })
+	t.strictSame(engine.format?.mark(), { format: 1 }, 'as the older version wrote it')
+	await engine[Symbol.asyncDispose]()
+	const again = await spawnGateway(target, env, { flags: ['--no-backup'] })
+	await again.kill()
+	t.notOk(readdirSync(target).includes('backups'), '--no-backup takes none')
+})
+
+void t.test('a home of a newer version is refused unchanged', async (t) => {
+	const { home } = oldHome(t)
+	await markFormat(join(home, 'data'), format + 1, '7.7.0')
+	const before = dataOf(home)
+	t.match(
+		await refusalOf(home),
+		/has format \d+, and this version reads formats up to \d+: start version 7\.7\.0 or a newer one/,
+	)
+	const report = (await svcFor({ home })(['doctor', '--only', 'upgrade', '--json'], { env })).json()
+	t.match(report.checks, [{ level: 'error', message: /start version 7\.7\.0/, fix: /install that version/ }])
+	t.ok(dataOf(home).equals(before))
+})
+
+void t.test('without room for backup and upgrade it does not begin', async (t) => {
+	const { home } = oldHome(t)
+	await settings(home, 'store: {min_free_mib: 1048576}')
+	const before = dataOf(home)
+	for (const flags of [[], ['--no-backup']])
+		t.match(await refusalOf(home, flags), /needs up to \d+ MiB of disk.*Nothing has changed: make room/)
+	t.ok(dataOf(home).equals(before))
+	t.equal(backupsIn(home).length, 1)
+})
+
+void t.test('a home that cannot be written to stays as it is', async (t) => {
+	const { home } = oldHome(t)
+	const before = dataOf(home)
+	if (!makeReadOnly(t, home)) return t.pass('skipped: this user may write everywhere, and may not mount')
+	t.match(await refusalOf(home), /the gateway ended before it listened/)
+	t.ok(dataOf(home).equals(before))
+})
+
+/** False if that is not possible here. */
+function makeReadOnly(t: Test, home: string): boolean {
+	if (process.getuid?.() !== 0) {
+		execFileSync('chmod', ['-R', 'a-w', home])
+		t.teardown(() => {
+			chmodSync(home, 0o700)
+			execFileSync('chmod', ['-R', 'u+w', home])
+		})
+		return true
+	}
+	const mount = (...args: string[]): boolean => spawnSync('mount', args).status === 0
+	if (!mount('--bind', home, home)) return false
+	t.teardown(() => spawnSync('umount', [home]))
+	return mount('-o', 'remount,ro,bind', home)
+}
