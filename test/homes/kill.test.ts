@@ -1,0 +1,115 @@
+/** An upgrade that is killed again and again ends as one that nothing disturbed, and its backup holds what was there before. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { openEnv } from '../../core/store/lmdb/env.ts'
+import { openLmdb } from '../../core/store/lmdb/open.ts'
+import { sealedTables } from '../../core/store/lmdb/tables.ts'
+import type { Tables } from '../../core/store/lmdb/tables.ts'
+import { newId, now } from '../../core/util/ids.ts'
+import { entry } from '../contracts/store/log.ts'
+import { svcFor } from '../support/cli.ts'
+import { send } from '../support/gateway.ts'
+import { spawnGateway } from '../support/process.ts'
+import { openHome } from './home.ts'
+
+const kills = Number(process.env['UPGRADE_KILLS'] ?? 3)
+const [memories, events] = process.env['UPGRADE_LARGE'] === '1' ? [20_000, 100_000] : [600, 500]
+const child = fileURLToPath(new URL('./upgrade-child.ts', import.meta.url))
+const env = { MODEL_URL: 'http://127.0.0.1:9' }
+/** Of an upgrade: memories in batches of 40, and some other records. */
+const batches = memories / 40
+
+void t.test(`${kills} kills of an upgrade with ${memories} memories and ${events} events`, async (t) => {
+	const { folder, home, facts } = openHome('0.1.0')
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	await fill(home)
+	const before = await contentsOf(home)
+	const undisturbed = join(folder, 'undisturbed')
+	cpSync(home, undisturbed, { recursive: true })
+	t.equal(await upgrade(undisturbed), 'complete')
+
+	let interrupted = 0
+	for (let kill = 0; kill < kills; kill++) {
+		// The first one comes while the backup is made.
+		const after = kill === 0 ? 0 : Math.ceil((Math.random() * 2.4 * batches) / kills)
+		if ((await upgrade(home, after)) === 'killed') interrupted++
+	}
+	t.ok(interrupted > 1, `${interrupted} of ${kills} kills interrupted it`)
+	t.equal(await upgrade(home), 'complete')
+	const [expected, found] = await Promise.all([undisturbed, home].map(contentsOf))
+	t.ok((expected?.size ?? 0) > before.size + memories, 'memories have got records of their texts')
+	t.strictSame(differences(expected, found), [])
+
+	const [backup = ''] = readdirSync(join(home, 'backups')).filter((name) => !name.includes(facts.backup))
+	const back = join(folder, 'back')
+	const restored = await svcFor({ home })(['restore', join(home, 'backups', backup), '--home', back], { env })
+	t.equal(restored.code, 0, restored.stderr)
+	t.strictSame(differences(before, await contentsOf(back)), [])
+
+	const gateway = await spawnGateway(home, env)
+	t.teardown(() => gateway.kill())
+	const { body } = await send(
+		`${gateway.url}/v1/agents/ada/memory/search?q=${encodeURIComponent('fact number 77')}`,
+		'GET',
+	)
+	t.ok(body.length > 0)
+	t.hasStrict((await send(`${gateway.url}/v1/agents/ada`, 'GET')).body, facts.reads['/v1/agents/ada'])
+})
+
+/** Upgrades in a process of its own. With `killAfter` so many batches, that is killed in the middle of the next. */
+async function upgrade(home: string, killAfter = Infinity): Promise<'killed' | 'complete'> {
+	const process = spawn(globalThis.process.execPath, [child, home], { stdio: ['pipe', 'pipe', 'inherit'] })
+	process.stdin.on('error', () => {}) // it is gone
+	const exit = once(process, 'exit') as Promise<[number | null, string | null]>
+	let count = -1
+	for await (const _ of createInterface({ input: process.stdout })) {
+		if (++count > 0 && count <= killAfter) process.stdin.write('x')
+		if (count === killAfter) setTimeout(() => process.kill('SIGKILL'), Math.random() * 5)
+	}
+	const [code, signal] = await exit
+	if (signal === 'SIGKILL') return 'killed'
+	if (code !== 0) throw new Error(`the upgrade ended with ${code ?? signal}`)
+	return 'complete'
+}
+
+/** As version 0.1.0 stored them. */
+async function fill(home: string): Promise<void> {
+	await using engine = await openLmdb({ path: join(home, 'data') })
+	const uid = (await engine.store.get<{ uid: string }>(['agents', 'ada']))?.value.uid ?? ''
+	for (let at = 0; at < memories; at += 100)
+		await engine.store.commit(
+			agentScope(uid),
+			Array.from({ length: 100 }, (_, index) => {
+				const id = newId()
+				const content = `This is fact number ${at + index}, which is true.`
+				return { key: [agentScope(uid), 'memory', id], value: { id, content, tags: [], created_at: now() } }
+			}),
+		)
+	for (let at = 0; at < events; at += 500)
+		await engine.log.append(
+			null,
+			0,
+			Array.from({ length: 500 }, () => entry(null, 0)),
+		)
+}
+
+/** Everything that is stored, by table and key, without revisions, which depend on how it came to be. */
+async function contentsOf(home: string): Promise<Map<string, string>> {
+	const { root, tables } = openEnv(join(home, 'data'), { readOnly: true })
+	const contents = new Map<string, string>()
+	for (const name of ['records', 'log', 'jobs', 'runs', 'agents'] satisfies (keyof Tables)[])
+		for (const { key, value } of tables[name].getRange({ start: '\u0001', end: '\u{10ffff}' }))
+			contents.set(`${name} ${key}`, sealedTables.includes(name) ? value.toString('latin1', 12) : '')
+	await root.close()
+	return contents
+}
+
+function differences(one: Map<string, string> = new Map(), other: Map<string, string> = new Map()): string[] {
+	return [...new Set([...one.keys(), ...other.keys()])].filter((key) => one.get(key) !== other.get(key))
+}
