@@ -39,7 +39,7 @@ export interface BootOptions {
 	only?: readonly string[]
 	/** Take no backup before the home is upgraded. */
 	noBackup?: boolean
-	/** Called several times a second while the home is upgraded. */
+	/** Called often while the home is upgraded. */
 	upgrading?(progress: UpgradeProgress): void
 	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
 	made?(gateway: Gateway): void

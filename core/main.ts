@@ -30,6 +30,8 @@ const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
 const home = homeFolder(process.env)
+/** Percent of the upgrade, as the terminal shows them. */
+let shown = -1
 const running = await boot({
 	home,
 	env: process.env,
@@ -44,7 +46,9 @@ const running = await boot({
 
 /** On one line of a terminal; elsewhere the log has it. */
 function showUpgrade({ percent, text }: UpgradeProgress): void {
-	if (process.stdout.isTTY) process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
+	if (!process.stdout.isTTY || percent === shown) return
+	shown = percent
+	process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
 }
 
 const { gateway } = running

@@ -1,7 +1,7 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
@@ -22,6 +22,7 @@ import { start } from './start.ts'
 import { isMet, ratioOf, tableOf } from './table.ts'
 import type { Figure } from './table.ts'
 import { throughput } from './throughput.ts'
+import { upgrade } from './upgrade.ts'
 import { webhooks } from './webhooks.ts'
 
 const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
@@ -35,6 +36,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	context,
 	'memory-search': memorySearch,
 	recall,
+	upgrade,
 	start,
 	memory,
 }

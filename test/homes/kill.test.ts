@@ -6,16 +6,13 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { agentScope } from '../../core/store/agent-scope.ts'
 import { openEnv } from '../../core/store/lmdb/env.ts'
-import { openLmdb } from '../../core/store/lmdb/open.ts'
 import { sealedTables } from '../../core/store/lmdb/tables.ts'
 import type { Tables } from '../../core/store/lmdb/tables.ts'
-import { newId, now } from '../../core/util/ids.ts'
-import { entry } from '../contracts/store/log.ts'
 import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
+import { fillHome } from './fill.ts'
 import { openHome } from './home.ts'
 
 const kills = Number(process.env['UPGRADE_KILLS'] ?? 3)
@@ -28,7 +25,7 @@ const batches = memories / 40
 void t.test(`${kills} kills of an upgrade with ${memories} memories and ${events} events`, async (t) => {
 	const { folder, home, facts } = openHome('0.1.0')
 	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-	await fill(home)
+	await fillHome(home, { memories, events })
 	const before = await contentsOf(home)
 	const undisturbed = join(folder, 'undisturbed')
 	cpSync(home, undisturbed, { recursive: true })
@@ -76,27 +73,6 @@ async function upgrade(home: string, killAfter = Infinity): Promise<'killed' | '
 	if (signal === 'SIGKILL') return 'killed'
 	if (code !== 0) throw new Error(`the upgrade ended with ${code ?? signal}`)
 	return 'complete'
-}
-
-/** As version 0.1.0 stored them. */
-async function fill(home: string): Promise<void> {
-	await using engine = await openLmdb({ path: join(home, 'data') })
-	const uid = (await engine.store.get<{ uid: string }>(['agents', 'ada']))?.value.uid ?? ''
-	for (let at = 0; at < memories; at += 100)
-		await engine.store.commit(
-			agentScope(uid),
-			Array.from({ length: 100 }, (_, index) => {
-				const id = newId()
-				const content = `This is fact number ${at + index}, which is true.`
-				return { key: [agentScope(uid), 'memory', id], value: { id, content, tags: [], created_at: now() } }
-			}),
-		)
-	for (let at = 0; at < events; at += 500)
-		await engine.log.append(
-			null,
-			0,
-			Array.from({ length: 500 }, () => entry(null, 0)),
-		)
 }
 
 /** Everything that is stored, by table and key, without revisions, which depend on how it came to be. */

