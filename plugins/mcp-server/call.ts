@@ -1,4 +1,5 @@
 /** The types of this server's tools. */
+import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 import type Joi from 'joi'
 import type { Context, QuestionText, Services } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'
@@ -49,6 +50,8 @@ export interface McpCall {
 	conversation(name?: string): string
 	/** Reports progress to the client, if it requested that. */
 	progress(message: string): void
+	/** Tells the client's log, if its level lets that through and it does not get too many messages. */
+	log(level: LoggingLevel, data: Record<string, unknown>): void
 	/**
 	 * Asks the person at the client. Null if they decline, or if no answer came before `signal` aborted or
 	 * `limitMs` passed. Absent if the client cannot ask.

@@ -10,6 +10,7 @@ import { ElicitResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { QuestionText } from '../../core/plugin.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
 import type { McpCall, McpContext } from './call.ts'
+import type { ClientLog } from './client-log.ts'
 
 /** The part of a session that its requests use. */
 export interface Site {
@@ -21,6 +22,8 @@ export interface Site {
 	leaving: AbortSignal
 	/** The session ends or has ended. */
 	isOver(): boolean
+	/** What the client gets of runs, besides results and progress. */
+	log: ClientLog
 	/** The full name of a conversation of this caller; without a name, the session's own. */
 	conversation(name?: string): string
 	/** Counts a call until the returned function is called. Throws `rate_limited`. */
@@ -36,7 +39,7 @@ const PROGRESS_CHARACTERS = 300
 
 /** `release` is called when the call has ended. */
 export function callOf(
-	{ clearance, leaving, isOver, conversation }: Site,
+	{ clearance, leaving, isOver, log, conversation }: Site,
 	extra: Extra,
 	client: ClientCapabilities | undefined,
 ): { call: McpCall; release: () => void } {
@@ -77,6 +80,14 @@ export function callOf(
 			const message = clearance.text(text).slice(0, PROGRESS_CHARACTERS).toWellFormed()
 			const params = { progressToken: token, progress: ++progress, message }
 			extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {}) // the client has left
+		},
+		log(level, data) {
+			if (stop.signal.aborted) return
+			const taken = log.take(level)
+			if (!taken) return
+			const left = taken.leftOut > 0 ? { left_out: taken.leftOut } : {}
+			const params = { level, logger: 'runs', data: clearance.data({ ...data, ...left }) }
+			extra.sendNotification({ method: 'notifications/message', params }).catch(() => {}) // the client has left
 		},
 		...(canAsk(client) && { ask }),
 	}

@@ -1,7 +1,7 @@
 /** Waits for the run of a tool call. */
-import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Exchange, RunListener, Runs } from '../runs/contract.ts'
 import type { McpCall, McpContext } from './call.ts'
+import { toldOf } from './told.ts'
 import type { RunState } from './views.ts'
 
 /** A client that receives nothing for a minute gives up by default. */
@@ -27,8 +27,10 @@ export async function follow(
 		const { run_id, result } = await begin({
 			signal,
 			event(event) {
-				const text = inWords(event)
-				if (text !== undefined) call.progress(text)
+				const told = toldOf(event)
+				if (!told) return
+				if (told.isProgress) call.progress(told.message)
+				call.log(told.level, { run_id: event.run_id, agent: event.agent_id, message: told.message })
 			},
 			async ask({ kind, question, options: all }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')
@@ -51,27 +53,4 @@ export async function follow(
 export async function stateOf(runs: Runs, run_id: string): Promise<RunState> {
 	const run = await runs.get(run_id)
 	return { run, asked: await runs.asked(run) }
-}
-
-/** The progress message for an event; undefined if there is none. */
-function inWords({ event_type, payload }: EventEnvelope): string | undefined {
-	switch (event_type) {
-		case 'run.queued':
-			return 'waits for an earlier run of the conversation'
-		case 'model.request':
-			return 'thinks'
-		case 'model.retry':
-		case 'model.fallback':
-			return 'the model did not answer; asks again'
-		case 'question.asked':
-			return 'asks a question'
-		default:
-			return typeof payload.arguments === 'string' ? `calls ${toolIn(payload) ?? event_type}` : undefined
-	}
-}
-
-/** Events of tool calls have the same fields, whatever their types. */
-function toolIn({ skill, primitive, server, tool }: Record<string, unknown>): string | undefined {
-	if (typeof server === 'string' && typeof tool === 'string') return `${tool} of ${server}`
-	return [skill, primitive, tool].find((name) => typeof name === 'string')
 }

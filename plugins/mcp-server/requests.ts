@@ -2,21 +2,40 @@
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
 	CallToolRequestSchema,
+	CompleteRequestSchema,
+	GetPromptRequestSchema,
+	ListPromptsRequestSchema,
 	ListResourcesRequestSchema,
 	ListResourceTemplatesRequestSchema,
 	ListToolsRequestSchema,
 	ReadResourceRequestSchema,
+	SetLevelRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { Result } from '@modelcontextprotocol/sdk/types.js'
+import type { Result, ServerCapabilities } from '@modelcontextprotocol/sdk/types.js'
 import { isFault } from '../../core/errors.ts'
+import type { McpContext } from './call.ts'
 import { callOf } from './calling.ts'
 import type { Extra, Site } from './calling.ts'
+import { complete } from './completion.ts'
+import { getPrompt, listPrompts } from './prompts.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
 import { toRpcError } from './rpc-error.ts'
 import { callTool, listTools } from './tools.ts'
 
-/** The scope that resources need. */
-export const READS = 'agents:read'
+/** The scope that resources, prompts and completion need, and the one for starting runs. */
+const READS = 'agents:read'
+const RUNS = 'runs:write'
+
+/** What a session with these scopes can do. */
+export function capabilitiesFor({ find }: Pick<McpContext, 'find'>, isAllowed: Site['isAllowed']): ServerCapabilities {
+	return {
+		tools: {},
+		...(isAllowed(READS) && { resources: {}, completions: {} }),
+		...(isAllowed(READS) && find('skills') && { prompts: { listChanged: true } }),
+		// Messages are about the runs of calls.
+		...(isAllowed(RUNS) && { logging: {} }),
+	}
+}
 
 export function answerRequests(server: Server, site: Site): void {
 	const { ctx, isAllowed, beginCall } = site
@@ -35,7 +54,27 @@ export function answerRequests(server: Server, site: Site): void {
 			}
 		}),
 	)
+	const { prompts, logging } = capabilitiesFor(ctx, isAllowed)
+	if (logging)
+		server.setRequestHandler(SetLevelRequestSchema, ({ params }, extra) =>
+			answer(site, extra, async () => {
+				site.log.level = params.level
+				return {}
+			}),
+		)
 	if (!isAllowed(READS)) return
+	const mayRun = isAllowed(RUNS)
+	server.setRequestHandler(CompleteRequestSchema, ({ params }, extra) =>
+		answer(site, extra, () => complete(ctx, mayRun, params)),
+	)
+	if (prompts) {
+		server.setRequestHandler(ListPromptsRequestSchema, ({ params }, extra) =>
+			answer(site, extra, () => listPrompts(ctx, mayRun, params?.cursor)),
+		)
+		server.setRequestHandler(GetPromptRequestSchema, ({ params }, extra) =>
+			answer(site, extra, () => getPrompt(ctx, mayRun, params.name, params.arguments)),
+		)
+	}
 	server.setRequestHandler(ListResourcesRequestSchema, ({ params }, extra) =>
 		answer(site, extra, () => listResources(ctx, params?.cursor)),
 	)

@@ -64,7 +64,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			description: 'Send a message of the Model Context Protocol (Streamable HTTP)',
 			notes: [
 				'One JSON-RPC 2.0 message. `initialize` opens a session, whose id stands in the header `Mcp-Session-Id` of the answer and of every later request. A request is answered by a stream of Server-Sent Events that ends with its response; notifications and responses are answered with 202.',
-				'Tools: `list_agents`, `run_agent`, `answer_question`, `get_run`, `list_runs`, `stop_run`, `stop_agent`, `search_memory`; a session has those that the scopes of its token allow. Resources: `svc://agents/{name}/history`, `svc://runs/{run_id}`.',
+				'Tools: `list_agents`, `run_agent`, `answer_question`, `get_run`, `list_runs`, `stop_run`, `stop_agent`, `search_memory`; a session has those that the scopes of its token allow. Resources: `svc://agents/{name}/history`, `svc://runs/{run_id}`. Prompts: the active skills of agents, `agent/skill`.',
 				'A session belongs to the token that opened it; to others it is not there. One that has been idle for too long is gone: 404 means `initialize` again.',
 			],
 			validate: {

@@ -6,10 +6,11 @@ import { Fault } from '../../core/errors.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
+import { openClientLog } from './client-log.ts'
 import type { McpAnswer, McpRequest } from './contract.ts'
 import { forTransport, plainer, requestIdIn, withoutContent } from './messages.ts'
 import { Replay } from './replay.ts'
-import { READS, answerRequests } from './requests.ts'
+import { answerRequests, capabilitiesFor } from './requests.ts'
 
 export interface SessionHooks {
 	/** The client is initialized. */
@@ -33,6 +34,7 @@ export class McpSession implements OpenRequest {
 	readonly #hooks: SessionHooks
 	readonly #idleLimitMs: number
 	readonly #conversation = newId()
+	readonly #hasPrompts: boolean
 	readonly #replay = new Replay()
 	readonly #server: Server
 	readonly #transport: WebStandardStreamableHTTPServerTransport
@@ -61,10 +63,12 @@ export class McpSession implements OpenRequest {
 			eventStore: this.#replay,
 		})
 		this.#transport.onclose = () => this.#onClose()
+		const capabilities = capabilitiesFor(ctx, (scope) => this.#isAllowed(scope))
+		this.#hasPrompts = capabilities.prompts !== undefined
 		this.#server = new Server(
 			{ name: 'svc-gateway', title: 'Agent Gateway', version: ctx.gateway.version },
 			{
-				capabilities: { tools: {}, ...(this.#isAllowed(READS) && { resources: {} }) },
+				capabilities,
 				instructions,
 				// The SDK would compile schemas to code, and cache it.
 				jsonSchemaValidator: {
@@ -81,6 +85,7 @@ export class McpSession implements OpenRequest {
 			clearance: ctx.redactor.clearanceOf(credentials.scope),
 			leaving: this.#leaving.signal,
 			isOver: () => this.#over,
+			log: openClientLog(),
 			conversation: (name = this.#conversation) => `mcp:${owner}:${name}`,
 			beginCall: () => this.#beginCall(),
 			forget: (id) => this.#forget(id),
@@ -142,6 +147,11 @@ export class McpSession implements OpenRequest {
 			clearTimeout(timer)
 		}
 		this.end()
+	}
+
+	/** Tells the client that its list of prompts may have changed. */
+	promptsChanged(): void {
+		if (this.#hasPrompts) this.#server.sendPromptListChanged().catch(() => {}) // it is ending
 	}
 
 	/** At once; its streams end. Runs that calls began continue. */

@@ -10,6 +10,9 @@ import type { McpSession } from './session.ts'
 /** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
 const RETRY_AFTER_S = 5
+/** Events after which the list of prompts may be another one, and the least time between two notices of that. */
+const PROMPT_EVENTS = ['skill.approved', 'skill.removed', 'security.violation', 'agent.deleted']
+const NOTICE_EVERY_MS = 1_000
 
 export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
@@ -17,10 +20,18 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #open: OpenRequests<McpSession>
 	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
+	/** Runs for a while after a change, so that many in a row are told at once. */
+	#notice: NodeJS.Timeout | undefined
+	#isNoticeDue = false
 
 	constructor(ctx: Context<McpServerSettings>) {
 		this.#ctx = ctx
 		this.#open = ctx.use('auth').openRequests({ what: 'MCP sessions are open' })
+		for (const type of PROMPT_EVENTS) {
+			ctx.on(type, ({ payload }) => {
+				if (type !== 'security.violation' || 'skill_id' in payload) this.#promptsChanged()
+			})
+		}
 	}
 
 	get size(): number {
@@ -37,7 +48,20 @@ export class Sessions implements McpServer, AsyncDisposable {
 
 	/** Calls that wait for their runs are answered; the runs continue. */
 	async [Symbol.asyncDispose](): Promise<void> {
+		clearTimeout(this.#notice)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
+	}
+
+	/** At once for the first change; then at intervals. */
+	#promptsChanged(): void {
+		this.#isNoticeDue = true
+		if (this.#notice) return
+		this.#isNoticeDue = false
+		for (const session of this.#sessions.values()) session.promptsChanged()
+		this.#notice = setTimeout(() => {
+			this.#notice = undefined
+			if (this.#isNoticeDue) this.#promptsChanged()
+		}, NOTICE_EVERY_MS).unref()
 	}
 
 	/** For others than its owner it does not exist. */

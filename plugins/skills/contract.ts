@@ -113,6 +113,20 @@ export interface SkillReview extends Skill {
 	markdown: string
 }
 
+/** An active skill, as a person can use it outside of a run. */
+export interface UsableSkill {
+	name: string
+	description: string
+	parameters: Parameter[]
+	/** Null for a program, and for instructions that refer to other files: these need the agent. */
+	instructions: string | null
+	/**
+	 * The checked arguments, with defaults, from texts: as they are for parameters of the type `string`, as JSON for others.
+	 * Throws `invalid_arguments`.
+	 */
+	read(args: Readonly<Record<string, string>>): Record<string, unknown>
+}
+
 export interface SkillSettings {
 	allow_private_urls: boolean
 	processes: number
@@ -131,6 +145,8 @@ export interface Skills {
 	list(agent: AgentRef): Promise<Skill[]>
 	/** The active ones: the agent's skills during runs. */
 	active(agent: AgentRef): Promise<Skill[]>
+	/** The same, as people can use them; sorted by name. */
+	usable(agent: AgentRef): Promise<UsableSkill[]>
 	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many, or too large ones. */
 	install(agent: AgentRef, folder: SkillFolder, source: Source): Promise<Skill>
 	/** Throws `not_found`. */

@@ -49,7 +49,7 @@ export default definePlugin<SkillSettings, Skills>({
 		ctx.tools((agent) => tools.provide(agent))
 		ctx.extend('prompt', { stable: (agent) => tools.prompt(agent) })
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
-		const skills = skillsOf(ctx, hosts, underWay)
+		const skills = skillsOf(ctx, hosts, library, underWay)
 		ctx.extend('agent', { skills })
 		return skills
 	},

@@ -10,12 +10,14 @@ import type { SkillDocument } from './document.ts'
 import { kindOf, textIn } from './file-kind.ts'
 import { digestOfListing, listingOf } from './folder/digest.ts'
 import { shownPath } from './folder/paths.ts'
+import type { Library } from './library.ts'
 import { toolNameFor } from './names.ts'
 import type { ProgramHosts } from './program.ts'
 import { changeIndex, erasing, findEntry, indexOf, keys, readSkill } from './records.ts'
 import type { IndexEntry, SkillRecord } from './records.ts'
 import { storingFiles } from './stored-files.ts'
 import type { UnderWay } from './under-way.ts'
+import { usableSkills } from './usable.ts'
 import { programOf } from './use.ts'
 
 type SkillDeps = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config' | 'toolbox'>
@@ -24,7 +26,7 @@ type SkillDeps = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config
 const WAITING_LIMIT = 10
 const MIB = 1024 * 1024
 
-export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay): Skills {
+export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, underWay: UnderWay): Skills {
 	const { store, emit } = ctx
 
 	const listed = async (agent: AgentRef): Promise<Skill[]> => {
@@ -42,6 +44,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, underWay: UnderWay
 	return {
 		list: listed,
 		active: async (agent) => (await listed(agent)).filter((skill) => skill.status === 'active'),
+		usable: (agent) => usableSkills(store, library, agent),
 
 		async install(agent, { files, left_out }, source) {
 			const document = await readDocument(documentOf(files))

@@ -1,0 +1,71 @@
+/** Values for the arguments of prompts and of templates of resources. */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { McpContext } from './call.ts'
+import { promptParameter } from './prompts.ts'
+import { resourceTemplates } from './resources.ts'
+
+/** The protocol's limit. */
+const VALUES = 100
+/** Newest runs among which conversations are looked up. */
+const RUNS_READ = 100
+
+export interface CompletionRequest {
+	ref: { type: 'ref/prompt'; name: string } | { type: 'ref/resource'; uri: string }
+	argument: { name: string; value: string }
+	context?: { arguments?: Record<string, string> | undefined } | undefined
+}
+
+/** At most 100 values that begin with the text so far. Throws `invalid_request` for an unknown prompt or template. */
+export async function complete(ctx: McpContext, mayRun: boolean, { ref, argument, context }: CompletionRequest) {
+	const all = await candidates(ctx, mayRun, { ref, argument, context })
+	const fitting = new Set<string>()
+	for await (const one of all) {
+		if (one.startsWith(argument.value)) fitting.add(one)
+		if (fitting.size > VALUES) break
+	}
+	return { completion: { values: [...fitting].slice(0, VALUES), hasMore: fitting.size > VALUES } }
+}
+
+async function candidates(
+	ctx: McpContext,
+	mayRun: boolean,
+	{ ref, argument, context }: CompletionRequest,
+): Promise<AsyncIterable<string> | string[]> {
+	if (ref.type === 'ref/prompt') {
+		const parameter = await promptParameter(ctx, mayRun, ref.name, argument.name)
+		return parameter?.enum?.map(String) ?? (parameter?.type === 'boolean' ? ['true', 'false'] : [])
+	}
+	if (!resourceTemplates.some(({ uriTemplate }) => uriTemplate === ref.uri)) {
+		const known = resourceTemplates.map(({ uriTemplate }) => uriTemplate).join(', ')
+		throw new Fault('invalid_request', `there is no such template; there are: ${known}`)
+	}
+	if (!ref.uri.includes(`{${argument.name}}`) && !ref.uri.includes(`{?${argument.name}}`)) return []
+	switch (argument.name) {
+		case 'name':
+			return agentNames(ctx)
+		case 'conversation':
+			return conversations(ctx, context?.arguments?.name ?? '')
+		default:
+			return runIds(ctx, argument.value)
+	}
+}
+
+async function* agentNames(ctx: McpContext): AsyncIterable<string> {
+	for await (const { name } of ctx.use('agents').list()) yield name
+}
+
+/** Of an agent's newest runs, newest first; of an unknown agent none. */
+async function conversations(ctx: McpContext, name: string): Promise<string[]> {
+	try {
+		const runs = await ctx.use('runs').list(await ctx.use('agents').get(name), { limit: RUNS_READ })
+		return runs.map(({ conversation }) => conversation)
+	} catch (error) {
+		if (isFault(error, 'not_found')) return []
+		throw error
+	}
+}
+
+async function runIds(ctx: McpContext, begin: string): Promise<string[]> {
+	const { runs } = await ctx.use('runs').listAll({ limit: VALUES, ...(begin !== '' && { id: begin }) })
+	return runs.map(({ run_id }) => run_id)
+}

@@ -1,0 +1,149 @@
+/** Active skills of agents as prompts: `agent/skill`. */
+import { Fault, isFault } from '../../core/errors.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import type { Parameter, UsableSkill } from '../skills/contract.ts'
+import type { McpContext } from './call.ts'
+import { excerpt } from './views.ts'
+
+/** Prompts of a page, and agents whose skills are read for it. */
+const PAGE = 50
+const AGENTS_READ = 1_000
+/** Characters. */
+const DESCRIPTION = 300
+const INSTRUCTIONS = 64 * 1024
+const CURSOR = 512
+/** The argument of instructions without parameters. */
+const TASK: Parameter = {
+	name: 'task',
+	type: 'string',
+	required: false,
+	description: 'What to do by these instructions.',
+}
+
+/** `cursor`: the `nextCursor` of the previous page. `mayRun`: skills that need their agent are listed, too. Throws `invalid_request`. */
+export async function listPrompts(ctx: McpContext, mayRun: boolean, cursor?: string) {
+	const [from, after] = cursor === undefined ? ['', null] : readCursor(cursor)
+	const prompts: ReturnType<typeof describe>[] = []
+	const skills = ctx.find('skills')
+	let read = 0
+	let last: Cursor | undefined
+	if (skills)
+		for await (const agent of ctx.use('agents').list()) {
+			if (agent.name < from || (agent.name === from && after === null)) continue
+			if (read++ === AGENTS_READ) return { prompts, nextCursor: writeCursor(last ?? [from, after]) }
+			for (const skill of await skills.usable(agent)) {
+				if (!isOffered(skill, mayRun) || (agent.name === from && skill.name <= (after ?? ''))) continue
+				if (prompts.length === PAGE) return { prompts, nextCursor: writeCursor(last ?? [from, after]) }
+				prompts.push(describe(agent, skill))
+				last = [agent.name, skill.name]
+			}
+			last = [agent.name, null]
+		}
+	return { prompts }
+}
+
+/** Throws `invalid_request` for an unknown prompt or wrong arguments. */
+export async function getPrompt(ctx: McpContext, mayRun: boolean, name: string, args: Record<string, string> = {}) {
+	const { agent, skill } = await findPrompt(ctx, mayRun, name)
+	const text = await textOf(agent, skill, args)
+	return {
+		description: excerpt(skill.description, DESCRIPTION),
+		messages: [{ role: 'user' as const, content: { type: 'text' as const, text } }],
+	}
+}
+
+/** The parameter of a prompt's argument; undefined if it has no such argument. Throws `invalid_request` for an unknown prompt. */
+export async function promptParameter(
+	ctx: McpContext,
+	mayRun: boolean,
+	name: string,
+	argument: string,
+): Promise<Parameter | undefined> {
+	const { skill } = await findPrompt(ctx, mayRun, name)
+	return parametersOf(skill).find((one) => one.name === argument)
+}
+
+async function findPrompt(
+	ctx: McpContext,
+	mayRun: boolean,
+	name: string,
+): Promise<{ agent: AgentRef; skill: UsableSkill }> {
+	const [owner = '', wanted] = name.split(/\/(.*)/s)
+	try {
+		const agent = await ctx.use('agents').get(owner)
+		const usable = (await ctx.find('skills')?.usable(agent)) ?? []
+		const skill = usable.find((one) => one.name === wanted && isOffered(one, mayRun))
+		if (skill) return { agent, skill }
+	} catch (error) {
+		if (!isFault(error, 'not_found')) throw error
+	}
+	throw new Fault(
+		'invalid_request',
+		`there is no prompt ${JSON.stringify(name.slice(0, 150))}; prompts/list names them`,
+	)
+}
+
+/** What needs the agent is of no use to a session that may not run it. */
+function isOffered({ instructions }: UsableSkill, mayRun: boolean): boolean {
+	return instructions !== null || mayRun
+}
+
+function describe(agent: AgentRef, skill: UsableSkill) {
+	return {
+		name: `${agent.name}/${skill.name}`,
+		title: `${skill.name} (${agent.name})`,
+		description: excerpt(skill.description, DESCRIPTION),
+		arguments: parametersOf(skill).map(({ name, type, required, description }) => ({
+			name,
+			description: excerpt(type === 'string' ? description : `${description} (JSON: ${type})`.trim(), DESCRIPTION),
+			required,
+		})),
+	}
+}
+
+function parametersOf({ parameters, instructions }: UsableSkill): readonly Parameter[] {
+	return parameters.length === 0 && instructions !== null ? [TASK] : parameters
+}
+
+async function textOf(agent: AgentRef, skill: UsableSkill, args: Record<string, string>): Promise<string> {
+	const { name, parameters, instructions } = skill
+	const { task, ...rest } = args
+	const hasTask = parameters.length === 0 && instructions !== null
+	const given = JSON.stringify(readArguments(skill, hasTask ? rest : args))
+	const shown = JSON.stringify(name)
+	if (instructions === null)
+		return `Let the agent ${JSON.stringify(agent.name)} use its skill ${shown}: call run_agent with agent ${JSON.stringify(agent.name)} and the prompt below, and tell me its answer.\n\nUse your skill ${shown}${parameters.length > 0 ? ` with these arguments: ${given}` : ''}.`
+	const parts = [
+		`Follow these instructions, the skill ${shown}${parameters.length > 0 ? `, with these arguments: ${given}` : ''}.`,
+		...(hasTask && task !== undefined && task !== '' ? [`The task: ${task}`] : []),
+		excerpt(instructions, INSTRUCTIONS),
+	]
+	return parts.join('\n\n')
+}
+
+function readArguments(skill: UsableSkill, args: Record<string, string>): Record<string, unknown> {
+	try {
+		return skill.read(args)
+	} catch (error) {
+		if (!isFault(error, 'invalid_arguments')) throw error
+		throw new Fault('invalid_request', error.message, { cause: error })
+	}
+}
+
+/** The last agent, and its last prompt; null: all of its prompts. */
+type Cursor = [agent: string, skill: string | null]
+
+function writeCursor(cursor: Cursor): string {
+	return Buffer.from(JSON.stringify(cursor)).toString('base64url')
+}
+
+function readCursor(text: string): Cursor {
+	try {
+		const cursor: unknown = text.length <= CURSOR && JSON.parse(Buffer.from(text, 'base64url').toString())
+		const [agent, skill] = cursor as Cursor
+		if (typeof agent === 'string' && (skill === null || typeof skill === 'string')) return [agent, skill]
+	} catch {
+		// told below
+	}
+	throw new Fault('invalid_request', 'the cursor is invalid; send the nextCursor of the previous page')
+}
