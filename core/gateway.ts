@@ -156,10 +156,12 @@ export class Gateway {
 	/** Drains for at most `graceMs`; runs still in progress continue after the next start. */
 	async stop(graceMs: number): Promise<void> {
 		if (this.#state === 'draining') return
+		const hasServed = this.#state === 'ready'
 		this.#state = 'draining'
 		// Its failure was reported to its caller.
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
-		await this.#say('gateway.stopping', {})
+		// A start that was refused leaves the data as it is.
+		if (hasServed) await this.#say('gateway.stopping', {})
 		await this.#options.pool.idle(graceMs)
 		const closed = this.#listeners.close(graceMs)
 		await this.#generations.stop()

@@ -4,7 +4,7 @@
 const RECORDS_PER_S = 5_000
 const BACKUP_BYTES_PER_S = 20 * 1024 ** 2
 /** What a converted record may add to the data file, pages that cannot be used again yet included. */
-const BYTES_PER_RECORD = 2 * 1024
+const BYTES_PER_RECORD = 1024
 const LEAST_BYTES = 4 * 1024 ** 2
 
 export interface Estimate {

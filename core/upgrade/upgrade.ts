@@ -54,7 +54,7 @@ export function upgradeOf({ engine, data, log, min_free_mib, backup, told }: Upg
 			const file = await backUp({ ...backup, snapshots })
 			log.info(
 				{ file },
-				'a backup was taken before the upgrade: restored with svc restore, the version before reads it',
+				'a backup was taken before the upgrade; to return to the older version, restore it: svc restore',
 			)
 		}
 		let loggedAt = performance.now()

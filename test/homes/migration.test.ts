@@ -127,6 +127,15 @@ void t.test('without room for backup and upgrade it does not begin', async (t) =
 	t.equal(backupsIn(home).length, 1)
 })
 
+void t.test('without its backup it does not begin', async (t) => {
+	const { home, folder } = oldHome(t)
+	writeFileSync(join(folder, 'file'), '')
+	await settings(home, `backups: {folder: ${join(folder, 'file')}}`)
+	const before = dataOf(home)
+	t.match(await refusalOf(home), /the backup before the upgrade failed: .*Nothing has changed.*--no-backup/)
+	t.ok(dataOf(home).equals(before))
+})
+
 void t.test('a home that cannot be written to stays as it is', async (t) => {
 	const { home } = oldHome(t)
 	const before = dataOf(home)
