@@ -106,7 +106,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 
 	async function changed(
 		before: HeartbeatRecord,
-		{ prompt = before.prompt, deliver, paused = before.paused ?? false, ...times }: HeartbeatChange,
+		{ prompt = before.prompt, deliver, paused = before.paused, ...times }: HeartbeatChange,
 		agent: AgentRef,
 	): Promise<HeartbeatRecord> {
 		const now = Date.now()
@@ -118,11 +118,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			: {}
 		const record: HeartbeatRecord = { ...before, ...schedule, prompt, paused }
 		if (deliver !== undefined)
-			record.destination = await use('runs').changeDestination(
-				agent,
-				before.destination ?? { deliver: 'none' },
-				deliver,
-			)
+			record.destination = await use('runs').changeDestination(agent, before.destination, deliver)
 		if (paused) record.next_at = null
 		else if (isTimed || before.next_at === null) record.next_at = nextAt(record, now)
 		return record
@@ -138,11 +134,11 @@ function nextAt(schedule: Parameters<typeof nextBeat>[0], now: number): string {
 }
 
 /** For events. */
-function timesOf({ id, cron, timezone, every, at = null, next_at }: EndedRecord): Record<string, unknown> {
+function timesOf({ id, cron, timezone, every, at, next_at }: EndedRecord): Record<string, unknown> {
 	return { heartbeat_id: id, cron, timezone, every, at, next_at }
 }
 
 function view(record: EndedRecord & { prompt: string; begun?: unknown }): Heartbeat {
 	const { begun: _begun, changed_by: _changedBy, destination, ...shown } = record
-	return { at: null, paused: false, ...shown, deliver: destination?.deliver ?? 'none' }
+	return { ...shown, deliver: destination.deliver }
 }

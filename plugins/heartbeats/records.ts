@@ -15,12 +15,8 @@ export interface Begun {
 	skip: 'missed' | 'busy' | 'queue_full' | null
 }
 
-export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver' | 'at' | 'paused'> {
-	/** Absent in records of version 0.1.0. */
-	at?: string | null
-	paused?: boolean
-	/** Absent in records of version 0.1.0, whose answers go nowhere. */
-	destination?: Destination
+export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
+	destination: Destination
 	/** Of the beat of `next_at`, while it is in progress. */
 	begun: Begun | null
 	/** Mark of the call that changed it last. A repeat of that call changes nothing. */

@@ -212,7 +212,7 @@ export interface DeliverFields {
 	shown: Schema<Deliver>
 }
 
-/** Where results go, as it is stored with what starts the runs. Absent in records of version 0.1.0, which means `none`. */
+/** Where results go, as it is stored with what starts the runs. */
 export interface Destination {
 	deliver: Deliver
 	/** The chat in which it was set up, as `Destinations.origin` returned it. */

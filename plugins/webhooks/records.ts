@@ -44,8 +44,7 @@ export interface WebhookRecord {
 	made_by: string | null
 	/** For the model, with each delivery. */
 	instructions?: string
-	/** Absent in records of version 0.1.0. */
-	destination?: Destination
+	destination: Destination
 	created_at: string
 }
 

@@ -128,7 +128,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 					...(custom && { custom }),
 					token,
 					...(instructions !== undefined && { instructions }),
-					deliver: destination?.deliver ?? 'none',
+					deliver: destination.deliver,
 					created_at,
 					last_delivery: last,
 					delivery_count: count,

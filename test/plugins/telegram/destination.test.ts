@@ -1,7 +1,9 @@
 /** Results that no message asked for reach their chat once, whenever the gateway is killed. `SVC_DELIVERY_KILLS`: how many kills, default 3. */
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { markFormat } from '../../support/format.ts'
 import { makeHome, send } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { changeHeartbeats } from '../../support/heartbeats.ts'
@@ -145,6 +147,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	await post(wanted)
 	await it.kill()
 	await changeHeartbeats(it.home, () => ({ destination: undefined }))
+	await markFormat(join(it.home, 'data'), 1)
 	await it.due()
 	await it.start()
 	t.match(await it.heartbeats(), [{ deliver: 'none' }])

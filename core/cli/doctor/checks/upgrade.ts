@@ -39,10 +39,13 @@ export const upgradeChecks: Check[] = [
 			const { seconds, growth, backup } = estimateOf(records, (await stat(join(path, dataFile))).size)
 			const what = counts.map(({ about, count }) => `${about} (${count})`).join(', ')
 			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(backup)} MiB for a backup`
+			if (mark.from !== undefined)
+				return note(
+					`an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,
+					'start the gateway; its older version cannot read the data until the backup from before is restored: svc backup list',
+				)
 			return note(
-				mark.from === undefined
-					? `the next start upgrades the data from format ${mark.format} to ${format}: it looks at ${what}, takes at most about ${seconds} s, and needs ${space}`
-					: `an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,
+				`the next start upgrades the data from format ${mark.format} to ${format}: it looks at ${what}, takes at most about ${seconds} s, and needs ${space}`,
 				'start the gateway; it takes a backup first, to return to the older version with',
 			)
 		},

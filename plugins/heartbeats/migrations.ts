@@ -1,0 +1,22 @@
+import type { Entry, Op } from '../../core/store/ports.ts'
+import { ofEachAgent } from '../../core/upgrade/migration.ts'
+import type { Migration } from '../../core/upgrade/migration.ts'
+import type { HeartbeatRecord } from './records.ts'
+
+/** What version 0.1.0 did not know: it had no single times and no pauses, and delivered no answers. */
+const UNKNOWN = { at: null, paused: false, destination: { deliver: 'none' } } satisfies Partial<HeartbeatRecord>
+
+const wholeRecords: Migration = {
+	name: 'heartbeats-whole',
+	about: 'heartbeats',
+	format: 2,
+	places: (store) => ofEachAgent(store, ['heartbeat']),
+	convert: (entries) =>
+		(entries as Entry<object>[]).flatMap(({ key, value, rev }): Op[] =>
+			Object.keys(UNKNOWN).every((name) => name in value)
+				? []
+				: [{ key, value: { ...UNKNOWN, ...value }, expect: rev }],
+		),
+}
+
+export default [wholeRecords]
