@@ -68,6 +68,11 @@ export interface Abilities {
 	 * all chats together (default 35).
 	 */
 	pace?: { chat_ms?: number; group_ms?: number; channel_ms?: number }
+	/**
+	 * It sends files, by `sendFile`; one of more than `max_bytes` is not tried. Absent: none, and users read instead what the file is
+	 * called and how to get it.
+	 */
+	files?: { max_bytes: number }
 }
 
 /**
@@ -157,6 +162,23 @@ export interface OutgoingMessage {
 	 * 25 characters of `0-9 a-z`. The same for every attempt to send this message, even if its text has changed: a platform that
 	 * supports nonces makes one message of them.
 	 */
+	nonce: string
+}
+
+/** A file of an answer, as a message of its own after the text. */
+export interface OutgoingFile {
+	chat: ChatRef & { kind: ChatKind }
+	/** As in `OutgoingMessage`. */
+	reply_to?: string
+	after?: string
+	/** `image`: PNG, JPEG, GIF, WebP, HEIC or AVIF. */
+	type: 'image' | 'file' | 'audio'
+	/** 1-255 characters: the last part of a path, without control characters and `<>:"|?*`. */
+	name: string
+	media_type: string
+	/** Bytes. */
+	size: number
+	/** 25 characters of `0-9 a-z`, the same for every attempt to send this file. */
 	nonce: string
 }
 
@@ -254,6 +276,13 @@ export interface Connection {
 	 * message is sent again, also after a restart. Without it, and without nonces, a user may read a message twice.
 	 */
 	find?(message: OutgoingMessage, mark: string | undefined): Promise<{ id: string } | undefined>
+	/**
+	 * Sends a file, and returns the new message's id. Needed if `can.files` says so. Errors have the codes of `send`; after `format` and
+	 * `refused` users read a line in place of the file. With a nonce, or `find`, for its messages, a platform needs the same here.
+	 */
+	sendFile?(file: OutgoingFile, bytes: Uint8Array): Promise<{ id: string }>
+	/** As `find`, for a file: was it sent? */
+	findFile?(file: OutgoingFile, mark: string | undefined): Promise<{ id: string } | undefined>
 	/** Releases everything, within 10 s. Calls in progress may fail. Called once, also after `lost`. */
 	close(): Promise<void>
 }

@@ -61,6 +61,13 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 		typing_ms: ms.min(100),
 		preview: Joi.object({ private: preview, group: preview }),
 		pace: Joi.object({ chat_ms: ms, group_ms: ms, channel_ms: ms }),
+		files: Joi.object({
+			max_bytes: Joi.number()
+				.integer()
+				.min(1)
+				.max(2 ** 32)
+				.required(),
+		}),
 	}).required(),
 })
 	.required()

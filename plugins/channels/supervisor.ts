@@ -164,7 +164,7 @@ function checkConnection(connection: unknown): Connection {
 
 /** The same connection, with every call made on behalf of its plugin. */
 function entered(connection: Connection, run: Adapter['run']): Connection {
-	const { edit, draft, typing, load, mark, find } = connection
+	const { edit, draft, typing, load, mark, find, sendFile, findFile } = connection
 	return {
 		get name() {
 			return connection.name as string
@@ -172,6 +172,8 @@ function entered(connection: Connection, run: Adapter['run']): Connection {
 		send: (message) => run(() => connection.send(message)),
 		...(edit && { edit: (id, message) => run(() => edit.call(connection, id, message)) }),
 		...(draft && { draft: (message) => run(() => draft.call(connection, message)) }),
+		...(sendFile && { sendFile: (file, bytes) => run(() => sendFile.call(connection, file, bytes)) }),
+		...(findFile && { findFile: (file, mark) => run(() => findFile.call(connection, file, mark)) }),
 		...(typing && { typing: (chat) => run(() => typing.call(connection, chat)) }),
 		...(load && { load: (ref, options) => run(() => load.call(connection, ref, options)) }),
 		...(mark && { mark: (chat) => run(() => mark.call(connection, chat)) }),

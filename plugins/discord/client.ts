@@ -18,7 +18,9 @@ export interface EndingClient {
 }
 
 /** Limit of one request, its answer included. discord.js repeats it once, which is safe for all of our requests. */
-export const REQUEST_MS = 15_000
+const REQUEST_MS = 15_000
+/** The same for a request with a file. */
+export const UPLOAD_MS = 50_000
 const RETRIES = 1
 /** Longest time that a reading request waits for its rate limit; a writing one does not wait, since its caller schedules it. */
 const TURN_MS = 60_000
@@ -63,11 +65,23 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 		}),
 		rest: {
 			api: api_root.replace(/\/+$/, ''),
-			timeout: REQUEST_MS,
+			timeout: UPLOAD_MS,
 			retries: RETRIES,
 			rejectOnRateLimit: ({ method, timeToReset }) => method !== 'GET' || timeToReset > TURN_MS,
 			makeRequest: async (url, { method, headers, body, signal }) => {
-				const response = await fetcher(url, { method, headers, body, signal } as GuardedInit)
+				const isUpload = body instanceof FormData
+				// The fetcher takes bytes.
+				const form = isUpload ? new Response(body) : undefined
+				const init = {
+					method,
+					headers: {
+						...(headers as Record<string, string>),
+						...(form && { 'content-type': form.headers.get('content-type') }),
+					},
+					body: form ? await form.bytes() : body,
+					signal: isUpload ? signal : AbortSignal.any([AbortSignal.timeout(REQUEST_MS), ...(signal ? [signal] : [])]),
+				} as GuardedInit
+				const response = await fetcher(url, init)
 				// discord.js does not read every answer, and an unread answer keeps its connection.
 				const bytes = await response.arrayBuffer()
 				return new Response(bytes.byteLength > 0 ? bytes : null, response)

@@ -3,7 +3,7 @@ import { within } from '../../core/util/deadline.ts'
 import { fileLoader } from './files.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
 import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
-import { openClient, REQUEST_MS } from './client.ts'
+import { openClient, UPLOAD_MS } from './client.ts'
 import type { DiscordConfig } from './config.ts'
 import { Closed, faultOf, isUnauthorized } from './faults.ts'
 import { openIntake } from './intake.ts'
@@ -55,7 +55,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 		// The address was checked when the channel was created, and may be a private one.
 		policy: { protocols: ['http:', 'https:'], private_first: true },
 		max_bytes: ANSWER_LIMIT,
-		timeout_ms: REQUEST_MS,
+		timeout_ms: UPLOAD_MS,
 		redirects: 0,
 	})
 	const { client, end } = openClient({
@@ -134,6 +134,8 @@ function wayOut(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unk
 		edit: (id, message) => inChat(message.chat, () => outgoing.edit(id, message)),
 		typing: (chat) => inChat(chat, () => outgoing.typing(chat)),
 		find: (message, mark) => inChat(message.chat, () => outgoing.find(message, mark)),
+		sendFile: (file, bytes) => inChat(file.chat, () => outgoing.sendFile(file, bytes)),
+		findFile: (file, mark) => inChat(file.chat, () => outgoing.findFile(file, mark)),
 		mark: outgoing.mark,
 	}
 }

@@ -12,6 +12,8 @@ export const discord: ChannelAdapter<DiscordConfig> = {
 		],
 		typing_ms: 10_000,
 		preview: { private: 'edit', group: 'edit' },
+		// Of a server without boosts.
+		files: { max_bytes: 10 * 1024 * 1024 },
 	},
 	config: (joi) =>
 		joi

@@ -1,12 +1,12 @@
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { MessageFlags, Routes } from 'discord.js'
-import type { Client, RESTPatchAPIChannelMessageJSONBody, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
-import type { Connection, OutgoingMessage } from '../channels/adapter.ts'
+import type { Client, RawFile, RESTPatchAPIChannelMessageJSONBody, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
+import type { Connection, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
 import { dialectOf, literalOf } from './dialect.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { byAge, isSnowflake, snowflakeAt, timeOf } from './snowflake.ts'
 
-export type WayOut = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find'>>
+export type WayOut = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find' | 'sendFile' | 'findFile'>>
 
 export interface Outgoing extends WayOut {
 	/** Receives each message that exists, whoever wrote it. */
@@ -36,23 +36,34 @@ export function outgoingOf(client: Client): Outgoing {
 		newest.set(chat_id, before !== undefined && byAge(before, id) > 0 ? before : id)
 		if (newestOfAll === undefined || byAge(newestOfAll, id) < 0) newestOfAll = id
 	}
+	const post = async (
+		{ chat, reply_to, nonce }: Pick<OutgoingMessage, 'chat' | 'reply_to' | 'nonce'>,
+		content: Pick<RESTPostAPIChannelMessageJSONBody, 'content' | 'flags'>,
+		files: RawFile[] = [],
+	): Promise<{ id: string }> => {
+		const body: RESTPostAPIChannelMessageJSONBody = {
+			...content,
+			nonce,
+			enforce_nonce: true,
+			allowed_mentions,
+			...(reply_to !== undefined && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
+		}
+		const { id } = (await rest.post(Routes.channelMessages(chat.id), { body, files })) as DiscordMessage
+		if (!isSnowflake(id)) throw new Error('Discord answered without the id of the message')
+		saw(chat.id, id)
+		return { id }
+	}
+	/** The bot's own messages after the mark. */
+	const sentAfter = async (mark: string, chat_id: string): Promise<DiscordMessage[]> => {
+		const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
+		const messages = (await rest.get(Routes.channelMessages(chat_id), { query })) as DiscordMessage[]
+		return messages.filter((one) => one?.author?.id === client.user?.id)
+	}
 	return {
 		saw,
-		async send(message) {
-			const { chat, reply_to, nonce } = message
-			const body: RESTPostAPIChannelMessageJSONBody = {
-				content: contentOf(message),
-				nonce,
-				enforce_nonce: true,
-				flags: MessageFlags.SuppressEmbeds,
-				allowed_mentions,
-				...(reply_to !== undefined && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
-			}
-			const { id } = (await rest.post(Routes.channelMessages(chat.id), { body })) as DiscordMessage
-			if (!isSnowflake(id)) throw new Error('Discord answered without the id of the message')
-			saw(chat.id, id)
-			return { id }
-		},
+		send: (message) => post(message, { content: contentOf(message), flags: MessageFlags.SuppressEmbeds }),
+		sendFile: (file, bytes) =>
+			post(file, {}, [{ data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), name: file.name }]),
 		async edit(id, message) {
 			const body: RESTPatchAPIChannelMessageJSONBody = { content: contentOf(message), allowed_mentions }
 			await rest.patch(Routes.channelMessage(message.chat.id, id), { body })
@@ -72,9 +83,15 @@ export function outgoingOf(client: Client): Outgoing {
 		 */
 		async find(message, mark) {
 			if (!isSnowflake(mark)) return undefined
-			const query = new URLSearchParams({ after: mark, limit: String(PAGE) })
-			const messages = (await rest.get(Routes.channelMessages(message.chat.id), { query })) as DiscordMessage[]
-			const found = messages.find((one) => one?.author?.id === client.user?.id && isSame(one, message))
+			const found = (await sentAfter(mark, message.chat.id)).find((one) => isSame(one, message))
+			return found && { id: found.id }
+		},
+		async findFile(file, mark) {
+			if (!isSnowflake(mark)) return undefined
+			// Another file of the same answer may have the same size.
+			const { after } = file
+			const from = isSnowflake(after) && byAge(mark, after) < 0 ? after : mark
+			const found = (await sentAfter(from, file.chat.id)).find((one) => isSameFile(one, file))
 			return found && { id: found.id }
 		},
 	}
@@ -85,6 +102,12 @@ function isSame({ nonce, content, message_reference }: DiscordMessage, message: 
 	// Discord drops the reference to a deleted message.
 	const isReply = message_reference === undefined || message_reference.message_id === message.reply_to
 	return isReply && bare(String(content ?? '')) === bare(contentOf(message))
+}
+
+/** Discord may change the name. */
+function isSameFile({ nonce, content, attachments = [] }: DiscordMessage, file: OutgoingFile): boolean {
+	if (nonce !== undefined) return nonce === file.nonce
+	return (content ?? '') === '' && attachments.length === 1 && attachments[0]?.size === file.size
 }
 
 /** Discord removes white space at both ends, and invisible characters. */

@@ -70,6 +70,8 @@ export interface RunRecord {
 	started_at: string | null
 	ended_at: string | null
 	answer: string | null
+	/** What its model sends with the answer; absent if nothing. Nobody gets them if the run does not complete. */
+	files?: AnswerFile[]
 	/** Set if a completed run ended with calls of tools from `RunInputs`: the caller that started it executes them. */
 	tool_calls?: ToolCallRequest[]
 	usage: Usage
@@ -85,6 +87,9 @@ export interface RunRecord {
 	/** Milliseconds it was active before its latest pause. */
 	active_ms: number
 }
+
+/** A file that goes to people with an answer. */
+export type AnswerFile = Attachment & { name: string }
 
 /** A question as people get it. */
 export interface AskedQuestion extends QuestionText {

@@ -158,6 +158,11 @@ export function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Me
 	const said = { content: prompt, ...(attachments && { attachments }) }
 	const messages: Message[] = isSaid || run.said ? [] : [{ role: 'user', ...said, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
-		messages.push({ role: 'assistant', content: run.answer, timestamp: run.ended_at ?? started_at })
+		messages.push({
+			role: 'assistant',
+			content: run.answer,
+			...(run.files && { attachments: run.files }),
+			timestamp: run.ended_at ?? started_at,
+		})
 	return messages
 }

@@ -40,6 +40,7 @@ export default {
 			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
 			finish_reason:
 				'Why it ended: why the model stopped, such as `stop` or `length`, or the limit that led to its last call.',
+			'files?': 'What is sent with the answer: `name`, `blob`, `media_type` and `size` of each file.',
 		},
 	},
 	'run.failed': {

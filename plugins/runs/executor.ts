@@ -43,6 +43,7 @@ import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { requestKeeper } from './requests.ts'
+import { isOffered } from './send-file.ts'
 import { withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
@@ -321,7 +322,8 @@ async function think(work: Active): Promise<Final | Paused> {
 async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
 	await toolsReady(ctx, agent, turn.signal)
-	return offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+	const tools = offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+	return tools.filter((tool) => isOffered(tool, run))
 }
 
 async function compose(work: Active): Promise<RunOrder> {
@@ -442,7 +444,8 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcom
 			const answer = withShortReasoning(log, outcome.answer)
 			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
-			const payload = { usage, finish_reason: ended.finish_reason }
+			const files = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value.files
+			const payload = { usage, finish_reason: ended.finish_reason, ...(files && { files }) }
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
 			await charge(ctx.store, run, usage)
 			const step = { kind: 'model' as const, answer }

@@ -7,6 +7,7 @@ import { maintain } from './maintenance.ts'
 import { addPrimitives } from './primitives.ts'
 import { addRecall } from './recall.ts'
 import { runMetrics } from './metrics.ts'
+import { addSendFile } from './send-file.ts'
 import { routes } from './routes.ts'
 import { requeue } from './requeue.ts'
 import { runsOf } from './runs.ts'
@@ -23,6 +24,7 @@ export default definePlugin<RunSettings, Runs>({
 	async start(ctx) {
 		addPrimitives(ctx)
 		addRecall(ctx)
+		addSendFile(ctx)
 		await finishForgetting(ctx)
 		await requeue(ctx)
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))

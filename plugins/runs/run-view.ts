@@ -4,7 +4,7 @@ import { attachment } from './attachment-fields.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 
 export function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
-	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer } = record
+	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer, files } = record
 	const {
 		created_at,
 		started_at,
@@ -26,6 +26,7 @@ export function view(record: RunRecord, open_question: OpenQuestion | null): Rec
 		prompt,
 		...(attachments && { attachments }),
 		answer,
+		...(files && { files }),
 		created_at,
 		started_at,
 		ended_at,
@@ -62,6 +63,7 @@ export const run = Joi.object({
 	prompt: Joi.string().allow('').required(),
 	attachments: Joi.array().items(attachment).description('What came with the prompt; absent if nothing did.'),
 	answer: Joi.string().allow('', null).required(),
+	files: Joi.array().items(attachment).description('What is sent with the answer; absent if nothing is.'),
 	created_at: iso.required(),
 	started_at: iso.allow(null).required(),
 	ended_at: iso.allow(null).required(),

@@ -25,7 +25,12 @@ export interface BotApi extends AsyncDisposable {
 }
 
 /** Newer methods, which self-hosted and test servers may not have. */
-export type OptionalMethod = 'sendRichMessage' | 'sendRichMessageDraft' | 'sendMessageDraft' | 'sendChatAction'
+export type OptionalMethod =
+	| 'sendDocument'
+	| 'sendRichMessage'
+	| 'sendRichMessageDraft'
+	| 'sendMessageDraft'
+	| 'sendChatAction'
 
 /** Throws `refused` for a token that no bot can have: it becomes a part of the address. */
 export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>): BotApi {
@@ -43,11 +48,11 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 		redirects: 0,
 	})
 	// grammY has the types of node-fetch, which differ from the standard's; the parts that it uses are the same.
-	const fetch = ((url: string, { method, headers, body, signal }: GuardedInit) =>
+	const fetch = (async (url: string, { method, headers, body, signal }: GuardedInit) =>
 		fetcher(url, {
 			...(method !== undefined && { method }),
 			...(headers && { headers }),
-			...(body !== undefined && { body }),
+			...(body !== undefined && { body: await wholeOf(body) }),
 			...(signal && { signal }),
 		})) as unknown as NonNullable<ApiClientOptions['fetch']>
 	const call = new Api(token, { apiRoot: root, fetch })
@@ -85,6 +90,12 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 		},
 		[Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
 	}
+}
+
+/** grammY sends files as a stream, the fetcher takes bytes. */
+async function wholeOf(body: unknown): Promise<NonNullable<GuardedInit['body']>> {
+	if (typeof body === 'string') return body
+	return Buffer.concat(await Array.fromAsync(body as AsyncIterable<Uint8Array>))
 }
 
 async function answersTo(raw: RawApi, method: OptionalMethod): Promise<boolean> {

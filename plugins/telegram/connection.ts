@@ -1,7 +1,7 @@
 /** One bot, connected. */
 import type { Update } from 'grammy/types'
 import { messageOf } from '../../core/errors.ts'
-import type { Connection, IncomingMessage, Link, Markup, OutgoingMessage } from '../channels/adapter.ts'
+import type { Connection, IncomingMessage, Link, Markup, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
 import { openApi } from './api.ts'
 import type { BotApi, OptionalMethod } from './api.ts'
 import { errorOf, isCode } from './errors.ts'
@@ -21,7 +21,8 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 			: errorOf(error, link)
 	})
 	const marks = openMarks(await link.chats())
-	const find = openFind(api, marks)
+	const find = openFind<OutgoingMessage>((id, message) => outgoing.edit(api, id, message), marks)
+	const findFile = openFind<OutgoingFile>((id, file) => outgoing.touchFile(api, id, file), marks)
 
 	async function take(update: Update): Promise<void> {
 		const incoming = read(update)
@@ -100,6 +101,20 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 			doing(message.markup, async () => {
 				await prepare(message, richMethod(message))
 				return find(message, mark)
+			}),
+		sendFile: (file, bytes) =>
+			doing('plain', async () => {
+				outgoing.checkChat(file.chat, link)
+				if (!(await knows(api, 'sendDocument', link)))
+					throw link.error('refused', 'this Bot API server does not support files')
+				const id = await outgoing.sendFile(api, file, bytes)
+				marks.saw(file.chat.id, id)
+				return { id: String(id) }
+			}),
+		findFile: (file, mark) =>
+			doing('plain', async () => {
+				outgoing.checkChat(file.chat, link)
+				return findFile(file, mark)
 			}),
 		load: api.download,
 		close: () => open.disposeAsync(),

@@ -31,6 +31,7 @@ function answered({ error_code, description, parameters }: GrammyError, link: Er
 		})
 	if (error_code === 401)
 		return link.error('refused', `Telegram does not accept the token: ${said}; get one from @BotFather`)
+	if (error_code === 413) return link.error('refused', `Telegram takes no file of this size: ${said}`)
 	if (error_code === 403) return link.error('refused', `the bot may not write there: ${said}`)
 	if (parameters.migrate_to_chat_id !== undefined)
 		return link.error('refused', `the group became a supergroup: bind chat ${parameters.migrate_to_chat_id} instead`)
@@ -53,8 +54,14 @@ export function isUnchanged(error: unknown): boolean {
 
 /** There is no message with that id that the bot may edit. */
 export function isNotThere(error: unknown): boolean {
-	const texts = /message to edit not found|can't be edited|no text in the message|MESSAGE_ID_INVALID|AUTHOR_REQUIRED/i
+	const texts =
+		/message to edit not found|can't be edited|no (?:text|caption) in the message|MESSAGE_ID_INVALID|AUTHOR_REQUIRED/i
 	return isCode(error, 400) && texts.test(error.description)
+}
+
+/** An image that Telegram shows only as a file, such as a very wide one. */
+export function isNoPhoto(error: unknown): boolean {
+	return isCode(error, 400) && /PHOTO_|IMAGE_PROCESS_FAILED|wrong (?:file|type)/i.test(error.description)
 }
 
 export function isCode(error: unknown, code: number): error is GrammyError {

@@ -1,8 +1,9 @@
 /** Outgoing messages: the Bot API's methods for a message, an edit, and a draft. */
 import { createHash } from 'node:crypto'
-import type { ChatRef, Link, OutgoingMessage } from '../channels/adapter.ts'
+import { InputFile } from 'grammy'
+import type { ChatRef, Link, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
 import type { BotApi } from './api.ts'
-import { isUnchanged } from './errors.ts'
+import { isNoPhoto, isUnchanged } from './errors.ts'
 import { safeMarkdown } from './markdown.ts'
 
 /** Returns the new message's id. */
@@ -15,6 +16,34 @@ export async function send(api: BotApi, message: OutgoingMessage): Promise<numbe
 			? await api.call.sendRichMessage(chat_id, content.rich, options)
 			: await api.call.sendMessage(chat_id, content.text, { ...options, ...content.options })
 	return message_id
+}
+
+const PHOTOS = new Set(['image/jpeg', 'image/png', 'image/webp'])
+const PHOTO_BYTES = 10_000_000
+
+/** A photo, or a document. Returns the new message's id. */
+export async function sendFile(api: BotApi, file: OutgoingFile, bytes: Uint8Array): Promise<number> {
+	const { chat_id, ...place } = placeOf(file.chat)
+	const options = { ...place, ...replyOf(file) }
+	// grammY does not quote names, which have no quotes of their own.
+	const input = new InputFile(bytes, `"${file.name}"`)
+	if (PHOTOS.has(file.media_type) && bytes.length <= PHOTO_BYTES) {
+		try {
+			return (await api.call.sendPhoto(chat_id, input, options)).message_id
+		} catch (error) {
+			if (!isNoPhoto(error)) throw error
+		}
+	}
+	return (await api.call.sendDocument(chat_id, input, options)).message_id
+}
+
+/** Gives a file of the bot the caption that it has, which is none: shows that it exists. */
+export async function touchFile(api: BotApi, message_id: number, { chat }: Pick<OutgoingFile, 'chat'>): Promise<void> {
+	try {
+		await api.call.editMessageCaption(placeOf(chat).chat_id, message_id, { caption: '' })
+	} catch (error) {
+		if (!isUnchanged(error)) throw error
+	}
 }
 
 /** Setting the same text again is not an error. */
@@ -64,7 +93,7 @@ function placeOf(chat: ChatRef): { chat_id: number; message_thread_id?: number }
 }
 
 /** The message that it answers may have been deleted. */
-function replyOf({ reply_to }: OutgoingMessage): {
+function replyOf({ reply_to }: Pick<OutgoingMessage, 'reply_to'>): {
 	reply_parameters?: { message_id: number; allow_sending_without_reply: true }
 } {
 	const message_id = Number(reply_to)

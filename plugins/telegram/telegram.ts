@@ -17,6 +17,7 @@ export const telegram: ChannelAdapter<TelegramConfig> = {
 		preview: { private: 'draft', group: 'edit' },
 		// A group accepts about 20 messages and edits a minute.
 		pace: { group_ms: 3000 },
+		files: { max_bytes: 50_000_000 },
 	},
 	// The gateway has checked the address.
 	config: (joi) => joi.object<TelegramConfig>({ api_root: joi.string().default(API_ROOT) }),

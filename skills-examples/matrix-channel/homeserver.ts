@@ -18,8 +18,11 @@ export interface Homeserver {
 	call: Call
 	/** The bytes behind an address such as `mxc://example.org/abc`. Throws if they are more than `max_bytes`. */
 	download(mxc: string, options: LoadOptions): Promise<Uint8Array>
+	/** Stores bytes. Answers with such an address. */
+	upload(bytes: Uint8Array, media_type: string): Promise<string>
 }
 
+const UPLOAD_MS = 50_000
 const MAX_ANSWER = 32 * 1024 * 1024
 
 export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeserver {
@@ -27,7 +30,7 @@ export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeser
 
 	return {
 		async call<T>(method: string, path: string[], { query, body, wait_ms = 15_000 }: CallOptions = {}): Promise<T> {
-			const url = `v3/${path.map(encodeURIComponent).join('/')}`
+			const url = `client/v3/${path.map(encodeURIComponent).join('/')}`
 			const bytes = await request(query ? `${url}?${new URLSearchParams(query)}` : url, MAX_ANSWER, {
 				method,
 				signal: AbortSignal.timeout(wait_ms),
@@ -37,15 +40,28 @@ export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeser
 		},
 		async download(mxc, options) {
 			const [, server = '', id = ''] = /^mxc:\/\/([^/]+)\/([^/]+)$/.exec(mxc) ?? []
-			const url = `v1/media/download/${encodeURIComponent(server)}/${encodeURIComponent(id)}`
+			const url = `client/v1/media/download/${encodeURIComponent(server)}/${encodeURIComponent(id)}`
 			return request(url, options.max_bytes, options)
+		},
+		async upload(bytes, media_type) {
+			const answer = await request('media/v3/upload', MAX_ANSWER, {
+				method: 'POST',
+				headers: { 'content-type': media_type },
+				body: Buffer.from(bytes),
+				signal: AbortSignal.timeout(UPLOAD_MS),
+			})
+			return (JSON.parse(answer.toString()) as { content_uri: string }).content_uri
 		},
 	}
 
-	async function request(path: string, max_bytes: number, init: RequestInit): Promise<Buffer> {
-		const response = await fetch(`${root}/_matrix/client/${path}`, {
+	async function request(
+		path: string,
+		max_bytes: number,
+		init: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> },
+	): Promise<Buffer> {
+		const response = await fetch(`${root}/_matrix/${path}`, {
 			...init,
-			headers: { authorization: `Bearer ${link.token}`, 'content-type': 'application/json' },
+			headers: { 'content-type': 'application/json', ...init.headers, authorization: `Bearer ${link.token}` },
 			redirect: 'error', // the token is for this server only
 			signal: AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])]),
 		}).catch((error: Error) => {

@@ -8,7 +8,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Plugin } from '../../core/plugin.ts'
-import type { ChannelAdapter, ChatRef, Connection, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
+import type {
+	ChannelAdapter,
+	ChatRef,
+	Connection,
+	Link,
+	OutgoingFile,
+	OutgoingMessage,
+} from '../../plugins/channels/adapter.ts'
 import { ifAny, openHomeserver } from './homeserver.ts'
 import { openFeed } from './incoming.ts'
 
@@ -38,6 +45,7 @@ const adapter: ChannelAdapter<Config> = {
 		typing_ms: TYPING_MS,
 		preview: { private: 'edit', group: 'edit' },
 		pace: { chat_ms: 2000, channel_ms: 100 },
+		files: { max_bytes: 50_000_000 }, // a homeserver with a lower limit refuses what is larger
 	},
 	config: (joi) =>
 		joi.object({
@@ -53,7 +61,7 @@ async function connect(link: Link<Config>): Promise<Connection> {
 	// The gateway aborts `link.signal` before it calls `close`; both end whatever is under way.
 	const closing = new AbortController()
 	const signal = AbortSignal.any([link.signal, closing.signal])
-	const { call, download } = openHomeserver(link, signal)
+	const { call, download, upload } = openHomeserver(link, signal)
 
 	const { user_id } = await call<{ user_id: string }>('GET', ['account', 'whoami'])
 	const profile = call<{ displayname?: string }>('GET', ['profile', user_id, 'displayname'])
@@ -88,6 +96,12 @@ async function connect(link: Link<Config>): Promise<Connection> {
 			await call('PUT', ['rooms', chat.id, 'typing', user_id], { body: { typing: true, timeout: TYPING_MS } })
 		},
 		load: download,
+		// Stored twice if the first answer is lost, and sent once.
+		async sendFile(file, bytes) {
+			const url = await upload(bytes, file.media_type)
+			const { event_id } = await put(file.chat, file.nonce, fileContentOf(file, url))
+			return { id: event_id }
+		},
 		async close() {
 			closing.abort()
 			await ended
@@ -95,16 +109,24 @@ async function connect(link: Link<Config>): Promise<Connection> {
 	}
 }
 
-function contentOf({ text, markup, chat, reply_to }: OutgoingMessage) {
-	const thread = chat.thread_id !== undefined && { rel_type: 'm.thread', event_id: chat.thread_id }
-	const reply = reply_to !== undefined && { 'm.in_reply_to': { event_id: reply_to } }
+function contentOf({ text, markup, ...place }: OutgoingMessage) {
 	return {
 		msgtype: 'm.text',
 		body: markup === 'html' ? withoutTags(text) : text,
 		...(markup === 'html' && { format: 'org.matrix.custom.html', formatted_body: withBreaks(text) }),
 		'm.mentions': {}, // names in an answer ring nobody's bell
-		...((thread || reply) && { 'm.relates_to': { ...thread, ...reply } }),
+		...relationOf(place),
 	}
+}
+
+function fileContentOf({ type, name, media_type, size, ...place }: OutgoingFile, url: string) {
+	return { msgtype: `m.${type}`, body: name, url, info: { mimetype: media_type, size }, ...relationOf(place) }
+}
+
+function relationOf({ chat, reply_to }: Pick<OutgoingMessage, 'chat' | 'reply_to'>) {
+	const thread = chat.thread_id !== undefined && { rel_type: 'm.thread', event_id: chat.thread_id }
+	const reply = reply_to !== undefined && { 'm.in_reply_to': { event_id: reply_to } }
+	return (thread || reply) && { 'm.relates_to': { ...thread, ...reply } }
 }
 
 /** A line break is `\n` in the contract's html and `<br>` in that of Matrix, but for inside of `pre`. */

@@ -13,6 +13,7 @@ import { connectingChecks } from './channel/connecting.ts'
 import { incomingChecks } from './channel/incoming.ts'
 import { outgoingChecks } from './channel/outgoing.ts'
 import { sendingOnceChecks } from './channel/once.ts'
+import { sendingFilesChecks } from './channel/sending-files.ts'
 import { runCheck } from './channel/desk.ts'
 import type { Check } from './channel/desk.ts'
 
@@ -33,8 +34,8 @@ export interface ChannelSuite {
 }
 
 /**
- * Of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, and `find`, which a platform with nonces does not
- * need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `files` that the bot can load, `repeats` of a message. Of the platform for tests: the
+ * Of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, `sends_files`, and `find`, which a platform with nonces
+ * does not need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `files` that the bot can load, `repeats` of a message. Of the platform for tests: the
  * faults `lost`, `limited`, `failed`, `refused`, `format`, `stalled`, and `revoke`.
  */
 export type Ability =
@@ -49,6 +50,7 @@ export type Ability =
 	| 'edits'
 	| 'drafts'
 	| 'typing'
+	| 'sends_files'
 	| 'find'
 	| Fault
 	| 'revoke'
@@ -118,6 +120,8 @@ export interface ShownMessage {
 	text: string
 	reply_to?: string | undefined
 	thread_id?: string | undefined
+	/** A file of the bot's, which shows without a text. */
+	file?: { name: string; bytes: Uint8Array } | undefined
 }
 
 /** All checks, in the order of an adapter's life. */
@@ -126,6 +130,7 @@ export const channelChecks: readonly Check[] = [
 	...incomingChecks,
 	...outgoingChecks,
 	...sendingOnceChecks,
+	...sendingFilesChecks,
 	...closingChecks,
 ]
 

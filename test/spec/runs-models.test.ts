@@ -92,6 +92,7 @@ void t.test('a run goes on between model and tools until an answer wants no tool
 		'ask',
 		'conversation_read',
 		'conversation_search',
+		'conversation_send_file',
 		'heartbeat_create',
 		'heartbeat_delete',
 		'heartbeat_list',

@@ -4,7 +4,7 @@
  * `close`, `tellToReconnect`, `invalidate` and `deaf`.
  */
 import { createServer } from 'node:http'
-import type { IncomingMessage as Request, ServerResponse as Response } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { WebSocket } from 'ws'
@@ -31,6 +31,8 @@ export interface Message {
 	webhook_id?: string
 	/** What it said before it was edited, oldest first. */
 	drafts: string[]
+	/** A file of the bot's. */
+	upload?: { name: string; bytes: Buffer }
 	/** What it was made from, where the bot wrote it. */
 	request?: Body
 }
@@ -61,6 +63,8 @@ export interface Failure {
 	method: string
 	/** Of the path behind the version. */
 	path: RegExp
+	/** Only of requests with a file. */
+	isUpload?: true
 	/** 1 where absent. */
 	times?: number
 	/** `before`, `after`: the connection breaks without an answer, before or after the request was acted upon. `never`: no answer comes. */
@@ -184,7 +188,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		...(channel.type === 11 && { thread_metadata: { archived: false, locked: false, auto_archive_duration: 60 } }),
 	})
 	const asMessage = (message: Message): object => {
-		const { drafts: _, request: __, ...rest } = message
+		const { drafts: _, request: __, upload: ___, ...rest } = message
 		return {
 			...rest,
 			tts: false,
@@ -288,7 +292,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 			const key = `${id} ${body.nonce}`
 			const same = body.nonce !== undefined && body.enforce_nonce ? nonces.get(key) : undefined
 			if (same) return [200, { ...asMessage(same), nonce: body.nonce }]
-			const wrong = wrongText(body.content)
+			const wrong = body.upload ? wrongFile(body.upload) : wrongText(body.content)
 			if (wrong) return wrong
 			const target = body.message_reference?.message_id
 			const message_reference = channel.messages.some((one) => one.id === target)
@@ -296,7 +300,8 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 				: undefined
 			const message = add(channel, {
 				author: bot,
-				content: body.content.trim(),
+				content: (body.content ?? '').trim(),
+				...(body.upload && { upload: body.upload, attachments: [attachmentOf(body.upload)] }),
 				flags: body.flags ?? 0,
 				request: body,
 				...(message_reference && { message_reference }),
@@ -315,7 +320,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		return [200, asMessage(message)]
 	}
 	let requests = 0
-	const onRequest = async (request: Request, response: Response): Promise<void> => {
+	const onRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
 		requests++
 		response.on('close', () => requests--)
 		const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
@@ -329,9 +334,16 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		const path = pathname.replace(/^\/v10/, '')
 		const method = request.method ?? ''
 		const chunks = await request.toArray()
-		const text = Buffer.concat(chunks as Buffer[]).toString()
-		const body: Body = text === '' ? undefined : JSON.parse(text)
-		const failure = failures.find((one) => one.method === method && one.path.test(path))
+		const bytes = Buffer.concat(chunks as Buffer[])
+		const type = request.headers['content-type'] ?? ''
+		const body: Body = type.startsWith('multipart/')
+			? await formOf(type, bytes)
+			: bytes.length === 0
+				? undefined
+				: JSON.parse(String(bytes))
+		const failure = failures.find(
+			(one) => one.method === method && one.path.test(path) && (!one.isUpload || body?.upload !== undefined),
+		)
 		if (failure) {
 			failure.times = (failure.times ?? 1) - 1
 			if (failure.times <= 0) failures.splice(failures.indexOf(failure), 1)
@@ -481,6 +493,28 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 		},
 	}
 	return server
+}
+
+/** A form with one file: `payload_json`, and `files[0]`. */
+async function formOf(type: string, bytes: Buffer): Promise<Body> {
+	const form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': type } }).formData()
+	const file = form.get('files[0]') as File
+	const upload = { name: file.name, bytes: Buffer.from(await file.bytes()) }
+	return { ...JSON.parse(String(form.get('payload_json'))), upload }
+}
+
+function attachmentOf({ name, bytes }: NonNullable<Message['upload']>): object {
+	return {
+		id: '1',
+		filename: name.replaceAll(/[^\p{L}\p{N}._-]/gu, '_'),
+		size: bytes.length,
+		url: 'https://cdn.invalid/1',
+	}
+}
+
+function wrongFile({ bytes }: NonNullable<Message['upload']>): [number, object] | undefined {
+	if (bytes.length <= 10 * 1024 * 1024) return undefined
+	return [413, { message: 'Request entity too large', code: 40005 }]
 }
 
 function wrongText(content: unknown): [number, object] | undefined {

@@ -66,6 +66,8 @@ export interface Shown {
 	reply_to: string | undefined
 	thread_id: string | undefined
 	mentions: unknown
+	/** Of a file. */
+	url: string | undefined
 }
 
 interface Event {
@@ -196,6 +198,11 @@ export async function startHomeserver(): Promise<Homeserver> {
 				return { body: { room_id: one } }
 		}
 		if (what === 'media') {
+			if (method === 'POST' && one === 'upload') {
+				const id = randomUUID()
+				media.set(id, request.bytes)
+				return { body: { content_uri: `mxc://${NAME}/${id}` } }
+			}
 			const bytes = method === 'GET' && one === 'download' && action === NAME ? media.get(two) : undefined
 			return bytes ? { body: bytes } : error(404, 'M_NOT_FOUND', 'no such file')
 		}
@@ -237,13 +244,14 @@ export async function startHomeserver(): Promise<Homeserver> {
 	async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
 		const { pathname, searchParams: query } = new URL(incoming.url ?? '', 'http://any')
 		const path = pathname
-			.replace(/^\/_matrix\/client\/(?:v3|v1)\//, '')
+			.replace(/^\/_matrix\/(?:client\/(?:v3|v1)\/|(?=media\/))/, '')
+			.replace(/^media\/v3\//, 'media/')
 			.split('/')
 			.map(decodeURIComponent)
 		const method = incoming.method ?? ''
 		requests.push(`${method} ${path.join('/')}`)
-		let text = ''
-		for await (const part of incoming.setEncoding('utf8')) text += String(part)
+		const bytes = Buffer.concat(await incoming.toArray())
+		const text = incoming.headers['content-type'] === 'application/json' ? bytes.toString() : ''
 		const gone = new AbortController()
 		response.once('close', () => gone.abort())
 
@@ -255,7 +263,15 @@ export async function startHomeserver(): Promise<Homeserver> {
 				? logIn(JSON.parse(text))
 				: user_id === undefined
 					? error(401, 'M_UNKNOWN_TOKEN', 'Invalid access token passed.')
-					: answer({ user_id, method, path, query, body: text === '' ? {} : JSON.parse(text), gone: gone.signal })
+					: answer({
+							user_id,
+							method,
+							path,
+							query,
+							body: text === '' ? {} : JSON.parse(text),
+							bytes,
+							gone: gone.signal,
+						})
 		const given = fault && fault.failure.when !== 'after' ? undefined : await ask()
 		if (fault?.failure.hang) return
 		if (fault && fault.failure.status === undefined) return void incoming.socket.destroy()
@@ -323,6 +339,7 @@ interface Request {
 	path: string[]
 	query: URLSearchParams
 	body: Content
+	bytes: Buffer
 	gone: AbortSignal
 }
 
@@ -355,5 +372,6 @@ function seen({ event_id, content }: Event, among: Event[]): Shown {
 		reply_to: relation['m.in_reply_to']?.event_id,
 		thread_id: relation.rel_type === 'm.thread' ? relation.event_id : undefined,
 		mentions: now['m.mentions'],
+		url: now.url,
 	}
 }

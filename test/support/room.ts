@@ -16,7 +16,7 @@ import { WAIT_LIMIT_MS } from './wait.ts'
  */
 export interface Trouble {
 	fault: 'lost' | 'cut' | 'stall' | 'format' | 'limited' | 'failed' | 'refused'
-	on?: 'send' | 'edit' | 'draft' | 'typing' | 'find'
+	on?: 'send' | 'file' | 'edit' | 'draft' | 'typing' | 'find'
 	retry_after_ms?: number
 }
 
@@ -140,6 +140,7 @@ export async function startRoom(): Promise<Room> {
 	const act = (what: string, body: OutgoingMessage & { id?: string; mark?: string }): unknown => {
 		const chat = body.chat.id
 		switch (what) {
+			case 'file':
 			case 'send': {
 				const same = messages.find((one) => one.nonce === body.nonce && one.chat === chat)
 				// Who asks with `find` knows no nonces.

@@ -31,6 +31,8 @@ export interface SentMessage {
 	markup: 'markdown' | 'html' | 'plain'
 	thread_id?: number
 	reply_to?: number
+	/** Then there is no text. */
+	file?: { name: string; bytes: Buffer; as: 'photo' | 'document' }
 	/** All texts that it had, the first one first. */
 	texts: string[]
 }
@@ -187,7 +189,7 @@ export async function startTelegram({
 	}
 	return telegram
 
-	async function answer({ token: shown, method, payload, hungUp }: Request): Promise<Response> {
+	async function answer({ token: shown, method, payload, hungUp }: ApiRequest): Promise<ApiAnswer> {
 		try {
 			if (isSilent) return await stalled(hungUp)
 			if (shown !== token || isRevoked) throw new BotError(401, 'Unauthorized')
@@ -226,23 +228,35 @@ export async function startTelegram({
 			sendRichMessage: (payload) => add(payload, richOf(payload)),
 			sendMessageDraft: (payload) => draft(payload, textOf(payload)),
 			sendRichMessageDraft: (payload) => draft(payload, richOf(payload)),
+			sendPhoto: (payload) => add(payload, { text: '', markup: 'plain', file: fileIn(payload, 'photo') }),
+			sendDocument: (payload) => add(payload, { text: '', markup: 'plain', file: fileIn(payload, 'document') }),
+			editMessageCaption({ caption = '', ...payload }) {
+				const message = own(payload)
+				if (!message.file) throw new BotError(400, 'Bad Request: there is no caption in the message to edit')
+				if (caption === message.text) throw notModified()
+				message.text = caption
+				message.texts.push(caption)
+				return onWire(message)
+			},
 			editMessageText(payload) {
 				const content = payload.rich_message ? richOf(payload) : textOf(payload)
-				const { id } = chats.get(payload)
-				const message = sent.find((one) => one.chat.id === id && one.message_id === payload.message_id)
-				if (!message && chats.has(id, payload.message_id))
-					throw new BotError(400, "Bad Request: message can't be edited")
-				if (!message) throw new BotError(400, 'Bad Request: message to edit not found')
-				if (message.text === content.text && message.markup === content.markup)
-					throw new BotError(
-						400,
-						'Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message',
-					)
+				const message = own(payload)
+				if (message.file) throw new BotError(400, 'Bad Request: there is no text in the message to edit')
+				if (message.text === content.text && message.markup === content.markup) throw notModified()
 				Object.assign(message, content)
 				message.texts.push(content.text)
 				return onWire(message)
 			},
 		}
+	}
+
+	/** The message that is to be edited. */
+	function own(payload: Payload): SentMessage {
+		const { id } = chats.get(payload)
+		const message = sent.find((one) => one.chat.id === id && one.message_id === payload.message_id)
+		if (!message && chats.has(id, payload.message_id)) throw new BotError(400, "Bad Request: message can't be edited")
+		if (!message) throw new BotError(400, 'Bad Request: message to edit not found')
+		return message
 	}
 
 	function add(payload: Payload, content: Content): object {
@@ -302,9 +316,34 @@ class BotError extends Error {
 // oxlint-disable-next-line typescript/no-explicit-any -- checked by what is done with it
 type Payload = Record<string, any>
 type Method = (payload: Payload, hungUp: AbortSignal) => unknown
-type Content = Pick<SentMessage, 'text' | 'markup'>
+type Content = Pick<SentMessage, 'text' | 'markup' | 'file'>
 
-interface Request {
+function notModified(): BotError {
+	const why =
+		'message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message'
+	return new BotError(400, `Bad Request: ${why}`)
+}
+
+function fileIn(payload: Payload, as: 'photo' | 'document'): NonNullable<SentMessage['file']> {
+	const { name, bytes } = (payload.files?.[payload[as]] ?? {}) as { name?: string; bytes?: Buffer }
+	if (name === undefined || !bytes?.length) throw new BotError(400, 'Bad Request: file must be non-empty')
+	return { name, bytes, as }
+}
+
+/** What a form has: numbers and objects are JSON in it, and files go by the names that the fields have for them. */
+async function formOf(type: string, body: Buffer): Promise<Payload> {
+	const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData()
+	const payload: Payload = {}
+	const files: Payload = {}
+	for (const [key, value] of form) {
+		if (typeof value !== 'string')
+			files[`attach://${key}`] = { name: value.name, bytes: Buffer.from(await value.bytes()) }
+		else payload[key] = /^(?:-?\d+$|\{|\[)/.test(value) ? JSON.parse(value) : value
+	}
+	return { ...payload, files }
+}
+
+interface ApiRequest {
 	token: string
 	method: string
 	payload: Payload
@@ -312,7 +351,7 @@ interface Request {
 	hungUp: AbortSignal
 }
 
-type Response = 'cut' | { status: number; text: string }
+type ApiAnswer = 'cut' | { status: number; text: string }
 
 function stalled(hungUp: AbortSignal): Promise<'cut'> {
 	return new Promise((resolve) => hungUp.addEventListener('abort', () => resolve('cut')))
@@ -426,7 +465,7 @@ function openWatch() {
 
 async function listen(
 	port: number,
-	answer: (request: Request) => Promise<Response>,
+	answer: (request: ApiRequest) => Promise<ApiAnswer>,
 	file: (path: string) => Buffer | 'never' | undefined,
 ) {
 	const sockets = new Set<Socket>()
@@ -460,9 +499,9 @@ async function listen(
 			busy--
 			gone.abort()
 		})
-		let body = ''
+		let body: Buffer
 		try {
-			for await (const part of request.setEncoding('utf8')) body += String(part)
+			body = Buffer.concat(await request.toArray())
 		} catch {
 			return // cut in the middle of a request
 		}
@@ -472,7 +511,9 @@ async function listen(
 			return void response.writeHead(bytes ? 200 : 404).end(bytes ?? 'no such file')
 		}
 		const [, token = '', method = ''] = /^\/bot([^/]*)\/(\w+)$/.exec(request.url ?? '') ?? []
-		const payload = body === '' ? {} : (JSON.parse(body) as Payload)
+		const type = request.headers['content-type'] ?? ''
+		const isForm = type.startsWith('multipart/')
+		const payload = body.length === 0 ? {} : isForm ? await formOf(type, body) : (JSON.parse(String(body)) as Payload)
 		const answered = await answer({ token, method, payload, hungUp: gone.signal })
 		if (answered === 'cut') return void request.socket.destroy()
 		response.writeHead(answered.status, { 'content-type': 'application/json' }).end(answered.text)

@@ -45,6 +45,22 @@ export interface Saying {
 	attempt: Attempt | null
 	/** Its text is stored separately, as it was when its first part was sent; offsets refer to that text. */
 	kept: boolean
+	/** Of an answer with files, once its text was sent. */
+	files?: SayingFiles
+}
+
+export interface SayingFiles {
+	/** How many of them are done: they were sent, or the text names them. */
+	done: number
+	/** The next one is about to be sent, or was sent with an unknown outcome. */
+	upload: Upload | null
+	/** Markdown that is sent in place of the next one, which the platform refused. */
+	line?: string
+}
+
+export interface Upload {
+	/** `Connection.mark`. */
+	mark?: string
 }
 
 /** The format of a part, from which the same part can be made again. */

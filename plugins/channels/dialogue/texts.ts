@@ -1,6 +1,6 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
 import type { WireError } from '../../../core/errors.ts'
-import type { OpenQuestion, RunRecord } from '../../runs/contract.ts'
+import type { AnswerFile, OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
 import type { ChatKind, IncomingMessage } from '../adapter.ts'
 
@@ -77,6 +77,15 @@ export const texts = {
 	notApproved: (why: string): string => `That is no answer to the approval above: ${literal(short(why, ERROR_LIMIT))}`,
 	/** Of a sub-agent. */
 	questionBelow: (asked: OpenQuestion): string => `A sub-agent asks:\n\n${question(asked)}`,
+	/** In place of a file. `why`: the platform's words, or the gateway's. */
+	fileLeft: ({ name, size, blob }: AnswerFile, agent: string, why: string): string =>
+		`${code(name)} (${bytes(size)}) could not be sent here: ${literal(short(why, ERROR_LIMIT))}. ` +
+		`Whoever runs the gateway gets it by ${code(`GET /v1/agents/${agent}/blobs/${blob}`)}.`,
+	/** Of an answer that is nothing but files. */
+	files: (files: readonly AnswerFile[]): string => files.map(({ name }) => code(name)).join(', '),
+	noFiles: 'this channel sends no files',
+	fileTooLarge: (max_bytes: number): string => `it is larger than ${bytes(max_bytes)}`,
+	fileGone: 'it was deleted',
 	cut: (run_id: string): string =>
 		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
 	/** Follows a message's text, for the model. */
@@ -125,6 +134,11 @@ function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'qu
 function counted({ calls, input_tokens, output_tokens, cost }: Counted): string {
 	const tokens = `${input_tokens.toLocaleString('en')} tokens in, ${output_tokens.toLocaleString('en')} out`
 	return `${calls} model calls, ${tokens}${cost === null ? '' : `, cost ${cost.toFixed(2)}`}`
+}
+
+function bytes(count: number): string {
+	if (count < 1024) return `${count} bytes`
+	return count < 1024 * 1024 ? `${Math.round(count / 1024)} KiB` : `${(count / 1024 / 1024).toFixed(1)} MiB`
 }
 
 function code(text: string): string {

@@ -52,17 +52,19 @@ export type Outcome =
 	/** Only white space remained. */
 	| { status: 'nothing' }
 
+export type Failure = Exclude<Outcome, { status: 'sent' } | { status: 'nothing' }>
+
 export interface Way {
 	ctx: Pick<Context, 'log' | 'signal'>
 	lines: Lines
 	pace: Pace
 }
 
-const FIRST_DELAY_MS = 500
-const MAX_DELAY_MS = 60_000
+export const FIRST_DELAY_MS = 500
+export const MAX_DELAY_MS = 60_000
 const LEAST_WAIT_MS = 50
 /** Characters of an id of the platform. */
-const ID_LIMIT = 256
+export const ID_LIMIT = 256
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
 export async function transmit(way: Way, order: Order): Promise<Outcome> {
@@ -180,14 +182,14 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	}
 }
 
-class NotRemembered extends Error {}
+export class NotRemembered extends Error {}
 
 function isSame(a: Format, b: Format): boolean {
 	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
 /** Waits no longer than is useful. */
-function waitOf(retry_after_ms: number, until: number): number {
+export function waitOf(retry_after_ms: number, until: number): number {
 	const wanted = retry_after_ms > 0 ? retry_after_ms : FIRST_DELAY_MS
 	return Math.max(LEAST_WAIT_MS, Math.min(wanted, until - Date.now()))
 }

@@ -37,6 +37,7 @@ async function partsOf(desk: Desk): Promise<Record<Ability, unknown>> {
 		edits: connection.edit,
 		drafts: connection.draft,
 		typing: connection.typing ?? adapter.can.typing_ms,
+		sends_files: connection.sendFile ?? adapter.can.files,
 		find: connection.find,
 		lost: next.lost,
 		limited: next.limited,

@@ -55,6 +55,7 @@ export const connectingChecks: Check[] = [
 			for (const method of ['send', 'close'] as const) isMethod(connection[method], method)
 			if (previews.includes('edit')) isMethod(connection.edit, 'edit', 'can.preview')
 			if (previews.includes('draft')) isMethod(connection.draft, 'draft', 'can.preview')
+			if (can.files) isMethod(connection.sendFile, 'sendFile', 'can.files')
 			if (can.typing_ms !== undefined) isMethod(connection.typing, 'typing', 'can.typing_ms')
 		},
 	},
@@ -97,7 +98,7 @@ function isMethod(method: unknown, name: string, why?: string): void {
 	must(typeof method === 'function', `a connection has ${name}()${why === undefined ? '' : `, as ${why} says`}`)
 }
 
-function checkAbilities({ formats, typing_ms, preview = {}, pace = {} }: ChannelAdapter['can']): void {
+function checkAbilities({ formats, typing_ms, preview = {}, pace = {}, files }: ChannelAdapter['can']): void {
 	must(formats.length > 0, 'can.formats has at least one format')
 	for (const { markup, max_length, max_bytes = 256 } of formats) {
 		must(isCount(max_bytes) && max_bytes >= 256, `max_bytes of ${markup} is a whole number of at least 256`)
@@ -110,6 +111,7 @@ function checkAbilities({ formats, typing_ms, preview = {}, pace = {} }: Channel
 		must(kind === 'private' || kind === 'group', `can.preview has private and group, not ${kind}`)
 		must(way === 'draft' || way === 'edit', `can.preview.${kind} is draft or edit, not ${String(way)}`)
 	}
+	must(!files || (isCount(files.max_bytes) && files.max_bytes >= 1024), 'can.files.max_bytes is at least 1,024')
 	for (const [name, ms] of Object.entries(pace)) must(isCount(ms), `can.pace.${name} is a whole number of milliseconds`)
 }
 

@@ -45,9 +45,11 @@ export async function matrixPlatform(): Promise<TestPlatform> {
 			},
 			repeat: () => server.repeat(newest),
 			shown: () =>
-				server
-					.shown(id, bot)
-					.map(({ id, text, html, reply_to, thread_id }) => ({ id, text: read(text, html), reply_to, thread_id })),
+				server.shown(id, bot).map(({ id, text, html, reply_to, thread_id, url }) => {
+					const bytes = url === undefined ? undefined : server.media.get(url.split('/').at(-1) ?? '')
+					if (bytes) return { id, text: '', reply_to, thread_id, file: { name: text, bytes } }
+					return { id, text: read(text, html), reply_to, thread_id }
+				}),
 			typed: () => server.typed(id),
 		}
 	}

@@ -412,6 +412,48 @@ const mutants: Mutant[] = [
 		says: /it should be "format"/,
 	},
 
+	// Files
+	{
+		what: 'files cannot be sent, though it says so',
+		file: 'index.ts',
+		take: 'async sendFile(file, bytes)',
+		give: 'async sendsFile(file: OutgoingFile, bytes: Uint8Array)',
+		caught: 'connects, and gives what it said it can',
+		says: /sendFile\(\), as can.files says/,
+	},
+	{
+		what: 'a file without its bytes',
+		file: 'homeserver.ts',
+		take: 'body: Buffer.from(bytes)',
+		give: 'body: Buffer.from(bytes.subarray(1))',
+		caught: 'sends files',
+		says: /with the bytes that it was sent with/,
+	},
+	{
+		what: 'a file without its name',
+		file: 'index.ts',
+		take: 'body: name, url,',
+		give: "body: 'a file', url,",
+		caught: 'sends files',
+		says: /a file shows under its name/,
+	},
+	{
+		what: 'a file under a nonce of its own',
+		file: 'index.ts',
+		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
+		give: 'put(file.chat, randomUUID(), fileContentOf(file, url))',
+		caught: 'sends a file once, though the answer was lost',
+		says: /the file shows once/,
+	},
+	{
+		what: 'one nonce for all files',
+		file: 'index.ts',
+		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
+		give: "put(file.chat, 'nonce', fileContentOf(file, url))",
+		caught: 'tells files apart that are the same',
+		says: /another nonce is another file/,
+	},
+
 	// The end
 	{
 		what: 'a cut is the end, and nobody knows',
@@ -450,8 +492,8 @@ const mutants: Mutant[] = [
 		what: 'the poll runs on',
 		alone: true,
 		file: 'index.ts',
-		take: 'const { call, download } = openHomeserver(link, signal)',
-		give: 'const { call, download } = openHomeserver(link, new AbortController().signal)',
+		take: 'const { call, download, upload } = openHomeserver(link, signal)',
+		give: 'const { call, download, upload } = openHomeserver(link, new AbortController().signal)',
 		caught: 'gives everything back when it is closed',
 		says: /close settles/,
 	},

@@ -91,7 +91,7 @@ async function sendsOnce(
 	same(ids, [before.id, sent.id], 'the message shows once, and its id is known')
 }
 
-function markOf(connection: Connection, { chat }: OutgoingMessage): string | undefined {
+export function markOf(connection: Connection, { chat }: Pick<OutgoingMessage, 'chat'>): string | undefined {
 	const mark = connection.mark?.(chat)
 	must(mark === undefined || (typeof mark === 'string' && mark.length <= 256), 'a mark has at most 256 characters')
 	return mark

@@ -19,6 +19,7 @@ checkChannel(t, {
 		files: false,
 		repeats: false,
 		edits: false,
+		sends_files: false,
 		typing: false,
 		limited: false,
 		format: false,

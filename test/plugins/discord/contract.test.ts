@@ -42,10 +42,11 @@ async function discordPlatform(): Promise<TestPlatform> {
 				if (newest) server.tell(newest)
 			},
 			shown: () =>
-				server.written(there).map(({ id, content, message_reference }) => ({
+				server.written(there).map(({ id, content, message_reference, upload }) => ({
 					id,
 					text: content.replaceAll(/\\(\W|_)/g, '$1'),
 					reply_to: message_reference?.message_id,
+					file: upload,
 				})),
 			typed: () => server.calls.filter(({ path }) => path === `/channels/${there.id}/typing`).length,
 		}

@@ -15,7 +15,9 @@ checkChannel(t, {
 
 async function telegramPlatform(): Promise<TestPlatform> {
 	const telegram = await startTelegram()
-	const next = (fault: Fault): void => telegram.fault('sendMessage', fault)
+	const next = (fault: Fault): void => {
+		for (const method of ['sendMessage', 'sendDocument']) telegram.fault(method, fault)
+	}
 	let chats = 0
 
 	function chat(kind: ChatKind): TestChat {
@@ -40,11 +42,12 @@ async function telegramPlatform(): Promise<TestPlatform> {
 			},
 			repeat: () => void telegram.push({ message: newest?.message }),
 			shown: () =>
-				telegram.messages(there).map(({ message_id, text, reply_to, thread_id }) => ({
+				telegram.messages(there).map(({ message_id, text, reply_to, thread_id, file }) => ({
 					id: String(message_id),
 					text: text.replaceAll('&lt;', '<'),
 					reply_to: reply_to?.toString(),
 					thread_id: thread_id?.toString(),
+					file,
 				})),
 			typed: () =>
 				telegram.calls.filter(({ method, payload }) => method === 'sendChatAction' && payload.chat_id === there.id)

@@ -21,6 +21,7 @@ checkChannel(
 			edits: false,
 			drafts: false,
 			typing: false,
+			sends_files: false,
 			find: false, // not needed, since the platform knows nonces
 			format: false,
 		},

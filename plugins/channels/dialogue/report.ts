@@ -1,0 +1,54 @@
+/** The events about what was sent to a chat, and what was not. */
+import type { Context } from '../../../core/plugin.ts'
+import type { NewEvent } from '../../../core/protocol.ts'
+import type { Reply } from './records.ts'
+import type { Failure } from './transmit.ts'
+import { tellUndelivered } from './unasked.ts'
+
+type ReportContext = Pick<Context, 'use' | 'emit' | 'log' | 'events'>
+
+/** Characters of a platform's reason for refusing. */
+const ERROR_LIMIT = 500
+
+/** Emits `channel.message_sent` in the log of the run, which has usually ended already. `isResumed`: it may have been emitted before a crash. */
+export async function reportSent(ctx: ReportContext, reply: Reply, ids: string[], isResumed: boolean): Promise<void> {
+	const { run_id, agent, agent_uid, channel_id, chat } = reply
+	if (isResumed && (await wasReported(ctx, run_id, ids))) return
+	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
+	const payload = { channel_id, run_id, chat_id: chat.id, ...thread, message_ids: ids }
+	const event: NewEvent = { event_type: 'channel.message_sent', payload }
+	try {
+		if (await ctx.use('runs').report({ run_id, agent_uid }, [event])) return
+		await ctx.emit(event, agent) // the run was deleted in the meantime
+	} catch (error) {
+		ctx.log.error({ err: error, event_type: event.event_type }, 'an event of a channel could not be written')
+	}
+}
+
+export async function reportFailure(ctx: ReportContext, reply: Reply, outcome: Failure): Promise<void> {
+	const message =
+		outcome.status === 'refused' ? outcome.message.slice(0, ERROR_LIMIT) : 'the channel was not connected in time'
+	if (reply.unasked) await tellUndelivered(ctx, reply, outcome.status, message)
+	else await reportError(ctx, reply, outcome.status, message)
+}
+
+/** Emits `channel.error`. */
+export async function reportError(
+	ctx: ReportContext,
+	{ channel_id, run_id, agent, chat }: Reply,
+	code: string,
+	message: string,
+): Promise<void> {
+	const payload = { channel_id, run_id, chat_id: chat.id, code, message: message.slice(0, ERROR_LIMIT) }
+	try {
+		await ctx.emit({ event_type: 'channel.error', payload }, agent)
+	} catch (error) {
+		ctx.log.error({ err: error, event_type: 'channel.error' }, 'an event of a channel could not be written')
+	}
+}
+
+/** Were these messages reported before the gateway crashed? */
+async function wasReported({ events }: ReportContext, run_id: string, ids: readonly string[]): Promise<boolean> {
+	const { entries } = await events.read({ run_id, types: ['channel.message_sent'] }, null, 100, true)
+	return entries.some(({ event }) => JSON.stringify(event.payload.message_ids) === JSON.stringify(ids))
+}

@@ -1,0 +1,120 @@
+/** Sends a text, and the files that follow it, from where an earlier attempt ended. */
+import type { Context } from '../../../core/plugin.ts'
+import { namesHidden } from '../../../core/redactor/redactor.ts'
+import type { AnswerFile } from '../../runs/contract.ts'
+import type { Followed } from './followed.ts'
+import { reasonNotToSend } from './file-reason.ts'
+import { sendFiles } from './send-files.ts'
+import { keys, nonceOf } from './records.ts'
+import type { Saying } from './records.ts'
+import type { OpenReply } from './reply.ts'
+import { reportFailure, reportSent } from './report.ts'
+import { texts } from './texts.ts'
+import { transmit } from './transmit.ts'
+import type { Failure, Order, Way } from './transmit.ts'
+
+export interface DueText {
+	/** As `Saying.what`. */
+	what: string
+	/** Markdown. */
+	text: string
+	/** They follow the text. */
+	files?: readonly AnswerFile[] | undefined
+	/** When it is too late, ms since 1970. */
+	until: number
+}
+
+/**
+ * Settles once all of it was sent. What the platform refuses is dropped and reported; a line replaces a file. Returns the id of the
+ * last message.
+ */
+export async function sendDue(
+	way: Way & { ctx: Context },
+	record: OpenReply,
+	run: Followed,
+	due: DueText,
+): Promise<string | undefined> {
+	const { ctx } = way
+	const earlier = record.value.saying?.what === due.what ? record.value.saying : null
+	const saying: Saying = earlier ?? {
+		what: due.what,
+		place: { offset: 0, fence: null },
+		ids: [],
+		attempt: null,
+		kept: false,
+	}
+	const said = saying.files ? { saying } : await sendText(way, record, run, due, saying)
+	const sent = said.failure || !due.files ? said : await sendFiles(way, record, due.files, said.saying, due.until)
+	const { ids } = sent.saying
+	if (sent.failure) {
+		await reportFailure(ctx, record.value, sent.failure)
+		await record.change({ saying: null, preview: null })
+	} else if (ids.length > 0) await reportSent(ctx, record.value, ids, earlier !== null)
+	return ids.at(-1)
+}
+
+/** Without files nothing is stored after the last part: the end of the record, or the next question, follows it. */
+async function sendText(
+	way: Way & { ctx: Context },
+	record: OpenReply,
+	run: Followed,
+	due: DueText,
+	earlier: Saying,
+): Promise<{ saying: Saying; failure?: Failure }> {
+	const { run_id, agent_uid, channel_id, chat, reply_to } = record.value
+	const kept = earlier.kept
+		? await way.ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
+		: undefined
+	const source = kept?.value.text ?? namesHidden.text(await withLines(way, record, due))
+	const isLast = (place: Saying['place']): boolean => place.offset >= source.length
+	let saying = earlier
+	while (!isLast(saying.place)) {
+		const { place, ids, attempt } = saying
+		const isFirst = ids.length === 0
+		const order: Order = {
+			channel_id,
+			chat,
+			...(isFirst && chat.kind === 'group' && reply_to !== undefined && { reply_to }),
+			...(!isFirst && { after: ids.at(-1) as string }),
+			nonce: nonceOf(`${run_id} ${due.what}`, ids.length),
+			source,
+			place,
+			attempt,
+			preview: isFirst ? record.value.preview : null,
+			until: due.until,
+			calling: (isUnderWay) => {
+				run.telling ??= isUnderWay ? Promise.withResolvers() : null
+				if (isUnderWay) return
+				run.telling?.resolve()
+				run.telling = null
+			},
+			// The final text must be this one, although an earlier edit of the preview may take effect only now.
+			edited: (again) => void run.late?.then(again).catch(() => {}),
+			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
+		}
+		const outcome = await transmit(way, order)
+		if (outcome.status === 'nothing') break
+		if (outcome.status !== 'sent') return { saying, failure: outcome }
+		saying = { ...saying, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
+		if (isLast(outcome.next)) break
+		const isKept = saying.kept
+		saying = { ...saying, kept: true }
+		await record.change({ saying, preview: null }, { text: isKept ? undefined : source, sent_id: outcome.id })
+	}
+	if (due.files) {
+		saying = { ...saying, files: { done: 0, upload: null } }
+		await record.change({ saying, preview: null }, { sent_id: saying.ids.at(-1) })
+	}
+	return { saying }
+}
+
+/** With a line for each file that will not be sent. */
+async function withLines(way: Way, { value }: OpenReply, { text, files, until }: DueText): Promise<string> {
+	if (!files) return text
+	const can = (await way.lines.open(value.channel_id, until))?.channel.can
+	const lines = files.flatMap((file) => {
+		const why = reasonNotToSend(file, can)
+		return why === undefined ? [] : [texts.fileLeft(file, value.agent, why)]
+	})
+	return [text, ...lines].join('\n\n')
+}

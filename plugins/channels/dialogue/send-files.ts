@@ -1,0 +1,91 @@
+/** Sends the files of an answer, each once, and a line in place of one that the platform refuses. */
+import { readBlob } from '../../../core/blobs/read.ts'
+import type { Context } from '../../../core/plugin.ts'
+import { namesHidden } from '../../../core/redactor/redactor.ts'
+import type { AnswerFile } from '../../runs/contract.ts'
+import { reasonNotToSend } from './file-reason.ts'
+import { nonceOf } from './records.ts'
+import type { Saying, SayingFiles } from './records.ts'
+import type { OpenReply } from './reply.ts'
+import { reportError } from './report.ts'
+import { texts } from './texts.ts'
+import { transmit } from './transmit.ts'
+import type { Failure, Way } from './transmit.ts'
+import { transmitFile } from './transmit-file.ts'
+
+interface Progress {
+	saying: Saying
+	/** Durable when it settles. */
+	store(next: Partial<Saying>, files: SayingFiles, sent_id?: string): Promise<void>
+}
+
+/** `earlier` has `files`: those that are done are not sent again. Fails if it is too late, or the chat takes no messages. */
+export async function sendFiles(
+	way: Way & { ctx: Context },
+	record: OpenReply,
+	files: readonly AnswerFile[],
+	earlier: Saying,
+	until: number,
+): Promise<{ saying: Saying; failure?: Failure }> {
+	const progress: Progress = {
+		saying: earlier,
+		async store(next, files, sent_id) {
+			progress.saying = { ...progress.saying, ...next, files }
+			await record.change({ saying: progress.saying }, { sent_id })
+		},
+	}
+	for (const [at, file] of files.entries()) {
+		if (at < (progress.saying.files?.done ?? 0)) continue
+		const line = await way.lines.open(record.value.channel_id, until)
+		const isNamed = line !== undefined && reasonNotToSend(file, line.channel.can) !== undefined
+		const outcome = isNamed ? undefined : await sendOne(way, record, progress, { file, at, until })
+		if (outcome && outcome.status !== 'sent') return { saying: progress.saying, failure: outcome }
+		const ids = [...progress.saying.ids, ...(outcome ? [outcome.id] : [])]
+		await progress.store({ ids, attempt: null }, { done: at + 1, upload: null }, outcome?.id)
+	}
+	return { saying: progress.saying }
+}
+
+interface Numbered {
+	file: AnswerFile
+	at: number
+	until: number
+}
+
+async function sendOne(
+	way: Way & { ctx: Context },
+	record: OpenReply,
+	progress: Progress,
+	{ file, at, until }: Numbered,
+): Promise<{ status: 'sent'; id: string } | Failure> {
+	const { run_id, agent, agent_uid, channel_id, chat } = record.value
+	const { files } = progress.saying
+	const after = progress.saying.ids.at(-1)
+	const place = { channel_id, chat, until, ...(after !== undefined && { after }) }
+	let line = files?.line
+	if (line === undefined) {
+		const outcome = await transmitFile(way, {
+			...place,
+			nonce: nonceOf(`${run_id} file`, at),
+			file: { ...file, name: namesHidden.text(file.name) },
+			bytes: () => readBlob(way.ctx.store, agent_uid, file.blob),
+			upload: files?.upload ?? null,
+			remember: (upload) => progress.store({}, { done: at, upload }),
+		})
+		if (outcome.status !== 'refused') return outcome
+		await reportError(way.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
+		line = namesHidden.text(texts.fileLeft(file, agent, outcome.message))
+		await progress.store({ attempt: null }, { done: at, upload: null, line })
+	}
+	// Of a line that is longer than a message, the beginning has the name.
+	const outcome = await transmit(way, {
+		...place,
+		nonce: nonceOf(`${run_id} file-line`, at),
+		source: line,
+		place: { offset: 0, fence: null },
+		attempt: progress.saying.attempt,
+		preview: null,
+		remember: (attempt) => progress.store({ attempt }, { done: at, upload: null, line }),
+	})
+	return outcome.status === 'nothing' ? { status: 'refused', message: 'the line about a file is empty' } : outcome
+}

@@ -1,0 +1,100 @@
+/** Sends one file despite lost connections, lost responses and rate limits, as `transmit` sends a text. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openSemaphore } from '../../../core/util/semaphore.ts'
+import type { AnswerFile } from '../../runs/contract.ts'
+import type { OutgoingFile } from '../adapter.ts'
+import type { Line } from './lines.ts'
+import { markOf } from './mark.ts'
+import type { Upload } from './records.ts'
+import { texts } from './texts.ts'
+import { readThrown } from './thrown.ts'
+import { FIRST_DELAY_MS, ID_LIMIT, MAX_DELAY_MS, NotRemembered, waitOf } from './transmit.ts'
+import type { Way } from './transmit.ts'
+
+export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
+	channel_id: string
+	file: AnswerFile
+	/** Undefined if they were deleted. */
+	bytes(): Promise<Uint8Array | undefined>
+	/** It may have been sent. */
+	upload: Upload | null
+	/** When it is too late, ms since 1970. */
+	until: number
+	/** Makes durable what is about to be sent. What it throws ends the work. */
+	remember(upload: Upload): Promise<void>
+}
+
+export type FileOutcome = { status: 'sent'; id: string } | { status: 'refused'; message: string } | { status: 'late' }
+
+/** Files of all channels that are in memory to be sent. */
+const UPLOADS = 4
+const uploads = openSemaphore(UPLOADS)
+
+/** Throws what `remember` throws, and the reason of the instance's signal. */
+export async function transmitFile({ ctx, lines, pace }: Way, order: FileOrder): Promise<FileOutcome> {
+	const { channel_id, chat, until, nonce, after } = order
+	const { type, name, media_type, size } = order.file
+	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
+	let { upload } = order
+	let isUnknown = upload !== null
+	let delay = FIRST_DELAY_MS
+	const waiting = { signal: ctx.signal, ref: false }
+
+	for (;;) {
+		const line = await lines.open(channel_id, until)
+		if (!line) return { status: 'late' }
+		try {
+			return await sendOnce(line)
+		} catch (error) {
+			if (error instanceof NotRemembered) throw error.cause
+			ctx.signal.throwIfAborted()
+			const { code, message, retry_after_ms } = readThrown(error)
+			if (code === 'format' || code === 'refused') return { status: 'refused', message }
+			if (code === 'limited') {
+				await sleep(waitOf(retry_after_ms, until), undefined, waiting)
+				continue
+			}
+			isUnknown ||= code === undefined
+			ctx.log.info({ channel_id, reason: message }, `a file could not be sent; it is tried again in ${delay} ms`)
+			await sleep(delay, undefined, waiting)
+			delay = Math.min(delay * 2, MAX_DELAY_MS)
+		}
+	}
+
+	/** One attempt, or the result of an earlier one. */
+	async function sendOnce({ channel, connection }: Line): Promise<FileOutcome> {
+		if (!connection.sendFile) return { status: 'refused', message: texts.noFiles }
+		if (isUnknown && connection.findFile) {
+			const found = await lines.call(channel_id, async () => connection.findFile?.(file, upload?.mark))
+			if (found) return sent(found)
+			isUnknown = false
+		}
+		await pace.take(channel, chat, ctx.signal)
+		const release = await uploads.take(ctx.signal, false, channel_id)
+		try {
+			const bytes = await order.bytes()
+			if (!bytes) return { status: 'refused', message: texts.fileGone }
+			// Each attempt has its own mark, since `findFile` does not search far beyond it.
+			const mark = markOf(connection, chat, ctx.log)
+			if (!upload || upload.mark !== mark) await remember(mark === undefined ? {} : { mark })
+			return sent(await lines.call(channel_id, async () => connection.sendFile?.(file, bytes)))
+		} finally {
+			release()
+		}
+	}
+
+	async function remember(next: Upload): Promise<void> {
+		upload = next
+		try {
+			await order.remember(next)
+		} catch (error) {
+			throw new NotRemembered('not remembered', { cause: error })
+		}
+	}
+}
+
+/** An adapter is third-party code. */
+function sent(message: { id: string } | undefined): FileOutcome {
+	if (message === undefined) throw new Error('the adapter returned no message')
+	return { status: 'sent', id: String(message.id).slice(0, ID_LIMIT) }
+}

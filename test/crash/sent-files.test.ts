@@ -1,0 +1,116 @@
+/** kill -9 while the files of an answer are sent: afterwards the text and each file are there once, in order. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startDiscord } from '../support/discord.ts'
+import { png } from '../support/files.ts'
+import { makeHome, send } from '../support/gateway.ts'
+import { spawnGateway } from '../support/process.ts'
+import { startTelegram } from '../support/telegram.ts'
+import { eventually } from '../support/wait.ts'
+
+const PHOTO = 'photo.png'
+const TEXT = 'a,b\n1,2\n'
+
+interface Platform {
+	api_root: string
+	token: string
+	chat: { id: string; say(text: string): void; said(): Said[] }
+	/** The file is taken, and the bot never hears so, each of so many times. */
+	loseFiles(): void
+	stop(): Promise<void>
+}
+
+/** A file by its bytes. */
+type Said = { text: string } | { file: Buffer }
+
+async function telegram(): Promise<Platform> {
+	const server = await startTelegram()
+	server.files.set(PHOTO, png())
+	const chat = server.person(1, 'Ann')
+	return {
+		api_root: server.url,
+		token: server.token,
+		chat: {
+			id: '1',
+			say: (caption) => void server.say(chat, '', { text: undefined, caption, photo: [{ file_id: PHOTO }] }),
+			said: () => server.messages(chat).map(({ text, file }) => (file ? { file: file.bytes } : { text })),
+		},
+		loseFiles() {
+			for (const method of ['sendPhoto', 'sendDocument']) server.fault(method, 'cut before', 'cut after')
+		},
+		stop: server.stop,
+	}
+}
+
+async function discord(): Promise<Platform> {
+	const server = await startDiscord()
+	server.files.set(PHOTO, png())
+	const chat = server.addChannel()
+	const file = { id: '1', filename: PHOTO, content_type: 'image/png', url: `${server.url}/files/${PHOTO}` }
+	return {
+		api_root: server.url,
+		token: server.token,
+		chat: {
+			id: chat.id,
+			say: (text) => void server.say(chat, text, { mention: true, more: { attachments: [file] } }),
+			said: () =>
+				server.written(chat).map(({ content, upload }) => (upload ? { file: upload.bytes } : { text: content })),
+		},
+		loseFiles: () => server.fail({ method: 'POST', path: /messages$/, isUpload: true, how: 'after', times: 3 }),
+		stop: () => server.stop(),
+	}
+}
+
+async function check(t: Test, type: string, platform: Platform): Promise<void> {
+	t.teardown(() => platform.stop())
+	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	let gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	const request = async (method: string, path: string, body?: unknown) => {
+		const reply = await send(`${gateway.url}/v1/${path}`, method, { body })
+		if (reply.status >= 300) throw new Error(`${path}: ${JSON.stringify(reply.body)}`)
+		return reply.body
+	}
+	await request('POST', 'vault/secrets', { name: 'BOT', value: platform.token })
+	const config = { api_root: platform.api_root }
+	const { id: channel_id } = await request('POST', 'channels', { type, bot_token_ref: 'BOT', config })
+	await request('POST', 'agents', { name: 'ada' })
+	const { chat } = platform
+	await request('POST', 'channels/pair', { agent_id: 'ada', channel_id, external_chat_id: chat.id })
+	// Discord tells nobody of what was said before the first connection.
+	await eventually(
+		() => request('GET', `channels/${channel_id}`),
+		({ connection }) => connection === 'connected',
+	)
+	// The confirmation that the chat is bound.
+	await eventually(chat.said, (said) => said.length === 1)
+	const files = (): Buffer[] => chat.said().flatMap((one) => ('file' in one ? [one.file] : []))
+
+	platform.loseFiles()
+	const sendsOf = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
+	const photo = type === 'chat_a' ? 'image.png' : PHOTO
+	chat.say(['Please.', sendsOf({ file: photo }), sendsOf({ text: TEXT, name: 'numbers.csv' })].join('\n'))
+	for (const count of [1, 2]) {
+		await eventually(files, ({ length }) => length >= count)
+		await gateway.kill()
+		gateway = await spawnGateway(home)
+	}
+	const sent = await eventually(
+		() => request('GET', 'audit?agent_id=ada&event_type=channel.message_sent'),
+		({ events }) => events.length > 0,
+	)
+	t.equal(sent.events.length, 1, 'it is reported once')
+	t.equal(sent.events[0].payload.message_ids.length, 3)
+	const [, text, ...rest] = chat.said()
+	t.match(text, { text: /sent_with_answer/ })
+	t.strictSame(rest, [{ file: png() }, { file: Buffer.from(TEXT) }], 'each file once, in order')
+	const [run] = await request('GET', 'agents/ada/runs')
+	t.match(run.files, [{ type: 'image' }, { name: 'numbers.csv' }])
+	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
+}
+
+t.jobs = 2
+void t.test('chat_a', { timeout: 300_000 }, async (t) => check(t, 'chat_a', await telegram()))
+void t.test('chat_b', { timeout: 300_000 }, async (t) => check(t, 'chat_b', await discord()))

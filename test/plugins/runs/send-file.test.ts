@@ -1,0 +1,117 @@
+/** Files that an agent sends with its answer: where they come from, their limits, and where they show. */
+import t from 'tap'
+import { png } from '../../support/files.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { eventually } from '../../support/wait.ts'
+
+const gateway = await startGateway({ config: 'plugins:\n  attachments: { max_mib: 1, max_mib_per_message: 2 }\n' })
+t.teardown(() => gateway.stop())
+const { request } = gateway
+
+interface Run {
+	run_id: string
+	status: string
+	answer: string | null
+	files?: { type: string; name: string; blob: string; media_type: string; size: number }[]
+}
+
+let agents = 0
+
+async function newAgent(): Promise<string> {
+	const name = `sender-${++agents}`
+	await request('POST', '/v1/agents', { body: { name } })
+	return name
+}
+
+const sends = (args: object): string => `/tool conversation.send_file ${JSON.stringify(args)}`
+
+/** The run of such a prompt, once it has ended. */
+async function ran(agent: string, prompt: string, more: object = {}): Promise<Run> {
+	const { status, body } = await request('POST', `/v1/agents/${agent}/runs`, { body: { prompt, ...more } })
+	if (status !== 200) throw new Error(JSON.stringify(body))
+	return eventually(
+		async () => (await request('GET', `/v1/runs/${body.run_id}`)).body as Run,
+		(run) => run.status === 'completed',
+	)
+}
+
+void t.test('a text that the model writes is a file of the run, its events and its messages', async (t) => {
+	const agent = await newAgent()
+	const run = await ran(agent, sends({ text: 'a,b\n1,2\n', name: 'numbers.csv' }))
+	t.match(run.files, [{ type: 'file', name: 'numbers.csv', media_type: 'text/csv', size: 8, blob: /^sha256:/ }])
+	const blob = run.files?.[0]?.blob
+	const read = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${blob}`)
+	t.equal(read.status, 200)
+	t.equal(await read.text(), 'a,b\n1,2\n')
+	const { body } = await request('GET', `/v1/audit?run_id=${run.run_id}&event_type=run.completed`)
+	t.strictSame(body.events[0].payload.files, run.files)
+	const history = await request('GET', `/v1/agents/${agent}/history`)
+	t.strictSame(history.body.at(-1).attachments, run.files)
+})
+
+void t.test('a file that came with a message is sent by its name or digest, also in a later turn', async (t) => {
+	const agent = await newAgent()
+	const data = png('sent').toString('base64')
+	const first = await ran(agent, sends({ file: 'cat.png' }), { attachments: [{ data, name: 'cat.png' }] })
+	t.match(first.files, [{ type: 'image', name: 'cat.png', media_type: 'image/png' }])
+	const blob = first.files?.[0]?.blob ?? ''
+	const later = await ran(agent, sends({ file: blob.slice(0, 19), name: 'again.png' }))
+	t.match(later.files, [{ name: 'again.png', blob }])
+	const unknown = await ran(agent, sends({ file: 'dog.png' }))
+	t.notOk(unknown.files)
+	t.match(unknown.answer, /no file .*dog\.png.*there are: .*cat\.png/s)
+	const other = await ran(agent, sends({ file: blob }), { conversation: 'elsewhere' })
+	t.match(other.answer, /there are: none/, 'files of other conversations are not offered')
+})
+
+void t.test('the same file is sent once, and limits say what to change', async (t) => {
+	const agent = await newAgent()
+	const file = { text: 'x', name: 'x.txt' }
+	t.equal((await ran(agent, [sends(file), sends(file)].join('\n'))).files?.length, 1)
+	const eleven = Array.from({ length: 11 }, (_, n) => sends({ text: `${n}`, name: `${n}.txt` })).join('\n')
+	const many = await ran(agent, eleven)
+	t.equal(many.files?.length, 10)
+	t.match(many.answer, /10 files; put several into one/)
+	for (const mark of ['0', '1', '2']) {
+		const path = `${gateway.url}/v1/agents/${agent}/blobs`
+		const uploaded = await fetch(path, { method: 'POST', body: png(mark.repeat(900_000)) })
+		const { blob } = (await uploaded.json()) as { blob: string }
+		await ran(agent, 'keep it', { attachments: [{ blob, name: `${mark}.png` }] })
+	}
+	const large = await ran(agent, [0, 1, 2].map((n) => sends({ file: `${n}.png` })).join('\n'))
+	t.equal(large.files?.length, 2)
+	t.match(large.answer, /2 MiB together/)
+	const without = await ran(agent, sends({ text: 'no name' }))
+	t.match(without.answer, /name/)
+})
+
+void t.test('a file in an answer keeps its blob for as long as the run', async (t) => {
+	const agent = await newAgent()
+	const run = await ran(agent, sends({ text: 'kept', name: 'kept.txt' }), { conversation: 'kept' })
+	const path = `/v1/agents/${agent}/blobs/${run.files?.[0]?.blob}`
+	t.equal((await request('DELETE', `/v1/agents/${agent}/conversations/api:kept`)).status, 204)
+	await eventually(
+		async () => (await fetch(gateway.url + path)).status,
+		(status) => status === 404,
+	)
+})
+
+void t.test('secrets do not leave in a file', async (t) => {
+	const agent = await newAgent()
+	const value = 'a-secret-value-of-this-test-7f3a'
+	const { body } = await request('POST', '/v1/vault/secrets', { body: { name: 'SENT', value } })
+	await request('POST', `/v1/vault/grants`, { body: { agent_id: agent, secret_id: body.id } })
+	await ran(agent, '/tool vault.read {"name":"SENT"}')
+	const run = await ran(agent, sends({ text: `it is ${value}.`, name: 'told.txt' }))
+	const read = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${run.files?.[0]?.blob}`)
+	t.equal(await read.text(), 'it is [redacted].')
+})
+
+void t.test('runs whose answer goes to a program have no files', async (t) => {
+	const agent = await newAgent()
+	const run = await ran(
+		agent,
+		`/tool subagent.spawn ${JSON.stringify({ prompt: sends({ text: 'x', name: 'x.txt' }) })}`,
+	)
+	t.match(run.answer, /gets no files/)
+})
