@@ -25,6 +25,7 @@ const tasks = {
 	test: { needs: 'all', run: [...(rest.length ? [] : check), [bin('tap/dist/esm/run.mjs'), 'run', ...rest]] },
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
 	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },
+	interop: { needs: 'all', run: [['test/interop/main.ts', ...rest]] },
 	docs: { needs: 'run', run: [['docs/make.ts']] },
 	pack: { needs: 'all', run: [['core/cli/launch/pack.mjs', ...rest]] },
 }

@@ -57,7 +57,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Start a run',
 			notes: [
 				'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
-				'With `Accept: text/event-stream`, and without `application/json` in it, the answer is the stream of the run: all its events and the pieces of its answers (`model.stream`), as at GET /v1/events/stream, to the end of the run. The first event names the run, and so does the header `x-svc-run-id`. This needs the scope `events:read`, too. The run continues where its client leaves; the header `Location` has the address at which `Last-Event-ID` resumes the stream.',
+				'With `Accept: text/event-stream`, and without `application/json` in it, the answer is the stream of the run: all its events and the pieces of its answers (`model.stream`), as at GET /v1/events/stream, to the end of the run. The first event names the run, and so does the header `x-svc-run-id`. This needs the scope `events:read`, too. The run continues where its client leaves; the header `Location` has the address at which `Last-Event-ID` resumes the stream, as it does here with the same `Idempotency-Key`.',
 				'Runs of one conversation execute one after another, runs of different conversations at the same time. A run that waits for an answer holds up its own conversation only.',
 				'With `attachments` the prompt may be absent. The body may have 1 MiB; POST /v1/agents/{name}/blobs takes larger files, as they are.',
 			],
@@ -73,6 +73,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 						.min(1)
 						.max(255)
 						.description('The same key within 24 hours means the same run.'),
+					'last-event-id': Joi.string()
+						.max(200)
+						.description(
+							'With `Accept: text/event-stream` and the key of an earlier request: the stream of its run continues behind this position.',
+						),
 				}).unknown(),
 				payload: Joi.object({
 					prompt: Joi.string()

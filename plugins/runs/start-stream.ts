@@ -24,14 +24,24 @@ export function wantsStream({ headers }: Pick<Request, 'headers'>): boolean {
 	return accept.includes('text/event-stream') && !accept.includes('application/json')
 }
 
-/** Throws `forbidden` for a caller without the scope of events, before anything is started, and what `Runs.start` throws. */
+/**
+ * Clients that reconnect by the same request send `Last-Event-ID`, from which the run of the same key continues. Throws
+ * `forbidden` for a caller without the scope of events, `invalid_request` for `Last-Event-ID` without a key, before anything is
+ * started, and what `Runs.start` throws.
+ */
 export async function startAndStream(
 	ctx: Pick<Context, 'use' | 'find'>,
 	runs: Runs,
 	agent: AgentRef,
 	wanted: StartRequest,
-	{ auth: { credentials }, raw: { res: response } }: Pick<Request, 'auth' | 'raw'>,
+	{ auth: { credentials }, raw: { res: response }, headers }: Pick<Request, 'auth' | 'raw' | 'headers'>,
 ): Promise<void> {
+	const after = headers['last-event-id'] as string | undefined
+	if (after !== undefined && wanted.idempotency_key === undefined) {
+		const message =
+			'a request with Last-Event-ID continues a stream: send the Idempotency-Key with which its run was started; without one this would be a second run'
+		throw new Fault('invalid_request', message)
+	}
 	const events = ctx.find('events')
 	if (!events) throw new Fault('unavailable', 'the plugin events is switched off; send Accept: application/json')
 	if (!holds(credentials.scope, SCOPE)) {
@@ -52,7 +62,7 @@ export async function startAndStream(
 		if (stream && heard === run_id) return await stream.open(response)
 		stream?.drop()
 		// The idempotency key meant an earlier run, whose events are in the log from its beginning.
-		await events.stream({ response, credentials, filter: { run_id }, after: '0', endsWithRun: true })
+		await events.stream({ response, credentials, filter: { run_id }, after: after ?? '0', endsWithRun: true })
 	} catch (error) {
 		stream?.drop()
 		throw error

@@ -19,7 +19,10 @@ export const batches: Record<string, string[]> = {
 	docs: ['test/docs/**/*.test.ts'],
 	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
-	outside: ['test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,tracing,webhooks}/**/*.test.ts'],
+	outside: [
+		'test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,tracing,webhooks}/**/*.test.ts',
+		'test/interop/*.test.ts',
+	],
 	reload: ['test/reload/**/*.test.ts', 'test/skills-examples/**/*.test.ts', 'test/homes/**/*.test.ts'],
 	sandbox: ['test/sandbox/**/*.test.ts'],
 	'spec-a': ['test/spec/[a-h]*.test.ts'],

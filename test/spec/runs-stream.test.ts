@@ -54,6 +54,27 @@ void t.test('what a client that left has missed comes from the events address', 
 	rest.close()
 })
 
+void t.test(
+	'the same request continues behind the event that it names; without a key it would be a second run',
+	async (t) => {
+		const headers = { 'idempotency-key': 'continued' }
+		const body = { prompt: 'Once, continued.', conversation: 'continued' }
+		const first = await stream(body, { headers })
+		await first.closed
+		const again = await stream(body, { headers: { ...headers, 'last-event-id': first.ids[0] ?? '' } })
+		t.equal(await again.closed, 'end')
+		const kept = (one: TestStream): unknown[] =>
+			one.events.filter(({ event_type }) => event_type !== 'model.stream').map(({ event_id }) => event_id)
+		t.strictSame(kept(again), kept(first).slice(1))
+		t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
+		const second = await gateway.request('POST', RUNS, {
+			body,
+			headers: { accept: 'text/event-stream', 'last-event-id': first.ids[0] ?? '' },
+		})
+		t.match(second, { status: 400, body: { code: 'invalid_request', message: /Idempotency-Key/ } })
+	},
+)
+
 void t.test('the stream of a repeated request shows the first run from its beginning', async (t) => {
 	const headers = { 'idempotency-key': 'twice' }
 	const first = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })

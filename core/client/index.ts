@@ -1,0 +1,83 @@
+/** Client of the agent gateway: its operations with their types, and its events as streams that resume. */
+import createApi from 'openapi-fetch'
+import type { Client } from 'openapi-fetch'
+import { follow } from './follow.ts'
+import type { Followed, FollowOptions, GatewayEvent } from './follow.ts'
+import type { components, paths } from './schema.d.ts'
+
+export { GatewayError } from './error.ts'
+export type { Followed, FollowOptions, GatewayEvent } from './follow.ts'
+export type { components, paths } from './schema.d.ts'
+
+export interface GatewayOptions {
+	/** Such as `http://127.0.0.1:3000`. */
+	url: string
+	/** None is needed from the gateway's own machine, in its loopback mode. */
+	token?: string | undefined
+	/** In place of the global one. */
+	fetch?: typeof fetch | undefined
+}
+
+export type EventFilter = NonNullable<paths['/v1/events/stream']['get']['parameters']['query']>
+
+export type NewRun = paths['/v1/agents/{name}/runs']['post']['requestBody']['content']['application/json']
+
+export interface Gateway {
+	/** Every operation: `await gateway.api.GET('/v1/runs/{run_id}', { params: { path: { run_id } } })`. See openapi-fetch. */
+	api: Client<paths>
+	/** Events as they happen, of all agents or those of a filter; see `follow`. */
+	events(filter?: Omit<EventFilter, 'last_event_id'>, options?: FollowOptions): AsyncGenerator<Followed>
+	/**
+	 * Starts a run and yields its events to its end: the last is `run.completed`, `run.failed` or `run.stopped`. A question
+	 * (`question.asked`) is answered by `api`. Whoever stops reading does not stop the run.
+	 */
+	run(agent: string, run: NewRun, options?: Omit<FollowOptions, 'after'>): AsyncGenerator<GatewayEvent>
+}
+
+const ends = new Set(['run.completed', 'run.failed', 'run.stopped'])
+
+export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayOptions): Gateway {
+	const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+	const base = url.replace(/\/+$/, '')
+	const stream = (path: string, after: string | undefined, signal: AbortSignal | undefined): Promise<Response> =>
+		fetch(`${base}${path}`, {
+			headers: {
+				...authorization,
+				accept: 'text/event-stream',
+				...(after !== undefined && { 'last-event-id': after }),
+			},
+			...(signal && { signal }),
+		})
+
+	return {
+		api: createApi<paths>({ baseUrl: base, headers: authorization, fetch: (request) => fetch(request) }),
+		events(filter = {}, options = {}) {
+			const query = new URLSearchParams(filter as Record<string, string>).toString()
+			return follow((after, signal) => stream(`/v1/events/stream?${query}`, after, signal), options)
+		},
+		async *run(agent, run, options = {}) {
+			// An attempt that may have started the run already is repeated under the same key.
+			const key = crypto.randomUUID()
+			let place: string | undefined
+			const open = async (after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
+				if (place !== undefined && after !== undefined) return stream(place, after, signal)
+				const response = await fetch(`${base}/v1/agents/${encodeURIComponent(agent)}/runs`, {
+					method: 'POST',
+					headers: {
+						...authorization,
+						accept: 'text/event-stream',
+						'content-type': 'application/json',
+						'idempotency-key': key,
+					},
+					body: JSON.stringify(run),
+					...(signal && { signal }),
+				})
+				place = response.headers.get('location') ?? undefined
+				return response
+			}
+			for await (const { event } of follow(open, options, ({ event_type }) => ends.has(event_type))) yield event
+		},
+	}
+}
+
+export type Schemas = components['schemas']

@@ -1,0 +1,44 @@
+import { equal, isWholeRun } from '../expected.mjs'
+
+const { fetchEventSource } = await import('@microsoft/fetch-event-source')
+
+export const name = '@microsoft/fetch-event-source'
+export const features = {
+	async follow(at) {
+		isWholeRun(await runOf(at, at.url))
+	},
+	/** It repeats the POST with the last id; the key of the request keeps it from being a second run. */
+	async resume(at) {
+		const proxy = await at.cutting()
+		proxy.cutAfter('event_type":"model.request')
+		isWholeRun(await runOf(at, proxy.url))
+		equal(proxy.cuts(), 1)
+	},
+}
+
+async function runOf({ token, agent }, url) {
+	const types = []
+	// As in a browser, for as long as it takes: other clients refuse to run in one.
+	Object.assign(globalThis, { window: globalThis, document: new EventTarget() })
+	await fetchEventSource(`${url}/v1/agents/${agent}/runs`, {
+		method: 'POST',
+		headers: {
+			authorization: `Bearer ${token}`,
+			'content-type': 'application/json',
+			accept: 'text/event-stream',
+			'idempotency-key': crypto.randomUUID(),
+		},
+		body: JSON.stringify({ prompt: 'say hello' }),
+		openWhenHidden: true,
+		onmessage({ data }) {
+			if (data) types.push(JSON.parse(data).event_type)
+		},
+		onerror(error) {
+			if (types.at(-1) === 'run.completed') throw error
+		},
+	}).finally(() => {
+		delete globalThis.window
+		delete globalThis.document
+	})
+	return types
+}

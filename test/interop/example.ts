@@ -1,0 +1,36 @@
+/** The example in the README of core/client: it type-checks, and it runs. */
+import { execFile } from 'node:child_process'
+import assert from 'node:assert/strict'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Place } from './place.ts'
+
+const execute = promisify(execFile)
+
+/** Throws with what the compiler or the program says. The package must be built, in `library`. */
+export async function runExample(library: string, { url, token }: Place): Promise<void> {
+	const [, code = ''] = /```ts\n([^]*?)```/.exec(readFileSync(join(library, 'README.md'), 'utf8')) ?? []
+	const file = join(library, 'example.ts')
+	const options = { cwd: library, encoding: 'utf8', env: { ...process.env, SVC_URL: url, SVC_TOKEN: token } } as const
+	try {
+		// A package may import itself by its name: as its users do, by what package.json exports.
+		writeFileSync(file, code)
+		const compiler = ['node_modules/typescript/bin/tsc', '--noEmit', '--strict', '--exactOptionalPropertyTypes']
+		const types = [
+			'--module',
+			'nodenext',
+			'--target',
+			'es2024',
+			'--lib',
+			'es2024,dom,dom.asynciterable',
+			'--types',
+			'node',
+		]
+		await execute(process.execPath, [...compiler, ...types, 'example.ts'], options)
+		const { stdout } = await execute(process.execPath, ['example.ts'], options)
+		assert.match(stdout, /^was there before\nHello!\n/)
+	} finally {
+		rmSync(file, { force: true })
+	}
+}
