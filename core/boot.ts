@@ -133,18 +133,12 @@ export async function boot({
 					log.error({ err: error }, 'run/gateway.json could not be updated')
 				}
 			},
+			upgradeBegins() {
+				stack.defer(() => removeRuntimeFile(home))
+				publish()
+			},
 			checkResponses,
 		})
-		made?.(gateway)
-		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
-		await gateway.start()
-
-		const followPlugins = (): void => {
-			const plugins = gateway.status.plugins()
-			watcher
-				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
-				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
-		}
 		const publish = (): void => {
 			const { status } = gateway
 			writeRuntimeFile(home, {
@@ -161,6 +155,16 @@ export async function boot({
 					status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
 				),
 			})
+		}
+		made?.(gateway)
+		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
+		await gateway.start()
+
+		const followPlugins = (): void => {
+			const plugins = gateway.status.plugins()
+			watcher
+				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
+				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
 		// A refused change is already logged, reported as an event and shown by /readyz.
 		function reload(): void {

@@ -41,6 +41,8 @@ export interface GatewayOptions {
 	readDesired: (running: boolean) => DesiredState
 	/** What must be done to the home before plugins start; null if nothing. */
 	upgrade: Upgrade | null
+	/** Called before that, once the gateway listens. */
+	upgradeBegins?: () => void
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -172,7 +174,7 @@ export class Gateway {
 
 	/** Probes see how far it is. */
 	async #upgrade(desired: DesiredState): Promise<void> {
-		const { upgrade, version } = this.#options
+		const { upgrade, upgradeBegins, version } = this.#options
 		if (!upgrade) return
 		this.#state = 'migrating'
 		;(await this.#listen({ main: desired.listen.main }, desired)).take()
@@ -181,6 +183,7 @@ export class Gateway {
 			started_at: this.status.started_at,
 			progress: () => upgrade.progress(),
 		})
+		upgradeBegins?.()
 		await upgrade.run()
 		this.#listeners.current = null
 		this.#state = 'starting'

@@ -4,6 +4,8 @@ import { chmodSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { boot } from '../../core/boot.ts'
+import { readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { format } from '../../core/store/format.ts'
 import { openLmdb } from '../../core/store/lmdb/open.ts'
 import type { Store } from '../../core/store/ports.ts'
@@ -102,6 +104,20 @@ void t.test('the backup that is taken before the first write is the way back', a
 	const again = await spawnGateway(target, env, { flags: ['--no-backup'] })
 	await again.kill()
 	t.notOk(readdirSync(target).includes('backups'), '--no-backup takes none')
+})
+
+void t.test('other programs find the gateway while it upgrades its home', async (t) => {
+	const { home } = oldHome(t)
+	const urls: unknown[] = []
+	const running = await boot({
+		home,
+		env: { ...env, SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' },
+		upgrading: () => urls.push(readRuntimeFile(home)?.url),
+	})
+	const url = running.gateway.status.url('main')
+	await running.stop()
+	t.strictSame([...new Set(urls)], [url])
+	t.equal(readRuntimeFile(home), undefined)
 })
 
 void t.test('a home of a newer version is refused unchanged', async (t) => {
