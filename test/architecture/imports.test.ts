@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const files = globSync('{core,config,plugins,sandbox}/**/*.{ts,mjs}', { cwd: root })
+// core/client is a package of its own, which imports nothing of the gateway.
+const files = globSync('{core,config,plugins,sandbox}/**/*.{ts,mjs}', { cwd: root, exclude: ['core/client/**'] })
+const clientFiles = globSync('core/client/*.ts', { cwd: root })
 
 /** Features that core has no room for; `backup`, `events` and `runs` are rooms. */
 const FEATURES =
@@ -68,6 +70,11 @@ void t.test('layers see only what lies below them', (t) => {
 			.flatMap((file) => Array.from(imports.get(file) ?? [], (target) => `${file} → ${target}`))
 			.filter((edge) => to.test(edge.split(' → ')[1] ?? ''))
 	t.strictSame(seen('config/', /^(?!config\/)/), [], 'config')
+	t.strictSame(
+		clientFiles.flatMap((file) => [...importsOf(file)]).filter((target) => !target.startsWith('core/client/')),
+		[],
+		'core/client',
+	)
 	t.strictSame(seen('core/', /^(plugins|sandbox)\//), [], 'core')
 	t.strictSame(seen('sandbox/', /^(?!sandbox\/|core\/(protocol|errors)\.ts$)/), [], 'sandbox')
 	const betweenPlugins = files
