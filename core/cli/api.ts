@@ -1,7 +1,7 @@
 import { tokenFor } from './logins.ts'
 import { addressBook } from './address.ts'
 import type { Api, CliError, EventOptions, RequestOptions, StreamedEvent } from './contract.ts'
-import { insist, parse, send, textOf } from './connection.ts'
+import { bytesOf, insist, parse, send, textOf } from './connection.ts'
 import type { Connection } from './connection.ts'
 
 export interface ApiOptions {
@@ -53,6 +53,7 @@ export function openApi({ env, home, signal }: ApiOptions): OpenApi {
 			answered = true
 			// Every answer of a gateway has one, unless a proxy took it out.
 			if (!response.headers.has('x-request-id')) await insist(connection.url())
+			if (options.bytes) return (await bytesOf(response, connection)) as T
 			const text = await textOf(response, connection)
 			return (text === '' ? undefined : parse(text, connection)) as T
 		},

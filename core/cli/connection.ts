@@ -5,6 +5,8 @@ import type { RequestOptions } from './contract.ts'
 
 /** No answer of a gateway is larger; anything else that answers there must not fill the memory. */
 const BODY_LIMIT = 64 * 1024 * 1024
+/** Of a file: the highest `attachments.max_mib`. */
+const FILE_LIMIT = 100 * 1024 * 1024
 const CHECK_MS = 3_000
 
 export interface Connection {
@@ -107,14 +109,18 @@ async function refusal(response: Response, connection: Connection): Promise<CliE
 }
 
 export async function textOf(response: Response, connection: Connection): Promise<string> {
-	const decoder = new TextDecoder()
-	let text = ''
+	return new TextDecoder().decode(await bytesOf(response, connection, BODY_LIMIT))
+}
+
+/** Throws `unavailable` for an answer that breaks off, or is longer than any of a gateway. */
+export async function bytesOf(response: Response, connection: Connection, limit = FILE_LIMIT): Promise<Uint8Array> {
+	const parts: Uint8Array[] = []
 	let size = 0
 	try {
 		for await (const part of response.body ?? []) {
 			size += part.length
-			if (size > BODY_LIMIT) throw notAGateway(connection.url())
-			text += decoder.decode(part, { stream: true })
+			if (size > limit) throw notAGateway(connection.url())
+			parts.push(part)
 		}
 	} catch (error) {
 		if (error instanceof CliError) throw error
@@ -127,7 +133,7 @@ export async function textOf(response: Response, connection: Connection): Promis
 			},
 		)
 	}
-	return text + decoder.decode()
+	return Buffer.concat(parts)
 }
 
 export function parse(text: string, connection: Connection): unknown {

@@ -7,6 +7,8 @@ export interface Run {
 	conversation: string
 	prompt: string
 	answer: string | null
+	/** What was sent with the answer. */
+	files?: RunFile[]
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
@@ -18,6 +20,13 @@ export interface Run {
 	open_question: Question | null
 	waits_for: string | null
 	parent_run_id: string | null
+}
+
+export interface RunFile {
+	name: string
+	blob: string
+	media_type: string
+	size: number
 }
 
 export interface Question {

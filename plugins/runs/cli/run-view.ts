@@ -76,7 +76,7 @@ export async function runView(out: Output): Promise<RunView> {
 			if (content !== null && content !== '' && content !== latest) whole(content)
 			rest()
 		},
-		show({ event_type, payload }) {
+		show({ event_type, payload, run_id }) {
 			const of = (key: string): string => style.plain(String(payload[key] ?? ''))
 			switch (event_type) {
 				case 'model.stream':
@@ -88,6 +88,10 @@ export async function runView(out: Output): Promise<RunView> {
 				case 'model.fallback':
 					beginAnew(of('message'))
 					return note(`  (${of('from')} failed; asking ${of('to')})`)
+				case 'run.completed':
+					return fileNames(payload).forEach((name) =>
+						note(`  + ${style.plain(name)} (svc runs files ${run_id} --to .)`),
+					)
 				case 'run.resumed':
 					if (payload.reason === 'restart') beginAnew('the gateway was restarted')
 					return wait()
@@ -107,6 +111,10 @@ const failures = new Set(['primitive.failed', 'skill.failed', 'mcp.failed'])
 function toolOf({ primitive, skill, server, tool }: Record<string, unknown>): string | undefined {
 	const name = primitive ?? skill ?? (server === undefined ? undefined : `${String(server)}: ${String(tool)}`)
 	return typeof name === 'string' ? name : undefined
+}
+
+function fileNames({ files }: Record<string, unknown>): string[] {
+	return Array.isArray(files) ? files.map(({ name }: { name?: unknown }) => String(name)) : []
 }
 
 function argumentsOf(payload: Record<string, unknown>, style: Style): string {

@@ -3,6 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
+import { saveFiles } from './save-files.ts'
 import type { KeptRequest } from '../requests.ts'
 import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
@@ -22,6 +23,7 @@ Examples:
   svc runs list ada --status failed
   svc runs show 32d6e42c
   svc runs steps 32d6e42c
+  svc runs files 32d6e42c --to .
   svc runs follow 01a2000b-1d30-7000-a99c-5be232d6e42c
   svc runs list ada --json | jq -r '.[].run_id'`,
 	commands: {
@@ -71,6 +73,22 @@ Examples:
 				if (requests) return cli.out.answer(await requestsOf(cli, run_id, steps), shownRequests)
 				cli.out.answer(steps, (all, style) =>
 					style.table(['began', 'step', 'ms', 'tokens', 'cost', 'ended'], all.map(rowOf), 'The run has not begun.'),
+				)
+			},
+		},
+		files: {
+			description: 'List the files of an answer, or save them',
+			arguments: '<run>',
+			options: { '--to <folder>': 'save them there; what is there already is never overwritten' },
+			async run(cli, { run: typed, to }: { run: string; to?: string }) {
+				const run = await readRun(cli, await runIdOf(cli, typed))
+				const files = to === undefined ? (run.files ?? []) : await saveFiles(cli, run, to)
+				cli.out.answer(files, (all, style) =>
+					style.table(
+						['file', 'type', 'bytes'],
+						all.map((one) => ['path' in one ? String(one.path) : one.name, one.media_type, String(one.size)]),
+						'The answer has no files.',
+					),
 				)
 			},
 		},
@@ -204,5 +222,6 @@ function shown(run: Run, style: Style): string {
 		...(error
 			? [['error', `${error.message} (${error.code})`] as [string, unknown]]
 			: [['answer', run.answer] as [string, unknown]]),
+		...(run.files ? [['files', run.files.map(({ name }) => name).join(', ')] as [string, unknown]] : []),
 	])
 }

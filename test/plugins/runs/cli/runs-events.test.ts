@@ -1,5 +1,7 @@
 /** svc runs, svc events tail and completion: runs of all agents, short ids, what happened before, local times. */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -138,4 +140,22 @@ void t.test('completion in bash works with an alias, and completes ids of runs',
 		env: { PATH: process.env.PATH, HOME: gateway.home, SVC_HOME: gateway.home },
 	})
 	t.strictSame(stdout.trim().split('\n'), [wanted, 'bob'])
+})
+
+void t.test('svc runs files lists and saves the files of an answer', async (t) => {
+	const prompt = `/tool conversation.send_file ${JSON.stringify({ text: 'a,b\n', name: 'numbers.csv' })}`
+	await gateway.request('POST', '/v1/agents', { body: { name: 'sender' } })
+	const ran = await svc(['run', 'sender', prompt])
+	t.match(ran.err, /\+ numbers\.csv \(svc runs files .+ --to \.\)/)
+	const [run] = (await svc(['runs', 'list', 'sender', '--json'])).json
+	t.match((await svc(['runs', 'show', run.run_id])).out, /files: +numbers\.csv/)
+	t.match((await svc(['runs', 'files', run.run_id])).out, /numbers\.csv +text\/csv +4/)
+	const folder = t.testdir()
+	const saved = await svc(['runs', 'files', run.run_id, '--to', folder, '--json'])
+	t.match(saved.json, [{ name: 'numbers.csv', path: join(folder, 'numbers.csv') }])
+	t.equal(readFileSync(join(folder, 'numbers.csv'), 'utf8'), 'a,b\n')
+	const again = await svc(['runs', 'files', run.run_id, '--to', folder])
+	t.equal(again.code, exitCodes.usage)
+	t.match(again.err, /there is such a file already/)
+	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /there is no such folder/)
 })
