@@ -57,7 +57,8 @@ export async function spawnGateway(
 			if (text.includes('listens at')) resolve()
 		})
 	})
-	const early = exited.then(([code, signal]) => {
+	// Only then all of its output is here.
+	const early = once(child, 'close').then(([code, signal]) => {
 		throw new Error(`the gateway ended before it listened (${code ?? signal}):\n${errors}`)
 	})
 	early.catch(() => {})
