@@ -1,6 +1,7 @@
 /**
  * `npm run interop`: drives real clients, in the versions of test/interop/package-lock.json, against a gateway. Compares the
- * table of what works with docs/clients.md; `--write` writes that page. Fails for each cell that fails, or differs.
+ * table of what works with docs/clients.md; `--write` writes that page. Fails for each cell that fails, or differs. `--coding`
+ * tries coding agents, too, which take 760 MB.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,8 +14,12 @@ import type { Cells, Client, Group } from './table.ts'
 const folder = import.meta.dirname
 const library = join(folder, '../../core/client')
 const page = join(folder, '../../docs/clients.md')
+const CODING = 'Coding agents'
 
+const coding = process.argv.includes('--coding')
 for (const where of [folder, library]) npm(where, 'ci', '--ignore-scripts', '--loglevel=error')
+// Without a lock file: it would name the binaries of all platforms, which not every registry has.
+if (coding) npm(join(folder, 'coding'), 'install', '--no-package-lock', '--ignore-scripts', '--loglevel=error')
 npm(library, 'run', '--silent', 'build')
 
 const load = async (file: string): Promise<Client> => (await import(`./clients/${file}.mjs`)) as Client
@@ -41,6 +46,10 @@ const groups: Group[] = [
 		clients: senders,
 	},
 ]
+if (coding) {
+	const { codex, opencode } = (await load('coding')) as unknown as Record<string, Client>
+	groups.push({ title: CODING, columns: ['chat'], clients: [codex, opencode] as Client[] })
+}
 
 const { createGateway } = (await import(join(library, 'dist/index.js'))) as { createGateway: unknown }
 const place = await openPlace(createGateway)
@@ -67,7 +76,8 @@ for (const cells of tried)
 				process.exitCode = 1
 			}
 const text = readFileSync(page, 'utf8')
-const current = text.slice(0, text.indexOf('## ')) + tables.trimEnd() + '\n'
+const untried = coding ? '' : text.slice(text.indexOf(`## ${CODING}`))
+const current = `${(text.slice(0, text.indexOf('## ')) + tables + untried).trimEnd()}\n`
 if (process.argv.includes('--write') && process.exitCode === undefined) writeFileSync(page, current)
 else if (text !== current) {
 	process.stderr.write('docs/clients.md differs from this; see what changed, then npm run interop -- --write\n')
@@ -82,5 +92,8 @@ function npm(cwd: string, ...args: string[]): void {
 
 function versionOf(name: string): string {
 	if (name === 'svc-gateway-client') return JSON.parse(readFileSync(join(library, 'package.json'), 'utf8')).version
-	return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).dependencies[name]
+	const listed = [folder, join(folder, 'coding')].map((where) =>
+		JSON.parse(readFileSync(join(where, 'package.json'), 'utf8')),
+	)
+	return listed.map(({ dependencies }) => dependencies[name]).find((version) => version !== undefined)
 }
