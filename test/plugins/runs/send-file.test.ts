@@ -2,10 +2,24 @@
 import t from 'tap'
 import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import type { HeldCall } from '../../support/held-model.ts'
 import { eventually } from '../../support/wait.ts'
 
-const gateway = await startGateway({ config: 'plugins:\n  attachments: { max_mib: 1, max_mib_per_message: 2 }\n' })
-t.teardown(() => gateway.stop())
+const held = await startHeldModel()
+const gateway = await startGateway({
+	config: `plugins:
+  attachments: { max_mib: 1, max_mib_per_message: 2 }
+default_provider: offline
+providers:
+  offline: { kind: offline }
+  held: { kind: openai, base_url: '${held.url}', api_key: test, model: held }
+`,
+})
+t.teardown(async () => {
+	await gateway.stop()
+	await held.stop()
+})
 const { request } = gateway
 
 interface Run {
@@ -114,4 +128,14 @@ void t.test('runs whose answer goes to a program have no files', async (t) => {
 		`/tool subagent.spawn ${JSON.stringify({ prompt: sends({ text: 'x', name: 'x.txt' }) })}`,
 	)
 	t.match(run.answer, /gets no files/)
+	await request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
+	const isOffered = ({ body }: HeldCall): boolean =>
+		(body.tools as { function: { name: string } }[]).some((tool) => tool.function.name === 'conversation_send_file')
+	await request('POST', '/v1/agents/held/runs', { body: { prompt: 'delegate it' } })
+	const call = await held.called('delegate it')
+	t.equal(isOffered(call), true)
+	call.callTool('subagent_spawn', JSON.stringify({ prompt: 'by a sub-agent' }))
+	const below = await held.called('by a sub-agent')
+	t.equal(isOffered(below), false)
+	below.answer('Done.')
 })
