@@ -36,6 +36,12 @@ export function checkReferences({ env, headers, url }: NewMcpServer, named: (dat
 	}
 }
 
+/** Throws `forbidden`, naming the scope, for what only an operator allows a server: to use the agent's model, or to know folders. */
+export function checkAllowances({ sampling = false, roots = [] }: NewMcpServer): void {
+	const field = sampling ? 'sampling' : 'roots'
+	if (sampling || roots.length > 0) throw new Fault('forbidden', `${field} requires the scope "*"`)
+}
+
 function prefixed(field: string, values: object = {}): Record<string, unknown> {
 	return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${field}.${name}`, value]))
 }

@@ -8,6 +8,7 @@ import type { Link } from './link.ts'
 import { openPatience } from './patience.ts'
 import type { Patience } from './patience.ts'
 import { filesOfResult, textOfResult } from './results.ts'
+import type { Sampled, Sampler, SamplingRequest } from './sampling.ts'
 import { loadEngine } from './sdk.ts'
 
 export interface CallsOptions {
@@ -19,6 +20,7 @@ export interface CallsOptions {
 	whyLost(): string
 	/** Redacts text. */
 	scrub(text: string): string
+	sampler: Sampler
 }
 
 export interface Calls {
@@ -30,6 +32,8 @@ export interface Calls {
 	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached>
 	/** A question of the server names no call, so it is asked only if just one run can be meant. */
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
+	/** The same for its requests to the agent's model. Throws a Fault if none, or more than one run can be meant, and as `Sampler`. */
+	sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
 }
 
 const AT_A_TIME = 64
@@ -41,8 +45,15 @@ interface Call {
 	patience: Patience
 }
 
-export function openCalls({ server, config, ready, whyLost, scrub }: CallsOptions): Calls {
+export function openCalls({ server, config, ready, whyLost, scrub, sampler }: CallsOptions): Calls {
 	const underWay = new Set<Call>()
+
+	/** The latest call, if all are of one run: what a server asks names no call. */
+	const callOfOneRun = (): Call | undefined => {
+		const calls = [...underWay]
+		const call = calls.at(-1)
+		return calls.every((one) => one.site.run_id === call?.site.run_id) ? call : undefined
+	}
 
 	const ask = (request: FormRequest | UrlRequest, { site, patience }: Call): Promise<Elicited> =>
 		elicit(request, server, scrub, async (question) => {
@@ -130,10 +141,23 @@ export function openCalls({ server, config, ready, whyLost, scrub }: CallsOption
 			}
 		},
 		async elicit(asked) {
-			const calls = [...underWay]
-			const call = calls.at(-1)
-			if (!call || calls.some((one) => one.site.run_id !== call.site.run_id)) return { action: 'decline' }
-			return ask(asked, call)
+			const call = callOfOneRun()
+			return call ? ask(asked, call) : { action: 'decline' }
+		},
+		async sample(request, signal) {
+			const call = callOfOneRun()
+			if (!call)
+				throw new Fault(
+					'conflict',
+					'sampling is possible only during a call of a tool, and while the calls in progress are of one run',
+				)
+			const { site, patience } = call
+			const goOn = patience.hold()
+			try {
+				return await sampler.sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
+			} finally {
+				goOn()
+			}
 		},
 	}
 }

@@ -23,12 +23,14 @@ import { compare, offered } from './pins.ts'
 import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
 import { openRefresher } from './refresher.ts'
+import type { Sampler } from './sampling.ts'
 import { loadEngine } from './sdk.ts'
 import { openTail } from './tail.ts'
 import type { Opened, TargetServices } from './target.ts'
 
 export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
 	records: Records
+	sampler: Sampler
 	/** Limits how many connections are made at the same time: a thousand servers must not start simultaneously. */
 	starting: Semaphore
 }
@@ -111,6 +113,7 @@ export class Connection {
 			ready: (signal) => this.#ready(signal),
 			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
 			scrub: (text) => this.#scrub(text),
+			sampler: services.sampler,
 		})
 	}
 
@@ -260,6 +263,7 @@ export class Connection {
 				services: this.#services,
 				said: this.#said,
 				elicit: (request) => this.#calls.elicit(request),
+				...(this.record.sampling && { sample: (request, signal) => this.#calls.sample(request, signal) }),
 				toolsChanged: refresh,
 				busy: () => this.#calls.size > 0,
 				opened: (opened) => (this.#opened = opened),

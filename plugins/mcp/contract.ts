@@ -35,11 +35,15 @@ export interface NewMcpServer {
 	/** sse and http */
 	url?: string
 	headers?: Record<string, McpValue>
+	/** It may have the agent's model answer requests of its own (sampling). Default: false. */
+	sampling?: boolean
+	/** Folders that it is told to work in, as `file://` addresses; the server decides what it makes of them. Default: none. */
+	roots?: string[]
 }
 
 /** What the caller who adds a server may do beyond changing agents. */
 export interface McpPowers {
-	/** Start any program and reach any address: the scope `*`. */
+	/** Start any program, reach any address, allow sampling and roots: the scope `*`. */
 	trusted: boolean
 	/** Have the values of secrets sent to the server: the scope `vault:write` or `*`. */
 	secrets: boolean
@@ -70,6 +74,8 @@ export interface McpServerDetails extends McpServer {
 	/** Names, each with the secret that it comes from, or null; values are never shown. */
 	env?: Record<string, { secret: string } | null>
 	headers?: Record<string, { secret: string } | null>
+	sampling: boolean
+	roots: string[]
 	/** One sentence about the current connection. */
 	status_detail: string
 	last_error: { at: string; message: string } | null
@@ -101,6 +107,10 @@ export interface McpSettings {
 	max_per_agent: number
 	call_timeout_s: number
 	max_call_s: number
+	/** Requests for sampling of all servers in one run. */
+	max_samplings_per_run: number
+	/** Tokens of one sampled answer. */
+	max_sampling_tokens: number
 }
 
 export interface McpServers {

@@ -7,16 +7,19 @@ import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/s
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
+	CreateMessageRequestSchema,
 	ElicitRequestSchema,
 	ErrorCode,
+	ListRootsRequestSchema,
 	McpError,
 	ResultSchema,
 	ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
-import { messageOf } from '../../core/errors.ts'
+import { isFault, messageOf } from '../../core/errors.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
+import type { Sampled, SamplingRequest } from './sampling.ts'
 import { stdioTransport } from './stdio.ts'
 import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
@@ -29,6 +32,10 @@ export type Target =
 export interface Hooks {
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
+	/** Has a model answer. Its Faults are told to the server. Absent: the server may not ask for that. */
+	sample?(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
+	/** `file://` addresses. Absent: none are told. */
+	roots?: readonly string[]
 	/** An error on the connection, which may or may not have ended it. */
 	trouble(error: Error): void
 	/** The connection is over. Called once. */
@@ -64,6 +71,8 @@ const END_SESSION_LIMIT_MS = 1_000
 const MESSAGE_LIMIT = 8_192
 const NAME_LIMIT = 8_192
 const INSTRUCTIONS_LIMIT = 64 * 1024
+/** The protocol's code for a refused request to a model. */
+const REFUSED = -1
 /** The longest timer of the SDK; calls have their own deadlines. */
 const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
@@ -121,7 +130,11 @@ async function connect(
 	signal: AbortSignal,
 ): Promise<Session> {
 	const client = new Client(CLIENT, {
-		capabilities: { elicitation: { form: { applyDefaults: true }, url: {} } },
+		capabilities: {
+			elicitation: { form: { applyDefaults: true }, url: {} },
+			...(hooks.sample && { sampling: {} }),
+			...(hooks.roots && { roots: {} }),
+		},
 		// The SDK would compile the schemas of servers into code.
 		jsonSchemaValidator: {
 			getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
@@ -148,6 +161,8 @@ async function connect(
 		ElicitRequestSchema,
 		({ params }) => hooks.elicit(params as FormRequest | UrlRequest) as Promise<ElicitResult>,
 	)
+
+	answerAllowances(client, hooks)
 
 	const abort = (): void => void client.close()
 	signal.addEventListener('abort', abort, { once: true })
@@ -205,6 +220,25 @@ async function connect(
 			if (transport instanceof StreamableHTTPClientTransport) await endSession(transport)
 			await client.close()
 		},
+	}
+}
+
+/** What a server may ask for if the operator allowed it. */
+function answerAllowances(client: Client, { sample, roots }: Hooks): void {
+	if (sample)
+		client.setRequestHandler(CreateMessageRequestSchema, async ({ params }, extra) => {
+			try {
+				return await sample(params, extra.signal)
+			} catch (error) {
+				const code = isFault(error, 'invalid_request') ? ErrorCode.InvalidParams : REFUSED
+				throw isFault(error) ? new McpError(code, error.message) : error
+			}
+		})
+	if (roots) client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: roots.map((uri) => ({ uri })) }))
+	client.fallbackRequestHandler = async ({ method }) => {
+		const field = { 'sampling/createMessage': 'sampling', 'roots/list': 'roots' }[method]
+		const why = field === undefined ? '' : `; the operator of the gateway has not allowed it for this server (${field})`
+		throw new McpError(ErrorCode.MethodNotFound, `${method} is not supported${why}`)
 	}
 }
 

@@ -62,6 +62,13 @@ export default {
 			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
+	'mcp.sampling': {
+		description: "During a call, an MCP server has the agent's model answer a request of its own.",
+		payload: {
+			server: "The server's name.",
+			sampling_run_id: 'The run that answers it: without the conversation and the tools of the agent.',
+		},
+	},
 	'mcp.result': {
 		description: "An MCP server's tool answered.",
 		payload: {

@@ -26,6 +26,8 @@ export interface LinkOptions {
 	services: TargetServices
 	said: Tail
 	elicit: Hooks['elicit']
+	/** Absent: not allowed. */
+	sample?: Hooks['sample']
 	toolsChanged: Hooks['toolsChanged']
 	/** Running calls: a working server may be too busy to answer a ping. */
 	busy(): boolean
@@ -63,6 +65,8 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 			opened.target,
 			{
 				elicit: options.elicit,
+				...(options.sample && { sample: options.sample }),
+				...(record.roots && { roots: record.roots }),
 				toolsChanged: options.toolsChanged,
 				trouble(error) {
 					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)

@@ -24,6 +24,10 @@ export interface McpRecord {
 	secrets_allowed: boolean
 	/** Added by a caller who may start any program and reach any address. */
 	trusted: boolean
+	/** Absent: it may not. */
+	sampling?: true
+	/** Absent: it is told none. */
+	roots?: string[]
 	enabled: boolean
 	created_at: string
 }

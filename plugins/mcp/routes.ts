@@ -39,6 +39,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			notes: [
 				'Waits up to 5 s for the first connection and returns the `status` at that time; a slower connection continues in the background. If it is not `connected`, `status_detail` says why.',
 				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
+				'`sampling` and `roots` are off unless a caller with the scope `*` allows them here.',
 				'A secret in `env`, `headers` or `url` requires the scope `vault:write` or `*`, in addition to the grant of the agent: whoever chooses a server and a secret for it can read the secret there. A server added without this scope is sent no secret in the arguments of calls either.',
 			],
 			tags,

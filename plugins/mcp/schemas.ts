@@ -89,7 +89,28 @@ const headers = Joi.object()
 	.max(32)
 	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
 
+const sampling = Joi.boolean().description(
+	"It may have the agent's model answer requests of its own during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
+)
+const roots = Joi.array()
+	.items(
+		Joi.string()
+			.max(2_048)
+			.custom((address: string, helpers) =>
+				URL.parse(address)?.protocol === 'file:' && /^file:\/\/\//i.test(address)
+					? address
+					: helpers.message({ custom: '{#label} must be an address such as file:///srv/books' }),
+			),
+	)
+	.max(32)
+	.unique()
+	.description(
+		'Folders that it is told to work in, as `file:///` addresses. They forbid it nothing. Needs the scope `*`. Default: none.',
+	)
+	.example(['file:///srv/books'])
+
 const common = { name: serverName.required() }
+const allowances = { sampling, roots }
 const transport = (...names: string[]): Joi.StringSchema =>
 	Joi.string()
 		.valid(...names)
@@ -109,12 +130,14 @@ const forStdio = Joi.object({
 	command: command.required().messages(needed),
 	args,
 	env,
+	...allowances,
 }).messages(belongs(['url', 'headers'], 'sse or http'))
 const forWeb = Joi.object({
 	...common,
 	transport: transport('sse', 'http'),
 	url: url.required().messages(needed),
 	headers,
+	...allowances,
 }).messages(belongs(['command', 'args', 'env'], 'stdio'))
 /** Checks the transport alone, so that an unknown one is not followed by errors about its fields. */
 const unknownTransport = Joi.object({ ...common, transport: transport('stdio', 'sse', 'http') }).unknown()
@@ -189,6 +212,8 @@ export const details = Joi.object({
 	url: text,
 	env: names,
 	headers: names,
+	sampling: Joi.boolean().required().description("Whether it may have the agent's model answer requests of its own."),
+	roots: Joi.array().items(text).required().description('Folders that it is told to work in.'),
 	status_detail: statusDetail.required(),
 	last_error: Joi.object({ at: iso.required(), message: text.required() })
 		.allow(null)
@@ -216,6 +241,8 @@ export const details = Joi.object({
 		command: 'npx',
 		args: ['-y', '@modelcontextprotocol/server-filesystem', '/srv/books'],
 		env: {},
+		sampling: false,
+		roots: [],
 		status_detail: 'connected by stdio',
 		last_error: null,
 		failures: 0,

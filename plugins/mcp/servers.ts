@@ -4,7 +4,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import type {} from '../agents/contract.ts'
-import { checkAddress, checkCommand, checkReferences } from './access.ts'
+import { checkAddress, checkAllowances, checkCommand, checkReferences } from './access.ts'
 import type { Connection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
@@ -16,6 +16,7 @@ import type { Pin } from './pins.ts'
 import type { Processes } from './processes.ts'
 import { noServer, recordsOf } from './records.ts'
 import type { McpRecord } from './records.ts'
+import { openSampler } from './sampling.ts'
 import { sealValues } from './values.ts'
 
 /** How long an answer waits for a first connection. */
@@ -34,6 +35,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 	const records = recordsOf(ctx.store)
 	const starting = openSemaphore(STARTING_LIMIT, { hold_ms: STARTING_MS })
 	const services: ConnectionServices = {
+		sampler: openSampler(ctx),
 		env: ctx.env,
 		emit: ctx.emit,
 		find: ctx.find,
@@ -75,8 +77,9 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		async add(agent, wanted, powers) {
 			if (ctx.signal.aborted) throw new Fault('unavailable', 'the settings are being changed; try again')
 			if (!powers.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
+			if (!powers.trusted) checkAllowances(wanted)
 			await check(wanted, powers.trusted, ctx.config)
-			const { name, transport, command, args, url, env, headers } = wanted
+			const { name, transport, command, args, url, env, headers, sampling, roots = [] } = wanted
 			const id = newId()
 			const record: McpRecord = {
 				id,
@@ -86,6 +89,8 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				...(await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)),
 				trusted: powers.trusted,
 				secrets_allowed: powers.secrets,
+				...(sampling === true && { sampling }),
+				...(roots.length > 0 && { roots }),
 				enabled: true,
 				created_at: now(),
 			}
@@ -167,7 +172,7 @@ function view({ record, status }: Connection): McpServer {
 
 function details(connection: Connection): McpServerDetails {
 	const { record, pins } = connection
-	const { id, name, transport, command, args, url, names, created_at } = record
+	const { id, name, transport, command, args, url, names, sampling = false, roots = [], created_at } = record
 	return {
 		id,
 		name,
@@ -175,6 +180,8 @@ function details(connection: Connection): McpServerDetails {
 		...(transport === 'stdio'
 			? { command: command ?? '', args: args ?? [], env: names }
 			: { url: url ?? '', headers: names }),
+		sampling,
+		roots,
 		...connection.state(),
 		tools: pins.tools.filter((pin) => pin.listed).map((pin) => toolOf(name, pin)),
 		created_at,

@@ -25,6 +25,8 @@ export default defineSettings<McpSettings>({
 			max_per_agent: count(1, 256, 16, 'Maximum number of servers per agent.'),
 			call_timeout_s: count(1, 3600, 60, 'Longest time of a call without progress, in seconds.'),
 			max_call_s: count(1, 86_400, MAX_CALL_S, 'Longest time of a call in total, in seconds.'),
+			max_samplings_per_run: count(1, 1_000, 10, 'Requests to the model that servers may make in one run (sampling).'),
+			max_sampling_tokens: count(1, 100_000, 4_096, 'Longest answer to such a request, in tokens.'),
 		})
 	},
 	check({ call_timeout_s, max_call_s }) {

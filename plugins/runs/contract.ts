@@ -33,7 +33,7 @@ export interface RunRecord {
 	/** Runs of one conversation execute one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`, `summary`; a channel's type, `webhook`. */
+	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`; a channel's type, `webhook`. */
 	trigger: string
 	/** The HTTP request that started it, if any. */
 	request_id?: string

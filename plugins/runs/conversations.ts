@@ -22,8 +22,8 @@ import { keys } from './keys.ts'
 const LOOKED_AT = 5_000
 /** Characters of the runs read for one page. */
 const READ_CHARACTERS = 64 * 1024 * 1024
-/** What starts runs that serve the agent's memory, in conversations that nobody has. */
-const INTERNAL: readonly string[] = ['summary', 'compaction']
+/** What starts runs that serve the agent's memory or an MCP server, in conversations that nobody has. */
+const INTERNAL: readonly string[] = ['summary', 'compaction', 'sampling']
 
 export interface Conversation {
 	conversation: string

@@ -11,7 +11,7 @@ export default {
 		description: 'A run begins to work on its prompt.',
 		payload: {
 			trigger:
-				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `summary`, `openai` or `mcp`.',
+				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`, `openai` or `mcp`.',
 			conversation: 'The conversation that it belongs to.',
 			'parent_run_id?': 'The run that started it as a sub-agent.',
 			'request_id?': 'The request that started it, as in `X-Request-Id` and the log.',

@@ -9,7 +9,7 @@ import { keys } from './keys.ts'
 import { hasOpenChild } from './records.ts'
 
 /** A run from these sources has its own conversation, which ends with it. */
-const ownConversation: readonly string[] = ['webhook', 'subagent', 'compaction', 'summary']
+const ownConversation: readonly string[] = ['webhook', 'subagent', 'compaction', 'summary', 'sampling']
 
 /** Deletes the notes of all conversations of the agent. */
 export function forgetAllNotes(store: Store, uid: string): Promise<void> {

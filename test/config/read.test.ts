@@ -53,7 +53,15 @@ function defaults(home: string): unknown {
 			allowed_hosts: [],
 		},
 		memory: { max_per_agent: 100_000, index_mib: 512, embedder: 'provider', recall: { limit: 5, threshold: 0.35 } },
-		mcp: { allowed_commands: [], allowed_hosts: [], max_per_agent: 16, call_timeout_s: 60, max_call_s: 600 },
+		mcp: {
+			allowed_commands: [],
+			allowed_hosts: [],
+			max_per_agent: 16,
+			call_timeout_s: 60,
+			max_call_s: 600,
+			max_samplings_per_run: 10,
+			max_sampling_tokens: 4_096,
+		},
 		subagents: { max_per_run: 8, max_depth: 2 },
 		heartbeats: { max_per_agent: 32, missed_grace_s: 3600 },
 		webhooks: {

@@ -12,6 +12,7 @@ import { eventually } from './wait.ts'
 /** Scripts for `args`. */
 export const servers = {
 	fixture: fileURLToPath(new URL('../fixtures/mcp/server.mjs', import.meta.url)),
+	sdk: fileURLToPath(new URL('../fixtures/mcp/sdk-server.mjs', import.meta.url)),
 	everything: fileURLToPath(
 		new URL('../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
 	),

@@ -1,3 +1,5 @@
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { CliError } from '../../../core/cli/contract.ts'
 import { refuseSecret } from '../../../core/cli/secret-input.ts'
 
@@ -6,11 +8,14 @@ export interface AddOptions {
 	transport?: string
 	env?: string[]
 	header?: string[]
+	sampling?: boolean
+	root?: string[]
 }
 
 /** The body that adds a server: a program behind `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
-	const { url, transport, env = [], header = [] } = options
+	const { url, transport, env = [], header = [], sampling = false, root = [] } = options
+	const allowances = { ...(sampling && { sampling }), ...(root.length > 0 && { roots: root.map(addressOf) }) }
 	const [program, ...args] = command
 	if ((program === undefined) === (url === undefined))
 		throw new CliError('usage', 'give either a program behind --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
@@ -22,11 +27,19 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 			command: program,
 			args,
 			...(env.length > 0 && { env: pairs('--env', env, '=') }),
+			...allowances,
 		}
 	}
 	if (env.length > 0) throw new CliError('usage', '--env goes with a program; an address takes --header')
 	const headers = header.length > 0 && { headers: pairs('--header', header, ':') }
-	return { name, transport: transport ?? 'sse', url, ...headers }
+	return { name, transport: transport ?? 'sse', url, ...headers, ...allowances }
+}
+
+/** Of a folder: an absolute path, or its address. */
+function addressOf(folder: string): string {
+	if (/^file:\/\//i.test(folder)) return folder
+	if (isAbsolute(folder)) return pathToFileURL(folder).href
+	throw new CliError('usage', `--root takes an absolute path, and ${folder} is none`)
 }
 
 /** A value that is only a handle is sent as a reference, so that the server's details show which secret it is. */

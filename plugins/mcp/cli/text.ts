@@ -17,6 +17,8 @@ export interface Details extends Server {
 	url?: string
 	env?: Record<string, unknown>
 	headers?: Record<string, unknown>
+	sampling: boolean
+	roots: string[]
 	status_detail: string
 	last_error: { at: string; message: string } | null
 	server: { name: string; version: string } | null
@@ -46,6 +48,8 @@ export function details(one: Details, style: Style): string {
 		['runs', one.url ?? [one.command, ...(one.args ?? [])].join(' ')],
 		['environment', Object.keys(one.env ?? {})],
 		['headers', Object.keys(one.headers ?? {})],
+		['sampling', one.sampling ? 'allowed' : null],
+		['roots', one.roots],
 		['server', server && style.plain(`${server.name} ${server.version}`)],
 		['connected', when(one.connected_at)],
 		['process', one.pid],

@@ -117,6 +117,7 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	const add = (...argv: string[]) => svc(['mcp', 'add', 'bob', 'x', ...argv])
 	const url = ['--url', 'http://127.0.0.1:1/mcp']
 	for (const argv of [[], [...url, '--', 'node']]) t.match(await add(...argv), { code: 2, err: /either a program/ })
+	t.match(await add('--root', 'books', '--', 'node'), { code: 2, err: /--root takes an absolute path/ })
 	t.match(await add('--header', 'a: b', '--', 'node'), { code: 2, err: /--header goes with --url/ })
 	t.match(await add('--env', 'a=b', ...url), { code: 2, err: /--env goes with a program/ })
 	t.match(await add('--env', 'ab', '--', 'node'), { code: 2, err: /name=value/ })
@@ -134,4 +135,14 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	t.match(handle, { code: 1, out: /x: /, err: /is not connected/ })
 	const [server] = (await svc(['mcp', 'list', 'bob', '--json'])).json
 	t.match((await svc(['mcp', 'show', 'bob', server.id, '--json'])).json.env, { API_KEY: { secret: 'KEY' } })
+})
+
+void t.test('what a server may ask for', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'gus' } })
+	const folders = ['--root', '/srv/my books', '--root', 'file:///srv/notes']
+	const command = ['--', process.execPath, servers.fixture]
+	await svc(['mcp', 'add', 'gus', 'own', '--sampling', ...folders, ...command])
+	const shown = await svc(['mcp', 'show', 'gus', 'own'])
+	t.match(shown.out, /sampling: +allowed/)
+	t.match(shown.out, /roots: +file:\/\/\/srv\/my%20books.*file:\/\/\/srv\/notes/)
 })

@@ -1,0 +1,142 @@
+/**
+ * Requests of servers to the agent's model (sampling in the protocol). Each is a run below the one that called the server: it
+ * counts in the usage and the limits of the agent and of that run, ends with it, and gets nothing of the agent but its model.
+ */
+import { Fault } from '../../core/errors.ts'
+import type { Context, ToolCall } from '../../core/plugin.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import type {} from '../runs/contract.ts'
+import type { McpSettings } from './contract.ts'
+import { isObject } from './fields.ts'
+
+/** As the SDK has checked it. */
+export interface SamplingRequest {
+	messages: readonly { role: 'user' | 'assistant'; content: unknown }[]
+	systemPrompt?: string | undefined
+	maxTokens: number
+	temperature?: number | undefined
+	stopSequences?: readonly string[] | undefined
+	tools?: readonly unknown[] | undefined
+}
+
+export interface Sampled {
+	role: 'assistant'
+	content: { type: 'text'; text: string }
+	model: string
+	stopReason: 'endTurn' | 'maxTokens'
+	/** The protocol's results may have more. */
+	[more: string]: unknown
+}
+
+export interface Sampler {
+	/**
+	 * Answers a request of `server` during `call`. Throws `invalid_request` for what it does not support, `rate_limited` after too
+	 * many requests of the run, and the error of the run that should have answered. `scrub` redacts the server's texts.
+	 */
+	sample(
+		server: string,
+		request: SamplingRequest,
+		call: ToolCall,
+		signal: AbortSignal,
+		scrub: (text: string) => string,
+	): Promise<Sampled>
+}
+
+const MESSAGES = 100
+/** Of all messages and the system prompt together. */
+const CHARACTERS = 100 * 1024
+const STOP_SEQUENCES = 4
+/** Runs whose requests are counted. */
+const RUNS = 1_000
+const LIMIT_MS = 300_000
+/** Without the agent's own persona, which is none of the server's business. */
+const PERSONA = 'You answer a request of a program. Answer with what it asks for and nothing else.'
+
+export function openSampler({
+	find,
+	config,
+	signal: ends,
+}: Pick<Context<McpSettings>, 'find' | 'config' | 'signal'>): Sampler {
+	const counts = new BoundedMap<string, number>(RUNS)
+	return {
+		async sample(server, request, call, signal, scrub) {
+			const { systemPrompt, history, prompt } = read(request, scrub)
+			const runs = find('runs')
+			if (!runs) throw new Fault('unavailable', 'sampling needs the plugin "runs", which is switched off')
+			const count = counts.get(call.run_id) ?? 0
+			if (count >= config.max_samplings_per_run)
+				throw new Fault(
+					'rate_limited',
+					`${count} requests for sampling were made in this run, which is the limit (mcp.max_samplings_per_run)`,
+				)
+			counts.set(call.run_id, count + 1)
+			const { temperature, stopSequences = [], maxTokens } = request
+			const { parent } = await runs.get(call.run_id)
+			const { run_id } = await runs.start(call.agent, {
+				prompt,
+				persona: systemPrompt === '' ? PERSONA : systemPrompt,
+				trigger: 'sampling',
+				conversation: `sampling:${call.run_id}`,
+				parent: { run_id: call.run_id, depth: (parent?.depth ?? 0) + 1 },
+				tools: 'none',
+				given: {
+					history,
+					model: {
+						max_tokens: Math.min(maxTokens, config.max_sampling_tokens),
+						...(temperature !== undefined && { temperature }),
+						...(stopSequences.length > 0 && { sampling: { stop: stopSequences } }),
+					},
+				},
+			})
+			call.emit({ event_type: 'mcp.sampling', payload: { server, sampling_run_id: run_id } })
+			const stop = AbortSignal.any([signal, ends, AbortSignal.timeout(LIMIT_MS)])
+			const { result } = await runs.follow(run_id, { signal: stop, stopsRun: true })
+			const { model, finish_reason, status, error } = await result.catch(() => {
+				throw new Fault('stopped', 'the request for sampling was cancelled, or took too long')
+			})
+			const { answer } = await runs.get(run_id)
+			if (status !== 'completed' || answer === null)
+				throw new Fault('mcp_failed', `the model did not answer: ${error?.message ?? 'its run was stopped'}`)
+			return {
+				role: 'assistant',
+				content: { type: 'text', text: answer },
+				model: model ?? '',
+				stopReason: finish_reason === 'length' ? 'maxTokens' : 'endTurn',
+			}
+		},
+	}
+}
+
+function read(
+	{ messages, systemPrompt = '', maxTokens, temperature, stopSequences = [], tools = [] }: SamplingRequest,
+	scrub: (text: string) => string,
+) {
+	if (tools.length > 0) throw refused('tools are not supported')
+	if (messages.length > MESSAGES) throw refused(`there may be at most ${MESSAGES} messages`)
+	if (maxTokens < 1) throw refused('maxTokens must be at least 1')
+	if (temperature !== undefined && !(temperature >= 0 && temperature <= 2)) throw refused('temperature must be 0 to 2')
+	if (stopSequences.length > STOP_SEQUENCES) throw refused(`there may be at most ${STOP_SEQUENCES} stopSequences`)
+	const texts = messages.map(({ role, content }) => ({ role, content: textOf(content) }))
+	const size = texts.reduce((sum, { content }) => sum + content.length, systemPrompt.length)
+	if (size > CHARACTERS)
+		throw refused(`the messages and the systemPrompt may have at most ${CHARACTERS} characters together`)
+	const history = texts.map(({ role, content }) => ({ role, content: scrub(content) }))
+	const last = history.pop()
+	if (last?.role !== 'user' || last.content.trim() === '') throw refused('the last message must be text of the user')
+	return { systemPrompt: scrub(systemPrompt).trim(), history, prompt: last.content }
+}
+
+/** One block or a list of them. */
+function textOf(content: unknown): string {
+	const blocks: unknown[] = Array.isArray(content) ? content : [content]
+	return blocks
+		.map((block) => {
+			if (isObject(block) && block.type === 'text' && typeof block.text === 'string') return block.text
+			throw refused('only messages of text are supported')
+		})
+		.join('\n\n')
+}
+
+function refused(why: string): Fault {
+	return new Fault('invalid_request', `sampling: ${why}`)
+}
