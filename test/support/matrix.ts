@@ -251,7 +251,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 		const method = incoming.method ?? ''
 		requests.push(`${method} ${path.join('/')}`)
 		const bytes = Buffer.concat(await incoming.toArray())
-		const text = incoming.headers['content-type'] === 'application/json' ? bytes.toString() : ''
+		const text = path[0] === 'media' ? '' : bytes.toString()
 		const gone = new AbortController()
 		response.once('close', () => gone.abort())
 
