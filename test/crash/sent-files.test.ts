@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { startDiscord } from '../support/discord.ts'
 import { png } from '../support/files.ts'
 import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
@@ -111,6 +112,41 @@ async function check(t: Test, type: string, platform: Platform): Promise<void> {
 	t.equal(gateway.errors(), '', 'nothing went wrong in the last gateway')
 }
 
-t.jobs = 2
+t.jobs = 3
 void t.test('chat_a', { timeout: 300_000 }, async (t) => check(t, 'chat_a', await telegram()))
 void t.test('chat_b', { timeout: 300_000 }, async (t) => check(t, 'chat_b', await discord()))
+
+void t.test(
+	'a file is added to an answer once, though the gateway died after it was',
+	{ timeout: 300_000 },
+	async (t) => {
+		const held = await startHeldModel()
+		t.teardown(() => held.stop())
+		const config = `server: { shutdown_grace_s: 0 }
+default_provider: held
+providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: held } }
+`
+		const home = makeHome({ config })
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		let gateway = await spawnGateway(home)
+		t.teardown(() => gateway.kill())
+		await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'ada' } })
+		const { body: started } = await send(`${gateway.url}/v1/agents/ada/runs`, 'POST', { body: { prompt: 'send it' } })
+		/** Answers whatever is asked: the tool is called until the model sees its result. */
+		const answered = async () => {
+			for (const call of held.calls.filter(({ open }) => open)) {
+				const hasResult = (call.body.messages as { role: string }[]).some(({ role }) => role === 'tool')
+				if (hasResult) call.answer('here it is.')
+				else call.callTool('conversation_send_file', JSON.stringify({ text: TEXT, name: 'numbers.csv' }))
+			}
+			return (await send(`${gateway.url}/v1/runs/${started.run_id}`, 'GET')).body
+		}
+		await eventually(answered, ({ files }) => files !== undefined)
+		await gateway.kill()
+		gateway = await spawnGateway(home)
+		const run = await eventually(answered, ({ status }) => status === 'completed')
+		t.match(run, { answer: /here it is\.$/, files: { length: 1, 0: { name: 'numbers.csv', size: TEXT.length } } })
+		const bytes = await fetch(`${gateway.url}/v1/agents/ada/blobs/${run.files[0].blob}`)
+		t.equal(await bytes.text(), TEXT)
+	},
+)
