@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
 import { newId } from '../util/ids.ts'
@@ -52,6 +52,8 @@ export class Listeners {
 	readonly #listeners = new Map<Address, Listener>()
 	/** Node's server forgets them, and would wait for them without end. */
 	readonly #upgraded = new Set<Duplex>()
+	/** All of them: one on which nothing was sent does not count as idle for Node. */
+	readonly #connections = new Set<Socket>()
 	/** Connections whose last request has come, with that request. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
 	readonly #log: Logger
@@ -122,6 +124,8 @@ export class Listeners {
 		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
 		const idle = setInterval(() => {
 			for (const server of servers) server.closeIdleConnections()
+			// Clients open them in advance.
+			for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
 		}, 50)
 		await Promise.all(
 			servers.map(async (server) => {
@@ -154,6 +158,10 @@ export class Listeners {
 			response.once('close', () => this.#open--)
 			underRequestId(request, response, () => this.#serve(address, request, response))
 		}
+		server.on('connection', (socket: Socket) => {
+			this.#connections.add(socket)
+			socket.once('close', () => this.#connections.delete(socket))
+		})
 		server.on('request', pass)
 		server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
 			response.writeContinue()

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import t from 'tap'
+import { Listeners } from '../../../core/http/listeners.ts'
 import { startHost } from '../../support/host.ts'
 
 const upgrade = 'GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
@@ -121,5 +122,24 @@ void t.test('upgraded sockets whose clients stay do not hold up the end', async 
 		await once(socket, 'data')
 	}
 	await host.stop()
+	t.pass('it has come to its end')
+})
+
+void t.test('connections on which nothing was ever sent do not hold up the end', async (t) => {
+	const silent = { info() {}, warn() {}, error() {} } as unknown as ConstructorParameters<typeof Listeners>[0]
+	const listeners = new Listeners(silent)
+	;(await listeners.open({ main: { host: '127.0.0.1', port: 0 } })).take()
+	const { port } = new URL(listeners.url('main') ?? '')
+	const connect = () => net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+	const unused = connect()
+	t.teardown(() => unused.destroy())
+	unused.resume().on('error', () => {})
+	// Connections are taken in their order, so an answer to a later one shows that this one was taken.
+	const used = connect()
+	used.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+	await once(used, 'data')
+	used.destroy()
+
+	await listeners.close(2 ** 31 - 1)
 	t.pass('it has come to its end')
 })

@@ -60,10 +60,7 @@ export async function connect(
 		{ capabilities: elicit ? { elicitation: { form: {} } } : {}, jsonSchemaValidator },
 	)
 	if (elicit) client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) => elicit(params, signal))
-	t.teardown(async () => {
-		await transport.terminateSession().catch(() => {}) // it may be gone
-		await client.close()
-	})
+	t.teardown(() => client.close())
 	await client.connect(transport as Transport)
 	await client.listTools() // from now on it checks results by the schemas of their tools
 	return {
