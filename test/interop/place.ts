@@ -35,7 +35,7 @@ export interface Place {
 
 interface CutProxy {
 	url: string
-	/** Cuts the connection that next carries this text to a client, behind the piece that has it. */
+	/** Cuts the connection that next carries this text to a client, right behind it. */
 	cutAfter(text: string): void
 	cuts(): number
 }
@@ -134,13 +134,15 @@ async function startCutProxy(target: string): Promise<CutProxy & { stop(): Promi
 		}
 		client.on('data', (part) => upstream.write(part))
 		upstream.on('data', (part) => {
-			client.write(part)
-			seen += part.toString()
-			if (wanted === undefined || !seen.includes(wanted)) return
+			const before = seen.length
+			seen += part.toString('latin1')
+			const at = wanted === undefined ? -1 : seen.indexOf(wanted)
+			if (wanted === undefined || at < 0) return client.write(part)
+			// Whatever else is in this piece may be all that the client waits for.
+			client.end(part.subarray(0, Math.max(0, at + wanted.length - before)))
+			upstream.destroy()
 			wanted = undefined
 			cuts++
-			client.end()
-			upstream.destroy()
 		})
 	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
