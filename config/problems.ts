@@ -11,7 +11,8 @@ export interface Problem {
 	where: Position | { variable: string }
 }
 
-export interface ProblemText {
+/** `line` and `column` of a mistake in the file. */
+export interface ProblemText extends Partial<Position> {
 	path: string
 	message: string
 }
@@ -56,6 +57,7 @@ export function refusal(
 	const errors = shown.map(({ path, message, where }) => ({
 		path: 'variable' in where ? where.variable : path,
 		message,
+		...(!('variable' in where) && where),
 	}))
 	return new ConfigError(code, lines.join('\n'), { errors })
 }

@@ -104,10 +104,15 @@ export function codeIn(value: unknown): FaultCode {
 /** The form of every code. */
 export const CODE = /^[a-z][a-z0-9_]{0,63}$/
 
-/** One wrong field of a request: where it stands (dotted path, `''` for the whole) and what is wrong with it. */
+/**
+ * One wrong field of a request: where it stands (dotted path, `''` for the whole) and what is wrong with it. `line` and
+ * `column`, from 1, of a mistake in gateway.yaml.
+ */
 export interface FieldError {
 	path: string
 	message: string
+	line?: number
+	column?: number
 }
 
 /** The body of an error has no further fields, so a hint travels in a header. */

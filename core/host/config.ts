@@ -16,6 +16,12 @@ import * as writing from '../../config/write.ts'
 import { Fault } from '../errors.ts'
 import { importOwn } from '../util/own-code.ts'
 
+export { isAppliedAtStart } from '../../config/core-sections.ts'
+export { isSecretName, isSecretText, withoutSecrets } from '../../config/hidden.ts'
+export { configFile } from '../../config/home.ts'
+export type { Environment } from '../../config/home.ts'
+export type { Config } from '../../config/types.ts'
+
 const folder = new URL('../../plugins/', import.meta.url)
 
 export const composition = compose(await Promise.all(namesOf(folder).map(declarationOf)))

@@ -41,7 +41,7 @@ export default {
 		description: 'A change of the configuration is invalid; the last good one stays in force.',
 		payload: {
 			message: 'What is wrong, for people.',
-			'errors?': 'Each problem: `path` and `message`.',
+			'errors?': 'Each problem: `path` and `message`, and `line` and `column` of a mistake in the file.',
 		},
 	},
 	'gateway.started': {

@@ -6,7 +6,7 @@ export const batches: Record<string, string[]> = {
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
 		'test/config/**/*.test.ts',
-		'test/plugins/{agents,attachments,auth,system,usage}/**/*.test.ts',
+		'test/plugins/{agents,attachments,auth,configuration,system,usage}/**/*.test.ts',
 		'test/plugins/{models,runs}/*.test.ts',
 	],
 	core: [

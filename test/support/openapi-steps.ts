@@ -57,6 +57,11 @@ export function inOrder<T extends { operation: { operationId: string } }>(operat
 
 /** By operationId; the others are sent just as the document has them. */
 export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
+	changeSettings: () => ({ body: { set: { 'server.shutdown_grace_s': 20 } } }),
+	setConfiguration: async ({ gateway }) => {
+		const { text, digest } = (await gateway.request('GET', '/v1/config')).body
+		return { body: { text: `${text}# the end\n`, digest } }
+	},
 	uploadBlob: () => ({ body: 'a,b\n1,2\n', query: { name: 'table.csv' } }),
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),

@@ -13,7 +13,7 @@ import { readRuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
 import type { Fault } from '../../errors.ts'
-import { checkConfig } from '../check-config.ts'
+import { checkConfig } from '../../host/check-config.ts'
 import { checkPlace } from '../check-place.ts'
 import {
 	allKeys,

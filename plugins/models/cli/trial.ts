@@ -1,9 +1,11 @@
 /** Tries the server with the answers so far. A refused answer can be corrected alone. */
 import { CliError } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
 import { askAddress, askKey, askModel, askVariable, keyNow, typeKey } from './inquiry.ts'
 import type { Inquiry } from './inquiry.ts'
-import { listModels, tryModel } from './server.ts'
-import type { Server, Verdict } from './server.ts'
+import { askingUntil } from '../../../core/cli/doctor/asking.ts'
+import { listModels, tryModel } from '../server.ts'
+import type { Ask, Server, Verdict } from '../server.ts'
 
 type Failure = Exclude<Verdict, { state: 'ok' }>
 type Way = 'address' | 'key' | 'elsewhere' | 'model' | 'again' | 'onward' | 'leave'
@@ -17,11 +19,9 @@ const waysFor: Record<Failure['state'], Way[]> = {
 
 /** Until the server accepts the address and the key, or the operator continues without. Throws `failed` if the operator leaves. */
 export async function connect(inquiry: Inquiry): Promise<void> {
-	const { answers, cli } = inquiry
+	const { answers } = inquiry
 	for (;;) {
-		const verdict = await checked(inquiry, 'Asking the server for its models', (server) =>
-			listModels(server, cli.signal),
-		)
+		const verdict = await checked(inquiry, 'Asking the server for its models', listModels)
 		inquiry.models = verdict.state === 'ok' ? verdict.models : undefined
 		if (verdict.state === 'ok') return
 		inquiry.wantsKey ||= verdict.state === 'denied'
@@ -36,14 +36,14 @@ export async function connect(inquiry: Inquiry): Promise<void> {
 /** Until the model answers, or the operator saves anyway. Throws `failed` if the operator leaves. */
 export async function tryAnswers(inquiry: Inquiry): Promise<void> {
 	const { answers, cli } = inquiry
-	const { out, signal } = cli
+	const { out } = cli
 	for (;;) {
 		if (answers.key?.from === 'vault' && keyNow(inquiry) === undefined) {
 			out.note('Not tested: only the gateway can read the key that its vault has. Try it with svc run.')
 			return
 		}
 		const { model = '' } = answers
-		const verdict = await checked(inquiry, `Trying ${model}`, (server) => tryModel(server, model, signal))
+		const verdict = await checked(inquiry, `Trying ${model}`, (server, ask) => tryModel(server, model, ask))
 		if (verdict.state === 'ok') return out.note(out.style.good(`${model} answers.`))
 		inquiry.wantsKey ||= verdict.state === 'denied'
 		if (!(await corrected(inquiry, verdict, [...waysFor[verdict.state], 'onward', 'leave'], 'Save it anyway'))) return
@@ -93,9 +93,23 @@ async function corrected(inquiry: Inquiry, { message }: Failure, ways: Way[], on
 	return true
 }
 
-async function checked(inquiry: Inquiry, doing: string, check: (server: Server) => Promise<Verdict>): Promise<Verdict> {
+async function checked(
+	inquiry: Inquiry,
+	doing: string,
+	check: (server: Server, ask: Ask) => Promise<Verdict>,
+): Promise<Verdict> {
 	const { answers, cli, preset } = inquiry
 	using _ = cli.out.progress(doing, { terminalOnly: true })
 	const { kind = preset.kind, base_url = '' } = answers
-	return await check({ kind, base_url: base_url.replace(/\/+$/, ''), api_key: keyNow(inquiry) })
+	return await check({ kind, base_url: base_url.replace(/\/+$/, ''), api_key: keyNow(inquiry) }, askingFor(cli))
+}
+
+function askingFor({ signal }: Cli): Ask {
+	return async (url, { timeout_ms, ...request }) => {
+		try {
+			return await askingUntil(signal, timeout_ms)(url, request)
+		} catch (error) {
+			throw signal.aborted ? new CliError('interrupted', '', { cause: error }) : error
+		}
+	}
 }

@@ -130,6 +130,8 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 					properties: {
 						path: { type: 'string', description: 'Where it stands, with dots; empty for the whole.' },
 						message: { type: 'string' },
+						line: { type: 'integer', description: 'Of a mistake in gateway.yaml, from 1.' },
+						column: { type: 'integer', description: 'Of a mistake in gateway.yaml, from 1.' },
 					},
 					required: ['path', 'message'],
 				},

@@ -1,11 +1,8 @@
 /** Whether a model server accepts an address, a key and a model, and its error if not. */
-import { askingUntil } from '../../../core/cli/doctor/asking.ts'
-import type { Reply, Request } from '../../../core/cli/doctor/contract.ts'
-import { isFault } from '../../../core/errors.ts'
-import { CliError } from '../../../core/cli/contract.ts'
-import { plain } from '../../../core/cli/plain.ts'
-import { dialects } from '../dialects.ts'
-import type { ServerKind } from '../dialects.ts'
+import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
+import { isFault } from '../../core/errors.ts'
+import { dialects } from './dialects.ts'
+import type { ServerKind } from './dialects.ts'
 
 export interface Server {
 	kind: ServerKind
@@ -27,24 +24,26 @@ const LIST_TIMEOUT_MS = 10_000
 /** A local server may have to load the model first. */
 const CALL_TIMEOUT_MS = 60_000
 const MAX_MODELS = 2_000
-const MAX_NAME = 256
 const MAX_MESSAGE = 500
 
-/** The models that the server lists: at most 10 s and 4 MiB, 2,000 names. Throws `interrupted` once the signal aborts. */
-export async function listModels(server: Server, signal: AbortSignal): Promise<Verdict> {
+/** Sends a request for at most `timeout_ms`. Throws a fault where there is no answer. */
+export type Ask = (url: string, request: Request & { timeout_ms: number }) => Promise<Reply>
+
+/** The models that the server lists: at most 10 s, 2,000 names. */
+export async function listModels(server: Server, ask: Ask): Promise<Verdict> {
 	const { list, names } = dialects[server.kind]
-	const reply = await call(server, list, { timeout_ms: LIST_TIMEOUT_MS, signal })
+	const reply = await call(server, ask, list, { timeout_ms: LIST_TIMEOUT_MS })
 	if ('state' in reply) return reply
 	if (reply.status >= 300 && ![404, 405, 501].includes(reply.status)) return failureOf(server, reply)
 	const models = reply.status < 300 ? names(reply.body).filter(isName).slice(0, MAX_MODELS).sort() : []
 	return { state: 'ok', ...(models.length > 0 && { models: [...new Set(models)] }) }
 }
 
-/** One short call, at most 60 s and 4 MiB. Throws `interrupted` once the signal aborts. */
-export async function tryModel(server: Server, model: string, signal: AbortSignal): Promise<Verdict> {
+/** One short call, at most 60 s. */
+export async function tryModel(server: Server, model: string, ask: Ask): Promise<Verdict> {
 	const { trial, isAnswer } = dialects[server.kind]
 	const { path, body } = trial(model, 'Reply with the word "ready" and nothing else.')
-	const reply = await call(server, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS, signal })
+	const reply = await call(server, ask, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS })
 	if ('state' in reply) return reply
 	if (reply.status !== 200) return failureOf(server, reply)
 	if (isAnswer(reply.body)) return { state: 'ok' }
@@ -56,14 +55,13 @@ export async function tryModel(server: Server, model: string, signal: AbortSigna
 
 async function call(
 	{ kind, base_url, api_key }: Server,
+	ask: Ask,
 	path: string,
-	{ timeout_ms, signal, ...request }: Request & { timeout_ms: number; signal: AbortSignal },
+	request: Request & { timeout_ms: number },
 ): Promise<Reply | Exclude<Verdict, { state: 'ok' }>> {
-	const headers = dialects[kind].headers(api_key)
 	try {
-		return await askingUntil(signal, timeout_ms)(base_url + path, { ...request, headers })
+		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
 	} catch (error) {
-		if (signal.aborted) throw new CliError('interrupted', '', { cause: error })
 		if (!isFault(error)) throw error
 		return { state: 'unreachable', message: `${base_url} does not answer: ${error.message}` }
 	}
@@ -94,5 +92,5 @@ function messageIn(body: unknown): string {
 
 /** A name that cannot be displayed cannot be chosen. */
 function isName(name: unknown): name is string {
-	return typeof name === 'string' && name !== '' && name.length <= MAX_NAME && plain(name) === name
+	return typeof name === 'string' && /^[^\p{C}\p{Zl}\p{Zp}]{1,256}$/u.test(name)
 }

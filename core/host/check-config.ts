@@ -4,7 +4,7 @@ import { warn, warningsOf } from '../../config/read.ts'
 import type { Config } from '../../config/types.ts'
 import { messageOf } from '../errors.ts'
 import { isAllowed, sharedIn } from '../process/shared-home.ts'
-import { desiredState } from '../host/desired-state.ts'
+import { desiredState } from './desired-state.ts'
 
 export interface CheckOptions {
 	home: string
@@ -22,10 +22,7 @@ export async function checkConfig(config: Config, { home, env, thirdParties = tr
 	const { plugins, refuse } = desiredState(config)
 	const checked = thirdParties ? plugins : plugins.filter(({ builtIn }) => builtIn)
 	// Loaded here only: joi and the plugins' code are slow to load.
-	const [{ definitionsOf }, { Loader }] = await Promise.all([
-		import('../host/definition.ts'),
-		import('../host/loader.ts'),
-	])
+	const [{ definitionsOf }, { Loader }] = await Promise.all([import('./definition.ts'), import('./loader.ts')])
 	const refusal = (folder: string): string | undefined => (isAllowed(env) ? undefined : sharedIn(folder, home)?.problem)
 	const loader = new Loader(new URL('../../plugins/', import.meta.url), join(home, 'plugins'), refusal)
 	const { problems, broken } = await definitionsOf(checked, loader)

@@ -1,0 +1,119 @@
+/** What gateway.yaml says, and what a changed text of it would change. */
+import { isFault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
+import { checkConfig } from '../../core/host/check-config.ts'
+import { configFile, isAppliedAtStart, readConfig, readText, withoutSecrets } from '../../core/host/config.ts'
+import type { Config, Environment } from '../../core/host/config.ts'
+import { digestOf, readRuntimeFile } from '../../core/process/runtime-file.ts'
+import { hideValues } from './hidden-values.ts'
+
+export interface Place {
+	home: string
+	env: Environment
+}
+
+/** `pending`: the gateway has not read the file as it is now. */
+export type FileState = 'in_force' | 'refused' | 'pending'
+
+export interface FileView {
+	file: string
+	/** With placeholders for secrets. */
+	text: string
+	/** Of the whole text; a change names it, so that it replaces no other one. */
+	digest: string
+	state: FileState
+	/** Why it is refused. */
+	error: string | null
+	errors: FieldError[]
+}
+
+/** `before` and `after`: JSON values, absent where the setting is at its default or unknown. Secrets are hidden. */
+export interface SettingChange {
+	path: string
+	before?: unknown
+	after?: unknown
+	/** It takes effect at the next start only. */
+	needs_restart: boolean
+}
+
+export interface Verdict {
+	valid: boolean
+	/** All of them in lines, each with its place. */
+	error: string | null
+	errors: FieldError[]
+	/** What works and should be changed all the same. */
+	warnings: string[]
+	/** Empty for a text that is not valid. */
+	changes: SettingChange[]
+}
+
+/** Throws `config_invalid` where the file cannot be read as text. */
+export function viewOf({ home, env }: Place): FileView {
+	const file = configFile(home)
+	const text = readText(file)
+	const digest = digestOf(text)
+	const { settings } = readRuntimeFile(home) ?? {}
+	const isRead = settings?.digest === digest
+	const error = isRead ? settings.refused : null
+	const errors = error === null ? [] : (problemsOf({ home, env }, text)?.errors ?? [])
+	const state = !isRead ? 'pending' : error === null ? 'in_force' : 'refused'
+	return { file, text: hideValues(text), digest, state, error, errors }
+}
+
+/** Runs the code of third-party plugins that the text switches on, as the gateway would. */
+export async function verdictOn(place: Place, text: string): Promise<Verdict> {
+	try {
+		const config = readConfig({ ...place, text, mustSay: true })
+		const warnings = await checkConfig(config, place)
+		return { valid: true, error: null, errors: [], warnings, changes: changesTo(place, config) }
+	} catch (error) {
+		if (!isFault(error, 'config_invalid')) throw error
+		return { valid: false, error: error.message, errors: error.errors ?? [], warnings: [], changes: [] }
+	}
+}
+
+function problemsOf(place: Place, text: string): { errors?: FieldError[] | undefined } | undefined {
+	try {
+		readConfig({ ...place, text, mustSay: true })
+		return undefined
+	} catch (error) {
+		if (isFault(error, 'config_invalid')) return error
+		throw error
+	}
+}
+
+/** Against the file as it is now, or against the defaults where that is not valid. */
+function changesTo(place: Place, config: Config): SettingChange[] {
+	const before = leavesOf(validNow(place))
+	const after = leavesOf(config)
+	return [...new Set([...before.keys(), ...after.keys()])].toSorted().flatMap((path) => {
+		const [old, now] = [before.get(path), after.get(path)]
+		if (JSON.stringify(old) === JSON.stringify(now)) return []
+		const name = path.slice(path.lastIndexOf('.') + 1)
+		return [
+			{
+				path,
+				...(old !== undefined && { before: withoutSecrets(old, name) }),
+				...(now !== undefined && { after: withoutSecrets(now, name) }),
+				needs_restart: isAppliedAtStart(path.split('.')),
+			},
+		]
+	})
+}
+
+function validNow(place: Place): Config {
+	try {
+		return readConfig(place)
+	} catch (error) {
+		if (!isFault(error, 'config_invalid')) throw error
+		return readConfig({ ...place, text: '# all defaults\n' })
+	}
+}
+
+/** Settings that are no sections, by path. A list is one setting. */
+function leavesOf(value: unknown, path = '', found = new Map<string, unknown>()): Map<string, unknown> {
+	const isSection = typeof value === 'object' && value !== null && !Array.isArray(value)
+	if (!isSection) return found.set(path, value)
+	for (const [key, inner] of Object.entries(value)) leavesOf(inner, path === '' ? key : `${path}.${key}`, found)
+	return found
+}

@@ -1,0 +1,94 @@
+/** The providers of models over HTTP: those that are set up, and a test of one that is not. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
+
+const model = await startModelServer()
+t.teardown(() => model.stop())
+model.on(/ready/, 'ready')
+const keys: (string | undefined)[] = []
+const strict = createServer((request, response) => {
+	keys.push(request.headers.authorization)
+	const denied = request.headers.authorization !== 'Bearer sk-right'
+	const body = denied
+		? { error: { message: `wrong key: ${request.headers.authorization}` } }
+		: request.url === '/v1/models'
+			? { data: [{ id: 'qwen3' }, { id: 'a\u001b[2Jb' }, { id: 'phi' }] }
+			: { choices: [{ message: { content: 'ready' } }] }
+	response.writeHead(denied ? 401 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}).listen(0, '127.0.0.1')
+t.teardown(() => strict.close())
+await once(strict, 'listening')
+const base_url = `http://127.0.0.1:${(strict.address() as AddressInfo).port}/v1`
+
+const gateway = await startGateway({
+	config: `providers:
+  local: {kind: openai, base_url: "${model.url}", model: qwen3}
+  cloud: {kind: anthropic, base_url: "https://example.com/v1", model: m, api_key: {secret: CLOUD_KEY}}
+  plain: {kind: openai, base_url: "https://example.com/v1", model: m, api_key: sk-in-the-file}
+default_provider: local
+fallback: [cloud]
+`,
+	env: { OTHER_KEY: 'sk-wrong' },
+})
+t.teardown(() => gateway.stop())
+
+void t.test('providers are listed without their keys', async (t) => {
+	const { status, body } = await gateway.request('GET', '/v1/providers')
+	t.equal(status, 200)
+	t.strictSame(
+		body.map(({ name, key, key_secret, is_default, fallback }: Record<string, unknown>) => [
+			name,
+			key,
+			key_secret ?? '',
+			is_default,
+			fallback,
+		]),
+		[
+			['local', 'none', '', true, false],
+			['cloud', 'vault', 'CLOUD_KEY', false, true],
+			['plain', 'setting', '', false, false],
+		],
+	)
+	t.notMatch(JSON.stringify(body), /sk-in/)
+})
+
+void t.test('a server is tried with a key that is kept nowhere', async (t) => {
+	const check = (api_key?: object, more: object = { model: 'qwen3' }) =>
+		gateway.request('POST', '/v1/providers/check', {
+			body: { kind: 'openai', base_url, ...(api_key && { api_key }), ...more },
+		})
+	const denied = await check()
+	t.equal(denied.status, 200)
+	t.match(denied.body, { state: 'denied', message: /asks for a key \(401\)/, models: [], answers: false })
+	const wrong = await check({ env: 'OTHER_KEY' })
+	t.match(wrong.body, { state: 'denied', message: /refuses the key \(401\): wrong key: Bearer \[redacted\]/ })
+	t.equal(keys.at(-1), 'Bearer sk-wrong')
+
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'RIGHT', value: 'sk-right' } })
+	for (const key of [{ secret: 'RIGHT' }, { value: 'sk-right' }]) {
+		const { body } = await check(key)
+		t.match(body, { state: 'ok', message: null, models: ['phi', 'qwen3'], answers: true })
+	}
+	const listed = await check({ value: 'sk-right' }, {})
+	t.match(listed.body, { state: 'ok', answers: false, duration_ms: 0 })
+
+	t.match((await check({ env: 'NONE_SUCH' })).body, { statusCode: 400, message: /without the variable NONE_SUCH/ })
+	t.equal((await check({ secret: 'NONE_SUCH' })).status, 404)
+})
+
+void t.test('an address where nothing listens', async (t) => {
+	const nothing = await gateway.request('POST', '/v1/providers/check', {
+		body: { kind: 'openai', base_url: 'http://127.0.0.1:9/v1', model: 'm' },
+	})
+	t.match(nothing.body, { state: 'unreachable', message: /127\.0\.0\.1:9/, answers: false })
+})
+
+void t.test('only a caller with every scope tries one', async (t) => {
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:write'] } })).body
+	const { status } = await gateway.request('POST', '/v1/providers/check', { token, body: { kind: 'openai', base_url } })
+	t.equal(status, 403)
+})
