@@ -3,6 +3,7 @@ export const batches: Record<string, string[]> = {
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
 	browser: ['test/browser/**/*.test.ts'],
 	channels: ['test/plugins/{channels,telegram}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
+	cluster: ['test/cluster/**/*.test.ts'],
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
 		'test/config/**/*.test.ts',

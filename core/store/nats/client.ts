@@ -1,0 +1,274 @@
+/** The connection to the cluster, and JetStream's API over it. Nothing else here speaks to NATS. */
+import { readFileSync } from 'node:fs'
+import { connect, credsAuthenticator, headers as newHeaders } from '@nats-io/transport-node'
+import type { Msg, MsgHdrs, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault, isFault, messageOf } from '../../errors.ts'
+import type { Logger } from '../../log/log.ts'
+import { within } from '../../util/deadline.ts'
+import { serverProblem } from './server-check.ts'
+
+export interface ClientOptions {
+	/** `nats://` or `tls://` addresses, separated by commas. */
+	url: string
+	/** A file of NATS credentials (`.creds`). */
+	credentials_file?: string | undefined
+	/** Files for TLS; with any of them the connection must be encrypted. */
+	tls?: { ca_file?: string | undefined; cert_file?: string | undefined; key_file?: string | undefined } | undefined
+	log?: Logger | undefined
+}
+
+/** What JetStream's API answers with instead of a result. */
+export interface ApiError {
+	code: number
+	err_code?: number
+	description?: string
+}
+
+export type Answer<T> = T & { error?: ApiError }
+
+/** A message as it is stored in a stream. */
+export interface Stored {
+	subject: string
+	seq: number
+	data: Buffer
+	header(name: string): string
+	/** Milliseconds since 1970, by the server's clock. */
+	time: number
+}
+
+export interface Client {
+	/** One request and its answer. Throws what the NATS client throws: a timeout, no responders, a closed connection. */
+	ask(subject: string, data: Uint8Array | string, headers?: Headers, timeoutMs?: number): Promise<Msg>
+	/** Sends without an answer. */
+	send(subject: string, data: Uint8Array, headers: Headers): void
+	/**
+	 * A call of JetStream's API, repeated until the cluster answers, for at most 10 s: then throws `unavailable`. An answer that
+	 * refuses is returned; `error` says why.
+	 */
+	api<T>(name: string, body?: unknown): Promise<Answer<T>>
+	/** The messages of one direct read, in the order of the stream. May come from a server that is behind the leader. */
+	direct(stream: string, body: Record<string, unknown>): Promise<Stored[]>
+	/** The last message of a subject, as the leader has it; undefined if there is none. */
+	last(stream: string, subject: string): Promise<Stored | undefined>
+	/** Null while connected; otherwise why not. */
+	trouble(): string | null
+	/** Where it is connected: for status and messages. */
+	server(): { version: string; name: string; servers: string[] }
+	close(): Promise<void>
+}
+
+export type Headers = Readonly<Record<string, string | number>>
+
+/** Of one attempt. */
+const ANSWER_MS = 4_000
+/** How long a call is repeated: longer than the cluster needs to choose a new leader. */
+export const PATIENCE_MS = 10_000
+const AGAIN_MS = 250
+/** The client finds out that a server is gone after two of these. */
+const PING_MS = 5_000
+const RETRY_AFTER_S = 2
+/** JetStream has no leader, is starting, or the stream's leader is being chosen. */
+const BUSY = new Set([503, 408])
+
+/** Why a request cannot be answered now: 503 with `Retry-After`. */
+export function unreachable(message: string, cause?: unknown): Fault {
+	return new Fault('unavailable', message, { headers: { 'retry-after': String(RETRY_AFTER_S) }, cause })
+}
+
+/**
+ * Connects, and stays connected to one of the servers. Throws `unavailable` if none answers, if the credentials are refused,
+ * or if a server cannot be used. The check of the server is repeated after each reconnection.
+ */
+export async function openClient(options: ClientOptions): Promise<Client> {
+	const nc = await connected(options)
+	let trouble = serverProblem(nc.info)
+	if (trouble !== null) {
+		await nc.close()
+		throw new Fault('unavailable', trouble)
+	}
+	void follow(nc, (text) => (trouble = text), options.log)
+
+	const ask: Client['ask'] = (subject, data, headers, timeout = ANSWER_MS) =>
+		nc.request(subject, data, { timeout, ...(headers && { headers: headersOf(headers) }) })
+
+	const api = async <T>(name: string, body?: unknown): Promise<Answer<T>> => {
+		const end = performance.now() + PATIENCE_MS
+		for (;;) {
+			try {
+				const answer = (await ask(`$JS.API.${name}`, body === undefined ? '' : JSON.stringify(body))).json<Answer<T>>()
+				if (!answer.error || !BUSY.has(answer.error.code) || performance.now() > end) return answer
+			} catch (error) {
+				if (nc.isClosed()) throw new Fault('unavailable', 'the store is closed', { cause: error })
+				if (performance.now() > end)
+					throw unreachable(`the cluster does not answer: ${trouble ?? messageOf(error)}`, error)
+			}
+			await pause(AGAIN_MS)
+		}
+	}
+
+	return {
+		ask,
+		send: (subject, data, headers) => nc.publish(subject, data, { headers: headersOf(headers) }),
+		api,
+		async direct(stream, body) {
+			const end = performance.now() + PATIENCE_MS
+			for (;;) {
+				try {
+					return await readDirect(nc, `$JS.API.DIRECT.GET.${stream}`, body)
+				} catch (error) {
+					if (isFault(error) || nc.isClosed()) throw error
+					if (performance.now() > end)
+						throw unreachable(`the cluster does not answer: ${trouble ?? messageOf(error)}`, error)
+				}
+				await pause(AGAIN_MS)
+			}
+		},
+		async last(stream, subject) {
+			const { message, error } = await api<{ message: RawMessage }>(`STREAM.MSG.GET.${stream}`, {
+				last_by_subj: subject,
+			})
+			if (!error) return storedOf(message)
+			if (error.code === 404) return undefined
+			throw unreachable(`the cluster cannot read: ${error.description ?? error.code}`)
+		},
+		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),
+		server: () => ({
+			version: nc.info?.version ?? '',
+			name: nc.info?.server_name ?? '',
+			servers: [...new Set([...serversIn(options.url), ...(nc.info?.connect_urls ?? [])])],
+		}),
+		close: () => nc.close(),
+	}
+}
+
+/** Host and port of each address. Throws `config_invalid` for a list that cannot be used. */
+function serversIn(url: string): string[] {
+	return url.split(',').map((one) => new URL(one.trim()).host)
+}
+
+async function connected(options: ClientOptions): Promise<NatsConnection> {
+	try {
+		return await within(PATIENCE_MS, 'the cluster', connect(connectOptions(options)))
+	} catch (error) {
+		throw new Fault(
+			'unavailable',
+			`no server of the cluster can be used (${serversIn(options.url).join(', ')}): ${messageOf(error)}; ` +
+				'check store.url and that the servers run',
+			{ cause: error },
+		)
+	}
+}
+
+function connectOptions({ url, credentials_file, tls = {} }: ClientOptions): NodeConnectionOptions {
+	const addresses = url.split(',').map((one) => new URL(one.trim()))
+	const first = addresses[0] as URL
+	const isEncrypted = first.protocol === 'tls:' || Object.values(tls).some((file) => file !== undefined)
+	return {
+		name: 'svc gateway',
+		servers: addresses.map(({ host }) => host),
+		...(first.username && { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) }),
+		...(credentials_file !== undefined && { authenticator: credsAuthenticator(readFileSync(credentials_file)) }),
+		...(isEncrypted && {
+			tls: {
+				...(tls.ca_file !== undefined && { caFile: tls.ca_file }),
+				...(tls.cert_file !== undefined && { certFile: tls.cert_file }),
+				...(tls.key_file !== undefined && { keyFile: tls.key_file }),
+			},
+		}),
+		maxReconnectAttempts: -1,
+		reconnectTimeWait: AGAIN_MS,
+		pingInterval: PING_MS,
+		maxPingOut: 2,
+		timeout: ANSWER_MS,
+	}
+}
+
+/** Reports why the cluster cannot be reached, and null once it can. Ends with the connection. */
+async function follow(nc: NatsConnection, tell: (trouble: string | null) => void, log?: Logger): Promise<void> {
+	for await (const { type } of nc.status()) {
+		if (type === 'disconnect') {
+			tell('no server of the cluster is connected')
+			log?.warn('the connection to the cluster was lost; it is retried until it is back')
+		} else if (type === 'reconnect') {
+			const problem = serverProblem(nc.info)
+			tell(problem)
+			if (problem === null) log?.info({ server: nc.info?.server_name }, 'connected to the cluster again')
+			else {
+				log?.error(problem)
+				await nc.reconnect() // another server may do
+			}
+		}
+	}
+}
+
+interface RawMessage {
+	subject: string
+	seq: number
+	data?: string
+	hdrs?: string
+	time: string
+}
+
+function storedOf({ subject, seq, data = '', hdrs = '', time }: RawMessage): Stored {
+	const lines = Buffer.from(hdrs, 'base64').toString('utf8').split('\r\n')
+	return {
+		subject,
+		seq,
+		data: Buffer.from(data, 'base64'),
+		header: (name) =>
+			lines
+				.find((line) => line.startsWith(`${name}:`))
+				?.slice(name.length + 1)
+				.trim() ?? '',
+		time: Date.parse(time),
+	}
+}
+
+/** A batch of answers ends with a status of 204; one that finds nothing is a 404. */
+async function readDirect(nc: NatsConnection, subject: string, body: unknown): Promise<Stored[]> {
+	const isBatch = typeof (body as { batch?: unknown }).batch === 'number'
+	const found: Stored[] = []
+	const { promise, resolve, reject } = Promise.withResolvers<void>()
+	const inbox = `_INBOX.svc.${crypto.randomUUID()}`
+	const subscription = nc.subscribe(inbox, {
+		callback(error, message) {
+			const code = message.headers?.code ?? 0
+			if (error) reject(error)
+			else if (code === 204 || code === 404) resolve()
+			else if (code >= 300) reject(new Error(`${code} ${message.headers?.description ?? ''}`))
+			else if (message.data.length === 0 && !message.headers?.has('Nats-Sequence')) reject(new Error('no responders'))
+			else {
+				found.push(directOf(message))
+				timer.refresh()
+				if (!isBatch) resolve()
+			}
+		},
+	})
+	const timer = setTimeout(() => reject(new Error('the answer is late')), ANSWER_MS)
+	try {
+		nc.publish(subject, JSON.stringify(body), { reply: inbox })
+		await promise
+		return found
+	} finally {
+		clearTimeout(timer)
+		subscription.unsubscribe()
+	}
+}
+
+function directOf(message: Msg): Stored {
+	const headers = message.headers as MsgHdrs
+	return {
+		subject: headers.get('Nats-Subject'),
+		seq: Number(headers.get('Nats-Sequence')),
+		data: Buffer.from(message.data),
+		header: (name) => headers.get(name),
+		time: Date.parse(headers.get('Nats-Time-Stamp')),
+	}
+}
+
+function headersOf(wanted: Headers): MsgHdrs {
+	const headers = newHeaders()
+	for (const [name, value] of Object.entries(wanted)) headers.set(name, String(value))
+	return headers
+}

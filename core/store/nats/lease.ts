@@ -1,0 +1,206 @@
+/**
+ * Which gateway works on the cluster's data: one at a time, as the store's checks are exact only for one writer. The others
+ * wait for its lease. Two things keep a former holder from writing, such as one whose machine was suspended:
+ *
+ * - its own clock: it reads and writes nothing once its last renewal is older than `holdMs`, and others take the lease only
+ *   when it was not renewed for `takeMs`, which is longer;
+ * - the servers: they refuse what is sent under the epoch of an earlier holder (streams.ts).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault, messageOf } from '../../errors.ts'
+import type { Logger } from '../../log/log.ts'
+import { newId } from '../../util/ids.ts'
+import { unreachable } from './client.ts'
+import type { Answer, Client, Stored } from './client.ts'
+import { setEpoch } from './streams.ts'
+import type { Names } from './streams.ts'
+
+export interface LeaseTimes {
+	/** Between two renewals. */
+	renewMs: number
+	/** For how long a renewal allows reading and writing. */
+	holdMs: number
+	/** A lease that was not renewed for this long belongs to nobody. Longer than `holdMs`. */
+	takeMs: number
+}
+
+const leaseTimes: LeaseTimes = { renewMs: 3_000, holdMs: 10_000, takeMs: 15_000 }
+
+export interface LeaseOptions {
+	client: Client
+	names: Names
+	replicas: number
+	/** Who holds it: for the log of those that wait. */
+	holder: string
+	times?: LeaseTimes | undefined
+	/** Ends the wait. */
+	signal?: AbortSignal | undefined
+	/** Called once if another gateway holds the lease. */
+	waiting?: ((holder: string) => void) | undefined
+	log?: Logger | undefined
+}
+
+export interface Lease {
+	/** The number of this holder; that of each later one is higher. */
+	readonly epoch: number
+	/** Throws `unavailable` unless this gateway surely holds the lease at this moment. */
+	mustHold(): void
+	/** Null while it holds the lease; otherwise why it may not read or write now. */
+	trouble(): string | null
+	/** Settles when another gateway has taken the lease: then this one must end. */
+	readonly lost: Promise<Fault>
+	isLost(): boolean
+	/** Called with the position in the stream of state that a renewal took. */
+	onRenewed(heard: (seq: number) => void): void
+	/** Makes the streams accept this epoch again, if the lease is still held. For a holder that finds its epoch refused. */
+	reassert(): Promise<void>
+	/** Gives the lease back, so that another gateway takes it at once. */
+	release(): Promise<void>
+}
+
+interface LeaseRecord {
+	/** Null once it was given back. */
+	id: string | null
+	holder: string
+}
+
+const WRONG_SEQUENCE = 10071
+const LOOK_MS = 500
+
+/** Waits until no other gateway holds the lease, and takes it. Throws `unavailable` if the cluster does not answer. */
+export async function takeLease(options: LeaseOptions): Promise<Lease> {
+	const { client, names, replicas, holder, times = leaseTimes, log } = options
+	const id = newId()
+	const publish = async (expect: number, record: LeaseRecord): Promise<number | null> => {
+		const headers = { 'Nats-Expected-Last-Subject-Sequence': expect }
+		const answer = (await client.ask(names.lease, JSON.stringify(record), headers)).json<Answer<{ seq: number }>>()
+		if (!answer.error) return answer.seq
+		if (answer.error.err_code === WRONG_SEQUENCE) return null
+		throw unreachable(`the lease cannot be written: ${answer.error.description ?? answer.error.code}`)
+	}
+	const epoch = await take({ ...options, times }, id, publish)
+	await setEpoch(client, names, replicas, epoch)
+
+	let seq = epoch
+	let heldUntil = 0
+	let lost: Fault | null = null
+	let heard: (seq: number) => void = () => {}
+	const end = Promise.withResolvers<Fault>()
+	const lose = (by: string): void => {
+		lost ??= unreachable(`the gateway ${by} has taken over the data of the cluster`)
+		end.resolve(lost)
+	}
+	/** True once renewed. */
+	const renew = async (): Promise<boolean> => {
+		const sent = performance.now()
+		try {
+			const renewed = await publish(seq, { id, holder })
+			if (renewed === null) {
+				const found = await client.last(names.state, names.lease)
+				const record = found && recordOf(found)
+				if (!found || record?.id !== id) {
+					lose(record?.holder ?? 'nobody')
+					return false
+				}
+				// The answer to an earlier renewal did not arrive.
+				heard(found.seq)
+				seq = found.seq
+				return false
+			}
+			seq = renewed
+			heard(renewed)
+			heldUntil = sent + times.holdMs
+			return true
+		} catch (error) {
+			log?.debug({ err: error }, 'the lease could not be renewed yet')
+			return false
+		}
+	}
+	const patience = performance.now() + times.takeMs
+	while (!(await renew())) {
+		if (lost) throw lost
+		if (performance.now() > patience) throw unreachable('the cluster does not answer')
+		await pause(LOOK_MS)
+	}
+
+	let timer: NodeJS.Timeout | undefined
+	let renewing: Promise<unknown> = Promise.resolve()
+	let isOver = false
+	const later = (ms: number): void => {
+		if (isOver || lost) return
+		timer = setTimeout(() => {
+			renewing = renew().then((isRenewed) => later(isRenewed ? times.renewMs : LOOK_MS))
+		}, ms)
+		timer.unref()
+	}
+	later(times.renewMs)
+
+	const trouble = (): string | null => {
+		if (lost) return lost.message
+		if (isOver) return 'the store is closed'
+		if (performance.now() <= heldUntil) return null
+		return `the cluster has not answered for ${Math.round(times.holdMs / 1000)} s (${client.trouble() ?? 'it has no majority'})`
+	}
+	return {
+		epoch,
+		mustHold() {
+			const problem = trouble()
+			if (problem !== null) throw unreachable(problem)
+		},
+		trouble,
+		lost: end.promise,
+		isLost: () => lost !== null,
+		onRenewed: (next) => void (heard = next),
+		async reassert() {
+			if (lost || isOver) return
+			if (await renew()) await setEpoch(client, names, replicas, epoch)
+		},
+		async release() {
+			isOver = true
+			clearTimeout(timer)
+			await renewing
+			if (lost) return
+			try {
+				await publish(seq, { id: null, holder })
+			} catch (error) {
+				log?.warn(`the lease was not given back, so another gateway takes it later: ${messageOf(error)}`)
+			}
+		},
+	}
+}
+
+type Publish = (expect: number, record: LeaseRecord) => Promise<number | null>
+
+async function take(
+	{ client, names, holder, times, signal, waiting }: LeaseOptions & { times: LeaseTimes },
+	id: string,
+	publish: Publish,
+): Promise<number> {
+	let seen: { seq: number; since: number } | undefined
+	for (;;) {
+		signal?.throwIfAborted()
+		const found = await client.last(names.state, names.lease)
+		const record = found && recordOf(found)
+		if (found && record?.id === id) return found.seq
+		const held = record !== undefined && record.id !== null
+		const now = performance.now()
+		if (held && found && found.seq !== seen?.seq) {
+			if (!seen) waiting?.(record.holder)
+			seen = { seq: found.seq, since: now }
+		}
+		if (!held || (seen && now - seen.since >= times.takeMs)) {
+			// An answer that does not arrive: the record says who has it.
+			const seq = await publish(found?.seq ?? 0, { id, holder }).catch(() => null)
+			if (seq !== null) return seq
+		}
+		if (held) await pause(LOOK_MS, undefined, signal && { signal })
+	}
+}
+
+function recordOf({ data }: Stored): LeaseRecord {
+	try {
+		return JSON.parse(data.toString('utf8')) as LeaseRecord
+	} catch {
+		throw new Fault('store_damaged', 'the record of the lease cannot be read: delete the message under its subject')
+	}
+}

@@ -1,0 +1,218 @@
+/**
+ * Writes to one stream. Each write is repeated until the cluster has answered, however long that takes, and is stored once: it
+ * expects the last message of its subject, so of two attempts only one can succeed.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault, isFault, messageOf } from '../../errors.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
+import { newId } from '../../util/ids.ts'
+import { unreachable } from './client.ts'
+import type { Answer, Client } from './client.ts'
+import type { Lease } from './lease.ts'
+
+export interface Outgoing {
+	/** As the stream has it, such as `svc.kv.r.0.KEY`. */
+	subject: string
+	data: Buffer
+	/** The message goes away after this long: `30s`. */
+	ttl?: string
+}
+
+export interface LineOptions {
+	client: Client
+	stream: string
+	prefix: string
+	lease: Lease
+	/** The position of a subject's last message where the caller knows it: 0 for none. */
+	lastOf?: (subject: string) => number | undefined
+	/** The last position of the stream. */
+	last: number
+}
+
+export interface Line {
+	/**
+	 * Stores the messages, all or none, in their order; settles with the position of the first, the others follow it. Calls
+	 * settle in the order of positions, each after its own `settled`. Writes that have a subject in common are sent in the
+	 * order of their calls. At most 100 messages. Rejects with `storage_full`, or `unavailable` once the lease is lost.
+	 */
+	write(messages: readonly Outgoing[], settled?: (first: number | null) => void): Promise<number>
+	/** A position that was taken by something else. */
+	passed(seq: number): void
+	/** What is given from now on waits for `work`. */
+	after(work: Promise<unknown>): void
+	/** Settles once everything that was given has settled. */
+	idle(): Promise<void>
+}
+
+interface Written {
+	first: number
+	last: number
+	release(): void
+}
+
+const WRONG_SEQUENCE = 10071
+/** The stream, the account or the disk of the servers is full. */
+const FULL = new Set([10023, 10028, 10047, 10077, 10110])
+const AGAIN_MS = 100
+/** Attempts that nothing responds to before the epoch is checked. */
+const ALONE = 3
+/** Subjects whose last position is remembered. */
+const REMEMBERED = 50_000
+/** Above this, new writes are refused until the cluster has caught up. */
+const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
+
+export function openLine(options: LineOptions): Line {
+	const { client, stream, prefix, lease, lastOf } = options
+	const known = new BoundedMap<string, number>(REMEMBERED)
+	/** The newest write of each subject that has not settled. */
+	const tails = new Map<string, Promise<unknown>>()
+	const open = new Set<Promise<unknown>>()
+	let barrier: Promise<unknown> | undefined
+	let backlog = 0
+	/** Everything up to here has settled. */
+	let released = options.last
+	/** Acknowledged, and waiting for what has a lower position. */
+	const waiting: Written[] = []
+	let unanswered = 0
+
+	const drain = (): void => {
+		for (;;) {
+			const next = waiting[0]
+			if (!next || (next.first > released + 1 && unanswered > 0)) return
+			waiting.shift()
+			released = Math.max(released, next.last)
+			next.release()
+		}
+	}
+	const acknowledged = (written: Written): void => {
+		const at = waiting.findLastIndex(({ first }) => first < written.first)
+		waiting.splice(at + 1, 0, written)
+	}
+
+	const lastPosition = async (subject: string): Promise<number> =>
+		known.get(subject) ?? lastOf?.(subject) ?? (await client.last(stream, subject))?.seq ?? 0
+
+	/** The position of the first message. */
+	const store = async (messages: readonly Outgoing[]): Promise<number> => {
+		const [{ subject }] = messages as [Outgoing]
+		const id = newId()
+		let expect: number | undefined
+		let alone = 0
+		for (;;) {
+			if (lease.isLost()) lease.mustHold()
+			try {
+				expect ??= await lastPosition(subject)
+				const { seq, error } = await send({ client, prefix, lease }, messages, id, expect)
+				if (!error) return seq - messages.length + 1
+				if (error.err_code !== undefined && FULL.has(error.err_code))
+					throw new Fault('storage_full', `the cluster has no room left: ${error.description ?? error.err_code}`)
+				alone = 0
+				if (error.err_code === WRONG_SEQUENCE) {
+					const found = await client.last(stream, subject)
+					// An earlier attempt succeeded, and its answer did not arrive.
+					if (found?.header('Svc-Write') === id) return found.seq
+					expect = found?.seq ?? 0
+					continue
+				}
+			} catch (error) {
+				if (isFault(error, 'storage_full')) throw error
+				if (/clos/i.test(messageOf(error)) && client.trouble()?.includes('closed'))
+					throw unreachable('the store is closed', error)
+				if (/no responders/i.test(messageOf(error)) && ++alone % ALONE === 0) await lease.reassert().catch(() => {})
+			}
+			await pause(AGAIN_MS)
+		}
+	}
+
+	const writeNow = async (messages: readonly Outgoing[], settled?: (first: number | null) => void): Promise<number> => {
+		unanswered++
+		let isAnswered = false
+		try {
+			const first = await store(messages)
+			for (const [index, { subject }] of messages.entries()) known.set(subject, first + index)
+			const { promise, resolve } = Promise.withResolvers<void>()
+			acknowledged({
+				first,
+				last: first + messages.length - 1,
+				release() {
+					settled?.(first)
+					resolve()
+				},
+			})
+			unanswered--
+			isAnswered = true
+			drain()
+			await promise
+			return first
+		} catch (error) {
+			settled?.(null)
+			throw error
+		} finally {
+			if (!isAnswered) {
+				unanswered--
+				drain()
+			}
+		}
+	}
+
+	return {
+		write(messages, settled) {
+			const bytes = messages.reduce((sum, { data }) => sum + data.length, 0)
+			if (backlog > MAX_BACKLOG_BYTES) throw unreachable('the cluster does not keep up: try again later')
+			backlog += bytes
+			const before = messages.flatMap(({ subject }) => tails.get(subject) ?? [])
+			if (barrier) before.push(barrier)
+			const written =
+				before.length === 0
+					? writeNow(messages, settled)
+					: Promise.allSettled(before).then(() => writeNow(messages, settled))
+			const settling = Promise.allSettled([written])
+			open.add(settling)
+			for (const { subject } of messages) tails.set(subject, settling)
+			void settling.then(() => {
+				backlog -= bytes
+				open.delete(settling)
+				for (const { subject } of messages) if (tails.get(subject) === settling) tails.delete(subject)
+			})
+			return written
+		},
+		passed(seq) {
+			acknowledged({ first: seq, last: seq, release: () => {} })
+			drain()
+		},
+		after(work) {
+			const next = Promise.allSettled([barrier, work])
+			barrier = next
+			void next.then(() => {
+				if (barrier === next) barrier = undefined
+			})
+		},
+		async idle() {
+			while (open.size > 0) await Promise.all(open)
+		},
+	}
+}
+
+/** One attempt: a message, or an atomic batch of several. */
+async function send(
+	{ client, prefix, lease }: Pick<LineOptions, 'client' | 'prefix' | 'lease'>,
+	messages: readonly Outgoing[],
+	id: string,
+	expect: number,
+): Promise<Answer<{ seq: number }>> {
+	const batch = messages.length > 1 ? newId() : undefined
+	for (const [index, { subject, data, ttl }] of messages.entries()) {
+		const to = `${prefix}.w.${lease.epoch}.${subject.slice(prefix.length + 1)}`
+		const isLast = index === messages.length - 1
+		const headers = {
+			'Svc-Write': id,
+			...(index === 0 && { 'Nats-Expected-Last-Subject-Sequence': expect }),
+			...(ttl !== undefined && { 'Nats-TTL': ttl }),
+			...(batch !== undefined && { 'Nats-Batch-Id': batch, 'Nats-Batch-Sequence': index + 1 }),
+			...(batch !== undefined && isLast && { 'Nats-Batch-Commit': 1 }),
+		}
+		if (!isLast) client.send(to, data, headers)
+		else return (await client.ask(to, data, headers)).json<Answer<{ seq: number }>>()
+	}
+	throw new Error('there is nothing to send')
+}

@@ -1,0 +1,46 @@
+import { UNKNOWN } from './key-index.ts'
+import type { KeyIndex } from './key-index.ts'
+import type { Client, Stored } from './client.ts'
+import { DELETED_TTL_S } from './records.ts'
+import { infoOf, textOf } from './streams.ts'
+import type { Names } from './streams.ts'
+import { readUntil } from './read-until.ts'
+
+/** The most subjects that the cluster names in one answer. */
+const NAMED = 100_000
+/** A deleted key's message may be there this much longer than it must. */
+const MARGIN_S = 60
+
+/**
+ * Fills the indexes with the keys in the stream, by what their subjects begin with. Nobody writes meanwhile. A key whose last
+ * message has no body was deleted; the names do not say that, but such a message is never old.
+ */
+export async function loadKeys(
+	client: Client,
+	{ prefix, state, lease }: Names,
+	indexes: Readonly<Record<string, KeyIndex>>,
+): Promise<void> {
+	const placed = (subject: string): [KeyIndex, string] | undefined => {
+		const dot = subject.lastIndexOf('.')
+		const index = indexes[subject.slice(0, dot)]
+		return index && [index, textOf(subject.slice(dot + 1))]
+	}
+	let last = 0
+	for (let offset = 0; ; offset += NAMED) {
+		const info = await infoOf(client, state, { subjects_filter: `${prefix}.kv.>`, offset })
+		const subjects = Object.keys(info.state.subjects ?? {})
+		for (const subject of subjects) {
+			const [index, key] = placed(subject) ?? []
+			index?.set(key as string, UNKNOWN)
+		}
+		last = info.state.last_seq
+		if (subjects.length === 0 || offset + subjects.length >= (info.total ?? 0)) break
+	}
+	const now = (await client.last(state, lease))?.time ?? Date.now()
+	const since = new Date(now - (DELETED_TTL_S + MARGIN_S) * 1000).toISOString()
+	await readUntil(client, state, { start_time: since, until: last }, (message: Stored) => {
+		const [index, key] = placed(message.subject) ?? []
+		if (message.data.length === 0) index?.delete(key as string)
+		else index?.set(key as string, message.seq)
+	})
+}

@@ -1,0 +1,49 @@
+import { timeOfId } from '../../util/ids.ts'
+import type { Client } from './client.ts'
+import { positionAt, recordOf } from './log-record.ts'
+import type { LogRecord } from './log-record.ts'
+import type { Recent } from './recent.ts'
+import type { Names } from './streams.ts'
+
+/** An event may be stored before or after the time in its id by this much: clocks differ, and it may have waited. */
+const EARLIEST_MS = 10_000
+const LATEST_MS = 90_000
+/** How many records one search reads. */
+const RECORDS = 50_000
+const BATCH = 500
+
+/** The position of the event with this id, or null. The id contains the event's time, so no index is needed. */
+export async function findEvent(
+	client: Client,
+	names: Names,
+	recent: Recent,
+	event_id: string,
+): Promise<number | null> {
+	const time = timeOfId(event_id)
+	if (time === undefined) return null
+	const wanted = Buffer.from(event_id)
+	for (const record of recent.records()) {
+		// Far cheaper than decoding each record.
+		const position = record.data.includes(wanted) ? placeIn(recordOf(record), event_id) : null
+		if (position !== null) return position
+	}
+	let from: object = { start_time: new Date(time - EARLIEST_MS).toISOString() }
+	for (let read = 0; read < RECORDS;) {
+		const messages = await client.direct(names.events, { ...from, batch: BATCH })
+		for (const message of messages) {
+			if (message.time > time + LATEST_MS) return null
+			const position = message.data.includes(wanted) ? placeIn(recordOf(message), event_id) : null
+			if (position !== null) return position
+		}
+		const last = messages.at(-1)
+		if (!last) return null
+		read += messages.length
+		from = { seq: last.seq + 1 }
+	}
+	return null
+}
+
+function placeIn({ seq, entries }: LogRecord, event_id: string): number | null {
+	const at = entries.findIndex(({ event }) => event.event_id === event_id)
+	return at < 0 ? null : positionAt(seq, at)
+}

@@ -1,0 +1,90 @@
+import { Fault } from '../../errors.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
+import { timeOf } from '../events.ts'
+import { unreachable } from './client.ts'
+import type { Client } from './client.ts'
+import type { LogSource } from './log-source.ts'
+import type { Names } from './streams.ts'
+
+interface PruneRequest {
+	/** ISO 8601. */
+	before: string
+	keep: (run: string) => Promise<boolean>
+	/** The newest record's position: it stays. */
+	newest: number
+	/** The records at these positions were removed; `runs` are those that they belonged to. */
+	gone: (seqs: ReadonlySet<number>, runs: ReadonlySet<string>) => void
+}
+
+/** The clock may have stepped: the rest counts as young only after so many young records in a row. */
+const youngInARow = 1000
+/** Runs whose `keep` is remembered. */
+const rememberedRuns = 10_000
+/** Records that are removed together, and requests at the same time. */
+const batch = 200
+
+/** Returns how many events were removed. A record is removed as a whole; a run loses its oldest ones only. */
+export async function pruneLog(
+	client: Client,
+	names: Names,
+	source: LogSource,
+	request: PruneRequest,
+): Promise<number> {
+	const before = timeOf(request.before, Number.NaN)
+	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
+	const kept = new BoundedMap<string, boolean>(rememberedRuns)
+	const isKept = async (run: string): Promise<boolean> => {
+		const answer = kept.get(run) ?? (await request.keep(run))
+		kept.set(run, answer)
+		return answer
+	}
+	/** Runs of which a record stays, so that later ones stay as well. */
+	const spared = new Set<string>()
+	let seqs = new Set<number>()
+	let runs = new Set<string>()
+	let removed = 0
+	let young = 0
+	/** Nothing was kept so far: one request removes all up to here. */
+	let isBeginning = true
+	const flush = async (): Promise<void> => {
+		const all = [...seqs]
+		const last = all.at(-1)
+		if (last === undefined) return
+		if (isBeginning) await purge(client, names, last + 1)
+		else await Promise.all(all.map((seq) => deleteOne(client, names, seq)))
+		request.gone(seqs, runs)
+		seqs = new Set()
+		runs = new Set()
+	}
+	for await (const { seq, run, entries } of source.forwards(1)) {
+		if (seq >= request.newest) break
+		const isOld = entries.every(({ event }) => Date.parse(event.timestamp) < before)
+		young = isOld ? 0 : young + 1
+		const goes = isOld && !(run !== null && (spared.has(run) || (await isKept(run))))
+		if (!goes) {
+			await flush()
+			isBeginning = false
+			if (run !== null) spared.add(run)
+			if (young >= youngInARow) break
+			continue
+		}
+		seqs.add(seq)
+		if (run !== null) runs.add(run)
+		removed += entries.length
+		if (seqs.size >= batch && !isBeginning) await flush()
+	}
+	await flush()
+	return removed
+}
+
+async function purge(client: Client, { events }: Names, seq: number): Promise<void> {
+	const { error } = await client.api(`STREAM.PURGE.${events}`, { seq })
+	if (error) throw unreachable(`old events cannot be removed: ${error.description ?? error.code}`)
+}
+
+async function deleteOne(client: Client, { events }: Names, seq: number): Promise<void> {
+	const { error } = await client.api(`STREAM.MSG.DELETE.${events}`, { seq, no_erase: true })
+	// It may be gone already: an earlier attempt's answer did not arrive.
+	if (error && error.code !== 404 && !/not found/i.test(error.description ?? ''))
+		throw unreachable(`old events cannot be removed: ${error.description ?? error.code}`)
+}

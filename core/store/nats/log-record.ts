@@ -1,0 +1,63 @@
+/** One append as one message of the stream of events. Its time is the server's. */
+import { Fault } from '../../errors.ts'
+import { decodeValue, encodeValue } from '../codec.ts'
+import { invalid } from '../keys.ts'
+import type { LogEntry } from '../ports.ts'
+
+export interface LogRecord {
+	/** The position of the message in the stream. */
+	seq: number
+	run: string | null
+	/** The run's last sequence before this append: links the records of a run, so that a missing one is detected. */
+	before: number
+	entries: readonly LogEntry[]
+	/** Bytes of the message. */
+	size: number
+}
+
+type Row = [
+	id: string,
+	timestamp: string,
+	agent: string | null,
+	sequence: number,
+	type: string,
+	payload: Record<string, unknown>,
+	...step: unknown[],
+]
+
+/** The entries of one append: the position of an event is that of its message, times this, and its place in it. */
+const ENTRIES = 4096
+
+/** Throws as `encodeValue` does, and `invalid_request` for more than 4,096 entries. */
+export function encodeRecord(run: string | null, before: number, entries: readonly LogEntry[]): Buffer {
+	if (entries.length > ENTRIES) throw invalid(`one append may have at most ${ENTRIES} events`)
+	const rows = entries.map(({ event, step }): Row => {
+		const row: Row = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
+		if (step !== undefined) row.push(step)
+		return row
+	})
+	return encodeValue([run, before, rows], 0)
+}
+
+export function recordOf({ seq, data }: { seq: number; data: Buffer }): LogRecord {
+	try {
+		const [run, before, rows] = decodeValue(data, 0, data.length) as [string | null, number, Row[]]
+		const entries = rows.map(([event_id, timestamp, agent_id, sequence, event_type, payload, ...step]): LogEntry => ({
+			event: { event_id, timestamp, agent_id, run_id: run, sequence, event_type, payload },
+			...(step.length > 0 && { step: step[0] }),
+		}))
+		return { seq, run, before, entries, size: data.length }
+	} catch (error) {
+		throw new Fault('store_damaged', `the message ${seq} of the log in the cluster cannot be read`, { cause: error })
+	}
+}
+
+/** The position of an event in the log. */
+export function positionAt(seq: number, index: number): number {
+	return seq * ENTRIES + index
+}
+
+/** The message that holds the position. */
+export function seqOf(position: number): number {
+	return Math.floor(position / ENTRIES)
+}

@@ -1,0 +1,154 @@
+import type { Logger } from '../../log/log.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
+import { untilNoConflict } from '../change.ts'
+import { checkEntries, fenced } from '../events.ts'
+import { checkOps } from '../ops.ts'
+import type { CheckedOp } from '../ops.ts'
+import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
+import { guarded } from '../watchers.ts'
+import type { Client } from './client.ts'
+import { readJournal } from './journal.ts'
+import type { Lease } from './lease.ts'
+import type { Line } from './line.ts'
+import { findEvent } from './log-find.ts'
+import { pruneLog } from './log-prune.ts'
+import { readPage } from './log-read.ts'
+import { encodeRecord, positionAt, recordOf, seqOf } from './log-record.ts'
+import { openLogSource, runSubject } from './log-source.ts'
+import type { Recent } from './recent.ts'
+import type { Records } from './records.ts'
+import type { Names } from './streams.ts'
+
+export interface LogOptions {
+	client: Client
+	names: Names
+	line: Line
+	lease: Lease
+	records: Records
+	recent: Recent
+	/** The position of the newest event. */
+	head: number
+	/** The first position of the stream. */
+	first: number
+	log?: Logger | undefined
+}
+
+/** Runs whose last sequence is remembered; that of any other run is asked for. */
+const rememberedRuns = 50_000
+/** The events of the gateway itself take turns among so many subjects: on one they would wait for each other. */
+const GATEWAY_SUBJECTS = 16
+
+/** The log in the stream of events. An append is one message, and its change of records is written after it. */
+export function openEventLog(options: LogOptions): EventLog {
+	const { client, names, line, lease, records, recent, log } = options
+	const source = openLogSource(client, names, recent, () => options.first)
+	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
+	const ends = new BoundedMap<string, number>(rememberedRuns)
+	let head = options.head
+	let turn = 0
+	/** Settles once subscribers have heard of everything that was stored so far. */
+	let heard: Promise<unknown> = Promise.resolve()
+
+	const endOf = async (run: string): Promise<number> => {
+		const known = ends.get(run)
+		if (known !== undefined) return known
+		const found = await client.last(names.events, runSubject(names, run))
+		// An append may have been accepted meanwhile.
+		const end = ends.get(run) ?? (found && recordOf(found).entries.at(-1)?.event.sequence) ?? 0
+		ends.set(run, end)
+		return end
+	}
+
+	const tell = (seq: number, run: string | null, entries: readonly LogEntry[], data: Buffer): void => {
+		recent.add({ seq, run, data })
+		head = positionAt(seq, entries.length - 1)
+		for (const [index, { event }] of entries.entries())
+			for (const listener of listeners) guarded(() => listener(String(positionAt(seq, index)), event), log)
+	}
+
+	const appendOnce = async (
+		run: string | null,
+		expectedLast: number,
+		entries: LogEntry[],
+		ops: CheckedOp[] = [],
+	): Promise<Cursor[]> => {
+		lease.mustHold()
+		await records.learn(ops)
+		if (run !== null) await endOf(run)
+		// From here to the write nothing is awaited: what is checked still holds then.
+		const last = run === null ? expectedLast : (ends.get(run) ?? 0)
+		if (run !== null && last !== expectedLast) throw fenced(run, expectedLast, last)
+		const data = encodeRecord(run, expectedLast, entries)
+		const subject = run === null ? `${names.prefix}.ev.g.${turn++ % GATEWAY_SUBJECTS}` : runSubject(names, run)
+		const prepared = records.prepare(ops)
+		if (run !== null) ends.set(run, (entries.at(-1) as LogEntry).event.sequence)
+		const { promise: told, resolve, reject } = Promise.withResolvers<Cursor[]>()
+		const settled = (seq: number | null): void => {
+			if (seq === null) return
+			const written = prepared.write()
+			written.catch(() => {})
+			const before = heard
+			heard = (async () => {
+				const [outcome] = await Promise.allSettled([written, before])
+				tell(seq, run, entries, data)
+				if (outcome.status === 'rejected') reject(outcome.reason)
+				else resolve(entries.map((_, index) => String(positionAt(seq, index))))
+			})()
+		}
+		try {
+			await line.write([{ subject, data }], settled)
+		} catch (error) {
+			prepared.abandon()
+			if (run !== null) ends.delete(run)
+			throw error
+		}
+		return told
+	}
+
+	return {
+		async append(run, expectedLast, entries, change) {
+			checkEntries(run, expectedLast, entries)
+			if (entries.length === 0) return []
+			if (!change) return appendOnce(run, expectedLast, entries)
+			return untilNoConflict(
+				() => change.ops(),
+				async (ops) => appendOnce(run, expectedLast, entries, checkOps(change.scope, ops)),
+			)
+		},
+		async read(filter, after, limit, reverse = false) {
+			lease.mustHold()
+			return readPage(source, { head, filter, after, limit, reverse })
+		},
+		async find(event_id) {
+			lease.mustHold()
+			const position = await findEvent(client, names, recent, event_id)
+			return position === null || position > head ? null : String(position)
+		},
+		async journal(run) {
+			lease.mustHold()
+			await heard
+			const found = await client.last(names.events, runSubject(names, run))
+			const end = (found && found.seq <= seqOf(head) && recordOf(found).entries.at(-1)?.event.sequence) || 0
+			return readJournal(source, run, end)
+		},
+		subscribe(listener) {
+			// A wrapper, so that a function that subscribes twice counts as two subscribers.
+			const one = (cursor: Cursor, event: EventEnvelope): void => listener(cursor, event)
+			listeners.add(one)
+			return () => listeners.delete(one)
+		},
+		head: () => String(head),
+		async prune(before, keep) {
+			lease.mustHold()
+			return pruneLog(client, names, source, {
+				before,
+				keep,
+				newest: seqOf(head),
+				gone(seqs, runs) {
+					recent.remove(seqs)
+					for (const run of runs) ends.delete(run)
+				},
+			})
+		},
+	}
+}

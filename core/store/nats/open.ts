@@ -1,0 +1,217 @@
+import { hostname } from 'node:os'
+import { Fault } from '../../errors.ts'
+import type { Logger } from '../../log/log.ts'
+import { openDispatcher } from '../dispatcher.ts'
+import { format, formatSince, mustBeReadable } from '../format.ts'
+import type { FormatMark } from '../format.ts'
+import type { Engine, Store } from '../ports.ts'
+import { openClient } from './client.ts'
+import type { Client, ClientOptions } from './client.ts'
+import { openKeyIndex } from './key-index.ts'
+import type { KeyIndex } from './key-index.ts'
+import { takeLease } from './lease.ts'
+import type { Lease, LeaseTimes } from './lease.ts'
+import { openLine } from './line.ts'
+import { loadKeys } from './load-keys.ts'
+import { openEventLog } from './log.ts'
+import { positionAt, recordOf, seqOf } from './log-record.ts'
+import { openStoredQueue } from './queue.ts'
+import { readUntil } from './read-until.ts'
+import { openRecent } from './recent.ts'
+import type { Recent } from './recent.ts'
+import { openRecords } from './records.ts'
+import { infoOf, makeStreams, namesOf, textOf } from './streams.ts'
+import type { Names } from './streams.ts'
+
+export interface NatsOptions extends ClientOptions {
+	/** What streams and subjects begin with: letters, digits, `-` and `_`. */
+	prefix: string
+	/** Copies of each stream. */
+	replicas: number
+	/** Ends the wait for the lease; then `openNats` throws. */
+	signal?: AbortSignal | undefined
+	/** Called once if it must wait because another gateway holds the lease. */
+	waiting?: ((holder: string) => void) | undefined
+	/** For tests. */
+	times?: LeaseTimes | undefined
+}
+
+/** The engine on NATS JetStream, opened. */
+export interface NatsEngine extends Engine {
+	/** Settles when another gateway has taken over: everything is refused from then on, and this one must end. */
+	readonly lost: Promise<Fault>
+	/** For status. Asks the cluster; throws `unavailable`. */
+	cluster(): Promise<ClusterStatus>
+}
+
+export interface ClusterStatus {
+	engine: 'nats'
+	servers: string[]
+	/** The server that leads the stream of state; null if there is none. */
+	leader: string | null
+}
+
+/** How many of the newest messages are read at the start. */
+const RECENT = 512
+
+/**
+ * Opens the data in the cluster, once no other gateway works on it. Throws `unavailable`, which says what to do, if the
+ * cluster cannot be reached or used.
+ */
+export async function openNats(options: NatsOptions): Promise<NatsEngine> {
+	const { prefix, replicas, log } = options
+	const names = namesOf(prefix)
+	const client = await openClient(options)
+	let lease: Lease | undefined
+	try {
+		await makeStreams(client, names, replicas)
+		const holder = `${hostname()} (process ${process.pid})`
+		lease = await takeLease({ ...options, client, names, holder })
+		return await opened(client, names, lease, log)
+	} catch (error) {
+		await lease?.release()
+		await client.close()
+		throw error
+	}
+}
+
+async function opened(client: Client, names: Names, lease: Lease, log: Logger | undefined): Promise<NatsEngine> {
+	await passBarrier(client, names, lease)
+	const roots = { records: `${names.prefix}.kv.r.0`, internal: `${names.prefix}.kv.q.0` }
+	const indexes: Record<string, KeyIndex> = { [roots.records]: openKeyIndex(), [roots.internal]: openKeyIndex() }
+	await loadKeys(client, names, indexes)
+	const state = await infoOf(client, names.state)
+	const events = await infoOf(client, names.events)
+
+	const place = { client, prefix: names.prefix, lease }
+	const stateLine = openLine({
+		...place,
+		stream: names.state,
+		last: state.state.last_seq,
+		/** A key that does not exist has no message, or a recent one without a body, which the cluster then reports. */
+		lastOf(subject) {
+			const [root, key] = split(subject)
+			const seq = indexes[root]?.get(key)
+			return seq === undefined ? 0 : seq < 0 ? undefined : seq
+		},
+	})
+	lease.onRenewed((seq) => stateLine.passed(seq))
+	const eventLine = openLine({ ...place, stream: names.events, last: events.state.last_seq })
+	const recordsUnder = (root: string) =>
+		openRecords({ client, stream: names.state, root, line: stateLine, index: indexes[root] as KeyIndex, lease, log })
+	const records = recordsUnder(roots.records)
+	const internal = recordsUnder(roots.internal)
+	const head = await headOf(client, names)
+	const recent = await recentOf(client, names, seqOf(head))
+	const eventLog = openEventLog({
+		client,
+		names,
+		line: eventLine,
+		lease,
+		records,
+		recent,
+		head,
+		first: events.state.first_seq,
+		log,
+	})
+	let mark = await markOf(internal, names.prefix)
+	const stored = await openStoredQueue(internal, (work) => {
+		stateLine.after(work)
+		eventLine.after(work)
+	})
+	const dispatcher = openDispatcher(stored.backing, stored.recovered, log)
+	let isClosed = false
+	const mustBeOpen = (): void => {
+		if (isClosed) throw new Fault('unavailable', 'the store is closed')
+	}
+	return {
+		store: records,
+		log: eventLog,
+		queue: dispatcher.queue,
+		snapshots: {
+			size: () => 0,
+			async take() {
+				throw new Fault(
+					'unavailable',
+					'the data is in the cluster: copy it with "svc migrate", or with the tools of NATS ("nats stream backup")',
+				)
+			},
+		},
+		trouble: () => lease.trouble(),
+		format: {
+			mark: () => mark,
+			async change(next) {
+				await internal.put(['meta', 'format'], next)
+				mark = next
+			},
+		},
+		lost: lease.lost,
+		async cluster() {
+			mustBeOpen()
+			const { cluster } = await infoOf(client, names.state)
+			const { servers, name } = client.server()
+			return { engine: 'nats', servers, leader: cluster?.leader ?? name ?? null }
+		},
+		async [Symbol.asyncDispose]() {
+			if (isClosed) return
+			isClosed = true
+			dispatcher.close()
+			if (!lease.isLost()) await Promise.all([stateLine.idle(), eventLine.idle()])
+			await lease.release()
+			await client.close()
+		},
+	}
+}
+
+/** Stored behind everything that an earlier holder's servers had accepted: what is read from now on contains all of it. */
+async function passBarrier(client: Client, { prefix }: Names, lease: Lease): Promise<void> {
+	const subject = `${prefix}.w.${lease.epoch}.ev.b`
+	for (let attempt = 1; ; attempt++) {
+		try {
+			const { error } = (await client.ask(subject, '', { 'Nats-TTL': '1s' })).json<{
+				error?: { description: string }
+			}>()
+			if (!error) return
+			if (attempt === 3) throw new Error(error.description)
+		} catch (error) {
+			if (attempt === 3) throw new Fault('unavailable', `the cluster takes no events`, { cause: error })
+			await lease.reassert()
+		}
+	}
+}
+
+function split(subject: string): [root: string, key: string] {
+	const dot = subject.lastIndexOf('.')
+	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
+}
+
+async function recentOf(client: Client, names: Names, last: number): Promise<Recent> {
+	const from = Math.max(1, last - RECENT + 1)
+	const recent = openRecent(from)
+	if (last === 0) return recent
+	await readUntil(client, names.events, { seq: from, until: last }, ({ seq, data }) => {
+		// The barrier has no body.
+		if (data.length > 0) recent.add({ seq, run: recordOf({ seq, data }).run, data })
+	})
+	return recent
+}
+
+/** The position of the newest event; 0 for none. */
+async function headOf(client: Client, names: Names): Promise<number> {
+	const subjects = [`${names.prefix}.ev.0.>`, `${names.prefix}.ev.g.>`]
+	const found = await Promise.all(subjects.map((subject) => client.last(names.events, subject)))
+	const newest = found.flatMap((one) => one ?? []).toSorted((a, b) => b.seq - a.seq)[0]
+	return newest ? positionAt(newest.seq, recordOf(newest).entries.length - 1) : 0
+}
+
+/** Marks a new installation with the format of its records, and refuses one that this program cannot read. */
+async function markOf(internal: Store, prefix: string): Promise<FormatMark> {
+	const found = await internal.get<FormatMark>(['meta', 'format'])
+	if (found) {
+		mustBeReadable(found.value, `the cluster (prefix ${prefix})`)
+		return found.value
+	}
+	const mark = { format, since: formatSince }
+	await internal.put(['meta', 'format'], mark)
+	return mark
+}

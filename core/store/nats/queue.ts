@@ -1,0 +1,80 @@
+/** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway hands out all jobs. */
+import { Fault } from '../../errors.ts'
+import { encodeValue } from '../codec.ts'
+import type { Backing, Recovered } from '../dispatcher.ts'
+import type { Job, Key, Store } from '../ports.ts'
+
+interface Tries {
+	attempt: number
+	/** Milliseconds since 1970; 0 for at once. */
+	due: number
+	/** The delay it was given, an upper limit should the clock have stepped. */
+	delay: number
+}
+
+const DIGITS = 11
+
+export interface StoredQueue {
+	backing: Backing
+	recovered: Recovered[]
+}
+
+/**
+ * Reads every job that was not acknowledged. `after` is called with each write that a job's holder may not overtake: what it
+ * writes must never be stored before the job itself.
+ */
+export async function openStoredQueue(store: Store, after: (work: Promise<unknown>) => void): Promise<StoredQueue> {
+	/** The cluster cannot be asked synchronously. */
+	const jobs = new Map<number, Job>()
+	const ordered = <T>(work: Promise<T>): Promise<T> => {
+		after(work)
+		return work
+	}
+	const recovered: Recovered[] = []
+	const tries = new Map<string, Tries>()
+	for await (const { key, value } of store.list<Tries>(['tries'])) tries.set(key[1] as string, value)
+	for await (const { key, value } of store.list<Job['body']>(['jobs'])) {
+		const [, place, id] = key as [string, string, string]
+		const { attempt, due, delay } = tries.get(place) ?? { attempt: 0, due: 0, delay: 0 }
+		const number = Number.parseInt(place, 36)
+		jobs.set(number, { id, body: value })
+		recovered.push({ place: number, id, attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) })
+	}
+	return {
+		recovered,
+		backing: {
+			add(place, job) {
+				encodeValue(job.body, 0) // refuses at once what cannot be stored
+				const written = ordered(store.put(jobKey(place, job.id), job.body))
+				jobs.set(place, structuredClone(job))
+				written.catch(() => jobs.delete(place))
+				return written.then(() => {})
+			},
+			async mark(place, attempt, delayMs) {
+				const value: Tries = { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
+				await ordered(store.put(triesKey(place), value))
+			},
+			async remove(place, id) {
+				jobs.delete(place)
+				await Promise.all([store.delete(jobKey(place, id)), store.delete(triesKey(place))])
+			},
+			load(place, id) {
+				const job = jobs.get(place)
+				if (!job) throw new Fault('store_damaged', `the job ${id} is gone`)
+				return structuredClone(job)
+			},
+		},
+	}
+}
+
+function jobKey(place: number, id: string): Key {
+	return ['jobs', numberKey(place), id]
+}
+
+function triesKey(place: number): Key {
+	return ['tries', numberKey(place)]
+}
+
+function numberKey(value: number): string {
+	return value.toString(36).padStart(DIGITS, '0')
+}

@@ -1,0 +1,252 @@
+import type { Logger } from '../../log/log.ts'
+import { Fault } from '../../errors.ts'
+import { within } from '../../util/deadline.ts'
+import { decodeValue, encodeValue } from '../codec.ts'
+import { joinKey, splitKey } from '../keys.ts'
+import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
+import type { CheckedOp } from '../ops.ts'
+import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
+import { openWatchers } from '../watchers.ts'
+import { PATIENCE_MS, unreachable } from './client.ts'
+import type { Client } from './client.ts'
+import { UNKNOWN } from './key-index.ts'
+import type { KeyIndex } from './key-index.ts'
+import type { Lease } from './lease.ts'
+import type { Line, Outgoing } from './line.ts'
+import { token } from './streams.ts'
+import { openValueCache } from './value-cache.ts'
+
+/** A write that is accepted and not yet stored. Without `bytes` the key is deleted. */
+interface Pending {
+	bytes: Buffer | undefined
+	done: Promise<unknown>
+}
+
+/** Ops that were checked. Other writes take them into account until they are stored. */
+export interface Prepared {
+	/** Stores them. Settles with the new revision of each write. */
+	write(): Promise<Rev[]>
+	/** They will not be stored. */
+	abandon(): void
+}
+
+export interface Records extends Store {
+	/** Throws at once if it refuses the ops, `conflict` if an expectation does not hold. */
+	prepare(ops: readonly CheckedOp[]): Prepared
+	/** Asks for the revisions that `prepare` compares. */
+	learn(ops: readonly CheckedOp[]): Promise<void>
+}
+
+export interface RecordsOptions {
+	client: Client
+	stream: string
+	/** What the subjects of these records begin with, such as `svc.kv.r.0`. */
+	root: string
+	line: Line
+	index: KeyIndex
+	lease: Lease
+	log?: Logger | undefined
+}
+
+/** A deleted key's message goes away after this long; until then it stops an older write of the key from arriving late. */
+export const DELETED_TTL_S = 60
+/** Values that a listing asks for at the same time. */
+const AHEAD = 16
+/** Keys that it takes from the index at a time. */
+const LISTED = 256
+
+/**
+ * Records in the stream of state: one subject per key, whose last message is the value; its position is the revision. An
+ * expectation is checked here, when the write is called, against what is stored and what is accepted: only the holder of the
+ * lease writes, and the servers refuse everyone else.
+ */
+export function openRecords({ client, stream, root, line, index, lease, log }: RecordsOptions): Records {
+	const pending = new Map<string, Pending>()
+	const cache = openValueCache()
+	const watchers = openWatchers<Change<unknown>>(log)
+	const subjectOf = (key: string): string => `${root}.${token(key)}`
+
+	/** The revision of a key; that of an accepted write is not known yet, and equals none that anybody could expect. */
+	const present = (key: string): Rev | undefined => {
+		const waits = pending.get(key)
+		if (waits) return waits.bytes && 'pending'
+		const seq = index.get(key)
+		return seq === undefined ? undefined : String(seq)
+	}
+
+	const learn: Records['learn'] = async (ops) => {
+		const wanted = ops.filter(({ key, expect }) => typeof expect === 'string' && index.get(key) === UNKNOWN)
+		await Promise.all(wanted.map(({ key }) => read(key)))
+	}
+
+	/** The value and the position of a stored key. */
+	const read = async (key: string): Promise<{ bytes: Buffer; seq: number } | undefined> => {
+		for (;;) {
+			lease.mustHold()
+			const seq = index.get(key)
+			if (seq === undefined) return undefined
+			const bytes = seq === UNKNOWN ? undefined : cache.get(key, seq)
+			if (bytes) return { bytes, seq }
+			const found = await client.last(stream, subjectOf(key))
+			// It was written meanwhile: that write is settled by now, or is waited for by whoever wants to see it.
+			if (index.get(key) !== seq) continue
+			if (!found || (seq !== UNKNOWN && found.seq < seq))
+				throw new Fault('store_damaged', `the record ${JSON.stringify(splitKey(key))} is missing in the cluster`)
+			if (seq !== UNKNOWN && found.seq !== seq) return { bytes: found.data, seq: found.seq }
+			index.set(key, found.seq)
+			cache.set(key, found.seq, found.data)
+			return { bytes: found.data, seq: found.seq }
+		}
+	}
+
+	const get = async (key: string): Promise<Entry<unknown> | undefined> => {
+		const waits = pending.get(key)
+		if (waits) await patiently(waits.done)
+		const found = await read(key)
+		return found && { key: splitKey(key), value: valueOf(key, found.bytes), rev: String(found.seq) }
+	}
+
+	const prepare: Records['prepare'] = (ops) => {
+		lease.mustHold()
+		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
+		const { promise: done, resolve } = Promise.withResolvers<void>()
+		const messages: Outgoing[] = []
+		const changes: (Pending & { key: string })[] = []
+		/** Of each write: where its message stands among the messages; -1 if it needs none. */
+		const places: number[] = []
+		for (const { key, value, check } of ops) {
+			if (check) continue
+			if (value === undefined && present(key) === undefined) {
+				places.push(-1)
+				continue
+			}
+			const bytes = value === undefined ? undefined : encodeValue(value, 0)
+			places.push(messages.length)
+			messages.push({
+				subject: subjectOf(key),
+				data: bytes ?? Buffer.alloc(0),
+				...(!bytes && { ttl: `${DELETED_TTL_S}s` }),
+			})
+			changes.push({ key, bytes, done })
+		}
+		for (const change of changes) pending.set(change.key, change)
+		const settle = (first: number | null): void => {
+			for (const [at, change] of changes.entries()) {
+				const { key, bytes } = change
+				if (first !== null) {
+					if (bytes) index.set(key, first + at)
+					else index.delete(key)
+					if (bytes) cache.set(key, first + at, bytes)
+					else cache.delete(key)
+				}
+				if (pending.get(key) === change) pending.delete(key)
+			}
+			for (const [at, { key, bytes }] of first === null ? [] : changes.entries()) {
+				const rev = String((first as number) + at)
+				watchers.tell(key, () => ({ key: splitKey(key), ...(bytes && { value: valueOf(key, bytes) }), rev }))
+			}
+			resolve()
+		}
+		return {
+			async write() {
+				if (messages.length === 0) return places.map(() => '0')
+				let first: number
+				try {
+					first = await line.write(messages, settle)
+				} catch (error) {
+					settle(null) // refused before it was sent
+					throw error
+				}
+				return places.map((at) => (at < 0 ? '0' : String(first + at)))
+			},
+			abandon: () => settle(null),
+		}
+	}
+
+	const range = (prefix: Key, { after, limit, reverse = false }: ListOptions) =>
+		keysOf(index, lease, joinKey(prefix), { after: after && joinKey(after), reverse, limit: limit ?? Infinity })
+
+	async function* list(prefix: Key, options: ListOptions): AsyncGenerator<Entry<unknown>> {
+		const ahead: Promise<Entry<unknown> | undefined>[] = []
+		let left = options.limit ?? Infinity
+		const keys = range(prefix, { ...options, limit: Infinity })
+		try {
+			for (;;) {
+				while (ahead.length < Math.min(AHEAD, left)) {
+					const { value, done } = keys.next()
+					if (done) break
+					const one = get(value)
+					one.catch(() => {})
+					ahead.push(one)
+				}
+				if (ahead.length === 0 || left < 1) return
+				const entry = await ahead.shift()
+				if (!entry) continue
+				yield entry
+				left--
+			}
+		} finally {
+			keys.return(undefined)
+		}
+	}
+
+	const store = withSingleWrites({
+		get: async <T>(key: Key) => {
+			const joined = joinKey(key)
+			const found = await get(joined)
+			return found as Entry<T> | undefined
+		},
+		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
+		async *keys(prefix, options = {}) {
+			for (const key of range(prefix, options)) yield splitKey(key)
+		},
+		async commit(scope, ops) {
+			const checked = checkOps(scope, ops)
+			if (checked.some(({ key, expect }) => typeof expect === 'string' && index.get(key) === UNKNOWN))
+				await learn(checked)
+			return patiently(prepare(checked).write())
+		},
+		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
+			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
+	})
+	return { ...store, prepare, learn }
+}
+
+/** Waits for the cluster, but no longer than a client should: the write itself is repeated until its outcome is known. */
+async function patiently<T>(work: Promise<T>): Promise<T> {
+	try {
+		return await within(PATIENCE_MS, 'the cluster', work)
+	} catch (error) {
+		if (error instanceof Fault) throw error
+		work.catch(() => {})
+		throw unreachable('the cluster does not answer, so whether this was stored is not known yet: ask again', error)
+	}
+}
+
+function* keysOf(
+	index: KeyIndex,
+	lease: Lease,
+	prefix: string,
+	{ after, reverse, limit }: { after: string | undefined; reverse: boolean; limit: number },
+): Generator<string> {
+	let from = after
+	let left = limit
+	while (left >= 1) {
+		lease.mustHold()
+		const keys = index.range(prefix, { after: from, reverse, limit: Math.min(LISTED, left) })
+		yield* keys
+		if (keys.length < LISTED) return
+		left -= keys.length
+		from = keys.at(-1)
+	}
+}
+
+function valueOf(key: string, bytes: Buffer): unknown {
+	try {
+		return decodeValue(bytes, 0, bytes.length)
+	} catch (error) {
+		throw new Fault('store_damaged', `the record ${JSON.stringify(splitKey(key))} in the cluster cannot be read`, {
+			cause: error,
+		})
+	}
+}

@@ -1,0 +1,145 @@
+/**
+ * The two streams of one installation, and their subjects. With the prefix `svc`:
+ *
+ *     svc_state    svc.kv.r.0.KEY      the records, one message per key; without a body the key was deleted
+ *                  svc.kv.q.0.KEY      the queue and the format, the same way
+ *                  svc.lease           which gateway may write
+ *     svc_events   svc.ev.0.RUN        the log: one message per append, all of a run under one subject
+ *
+ * KEY and RUN are base64url. The 0 is the number of the shard: there is one as yet.
+ *
+ * Nobody publishes to these subjects, except to the lease. The gateway that holds the lease publishes to `svc.w.EPOCH.kv…`
+ * and `svc.w.EPOCH.ev…`, and the streams rewrite them. Both streams accept a single epoch, that of the current holder: what an
+ * earlier holder sends late reaches no stream.
+ */
+import { Fault } from '../../errors.ts'
+import type { Answer, ApiError, Client } from './client.ts'
+import { unreachable } from './client.ts'
+
+export interface Names {
+	prefix: string
+	state: string
+	events: string
+	lease: string
+}
+
+export interface StreamInfo {
+	config: StreamConfig
+	state: { last_seq: number; first_seq: number; bytes: number; subjects?: Record<string, number> }
+	cluster?: { leader?: string; replicas?: { name: string; current: boolean }[] }
+	total?: number
+}
+
+interface StreamConfig {
+	name: string
+	subjects: string[]
+	num_replicas: number
+	allow_atomic?: boolean
+	allow_msg_ttl?: boolean
+	allow_direct?: boolean
+	max_msgs_per_subject?: number
+}
+
+const NOT_FOUND = 10059
+const NO_SUITABLE_PEERS = 10005
+const SOME_REPLICAS_IMPOSSIBLE = 10074
+
+export function namesOf(prefix: string): Names {
+	return { prefix, state: `${prefix}_state`, events: `${prefix}_events`, lease: `${prefix}.lease` }
+}
+
+/** A part of a subject; base64url has no character that subjects give a meaning. */
+export function token(text: string): string {
+	return Buffer.from(text).toString('base64url')
+}
+
+export function textOf(part: string): string {
+	return Buffer.from(part, 'base64url').toString('utf8')
+}
+
+/** Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, or none can be made. */
+export async function makeStreams(client: Client, names: Names, replicas: number): Promise<void> {
+	for (const config of configsOf(names, replicas, 0)) {
+		const found = await client.api<StreamInfo>(`STREAM.INFO.${config.name}`)
+		if (found.error?.err_code === NOT_FOUND) await make(client, config)
+		else if (found.error) throw refused(config, found.error)
+		else mustFit(found.config, config)
+	}
+}
+
+/** From now on the streams accept what is published under this epoch, and nothing else. Also changes the number of replicas. */
+export async function setEpoch(client: Client, names: Names, replicas: number, epoch: number): Promise<void> {
+	for (const config of configsOf(names, replicas, epoch)) {
+		const { error } = await client.api(`STREAM.UPDATE.${config.name}`, config)
+		if (error) throw refused(config, error)
+	}
+}
+
+export async function infoOf(client: Client, stream: string, body?: unknown): Promise<StreamInfo> {
+	const found = await client.api<StreamInfo>(`STREAM.INFO.${stream}`, body)
+	if (found.error) throw unreachable(`the stream ${stream} cannot be read: ${textOfError(found.error)}`)
+	return found
+}
+
+function configsOf({ prefix, state, events, lease }: Names, replicas: number, epoch: number) {
+	const common = {
+		storage: 'file',
+		retention: 'limits',
+		discard: 'old',
+		num_replicas: replicas,
+		allow_direct: true,
+		allow_atomic: true,
+		allow_msg_ttl: true,
+	}
+	const rewritten = (kind: string) => ({
+		src: `${prefix}.w.${epoch}.${kind}.>`,
+		dest: `${prefix}.${kind}.>`,
+	})
+	return [
+		{
+			...common,
+			name: state,
+			subjects: [lease, rewritten('kv').src],
+			subject_transform: rewritten('kv'),
+			max_msgs_per_subject: 1,
+		},
+		{ ...common, name: events, subjects: [rewritten('ev').src], subject_transform: rewritten('ev') },
+	]
+}
+
+async function make(client: Client, config: StreamConfig): Promise<void> {
+	const made: Answer<StreamInfo> = await client.api<StreamInfo>(`STREAM.CREATE.${config.name}`, config)
+	if (!made.error) return mustFit(made.config, config)
+	// Another gateway may have made it meanwhile.
+	const found = await client.api<StreamInfo>(`STREAM.INFO.${config.name}`)
+	if (found.error) throw refused(config, made.error)
+	mustFit(found.config, config)
+}
+
+/** A server that does not know a setting leaves it out of its answer. */
+function mustFit(found: StreamConfig, wanted: StreamConfig): void {
+	const wrong = (['allow_atomic', 'allow_msg_ttl', 'allow_direct', 'max_msgs_per_subject'] as const).find(
+		(name) => wanted[name] !== undefined && found[name] !== wanted[name],
+	)
+	if (wrong === undefined) return
+	throw new Fault(
+		'unavailable',
+		`the stream ${wanted.name} has ${wrong}: ${String(found[wrong])}, and ${String(wanted[wrong])} is needed: ` +
+			'set store.prefix to a name that nothing else uses, or upgrade the servers of the cluster',
+	)
+}
+
+function refused({ name, num_replicas }: StreamConfig, error: ApiError): Fault {
+	const few = error.err_code === NO_SUITABLE_PEERS || error.err_code === SOME_REPLICAS_IMPOSSIBLE
+	return new Fault(
+		'unavailable',
+		few
+			? `the cluster cannot keep ${num_replicas} copies of the stream ${name} (${textOfError(error)}): ` +
+					'start that many servers, or set store.replicas to 1 for a single one'
+			: `the stream ${name} cannot be used: ${textOfError(error)}`,
+	)
+}
+
+function textOfError({ code, description }: ApiError): string {
+	return description ?? String(code)
+}

@@ -1,0 +1,165 @@
+/** What the engine on NATS does when a server or a gateway fails. */
+import t from 'tap'
+import { serverProblem } from '../../core/store/nats/server-check.ts'
+import { openNats } from '../../core/store/nats/open.ts'
+import type { NatsEngine, NatsOptions } from '../../core/store/nats/open.ts'
+import { newId } from '../../core/util/ids.ts'
+import { entry } from '../contracts/store/log.ts'
+import { rejects } from '../contracts/store/records.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { eventually } from '../support/wait.ts'
+
+/** A holder that believes for an hour that it holds the lease, as one that was suspended does. */
+const asleep = { renewMs: 3_600_000, holdMs: 3_600_000, takeMs: 3_600_000 }
+/** Takes a lease that was not renewed for this long. */
+const eager = { renewMs: 100, holdMs: 60_000, takeMs: 300 }
+
+void t.test('a server that cannot be used is refused with what to change', (t) => {
+	const fits = { version: '2.12.0', jetstream: true, max_payload: 16 * 1024 * 1024, server_name: 'n1' }
+	t.equal(serverProblem(fits), null)
+	t.equal(serverProblem({ ...fits, version: '3.0.1' }), null)
+	t.match(serverProblem({ ...fits, version: '2.11.9' }), /n1 is nats-server 2\.11\.9, and 2\.12 or newer .*upgrade/)
+	t.match(serverProblem({ ...fits, jetstream: false }), /n1 runs without JetStream: add/)
+	t.match(serverProblem({ ...fits, max_payload: 1024 * 1024 }), /set "max_payload: 16MB"/)
+	t.match(serverProblem(undefined), /did not say/)
+	t.end()
+})
+
+void t.test('one server of NATS', { skip: withoutNats() }, async (t) => {
+	const cluster = await startNats()
+	t.teardown(() => cluster[Symbol.asyncDispose]())
+	const open = (prefix: string, options: Partial<NatsOptions> = {}): Promise<NatsEngine> =>
+		openNats({ url: cluster.url, prefix, replicas: 1, ...options })
+
+	await t.test('more copies than servers are refused', async (t) => {
+		await t.rejects(openNats({ url: cluster.url, prefix: 'many', replicas: 3 }), {
+			code: 'unavailable',
+			message: /cannot keep 3 copies .* set store\.replicas to 1/,
+		})
+	})
+
+	await t.test('a second gateway waits, and goes on with all that the first stored', async (t) => {
+		const first = await open('wait')
+		const holders: string[] = []
+		let isOpen = false
+		const waiting = (async () => {
+			const engine = await open('wait', { waiting: (holder) => holders.push(holder) })
+			isOpen = true
+			return engine
+		})()
+		await eventually(() => holders.length)
+		const rev = await first.store.put(['a'], { n: 1 })
+		await first.store.put(['gone'], 1)
+		await first.store.delete(['gone'])
+		const cursors = await first.log.append('r', 0, [{ ...entry('r', 1), step: 'one' }])
+		await first.queue.enqueue({ id: 'job', body: { n: 1 } })
+		t.equal(isOpen, false)
+		await first[Symbol.asyncDispose]()
+		await using second = await waiting
+		t.match(holders, [/process \d+/])
+		t.strictSame(await second.store.get(['a']), { key: ['a'], value: { n: 1 }, rev })
+		t.equal(await second.store.get(['gone']), undefined)
+		await second.store.create(['gone'], 2)
+		t.strictSame(await Array.fromAsync(second.store.keys(['gone'])), [['gone']])
+		t.equal(second.log.head(), cursors[0])
+		t.match(await second.log.journal('r'), { last: 1, steps: ['one'] })
+		t.equal(second.queue.waiting(), 1)
+		await rejects(t, first.store.get(['a']), 'unavailable')
+	})
+
+	await t.test('a wait ends with its signal', async (t) => {
+		await using _ = await open('ends')
+		const end = new AbortController()
+		await t.rejects(open('ends', { signal: end.signal, waiting: () => end.abort() }), { name: 'AbortError' })
+	})
+
+	await t.test('what a former holder writes late reaches no stream', async (t) => {
+		const former = await open('late', { times: asleep })
+		await former.store.put(['a'], 'first')
+		await former.log.append('r', 0, [entry('r', 1)])
+		await using next = await open('late', { times: eager })
+		await next.log.append('r', 1, [entry('r', 2)])
+		await Promise.all([
+			rejects(t, former.store.put(['a'], 'late'), 'unavailable'),
+			rejects(t, former.store.put(['b'], 'late'), 'unavailable'),
+			rejects(t, former.log.append('r', 1, [entry('r', 2)]), 'unavailable'),
+			rejects(t, former.log.append(null, 0, [entry(null, 0)]), 'unavailable'),
+			rejects(t, former.queue.enqueue({ id: 'late', body: {} }), 'unavailable'),
+		])
+		t.match((await former.lost).message, /has taken over/)
+		await rejects(t, former.store.get(['a']), 'unavailable')
+		await former[Symbol.asyncDispose]()
+		t.equal((await next.store.get(['a']))?.value, 'first')
+		t.equal(await next.store.get(['b']), undefined)
+		const { entries } = await next.log.read({}, null, 10)
+		t.strictSame(
+			entries.map(({ event }) => event.sequence),
+			[1, 2],
+		)
+		t.equal(next.queue.waiting(), 0)
+	})
+
+	await t.test('without its renewals a holder neither reads nor writes', async (t) => {
+		await using engine = await open('short', { times: { renewMs: 3_600_000, holdMs: 300, takeMs: 3_600_000 } })
+		await engine.store.put(['a'], 1)
+		await eventually(() => engine.trouble() !== null)
+		await rejects(t, engine.store.get(['a']), 'unavailable')
+		const refused = await engine.store.put(['a'], 2).catch((error: unknown) => error)
+		t.match(refused, { code: 'unavailable', headers: { 'retry-after': /\d/ } })
+	})
+
+	await t.test('a killed server is a pause: everything acknowledged is there, once', async (t) => {
+		await using engine = await open('kill', { times: { renewMs: 500, holdMs: 120_000, takeMs: 240_000 } })
+		const heard: number[] = []
+		engine.log.subscribe((_, { sequence }) => heard.push(sequence))
+		const node = cluster.nodes[0]
+		let last = 0
+		const revs = new Set<string>()
+		const write = async (): Promise<void> => {
+			for (let n = 1; n <= 60; n++) {
+				await engine.log.append('r', n - 1, [{ ...entry('r', n, { event_id: newId() }), step: n }], {
+					scope: 's',
+					ops: async () => [
+						{ key: ['s', 'last'], value: n },
+						{ key: ['s', String(n)], value: n, expect: null },
+					],
+				})
+				revs.add(await engine.store.put(['s', 'n'], n))
+				last = n
+			}
+		}
+		const writing = write()
+		for (const at of [15, 40]) {
+			await eventually(() => last >= at)
+			await node?.kill()
+			await node?.start()
+		}
+		await writing
+		const sequences = Array.from({ length: 60 }, (_, at) => at + 1)
+		t.strictSame(heard, sequences)
+		t.strictSame((await engine.log.journal('r')).steps, sequences)
+		const { entries } = await engine.log.read({ run_id: 'r' }, null, 100)
+		t.strictSame(
+			entries.map(({ event }) => event.sequence),
+			sequences,
+		)
+		t.equal((await engine.store.get(['s', 'n']))?.value, 60)
+		t.equal((await engine.store.get(['s', 'last']))?.value, 60)
+		t.equal(revs.size, 60)
+	})
+})
+
+void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
+	await using cluster = await startNats(1, { max_payload: '1MB' })
+	await t.rejects(openNats({ url: cluster.url, prefix: 'small', replicas: 1 }), {
+		code: 'unavailable',
+		message: /set "max_payload: 16MB"/,
+	})
+})
+
+void t.test('where no server listens it says so', async (t) => {
+	await t.rejects(openNats({ url: 'nats://127.0.0.1:1', prefix: 'none', replicas: 1 }), {
+		code: 'unavailable',
+		message: /no server of the cluster can be used \(127\.0\.0\.1:1\)/,
+	})
+})

@@ -1,0 +1,145 @@
+/** Servers of NATS on loopback, for tests. */
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { eventually } from './wait.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+let found: { path?: string; reason?: string } | undefined
+
+/**
+ * Why tests with NATS are skipped, or false. With `SVC_TEST_NATS=required` they fail instead. The first call in a fresh clone
+ * may download the server from the Debian archive.
+ */
+export function withoutNats(): string | false {
+	const { reason } = natsServer()
+	if (reason === undefined) return false
+	if (process.env.SVC_TEST_NATS === 'required') throw new Error(`SVC_TEST_NATS=required, and there is ${reason}`)
+	return reason
+}
+
+function natsServer(): { path?: string; reason?: string } {
+	if (found) return found
+	const cache = join(root, 'node_modules/.cache/nats')
+	const { status, stdout, stderr } = spawnSync('sh', [join(root, 'test/support/get-nats.sh'), cache], {
+		encoding: 'utf8',
+		timeout: 120_000,
+	})
+	const path = stdout?.trim()
+	found =
+		status === 0 && existsSync(path) ? { path } : { reason: stderr?.trim().split('\n').at(-1) || 'no nats-server' }
+	return found
+}
+
+export interface NatsNode {
+	/** `127.0.0.1:PORT` */
+	address: string
+	child: ChildProcess
+	/** SIGKILL; settles when the process is gone. */
+	kill(): Promise<void>
+	/** Starts it again on what it has stored. */
+	start(): Promise<void>
+}
+
+export interface NatsCluster extends AsyncDisposable {
+	/** For `store.url`. */
+	url: string
+	nodes: NatsNode[]
+}
+
+export interface NatsClusterOptions {
+	/** More lines of each server's configuration. */
+	more?: string
+	/** Without it, a server takes messages of 16 MB. */
+	max_payload?: string
+	/** Acknowledge only what is on the disk, as `sync_interval: always`. Off: tests kill processes, not machines. */
+	sync?: boolean
+}
+
+/** Starts servers, and settles once they agree on a leader. Disposing of them kills them and removes what they stored. */
+export async function startNats(count: 1 | 3 = 1, options: NatsClusterOptions = {}): Promise<NatsCluster> {
+	const { path } = natsServer()
+	if (path === undefined) throw new Error('there is no nats-server: ask withoutNats() first')
+	const folder = mkdtempSync(join(tmpdir(), 'nats-'))
+	const ports = await freePorts(count * 3)
+	const routes = ports.slice(count, 2 * count).map((port) => `nats://127.0.0.1:${port}`)
+	const nodes = Array.from({ length: count }, (_, at): NatsNode => {
+		const name = `n${at + 1}`
+		const file = join(folder, `${name}.conf`)
+		writeFileSync(
+			file,
+			[
+				`server_name: ${name}`,
+				`listen: 127.0.0.1:${ports[at]}`,
+				`http: 127.0.0.1:${ports[2 * count + at]}`,
+				`max_payload: ${options.max_payload ?? '16MB'}`,
+				`jetstream { store_dir: ${JSON.stringify(join(folder, name))}${options.sync ? ', sync_interval: always' : ''} }`,
+				...(count > 1
+					? [`cluster { name: test, listen: 127.0.0.1:${ports[count + at]}, routes: [${routes.join(', ')}] }`]
+					: []),
+				options.more ?? '',
+			].join('\n'),
+		)
+		mkdirSync(join(folder, name), { recursive: true })
+		const node: NatsNode = {
+			address: `127.0.0.1:${ports[at]}`,
+			child: undefined as unknown as ChildProcess,
+			async kill() {
+				const { child } = node
+				if (child.exitCode !== null || child.signalCode !== null) return
+				const gone = once(child, 'exit')
+				child.kill('SIGKILL')
+				await gone
+			},
+			async start() {
+				node.child = spawn(path, ['-c', file, '-l', join(folder, `${name}.log`)], { stdio: 'ignore' })
+				await eventually(async () => {
+					if (node.child.exitCode !== null)
+						throw new Error(`nats-server ended: ${readFileSync(join(folder, `${name}.log`), 'utf8').slice(-2000)}`)
+					return answers(ports[2 * count + at] as number, '/healthz?js-enabled-only=true')
+				})
+			},
+		}
+		return node
+	})
+	const dispose = async (): Promise<void> => {
+		await Promise.all(nodes.map((node) => node.child && node.kill()))
+		rmSync(folder, { recursive: true, force: true })
+	}
+	try {
+		await Promise.all(nodes.map((node) => node.start()))
+		await eventually(() => answers(ports[2 * count] as number, '/healthz'))
+		return { url: nodes.map(({ address }) => `nats://${address}`).join(','), nodes, [Symbol.asyncDispose]: dispose }
+	} catch (error) {
+		await dispose()
+		throw error
+	}
+}
+
+async function answers(port: number, path: string): Promise<boolean> {
+	try {
+		const { ok, body } = await fetch(`http://127.0.0.1:${port}${path}`)
+		await body?.cancel()
+		return ok
+	} catch {
+		return false
+	}
+}
+
+async function freePorts(count: number): Promise<number[]> {
+	const servers = await Promise.all(
+		Array.from({ length: count }, async () => {
+			const server = net.createServer().listen(0, '127.0.0.1')
+			await once(server, 'listening')
+			return server
+		}),
+	)
+	const ports = servers.map((server) => (server.address() as net.AddressInfo).port)
+	await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+	return ports
+}
