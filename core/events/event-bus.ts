@@ -26,7 +26,7 @@ export interface Delivery {
 }
 
 /** What a listener receives: events of an agent, of a run, of some types or families; everything if nothing is given. */
-export type LiveFilter = Pick<LogFilter, 'agent_id' | 'run_id' | 'types'>
+export type LiveFilter = Pick<LogFilter, 'agent_id' | 'run_id' | 'agents' | 'types'>
 
 export interface EventBus {
 	/** An event of the gateway (`agent` absent) or of an agent outside a run. Settles once durable. */

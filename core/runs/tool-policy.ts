@@ -1,4 +1,5 @@
 /** Which tools an agent may use, and which of them need a person's approval for each call (`config.tools` of the agent). */
+import { matches } from '../util/pattern.ts'
 import type { ToolDefinition } from './tool.ts'
 
 /** Lists of patterns over the names of tools; `*` stands for any characters. */
@@ -34,21 +35,4 @@ export function rulingOn(
 /** What a pattern can match: the name that the model sees, and the one that people see. */
 export function namesOf({ name, shown_as = name }: Pick<ToolDefinition, 'name' | 'shown_as'>): string[] {
 	return [name, shown_as]
-}
-
-/** `*` stands for any characters, also none; every other character for itself. Takes time in proportion to both lengths. */
-export function matches(pattern: string, name: string): boolean {
-	const parts = pattern.split('*')
-	const first = parts.shift() ?? ''
-	const last = parts.pop()
-	if (last === undefined) return name === first
-	if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false
-	const end = name.length - last.length
-	let at = first.length
-	for (const part of parts) {
-		const found = name.indexOf(part, at)
-		if (found < 0 || found + part.length > end) return false
-		at = found + part.length
-	}
-	return true
 }

@@ -1,5 +1,6 @@
 /** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
+import { matches } from '../util/pattern.ts'
 import { invalid, isName, maxNameBytes } from './keys.ts'
 import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
 
@@ -38,13 +39,14 @@ export function isPosition(cursor: string, head: Cursor): boolean {
 
 /** A test for events. Throws `invalid_request` for invalid times. */
 export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
-	const { agent_id, run_id, types } = filter
+	const { agent_id, run_id, agents, types } = filter
 	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
 	const until = timeOf(filter.until, Number.POSITIVE_INFINITY)
 	const timed = filter.since !== undefined || filter.until !== undefined
 	return (event) => {
 		if (agent_id !== undefined && event.agent_id !== agent_id) return false
 		if (run_id !== undefined && event.run_id !== run_id) return false
+		if (agents && !agents.some((pattern) => event.agent_id !== null && matches(pattern, event.agent_id))) return false
 		if (types && !types.some((type) => isOfType(event.event_type, type))) return false
 		if (!timed) return true
 		const time = Date.parse(event.timestamp)

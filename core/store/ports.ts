@@ -127,6 +127,8 @@ export type Cursor = string
 export interface LogFilter {
 	agent_id?: string
 	run_id?: string
+	/** Only events of agents whose names match one of these patterns, and none of the gateway. */
+	agents?: readonly string[]
 	/** Event types; `message.*` stands for a family. Absent: all. */
 	types?: readonly string[]
 	/** ISO 8601; events at or after `since` and before `until`. */

@@ -1,11 +1,13 @@
 import { Fault, isFault } from '../../core/errors.ts'
+import { reaches, unknownAgent } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../../core/http/agents.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import type { Entry } from '../../core/store/ports.ts'
-import type { AgentConfig, AgentRecord, Agents, AgentsSettings } from './contract.ts'
+import type { AgentConfig, AgentReader, AgentRecord, Agents, AgentsSettings } from './contract.ts'
 
 const SCOPE = 'agents'
 const CONFIG_LIMIT_BYTES = 64 * 1024
@@ -22,10 +24,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {
 		const entry = await store.get<AgentRecord>(keyOf(name))
-		if (!entry || entry.value.deleting)
-			throw new Fault('not_found', `there is no agent "${name}"`, {
-				hint: { route: 'POST /v1/agents', does: 'creates one' },
-			})
+		if (!entry || entry.value.deleting) throw unknownAgent(name)
 		return entry
 	}
 
@@ -59,7 +58,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 		await store.delete(keyOf(agent.name))
 	}
 
-	return {
+	const agents: RunningAgents = {
 		get: async (name) => (await entryOf(name)).value,
 		async find(name) {
 			const entry = await store.get<AgentRecord>(keyOf(name))
@@ -68,6 +67,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 		async *list() {
 			for await (const { value } of store.list<AgentRecord>([SCOPE])) if (!value.deleting) yield value
 		},
+		visibleTo: (caller) => (caller.agents ? visibleAgents(agents, caller) : agents),
 		async create({ name, persona = null, config = {} }) {
 			checkSize(config)
 			if (!(await store.get(keyOf(name)))) await checkRoom()
@@ -108,6 +108,20 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 		},
 		async recover() {
 			for await (const { value } of store.list<AgentRecord>([SCOPE])) if (value.deleting) await sweep(value)
+		},
+	}
+	return agents
+}
+
+function visibleAgents(agents: Agents, caller: AgentLimit): AgentReader {
+	return {
+		async get(name) {
+			if (!reaches(caller, name)) throw unknownAgent(name)
+			return agents.get(name)
+		},
+		find: async (name) => (reaches(caller, name) ? agents.find(name) : undefined),
+		async *list() {
+			for await (const agent of agents.list()) if (reaches(caller, agent.name)) yield agent
 		},
 	}
 }

@@ -1,3 +1,4 @@
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
 import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
@@ -56,12 +57,17 @@ export interface AgentRecord extends AgentRef {
 	deleting?: true
 }
 
+/** Reading agents. */
+export type AgentReader = Pick<Agents, 'get' | 'find' | 'list'>
+
 export interface Agents {
 	/** Throws `not_found`. */
 	get(name: string): Promise<AgentRecord>
 	find(name: string): Promise<AgentRecord | undefined>
 	/** By name. */
 	list(): AsyncIterable<AgentRecord>
+	/** The agents that a caller may know of; the others do not exist there. */
+	visibleTo(caller: AgentLimit): AgentReader
 	/** Throws `already_exists`, or `conflict` if there are `agents.max_agents` already. */
 	create(input: { name: string; persona?: string | null; config?: AgentConfig }): Promise<AgentRecord>
 	/**

@@ -3,9 +3,12 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import { matches, namesOf } from '../../core/runs/tool-policy.ts'
+import { namesOf } from '../../core/runs/tool-policy.ts'
 import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
+import { reaches } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../../core/http/agents.ts'
 import { scoped } from '../../core/http/routes.ts'
+import { matches } from '../../core/util/pattern.ts'
 import { modelParams } from '../../core/runs/model-params.ts'
 import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
 
@@ -178,7 +181,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			description: 'Create an agent',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
-			plugins: { openapi: { errors: [409] } },
+			plugins: { auth: { agents: 'checked' }, openapi: { errors: [403, 409] } },
 			validate: {
 				payload: Joi.object({ name: agentName.required(), persona, config })
 					.required()
@@ -188,6 +191,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			response: { status: { 201: changed } },
 		},
 		handler: async (request, h) => {
+			refuseOtherName(request.auth.credentials, request.payload.name)
 			const { approved, fields } = withoutApprovals(request.payload)
 			if (approved.length > 0) {
 				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
@@ -205,11 +209,13 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			description: 'List agents',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
+			plugins: { auth: { agents: 'checked' } },
 			response: { status: { 200: listed } },
 		},
-		handler: async () => {
+		handler: async ({ auth }) => {
 			const list: { name: string; created_at: string }[] = []
-			for await (const { name, created_at } of agents.list()) list.push({ name, created_at })
+			for await (const { name, created_at } of agents.visibleTo(auth.credentials).list())
+				list.push({ name, created_at })
 			return list
 		},
 	})
@@ -280,6 +286,12 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			return h.response().code(204)
 		},
 	})
+}
+
+/** A token for some agents creates those whose names match. */
+function refuseOtherName(caller: AgentLimit, name: string): void {
+	if (reaches(caller, name)) return
+	throw new Fault('forbidden', `the token is only for agents whose names match ${caller.agents?.join(' or ')}`)
 }
 
 interface Fields {

@@ -2,12 +2,14 @@
 
 interface TokenView {
 	scopes: readonly string[]
+	agents?: readonly string[]
 	status: string
 }
 
 export function canAdminister(tokens: readonly TokenView[]): boolean {
 	return tokens.some(
-		({ scopes, status }) => status === 'active' && scopes.some((scope) => scope === '*' || scope === 'tokens:admin'),
+		({ scopes, agents, status }) =>
+			status === 'active' && !agents && scopes.some((scope) => scope === '*' || scope === 'tokens:admin'),
 	)
 }
 

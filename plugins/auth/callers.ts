@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Fault, isFault } from '../../core/errors.ts'
-import type { Auth, AuthSettings, Credentials, Needs, Tokens } from './contract.ts'
+import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
 import type { NotLocal } from './local.ts'
@@ -16,6 +16,8 @@ export function callersOf(
 	tokens: Tokens,
 	setupCode: string,
 	report: ReportViolation,
+	/** Every scope that the plugins of the current generation add. */
+	scopeNames: () => Iterable<string>,
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
 	const rule = { allowedHosts: allowed_hosts, corsOrigins: cors_origins }
@@ -65,7 +67,7 @@ export function callersOf(
 			const fault = invalidToken(`the token expired at ${token.expires_at}; use another`)
 			return refuse(request, fault, 'token_expired', token.id)
 		}
-		return { token_id: token.id, scope: token.scopes, local }
+		return { token_id: token.id, ...powersOf(token, scopeNames()), local }
 	}
 
 	const byBootstrap = async (request: IncomingMessage, notLocal: NotLocal | null): Promise<Credentials> => {
@@ -105,6 +107,11 @@ export function callersOf(
 		async authenticate(request, needs = {}) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
 			const credentials = await identify(request, needs)
+			if (needs.wholeGateway && credentials.agents) {
+				const fault = onlyForAgents(credentials.agents)
+				report('scope_missing', fault, request, credentials.token_id)
+				throw fault
+			}
 			if (needs.scopes && !hasOneOf(needs.scopes, credentials.scope)) {
 				const fault = missingScope(needs.scopes, credentials)
 				report('scope_missing', fault, request, credentials.token_id)
@@ -117,8 +124,8 @@ export function callersOf(
 			const { authorization } = request.headers
 			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
 			try {
-				const { scope } = await byToken(request, authorization, notLocal === null)
-				return hasOneOf(scopes, scope)
+				const { scope, agents } = await byToken(request, authorization, notLocal === null)
+				return !agents && hasOneOf(scopes, scope)
 			} catch (error) {
 				if (isFault(error, 'unauthorized', 'rate_limited')) return false
 				throw error
@@ -131,12 +138,32 @@ export function callersOf(
 	}
 }
 
+/**
+ * A token for some agents has no authority over the gateway: `*` means every other scope then, and `vault:read`, by which
+ * names of secrets are shown, is not among them.
+ */
+function powersOf(
+	{ scopes, agents }: Pick<Token, 'scopes' | 'agents'>,
+	names: Iterable<string>,
+): Pick<Credentials, 'scope' | 'agents'> {
+	if (!agents) return { scope: scopes }
+	const all = scopes.includes('*') ? [...names] : scopes
+	return { scope: all.filter((name) => name !== '*' && name !== 'vault:read'), agents }
+}
+
 function missingScope(wanted: NonNullable<Needs['scopes']>, { scope }: Credentials): Fault {
 	const named = wanted.filter((one) => one !== '*')
 	const needed = named.length > 0 ? named : ['*']
 	return new Fault('forbidden', `this needs the scope ${needed.join(' or ')}; the token has ${scope.join(', ')}`, {
 		headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed.join(' ')}"` },
 	})
+}
+
+function onlyForAgents(agents: readonly string[]): Fault {
+	return new Fault(
+		'forbidden',
+		`this concerns the whole gateway, and the token is only for the agents ${agents.join(', ')}; use a token for all agents`,
+	)
 }
 
 function hasOneOf(wanted: readonly string[], scope: readonly string[]): boolean {

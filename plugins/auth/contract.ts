@@ -7,6 +7,8 @@ export interface Credentials {
 	token_id: string | null
 	/** What the caller may do. `*` stands for everything. */
 	scope: string[]
+	/** Patterns of names: for this caller no other agents exist. Absent: all agents. Then `scope` never holds `*`. */
+	agents?: readonly string[]
 	/** True if the request counts as local, with or without a token. */
 	local: boolean
 	/** An anonymous caller, who may create the very first token and nothing else. */
@@ -20,6 +22,10 @@ export interface Token {
 	/** A UUIDv7. */
 	id: string
 	scopes: string[]
+	/** The agents that it is for, as patterns of their names with `*`. Absent: all. */
+	agents?: string[]
+	/** What people call it. */
+	label?: string
 	status: TokenStatus
 	/** ISO 8601; null where it never expires. */
 	expires_at: string | null
@@ -32,12 +38,14 @@ export interface NewToken extends Omit<Token, 'status'> {
 	token: string
 }
 
+export type TokenInput = Pick<Token, 'scopes' | 'agents' | 'label' | 'expires_at'>
+
 export interface Tokens {
 	/**
 	 * Ends the bootstrap forever, whichever caller creates it. `mustBeFirst`: throws `unauthorized` if any token was ever
 	 * created; of many concurrent calls exactly one succeeds. Throws `conflict` if the table is full.
 	 */
-	create(input: { scopes: string[]; expires_at: string | null }, mustBeFirst?: boolean): Promise<NewToken>
+	create(input: TokenInput, mustBeFirst?: boolean): Promise<NewToken>
 	/** Oldest first. */
 	list(): Promise<Token[]>
 	/** Effective when it settles. May be repeated. Throws `not_found`. */
@@ -55,6 +63,8 @@ export interface Needs {
 	scopes?: readonly string[]
 	/** As long as no token was ever created, a caller without one is let in by the rules of the bootstrap. */
 	bootstrap?: boolean
+	/** It concerns the whole gateway: a token for some agents is not enough. */
+	wholeGateway?: boolean
 	/** A local caller needs no token here, whatever the mode. */
 	local?: boolean
 	/**
@@ -111,8 +121,8 @@ export interface Auth {
 	 */
 	authenticate(request: IncomingMessage, needs?: Needs): Promise<Credentials>
 	/**
-	 * May this caller do what one of these scopes permits? For routes that answer every caller, and some in more detail. Does
-	 * not throw: an invalid token counts as a failed attempt, and the result is false.
+	 * May this caller do to the whole gateway what one of these scopes permits? For routes that answer every caller, and some in
+	 * more detail. Does not throw: an invalid token counts as a failed attempt, and the result is false.
 	 */
 	permits(request: IncomingMessage, scopes: readonly string[]): Promise<boolean>
 }
@@ -142,8 +152,11 @@ declare module '@hapi/hapi' {
 		 * Which callers need no token: with `bootstrap` all callers, as long as no token was ever created; with `local` local
 		 * callers, also in token mode. A GET whose scope is not for reading (`runs:write`, or `*` alone) counts as a change, so a
 		 * request from an address typed in a browser is not local; set `changes: false` if the route only reads.
+		 *
+		 * `agents: 'checked'`: the handler keeps a caller whose token is for some agents from all others (`reaches` in
+		 * core/http/agents.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
 		 */
-		auth?: { bootstrap?: true; local?: true; changes?: boolean }
+		auth?: { bootstrap?: true; local?: true; changes?: boolean; agents?: 'checked' }
 	}
 }
 

@@ -31,6 +31,8 @@ export default {
 		payload: {
 			token_id: 'Its id.',
 			scopes: 'What it may do.',
+			'agents?': 'The agents that it is for; absent: all.',
+			'label?': 'What people call it.',
 			expires_at: 'When it ends; null: never.',
 		},
 	},

@@ -1,37 +1,59 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
+import { agentParameter, reaches, unknownAgent } from '../../core/http/agents.ts'
 import { scopesOf } from '../../core/http/routes.ts'
 import type { RouteAccess } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
-import type { Auth } from './contract.ts'
+import type { Auth, Needs } from './contract.ts'
 import { hasOneHost } from './local.ts'
 
 const STRATEGY = 'gateway'
 
 /**
  * Makes a server authenticate every request whose route does not set `auth: false`, and refuses to start with a route that
- * would grant access by mistake.
+ * would grant access by mistake. A token for some agents reaches their routes, `/v1/agents/{name}`, and those whose handlers leave
+ * out all other agents (`agents: 'checked'`): a route that does not say so is refused to it.
  */
 export function guard(server: Server, auth: Auth, generation: GenerationView): void {
 	server.ext('onRequest', (request, h) => {
 		if (!hasOneHost(request.raw.req)) throw new Fault('invalid_request', 'send exactly one Host header')
 		return h.continue
 	})
+	const known = new WeakMap<RequestRoute, Demands>()
+	const demandsOf = (route: RequestRoute): Demands => {
+		const demands = known.get(route) ?? demandsIn(route, scopesOf(server.auth.lookup(route)))
+		known.set(route, demands)
+		return demands
+	}
 	server.auth.scheme(STRATEGY, () => ({
 		// hapi compares the scopes again later; here the request is refused before its body is read, and the error names the missing scope.
-		authenticate: async (request, h) =>
-			h.authenticated({
-				credentials: await auth.authenticate(request.raw.req, {
-					...request.route.settings.plugins?.auth,
-					scopes: scopesOf(server.auth.lookup(request.route)),
-				}),
-			}),
+		authenticate: async (request, h) => {
+			const { agent, needs } = demandsOf(request.route)
+			const credentials = await auth.authenticate(request.raw.req, needs)
+			if (agent !== undefined && credentials.agents) {
+				const name = String((request.params as Record<string, unknown>)[agent])
+				if (!reaches(credentials, name)) throw unknownAgent(name)
+			}
+			return h.authenticated({ credentials })
+		},
 	}))
 	server.auth.strategy(STRATEGY, STRATEGY)
 	server.auth.default({ strategy: STRATEGY, access: { scope: ['*'] } })
 	server.ext('onPreStart', () => {
 		for (const route of server.table()) refuseLoophole(route, server.auth.lookup(route), generation)
 	})
+}
+
+interface Demands {
+	/** The path parameter that names the agent which the route is about. */
+	agent: string | undefined
+	needs: Needs
+}
+
+function demandsIn({ path, settings }: RequestRoute, scopes: readonly string[]): Demands {
+	const agent = agentParameter(path)
+	const own = settings.plugins?.auth
+	return { agent, needs: { ...own, scopes, wholeGateway: agent === undefined && own?.agents !== 'checked' } }
 }
 
 function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scopes, isBuiltIn }: GenerationView): void {

@@ -17,7 +17,7 @@ import { violationsOf } from './violations.ts'
 const SETUP_CODE_BYTES = 15
 
 /** Authentication and authorization: bearer tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
-export default definePlugin<AuthSettings, Auth>({
+export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 	name: 'auth',
 	events,
 	scopes: {
@@ -28,6 +28,7 @@ export default definePlugin<AuthSettings, Auth>({
 		const tokens = tokensOf(ctx)
 		const setupCode = randomText(SETUP_CODE_BYTES)
 		warnOfOpenAddress(ctx)
+		const scopeNames = new Set<string>()
 		const isNew = await tokens.noneYet()
 		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list())) lockedOut(ctx, isNew)
 		if (isNew) {
@@ -39,12 +40,16 @@ export default definePlugin<AuthSettings, Auth>({
 			tokens,
 			auth_mode: ctx.config.auth_mode,
 			cors_origins: ctx.config.cors_origins,
-			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx)),
+			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx), () => scopeNames),
+			scopeNames,
 			// The settings of the instance that serves then count.
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
 		}
 	},
-	guard: (server, _ctx, auth, generation) => guard(server, auth, generation),
+	guard(server, _ctx, auth, generation) {
+		for (const name of generation.scopes.keys()) auth.scopeNames.add(name)
+		guard(server, auth, generation)
+	},
 	http(server, { config }, auth, { scopes }) {
 		allowOrigins(server, config.cors_origins)
 		routes(server, auth, scopes)

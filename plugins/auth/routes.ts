@@ -2,14 +2,18 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
-import type { Auth } from './contract.ts'
+import type { Auth, Credentials } from './contract.ts'
 import { instantOf } from './instant.ts'
 
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
+const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
+const label = Joi.string().max(100).description('What people call it.').example('the ticket system')
 const shown = {
 	id: tokenId,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
+	agents: patterns.description('The agents that it is for; absent: all.'),
+	label,
 	expires_at: iso
 		.allow(null)
 		.required()
@@ -23,10 +27,19 @@ const newToken = Joi.object({
 	token: Joi.string().required().description('Shown here and never again.').example('svc_…'),
 }).id('NewToken')
 
+const caller = Joi.object({
+	kind: Joi.valid('token', 'local').required().description('`local`: a program on this machine, without a token.'),
+	id: Joi.string().description('Of the token.').example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516'),
+	label,
+	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
+	agents: patterns.description('The agents that you may know of; absent: all.'),
+	expires_at: iso.allow(null).description('Of the token; null where it never expires.').example(null),
+}).id('Caller')
+
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
 export function routes(server: Server, auth: Auth, scopes: GenerationView['scopes']): void {
 	const scopeList = [...scopes].map(([name, grants]) => `- \`${name}\`: ${grants}.`).join('\n')
-	server.route<{ Payload: { scopes: string[]; ttl?: string } }>({
+	server.route<{ Payload: { scopes: string[]; agents?: string[]; label?: string; ttl?: string } }>({
 		method: 'POST',
 		path: '/v1/auth/tokens',
 		options: {
@@ -34,6 +47,7 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 			description: 'Create a token',
 			notes: [
 				"As long as no token was ever created, this needs none: from the gateway's own machine at once, from elsewhere with the set-up code that the log shows at start.",
+				'With `agents` the token is for these agents only: for its bearer no others exist, and what concerns the whole gateway, such as the vault, channels, tokens and backups, is refused, whatever its scopes.',
 				`Scopes:\n${scopeList}`,
 			],
 			tags: ['api', 'tokens'],
@@ -50,13 +64,27 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 			response: { status: { 201: newToken } },
 		},
 		handler: async (request, h) => {
-			const { scopes: wanted, ttl = null } = request.payload
+			const { scopes: wanted, ttl = null, ...limits } = request.payload
 			const created = await auth.tokens.create(
-				{ scopes: wanted, expires_at: ttl },
+				{ ...limits, scopes: wanted, expires_at: ttl },
 				request.auth.credentials.bootstrap ?? false,
 			)
 			return h.response(created).code(201)
 		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/auth/me',
+		options: {
+			id: 'getCaller',
+			description: 'Read who you are',
+			notes: 'For every caller that may do anything at all.',
+			tags: ['api', 'tokens'],
+			auth: { access: { scope: [...scopes.keys()] } },
+			plugins: { auth: { changes: false, agents: 'checked' } },
+			response: { status: { 200: caller } },
+		},
+		handler: async ({ auth: { credentials } }) => callerOf(credentials, auth),
 	})
 	server.route({
 		method: 'GET',
@@ -91,6 +119,20 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 	})
 }
 
+async function callerOf({ token_id, scope }: Credentials, { tokens }: Auth): Promise<object> {
+	const token = token_id === null ? undefined : await tokens.get(token_id)
+	if (!token) return { kind: 'local', scopes: scope }
+	const { id, label: name, scopes, agents, expires_at } = token
+	return {
+		kind: 'token',
+		id,
+		...(name !== undefined && { label: name }),
+		scopes,
+		...(agents && { agents }),
+		expires_at,
+	}
+}
+
 function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 	return Joi.object({
 		scopes: Joi.array()
@@ -103,6 +145,23 @@ function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 			.unique()
 			.required()
 			.messages({ 'array.min': '{#label} must name at least one scope' }),
+		agents: Joi.array()
+			.items(
+				Joi.string()
+					.pattern(/^[A-Za-z0-9._*-]{1,200}$/)
+					.message('{#label} must be the name of an agent, or a pattern of names with *'),
+			)
+			.min(1)
+			.max(100)
+			.unique()
+			.description('Names of agents, or patterns of names with `*`. Left out: all agents.')
+			.example(['ada', 'team-*']),
+		label: Joi.string()
+			.min(1)
+			.max(100)
+			.custom(printable)
+			.description('What people call it.')
+			.example('the ticket system'),
 		ttl: Joi.string()
 			.isoDate()
 			.custom(future)
@@ -110,6 +169,11 @@ function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 			.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
 			.example('2030-01-31T12:00:00Z'),
 	}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
+}
+
+/** It is shown on terminals. */
+function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+	return /[\p{C}\p{Zl}\p{Zp}]/u.test(text) ? helpers.message({ custom: '{#label} must be printable characters' }) : text
 }
 
 /** The instant as the wire has it. joi's own check takes forms that name no instant, such as 2030-W05. */

@@ -12,6 +12,8 @@ export interface TokenRecord {
 	/** SHA-256 of the text, hex. */
 	hash: string
 	scopes: string[]
+	agents?: string[]
+	label?: string
 	expires_at: string | null
 	created_at: string
 	revoked_at: string | null
@@ -90,12 +92,13 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 
 	return {
 		noneYet,
-		async create({ scopes, expires_at }, mustBeFirst = false) {
+		async create({ scopes, agents, label, expires_at }, mustBeFirst = false) {
 			await makeRoom()
 			const token = `svc_${randomText(TOKEN_BYTES)}`
-			const shown = { id: newId(), scopes, expires_at, created_at: now() }
+			const limits = { ...(agents && { agents }), ...(label !== undefined && { label }) }
+			const shown = { id: newId(), scopes, ...limits, expires_at, created_at: now() }
 			await write({ ...shown, hash: hashOf(token).toString('hex'), revoked_at: null }, mustBeFirst)
-			await report('token.created', { token_id: shown.id, scopes, expires_at })
+			await report('token.created', { token_id: shown.id, scopes, ...limits, expires_at })
 			return { ...shown, token }
 		},
 		async list() {
@@ -150,8 +153,16 @@ function hashOf(text: string): Buffer {
 
 /** As clients see it. */
 export function view(record: TokenRecord): Token {
-	const { id, scopes, expires_at, created_at } = record
-	return { id, scopes, status: statusOf(record), expires_at, created_at }
+	const { id, scopes, agents, label, expires_at, created_at } = record
+	return {
+		id,
+		scopes,
+		...(agents && { agents }),
+		...(label !== undefined && { label }),
+		status: statusOf(record),
+		expires_at,
+		created_at,
+	}
 }
 
 function statusOf(record: TokenRecord): TokenStatus {

@@ -1,6 +1,7 @@
 /** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
 import Joi from 'joi'
 import type { Schema } from 'joi'
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 
 export interface FilterQuery {
@@ -55,11 +56,12 @@ export const event: Joi.ObjectSchema = Joi.object({
 	.example(shownEvent)
 
 /** `*` in the list of types is the same as no list. */
-export function toFilter({ agent_id, run_id, event_type }: FilterQuery): LiveFilter {
+export function toFilter({ agent_id, run_id, event_type }: FilterQuery, { agents }: AgentLimit): LiveFilter {
 	const list = [...new Set(event_type?.split(','))]
 	return {
 		...(agent_id !== undefined && { agent_id }),
 		...(run_id !== undefined && { run_id }),
+		...(agents && { agents }),
 		...(list.length > 0 && !list.includes('*') && { types: list }),
 	}
 }

@@ -2,6 +2,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, GenerationView } from '../../core/plugin.ts'
+import { reaches } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../../core/http/agents.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../auth/contract.ts'
 import type { EventSettings, Events } from './contract.ts'
@@ -48,6 +50,7 @@ export function routes(
 			tags: ['api', 'events'],
 			auth: scoped('events:read'),
 			plugins: {
+				auth: { agents: 'checked' },
 				openapi: { answers: { 200: { 'text/event-stream': Joi.string().example(frame) } }, errors: [503] },
 			},
 			validate: {
@@ -70,7 +73,7 @@ export function routes(
 			await events.stream({
 				response: request.raw.res,
 				credentials: request.auth.credentials,
-				filter: toFilter(filter),
+				filter: toFilter(filter, request.auth.credentials),
 				after: headerOf(request.raw.req.headers['last-event-id']) ?? last_event_id ?? null,
 			})
 			return h.abandon
@@ -86,6 +89,7 @@ export function routes(
 			notes: `Newest first; events are kept for ${ctx.config.retention_days} days. Types as of GET /v1/events/stream, without \`model.stream\`.`,
 			tags: ['api', 'events'],
 			auth: scoped('events:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				query: Joi.object({
 					...filterKeys,
@@ -103,16 +107,39 @@ export function routes(
 				throw new Fault('invalid_request', 'until must be later than since', {
 					errors: [{ path: 'until', message: 'must be later than since' }],
 				})
+			const { credentials } = request.auth
+			if (!(await isVisible(ctx, filter, credentials))) return { events: [], next_cursor: null }
 			const read = events.audit({
-				filter: { ...toFilter(filter), ...(since !== undefined && { since }), ...(until !== undefined && { until }) },
+				filter: {
+					...toFilter(filter, credentials),
+					...(since !== undefined && { since }),
+					...(until !== undefined && { until }),
+				},
 				cursor: from,
 				limit,
 			})
 			const page = await read.catch(badPosition('cursor', 'leave it out to begin with the newest events'))
-			const clearance = ctx.redactor.clearanceOf(request.auth.credentials.scope)
+			const clearance = ctx.redactor.clearanceOf(credentials.scope)
 			return { ...page, events: page.events.map((event) => clearance.event(event)) }
 		},
 	})
+}
+
+/**
+ * Whether the agent or run of the filter is one that the caller may know of. The pages of others would have no events either,
+ * but a cursor, which those of what does not exist have not.
+ */
+async function isVisible(
+	{ events }: Pick<Context, 'events'>,
+	{ agent_id, run_id }: FilterQuery,
+	caller: AgentLimit,
+): Promise<boolean> {
+	if (!caller.agents) return true
+	if (agent_id !== undefined && !reaches(caller, agent_id)) return false
+	if (run_id === undefined) return true
+	const [first] = (await events.read({ run_id }, null, 1)).entries
+	const owner = first?.event.agent_id
+	return typeof owner === 'string' && reaches(caller, owner)
 }
 
 /** Names the field to a caller whose position the log never gave out, and what to do. */

@@ -242,6 +242,10 @@ export class Streams {
 	}
 }
 
-function keyOf({ agent_id, run_id, types }: LiveFilter, { seesNames }: Clearance, endsWithRun: boolean): string {
-	return JSON.stringify([agent_id, run_id, types && [...types].toSorted(), seesNames, endsWithRun])
+function keyOf(
+	{ agent_id, run_id, agents, types }: LiveFilter,
+	{ seesNames }: Clearance,
+	endsWithRun: boolean,
+): string {
+	return JSON.stringify([agent_id, run_id, agents, types && [...types].toSorted(), seesNames, endsWithRun])
 }

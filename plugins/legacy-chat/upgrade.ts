@@ -27,7 +27,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 		const name = nameIn(request.url ?? '')
 		const auth = ctx.use('auth')
 		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] })
-		const agent = await ctx.use('agents').get(name)
+		const agent = await ctx.use('agents').visibleTo(credentials).get(name)
 		const { wss, ChatSocket } = await load()
 		if (ctx.signal.aborted)
 			throw new Fault('unavailable', RESTARTING, { headers: { 'retry-after': String(RETRY_AFTER_S) } })

@@ -82,6 +82,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 					.prefs({ convert: false }),
 			},
 			plugins: {
+				auth: { agents: 'checked' },
 				openapi: { answers: { 200: { [EVENTS]: events }, 202: {} }, errors: [404, 406, 503], otherFailure },
 			},
 		},
@@ -97,7 +98,10 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			notes:
 				'Server-Sent Events from the server to the client, one stream a session. With `Last-Event-ID` a stream that broke is taken up again, such as that of a call under way: what was missed comes first.',
 			validate: { headers: Joi.object({ ...headers, 'last-event-id': lastEventId }).unknown() },
-			plugins: { openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409], otherFailure } },
+			plugins: {
+				auth: { agents: 'checked' },
+				openapi: { answers: { 200: { [EVENTS]: events } }, errors: [404, 406, 409], otherFailure },
+			},
 		},
 		handler: async (request, h) => {
 			if (request.method === 'head') throw new Fault('method_not_allowed', 'send GET, POST or DELETE')
@@ -114,7 +118,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			notes: 'Runs that it started continue.',
 			validate: { headers: Joi.object(headers).unknown() },
 			response: { emptyStatusCode: 204 },
-			plugins: { openapi: { errors: [404], otherFailure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { errors: [404], otherFailure } },
 		},
 		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),
 	})

@@ -4,6 +4,7 @@ import { once } from '../../core/util/once.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
+import { contextFor } from './for-caller.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import type { McpSession } from './session.ts'
 
@@ -78,7 +79,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		this.#opening.push(owner)
 		try {
 			const { McpSession } = await loadSession()
-			const session = new McpSession(this.#ctx, credentials, owner, {
+			const session = new McpSession(contextFor(this.#ctx, credentials), credentials, owner, {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
 					this.#sessions.set(session.id, session)

@@ -1,4 +1,5 @@
 /** Agents by the names that clients give to models. */
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { wrong } from './errors.ts'
@@ -8,9 +9,9 @@ const PREFIX = 'svc/'
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
 /** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */
-export async function agentOf({ use }: Pick<Context, 'use'>, model: string): Promise<AgentRecord> {
+export async function agentOf({ use }: Pick<Context, 'use'>, caller: AgentLimit, model: string): Promise<AgentRecord> {
 	const name = model.startsWith(PREFIX) ? model.slice(PREFIX.length) : model
-	const agent = NAME.test(name) ? await use('agents').find(name) : undefined
+	const agent = NAME.test(name) ? await use('agents').visibleTo(caller).find(name) : undefined
 	if (agent) return agent
 	const message = `there is no model "${model}"; each agent is a model, and GET /v1/models lists them`
 	throw wrong('model', message, 'not_found')

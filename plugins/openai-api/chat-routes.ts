@@ -1,3 +1,4 @@
+import type { Caller } from './respond.ts'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
@@ -98,6 +99,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			auth: scoped('runs:write'),
 			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: {
+				auth: { agents: 'checked' },
 				openapi: {
 					answers: { 200: { 'text/event-stream': chunks } },
 					errors: [404, 409, 502, 503, 504],
@@ -110,7 +112,11 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
-			const caller = { owner: ownerOf(auth.credentials), name: nameIn(ctx.config, request, body.user) }
+			const caller = {
+				...auth.credentials,
+				owner: ownerOf(auth.credentials),
+				name: nameIn(ctx.config, request, body.user),
+			}
 			const asked = await askedBy(ctx, body, caller)
 			noteIgnored(raw.res, body)
 			bodyUsed(request)
@@ -124,12 +130,9 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 	})
 }
 
-async function askedBy(
-	ctx: Context<OpenAiSettings>,
-	body: ChatRequest,
-	{ owner, name }: { owner: string; name: string | undefined },
-): Promise<AgentRequest> {
-	const agent = await agentOf(ctx, body.model)
+async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: Caller): Promise<AgentRequest> {
+	const { owner, name } = caller
+	const agent = await agentOf(ctx, caller, body.model)
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
 	const said = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
 	// They may be large, and a stream may take long.

@@ -78,14 +78,14 @@ export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, se
 			notes: 'The header `x-svc-embedder` identifies it: vectors of different embedders cannot be compared.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { errors: [404, 429, 502, 503], failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { errors: [404, 429, 502, 503], failure } },
 			validate: { payload },
 			response: { status: { 200: embeddings } },
 		},
 		handler: async ({ payload: body, auth, raw }) => {
 			const memory = ctx.find('memory')
 			if (!memory) throw new Fault('unavailable', 'embeddings are made by the plugin memory, which is switched off')
-			const agent = await agentOf(ctx, body.model)
+			const agent = await agentOf(ctx, auth.credentials, body.model)
 			const texts = [body.input].flat()
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const { embedder, vectors } = await answerWhole(client, (signal) => memory.embed(agent, texts, signal))

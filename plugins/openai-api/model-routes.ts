@@ -22,16 +22,16 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 			description: "List the agents as models of OpenAI's API",
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			response: {
 				status: {
 					200: Joi.object({ object: Joi.valid('list').required(), data: Joi.array().items(model).required() }),
 				},
 			},
 		},
-		handler: async () => {
+		handler: async ({ auth }) => {
 			const data: object[] = []
-			for await (const agent of ctx.use('agents').list()) data.push(modelOf(agent))
+			for await (const agent of ctx.use('agents').visibleTo(auth.credentials).list()) data.push(modelOf(agent))
 			return { object: 'list', data }
 		},
 	})
@@ -43,7 +43,7 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 			description: "Read an agent as a model of OpenAI's API",
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: {
 				params: Joi.object({
 					model: Joi.string().max(128).required().description('`svc/<agent>`, or the name alone.').example('svc/ada'),
@@ -51,6 +51,6 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 			},
 			response: { status: { 200: model } },
 		},
-		handler: async (request) => modelOf(await agentOf(ctx, request.params.model)),
+		handler: async (request) => modelOf(await agentOf(ctx, request.auth.credentials, request.params.model)),
 	})
 }

@@ -1,4 +1,5 @@
 /** Converts the body of POST /v1/responses to a request to the agent, and to the response's record. */
+import type { AgentLimit } from '../../core/http/agents.ts'
 import { Fault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -53,7 +54,7 @@ export interface Respond {
 	key?: Key
 }
 
-export interface Caller {
+export interface Caller extends AgentLimit {
 	/** See `ownerOf`. */
 	owner: string
 	/** The name of a conversation, if the request gives one. */
@@ -61,8 +62,9 @@ export interface Caller {
 }
 
 /** Throws `not_found`, `invalid_request`, or `conflict` while the previous response is still in progress. */
-export async function respond(ctx: Context, body: ResponseRequest, { owner, name }: Caller): Promise<Respond> {
-	const agent = await agentOf(ctx, body.model)
+export async function respond(ctx: Context, body: ResponseRequest, caller: Caller): Promise<Respond> {
+	const { owner, name } = caller
+	const agent = await agentOf(ctx, caller, body.model)
 	const previous = body.previous_response_id
 		? await previousOf(ctx, agent, owner, body.previous_response_id)
 		: undefined

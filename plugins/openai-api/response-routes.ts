@@ -91,6 +91,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			auth: scoped('runs:write'),
 			payload: { maxBytes: BODY_LIMIT_BYTES },
 			plugins: {
+				auth: { agents: 'checked' },
 				openapi: {
 					answers: { 200: { 'text/event-stream': responseEvents } },
 					errors: [404, 409, 502, 503, 504],
@@ -104,6 +105,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			const { payload: body, auth, raw } = request
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
 			const { asked, record, key } = await respond(ctx, body, {
+				...auth.credentials,
 				owner: ownerOf(auth.credentials),
 				name: nameIn(ctx.config, request, body.user),
 			})
@@ -136,7 +138,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			notes: 'It is kept for as long as its run (`runs.retention_days`), and only for the token that made it.',
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: {
 				params,
 				query: Joi.object({ stream: Joi.valid(false).description('A response cannot be streamed later.') }),
@@ -154,7 +156,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			notes: 'The new items of its request, without instructions and system messages.',
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params, query: itemsQuery },
 			response: { status: { 200: itemPage } },
 		},
@@ -169,7 +171,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			notes: 'A response that has ended stays as it is. The request that waits for a cancelled one fails.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params, payload: Joi.object({}).allow(null).example({}) },
 			response: { status: { 200: response } },
 		},
@@ -189,7 +191,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			notes: 'Others can no longer go on from it. Its run stays, with its events.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { failure } },
+			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params },
 			response: {
 				status: {

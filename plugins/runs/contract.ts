@@ -1,3 +1,4 @@
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
@@ -383,7 +384,11 @@ export interface Runs {
 		cursor?: string
 		status?: RunStatus
 		id?: string
+		/** Only runs of the agents with these uids. */
+		of_uids?: ReadonlySet<string>
 	}): Promise<{ runs: RunRecord[]; next_cursor: string | null }>
+	/** Runs that a caller may know of; those of other agents do not exist there. */
+	visibleTo(caller: AgentLimit): Runs
 	/** Throws `conflict` if the run has already ended. When it settles, the run and all runs that it started have ended. */
 	cancel(run_id: string): Promise<RunRecord>
 	/** The same; false if the run does not exist or has already ended. */

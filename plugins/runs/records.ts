@@ -109,8 +109,12 @@ export async function hasOpenChild(store: Store, { agent_uid, children = [] }: R
 export async function getRun(store: Store, run_id: string): Promise<RunRecord> {
 	const index = await store.get<{ uid: string }>(keys.index(run_id))
 	const entry = index && (await store.get<RunRecord>(keys.run(index.value.uid, run_id)))
-	if (!entry) throw new Fault('not_found', `there is no run "${run_id}"`)
+	if (!entry) throw unknownRun(run_id)
 	return entry.value
+}
+
+export function unknownRun(run_id: string): Fault {
+	return new Fault('not_found', `there is no run "${run_id}"`)
 }
 
 /** Undefined instead of `not_found`. */

@@ -149,6 +149,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'List the runs of all agents, newest first',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				query: Joi.object({
 					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
@@ -162,7 +163,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			response: { status: { 200: runPage } },
 		},
 		handler: async (request) => {
-			const page = await runs.listAll(request.query)
+			const page = await runs.visibleTo(request.auth.credentials).listAll(request.query)
 			return { runs: await Promise.all(page.runs.map(shown)), next_cursor: page.next_cursor }
 		},
 	})
@@ -174,10 +175,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Read a run',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: { params: Joi.object({ run_id: runId }) },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => shown(await runs.get(request.params.run_id)),
+		handler: async ({ auth, params }) => shown(await runs.visibleTo(auth.credentials).get(params.run_id)),
 	})
 	conversationRoutes(server, ctx, runs, shown)
 	approvalRoutes(server, ctx, runs)
@@ -190,11 +192,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Cancel one run, and the sub-agents that it started',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
-			plugins: { openapi: { errors: [409] } },
+			plugins: { auth: { agents: 'checked' }, openapi: { errors: [409] } },
 			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
 			response: { status: { 200: run } },
 		},
-		handler: async (request) => shown(await runs.cancel(request.params.run_id)),
+		handler: async ({ auth, params }) => shown(await runs.visibleTo(auth.credentials).cancel(params.run_id)),
 	})
 	server.route<{ Params: { name: string } }>({
 		method: 'POST',

@@ -30,6 +30,7 @@ import { checkRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './turns.ts'
+import { visibleRuns } from './visible.ts'
 
 /** Limit of runs read for one page of all runs. */
 const LOOKED_AT = 5_000
@@ -122,13 +123,14 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return found
 		},
-		async listAll({ limit, cursor, status, id }) {
+		async listAll({ limit, cursor, status, id, of_uids }) {
 			const runs: RunRecord[] = []
 			let characters = 0
 			let looked = 0
 			let last: string | null = null
 			const after = cursor === undefined ? {} : { after: keys.index(cursor) }
 			for await (const { key, value } of store.list<IndexEntry>(keys.indexes(), { reverse: true, ...after })) {
+				if (of_uids && !of_uids.has(value.uid)) continue
 				if (runs.length === limit || looked++ === LOOKED_AT) return { runs, next_cursor: last }
 				const run_id = key.at(-1) ?? ''
 				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
@@ -142,6 +144,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			}
 			return { runs, next_cursor: null }
 		},
+		visibleTo: (caller) => (caller.agents ? visibleRuns(runs, ctx.use('agents'), caller) : runs),
 		async cancel(run_id) {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)

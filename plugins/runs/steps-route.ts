@@ -131,13 +131,14 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 			notes: 'Read from the events of the run, so available until those expire (`events.retention_days`).',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				params: Joi.object({ run_id: runId }),
 			},
 			response: { status: { 200: steps } },
 		},
-		handler: async (request) => {
-			const { run_id } = await runs.get(request.params.run_id)
+		handler: async ({ auth, params }) => {
+			const { run_id } = await runs.visibleTo(auth.credentials).get(params.run_id)
 			return { run_id, steps: await stepsIn(eventsOf(events, run_id)) }
 		},
 	})
@@ -151,6 +152,7 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 				'Kept if `runs.keep_requests` is set, for that many days, without secrets, headers and address; at most 64 Mi characters of one run. Empty if none is kept.',
 			tags: ['api', 'runs'],
 			auth: scoped('requests:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				params: Joi.object({
 					run_id: runId,
@@ -159,8 +161,8 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 			},
 			response: { status: { 200: requests } },
 		},
-		handler: async ({ params: { run_id: id, step } }) => {
-			const run = await runs.get(id)
+		handler: async ({ auth, params: { run_id: id, step } }) => {
+			const run = await runs.visibleTo(auth.credentials).get(id)
 			return { run_id: run.run_id, step, requests: await keptRequests(store, run, step) }
 		},
 	})

@@ -1,3 +1,4 @@
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
@@ -73,7 +74,7 @@ export interface UsageService {
 	/** Keeps the usage of an agent that is being deleted. Called once its runs have ended; may be repeated. */
 	keep(agent: AgentRef): Promise<void>
 	/** Throws `not_found` for an agent that has no usage and does not exist. */
-	report(query: UsageQuery): Promise<UsageReport>
+	report(query: UsageQuery, caller?: AgentLimit): Promise<UsageReport>
 }
 
 declare module '../../core/plugin.ts' {

@@ -19,7 +19,7 @@ export default definePlugin<UsageSettings, UsageService>({
 		return {
 			account: accountsOf(ctx),
 			keep: (agent) => keepUsage(store, agent),
-			report: (query) => reportOf(ctx, query),
+			report: (query, caller) => reportOf(ctx, query, caller),
 		}
 	},
 	http: routes,

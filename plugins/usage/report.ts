@@ -1,4 +1,6 @@
 import { Fault } from '../../core/errors.ts'
+import { reaches } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../../core/http/agents.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { Counted, UsageBy, UsageQuery, UsageReport, UsageRow } from './contract.ts'
@@ -14,13 +16,15 @@ const ROWS_LIMIT = 1_000
 export async function reportOf(
 	{ store, use }: Pick<Context, 'store' | 'use'>,
 	{ agent_id, since, until, by }: UsageQuery,
+	caller: AgentLimit = {},
 ): Promise<UsageReport> {
 	const rows = new Map<string, UsageRow>()
 	const total = nothing()
+	const agents = use('agents').visibleTo(caller)
 	let known = agent_id === undefined
 	const add = async (entries: AsyncIterable<DayEntry>): Promise<void> => {
 		for await (const entry of entries) {
-			if (agent_id !== undefined && entry.agent !== agent_id) continue
+			if (!reaches(caller, entry.agent) || (agent_id !== undefined && entry.agent !== agent_id)) continue
 			known = true
 			for (const row of entry.rows) {
 				const labels = labelsOf(by, entry, row)
@@ -34,9 +38,9 @@ export async function reportOf(
 	}
 	await add(keptEntries(store, { since, until }))
 	if (agent_id === undefined) {
-		for await (const { uid } of use('agents').list()) await add(entriesOf(store, uid, { since, until }))
+		for await (const { uid } of agents.list()) await add(entriesOf(store, uid, { since, until }))
 	} else {
-		const agent = await use('agents').find(agent_id)
+		const agent = await agents.find(agent_id)
 		if (agent) await add(entriesOf(store, agent.uid, { since, until }))
 		if (!agent && !known)
 			throw new Fault('not_found', `there is no agent "${agent_id}", and none of that name was used`)

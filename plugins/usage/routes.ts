@@ -88,6 +88,7 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 				'Counted by whole days, which begin and end at midnight UTC, and kept for `usage.retention_days`, also after the agent was deleted. A call counts for the day on which its answer was stored, at the price of that time.',
 			tags: ['api', 'usage'],
 			auth: scoped('agents:read'),
+			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				query: Joi.object({
 					agent_id: Joi.string()
@@ -103,8 +104,8 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 			},
 			response: { status: { 200: report } },
 		},
-		handler: async ({ query: { agent_id, by, ...times } }) =>
-			usage.report({ ...(agent_id !== undefined && { agent_id }), ...daysOf(times), by }),
+		handler: async ({ auth, query: { agent_id, by, ...times } }) =>
+			usage.report({ ...(agent_id !== undefined && { agent_id }), ...daysOf(times), by }, auth.credentials),
 	})
 }
 

@@ -7,6 +7,8 @@ import { when } from '../../../core/cli/when.ts'
 interface Token {
 	id: string
 	scopes: string[]
+	agents?: string[]
+	label?: string
 	status: 'active' | 'revoked' | 'expired'
 	expires_at: string | null
 	created_at: string
@@ -22,6 +24,7 @@ tokens:admin, and * for everything.
 Examples:
   svc tokens create --scope agents:read runs:write events:read --ttl 30d
   svc tokens create --scope '*' --json
+  svc tokens create --scope agents:read runs:write --agent ada 'team-*' --label 'the ticket system'
   svc tokens revoke TOKEN_ID`,
 	commands: {
 		list: {
@@ -30,11 +33,13 @@ Examples:
 				const answer = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
 				cli.out.answer(answer.tokens, (list, style) =>
 					style.table(
-						['id', 'status', 'scopes', 'expires', 'created'],
-						list.map(({ id, status, scopes, expires_at, created_at }) => [
+						['id', 'label', 'status', 'scopes', 'agents', 'expires', 'created'],
+						list.map(({ id, label = '', status, scopes, agents, expires_at, created_at }) => [
 							id,
+							label,
 							status,
 							scopes.join(' '),
+							agents?.join(' ') ?? 'all',
 							expires_at === null ? 'never' : when(expires_at),
 							when(created_at),
 						]),
@@ -50,17 +55,29 @@ Examples:
 					about: 'what it is good for; several are given one after another, or with commas',
 					required: true,
 				},
+				'--agent <pattern...>': 'for which agents: names, or patterns with *; no others exist for it. Left out: all',
+				'--label <text>': 'what you call it',
 				'--ttl <time>': 'how long: 12h, 30d, 8w; or until when: 2030-01-31T12:00:00Z. Left out: for ever',
 			},
-			async run(cli, { scope, ttl }: { scope: string[]; ttl?: string }) {
-				const scopes = [...new Set(scope.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
-				const body = { scopes, ...(ttl !== undefined && { ttl: expiryOf(ttl) }) }
+			async run(
+				cli,
+				{ scope, agent, label, ttl }: { scope: string[]; agent?: string[]; label?: string; ttl?: string },
+			) {
+				const scopes = listed(scope)
+				const agents = agent && listed(agent)
+				const body = {
+					scopes,
+					...(agents && { agents }),
+					...(label !== undefined && { label }),
+					...(ttl !== undefined && { ttl: expiryOf(ttl) }),
+				}
 				const made = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
 				cli.out.answer(made, ({ token, id, expires_at }, style) =>
 					style.fields([
 						['token', token],
 						['id', id],
 						['scopes', made.scopes.join(' ')],
+						['agents', made.agents?.join(' ') ?? 'all'],
 						['expires', expires_at === null ? 'never' : when(expires_at)],
 					]),
 				)
@@ -83,3 +100,8 @@ Examples:
 		},
 	},
 } satisfies Command
+
+/** Each given by itself, or several with commas. */
+function listed(given: readonly string[]): string[] {
+	return [...new Set(given.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
+}

@@ -76,7 +76,13 @@ void t.test('hands the token out even where its event cannot be recorded', async
 void t.test('says of open streams whether their caller is still good', async (t) => {
 	const { tokens } = service(t)
 	const mode = (auth_mode: 'loopback' | 'token') =>
-		callersOf({ auth_mode, allowed_hosts: [], cors_origins: [], host: '127.0.0.1' }, tokens, '', () => {})
+		callersOf(
+			{ auth_mode, allowed_hosts: [], cors_origins: [], host: '127.0.0.1' },
+			tokens,
+			'',
+			() => {},
+			() => [],
+		)
 	const [loopback, token] = [mode('loopback'), mode('token')]
 	const nobody = { token_id: null, scope: ['*'], local: true }
 	t.equal(await loopback.check(nobody), true)
@@ -100,6 +106,7 @@ void t.test('knows who asks for a WebSocket upgrade, and what the caller lacks',
 		tokens,
 		'',
 		() => {},
+		() => [],
 	)
 	const { id, token } = await tokens.create(forever)
 	const ask = (headers: Record<string, string>, ...scopes: string[]) =>
