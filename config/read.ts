@@ -223,7 +223,19 @@ function mistakesIn(
 }
 
 function withAbsolutePaths({ plugins }: Composition, value: Config, home: string): Config {
-	const config = { ...value, store: { ...value.store, path: expandPath(value.store.path, home) } }
+	const absolute = (path: string | null): string | null => path && expandPath(path, home)
+	const { path, credentials_file, tls } = value.store
+	const store: Config['store'] = {
+		...value.store,
+		path: expandPath(path, home),
+		credentials_file: absolute(credentials_file),
+		tls: {
+			ca_file: absolute(tls.ca_file),
+			cert_file: absolute(tls.cert_file),
+			key_file: absolute(tls.key_file),
+		},
+	}
+	const config = { ...value, store }
 	for (const { name, paths = [] } of plugins.values()) {
 		const section = { ...(config as unknown as Record<string, Record<string, unknown>>)[name] }
 		for (const key of paths) section[key] = expandPath(String(section[key]), home)

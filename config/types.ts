@@ -8,12 +8,26 @@
 export interface Config {
 	server: ServerSettings
 	legacy: { port: number }
-	/** `path` is absolute. */
-	store: { path: string; min_free_mib: number }
+	store: StoreSettings
 	workers: { threads: number; runs_per_thread: number }
 	log: { level: LogLevel; format: 'auto' | 'json' | 'pretty' }
 	/** Whether each plugin is switched on, and settings of third-party plugins, which those plugins check themselves. */
 	plugins: Readonly<Record<string, PluginEntry>>
+}
+
+/** All paths are absolute. */
+export interface StoreSettings {
+	/** Used where `url` is null. */
+	path: string
+	min_free_mib: number
+	/** Servers of NATS: `nats://` or `tls://` addresses, separated by commas. Null: the folder `path`. */
+	url: string | null
+	/** What streams and subjects in the cluster begin with. */
+	prefix: string
+	/** Copies of each stream. */
+	replicas: number
+	credentials_file: string | null
+	tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 }
 
 export interface ServerSettings {

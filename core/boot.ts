@@ -10,6 +10,7 @@ import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime
 import { checkFolder } from './backup/check-folder.ts'
 import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
+import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
 import { lockHome } from './process/lock.ts'
@@ -20,7 +21,7 @@ import { reserveOf } from './util/shares.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { guardHome } from './process/home-guard.ts'
 import { refuseShared } from './process/shared-home.ts'
-import { openLmdb } from './store/lmdb/open.ts'
+import { openEngine } from './store/open.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
@@ -49,6 +50,11 @@ export interface Running {
 	gateway: Gateway
 	config: Config
 	log: Logger
+	/**
+	 * Settles when another gateway has taken over the data: everything is refused from then on, and the process must end.
+	 * Absent where only this machine can have it.
+	 */
+	lost?: Promise<Fault>
 	/** Drains and gives everything back. May be called again. */
 	stop(): Promise<void>
 }
@@ -81,10 +87,8 @@ export async function boot({
 		for (const note of notes) log.warn(note)
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
-		checkFolder(config.store.path, log)
-		const engine = stack.use(
-			await openLmdb({ path: config.store.path, minFreeBytes: config.store.min_free_mib * 1024 * 1024, log }),
-		)
+		if (config.store.url === null) checkFolder(config.store.path, log)
+		const engine = stack.use(await openEngine({ store: config.store, home, log }))
 		const pool = openRunPool({
 			worker: programOf(new URL('../sandbox/worker.ts', import.meta.url)),
 			...config.workers,
@@ -178,7 +182,13 @@ export async function boot({
 		isWatched = true
 		// A change made until now has not been noticed yet.
 		if (digestNow(file) !== digest) reload()
-		return { gateway, config, log, stop: () => stack.disposeAsync() }
+		return {
+			gateway,
+			config,
+			log,
+			...(engine.lost && { lost: engine.lost }),
+			stop: () => stack.disposeAsync(),
+		}
 	} catch (error) {
 		await stack.disposeAsync()
 		throw error

@@ -88,6 +88,7 @@ export class Gateway {
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
+			storeCluster: () => engine.cluster?.() ?? null,
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),

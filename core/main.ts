@@ -19,6 +19,7 @@ process.on('unhandledRejection', report)
 const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
+const { removeRuntimeFile } = await import('./process/runtime-file.ts')
 const { startupBanner } = await import('./process/startup-banner.ts')
 const { releaseStartMemory } = await import('./process/start-memory.ts')
 const { bannerLines } = await import('./host/desired-state.ts')
@@ -26,6 +27,8 @@ const { bannerLines } = await import('./host/desired-state.ts')
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
 const EX_UNAVAILABLE = 69
+/** Another gateway has taken over. */
+const EX_TEMPFAIL = 75
 const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
@@ -52,6 +55,12 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 }
 
 const { gateway } = running
+void running.lost?.then(({ message }) => {
+	// At once: it must not repeat what the other gateway does. Nothing is lost, since all that counts is in the cluster.
+	running.log.fatal(`${message}; this process ends, and may be started again to wait for its turn`)
+	removeRuntimeFile(home)
+	process.exit(EX_TEMPFAIL)
+})
 let stopping = 0
 const end = (signal: string): void => {
 	// A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later.

@@ -1,4 +1,5 @@
 import type { Address } from './http/listening.ts'
+import type { ClusterStatus } from './store/ports.ts'
 
 export interface PluginStatus {
 	name: string
@@ -31,6 +32,8 @@ export interface GatewayStatus {
 	storeTrouble(): string | null
 	/** The store's size and its free disk space, in bytes; null if it has no disk of its own. */
 	storeSpace(): { bytes: number; free_bytes: number } | null
+	/** Where the data is, if it is in a cluster; null otherwise. */
+	storeCluster(): ClusterStatus | null
 	/** HTTP requests whose answers have not ended yet, open streams among them. */
 	openRequests(): number
 	/** How many uncaught errors the gateway itself has had since its start; the log has them. */

@@ -7,6 +7,7 @@
  * - nothing needs more than one scope in one commit; a scope is the first part of a key;
  * - every call may be repeated with the same arguments after an unknown outcome.
  */
+import type { Fault } from '../errors.ts'
 import type { FormatMark } from './format.ts'
 
 /**
@@ -248,10 +249,26 @@ export interface Engine extends AsyncDisposable {
 	readonly snapshots: Snapshots
 	/** Null while writes are accepted; otherwise why not, such as a full disk. */
 	trouble(): string | null
+	/**
+	 * For an engine that several gateways share, one at a time: settles when another one has taken over. Everything is refused
+	 * from then on.
+	 */
+	readonly lost?: Promise<Fault>
+	/** Where its data is, if that is not on this machine. */
+	cluster?(): ClusterStatus
 	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
 	space?(): { bytes: number; free_bytes: number } | null
 	/** Absent if its data does not outlive it. */
 	readonly format?: DataFormat
+}
+
+/** As it was found last, at most some seconds ago. */
+export interface ClusterStatus {
+	engine: 'nats'
+	/** `host:port` of each server that is known. */
+	servers: string[]
+	/** The server that takes the writes of records; null while there is none. */
+	leader: string | null
 }
 
 /** The format of the data. A new engine has the one of this program; data of an older one opens unchanged. */

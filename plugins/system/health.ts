@@ -12,7 +12,7 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 	const state = gateway.state()
 	const checks: Check[] = [
 		gatewayCheck(state, gateway.uncaughtErrors()),
-		storeCheck(gateway.storeTrouble(), detailed),
+		storeCheck(gateway, detailed),
 		configCheck(gateway.configError(), detailed),
 		pluginsCheck(gateway, detailed),
 	]
@@ -45,8 +45,13 @@ function gatewayCheck(state: string, uncaught: number): Check {
 	return { name: 'gateway', ok: state === 'ready' && uncaught === 0, message: state + errors }
 }
 
-function storeCheck(trouble: string | null, detailed: boolean): Check {
-	if (trouble === null) return { name: 'store', ok: true, message: 'ok' }
+function storeCheck(gateway: GatewayStatus, detailed: boolean): Check {
+	const trouble = gateway.storeTrouble()
+	const cluster = detailed ? gateway.storeCluster() : null
+	if (trouble === null) {
+		const where = cluster && `: NATS at ${cluster.servers.join(', ')}, leader ${cluster.leader ?? 'unknown'}`
+		return { name: 'store', ok: true, message: `ok${where ?? ''}` }
+	}
 	return { name: 'store', ok: false, message: `refuses writes${detailed ? `: ${trouble}` : UNTOLD}` }
 }
 

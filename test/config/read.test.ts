@@ -18,7 +18,15 @@ function defaults(home: string): unknown {
 		server: { host: '127.0.0.1', port: 3000, allowed_hosts: [], cors_origins: [], shutdown_grace_s: 10 },
 		legacy: { port: 17890 },
 		auth_mode: 'loopback',
-		store: { path: join(home, 'data'), min_free_mib: 64 },
+		store: {
+			path: join(home, 'data'),
+			min_free_mib: 64,
+			url: null,
+			prefix: 'svc',
+			replicas: 3,
+			credentials_file: null,
+			tls: { ca_file: null, cert_file: null, key_file: null },
+		},
 		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64 },
 		events: { retention_days: 30, max_streams: 10_000, heartbeat_s: 15, stall_timeout_s: 30 },
 		runs: {

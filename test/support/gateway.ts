@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { boot } from '../../core/boot.ts'
 import type { Running } from '../../core/boot.ts'
+import { clusterEnv } from './nats.ts'
 import { eventTypesIn, watchEvents } from './documented.ts'
 import { eventually } from './wait.ts'
 
@@ -48,7 +49,13 @@ export interface GatewayOptions {
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
 	// Not on a first start: to write the commented gateway.yaml is a third of its work.
 	const home = options.home ?? makeHome({ config: '# all defaults\n', ...options })
-	const env = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'fatal', ...options.env }
+	const env = {
+		...(await clusterEnv(home)),
+		SVC_PORT: '0',
+		SVC_LEGACY_PORT: '0',
+		SVC_LOG_LEVEL: 'fatal',
+		...options.env,
+	}
 	const own = await eventTypesIn(join(home, 'plugins'))
 	const running = await boot({ home, env, checkResponses: true })
 	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events, own)

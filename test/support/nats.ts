@@ -1,6 +1,7 @@
 /** Servers of NATS on loopback, for tests. */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -118,6 +119,26 @@ export async function startNats(count: 1 | 3 = 1, options: NatsClusterOptions = 
 	} catch (error) {
 		await dispose()
 		throw error
+	}
+}
+
+let shared: Promise<NatsCluster> | undefined
+
+/**
+ * With `SVC_TEST_STORE=nats` the variables that let a gateway keep its data on a server of NATS, which all tests of this
+ * process share and each home has a part of; otherwise none.
+ */
+export async function clusterEnv(home: string): Promise<NodeJS.ProcessEnv> {
+	if (process.env.SVC_TEST_STORE !== 'nats') return {}
+	shared ??= startNats().then((cluster) => {
+		process.once('exit', () => cluster.nodes.forEach(({ child }) => child.kill('SIGKILL')))
+		for (const { child } of cluster.nodes) child.unref()
+		return cluster
+	})
+	return {
+		SVC_CLUSTER: (await shared).url,
+		SVC_CLUSTER_PREFIX: hash('sha256', home).slice(0, 16),
+		SVC_CLUSTER_REPLICAS: '1',
 	}
 }
 

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { clusterEnv } from './nats.ts'
 import { gatewayFlags } from '../../core/process/handover.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -43,6 +44,7 @@ export async function spawnGateway(
 			SVC_LEGACY_PORT: '0',
 			SVC_LOG_LEVEL: 'warn',
 			NODE_COMPILE_CACHE: compileCache,
+			...(await clusterEnv(home)),
 			...env,
 		},
 		stdio: ['ignore', 'pipe', 'pipe'],

@@ -70,7 +70,8 @@ export async function openPatient({
 		})
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
-			const { path } = (await config()).store
+			const { path, url } = (await config()).store
+			if (url !== null) return undefined // in a cluster, see store.cluster
 			const running = (await patient.gateway()) !== null
 			over.signal.throwIfAborted()
 			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })

@@ -53,8 +53,10 @@ export interface Client {
 	last(stream: string, subject: string): Promise<Stored | undefined>
 	/** Null while connected; otherwise why not. */
 	trouble(): string | null
-	/** Where it is connected: for status and messages. */
-	server(): { version: string; name: string; servers: string[] }
+	/** The server that it is connected to. */
+	serverName(): string
+	/** `host:port` of each server that is known. */
+	servers(): string[]
 	close(): Promise<void>
 }
 
@@ -133,11 +135,8 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 			throw unreachable(`the cluster cannot read: ${error.description ?? error.code}`)
 		},
 		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),
-		server: () => ({
-			version: nc.info?.version ?? '',
-			name: nc.info?.server_name ?? '',
-			servers: [...new Set([...serversIn(options.url), ...(nc.info?.connect_urls ?? [])])],
-		}),
+		serverName: () => nc.info?.server_name ?? '',
+		servers: () => [...new Set([...serversIn(options.url), ...(nc.info?.connect_urls ?? [])])],
 		close: () => nc.close(),
 	}
 }

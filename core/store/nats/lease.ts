@@ -33,6 +33,8 @@ export interface LeaseOptions {
 	/** Who holds it: for the log of those that wait. */
 	holder: string
 	times?: LeaseTimes | undefined
+	/** Of a home whose lock this process holds: an earlier holder with the same one is dead. */
+	home?: string | undefined
 	/** Ends the wait. */
 	signal?: AbortSignal | undefined
 	/** Called once if another gateway holds the lease. */
@@ -62,6 +64,7 @@ interface LeaseRecord {
 	/** Null once it was given back. */
 	id: string | null
 	holder: string
+	home?: string | undefined
 }
 
 const WRONG_SEQUENCE = 10071
@@ -69,7 +72,7 @@ const LOOK_MS = 500
 
 /** Waits until no other gateway holds the lease, and takes it. Throws `unavailable` if the cluster does not answer. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
-	const { client, names, replicas, holder, times = leaseTimes, log } = options
+	const { client, names, replicas, holder, home, times = leaseTimes, log } = options
 	const id = newId()
 	const publish = async (expect: number, record: LeaseRecord): Promise<number | null> => {
 		const headers = { 'Nats-Expected-Last-Subject-Sequence': expect }
@@ -94,7 +97,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	const renew = async (): Promise<boolean> => {
 		const sent = performance.now()
 		try {
-			const renewed = await publish(seq, { id, holder })
+			const renewed = await publish(seq, { id, holder, home })
 			if (renewed === null) {
 				const found = await client.last(names.state, names.lease)
 				const record = found && recordOf(found)
@@ -169,10 +172,17 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	}
 }
 
+/** Who holds the lease as far as the cluster knows; null if nobody does. */
+export async function holderOf(client: Client, names: Names): Promise<string | null> {
+	const found = await client.last(names.state, names.lease)
+	const record = found && recordOf(found)
+	return record && record.id !== null ? record.holder : null
+}
+
 type Publish = (expect: number, record: LeaseRecord) => Promise<number | null>
 
 async function take(
-	{ client, names, holder, times, signal, waiting }: LeaseOptions & { times: LeaseTimes },
+	{ client, names, holder, home, times, signal, waiting }: LeaseOptions & { times: LeaseTimes },
 	id: string,
 	publish: Publish,
 ): Promise<number> {
@@ -182,7 +192,7 @@ async function take(
 		const found = await client.last(names.state, names.lease)
 		const record = found && recordOf(found)
 		if (found && record?.id === id) return found.seq
-		const held = record !== undefined && record.id !== null
+		const held = record !== undefined && record.id !== null && (home === undefined || record.home !== home)
 		const now = performance.now()
 		if (held && found && found.seq !== seen?.seq) {
 			if (!seen) waiting?.(record.holder)
@@ -190,7 +200,7 @@ async function take(
 		}
 		if (!held || (seen && now - seen.since >= times.takeMs)) {
 			// An answer that does not arrive: the record says who has it.
-			const seq = await publish(found?.seq ?? 0, { id, holder }).catch(() => null)
+			const seq = await publish(found?.seq ?? 0, { id, holder, home }).catch(() => null)
 			if (seq !== null) return seq
 		}
 		if (held) await pause(LOOK_MS, undefined, signal && { signal })

@@ -32,24 +32,14 @@ export interface NatsOptions extends ClientOptions {
 	signal?: AbortSignal | undefined
 	/** Called once if it must wait because another gateway holds the lease. */
 	waiting?: ((holder: string) => void) | undefined
+	/** Distinguishes the home whose lock this process holds from any other. */
+	home?: string | undefined
 	/** For tests. */
 	times?: LeaseTimes | undefined
 }
 
 /** The engine on NATS JetStream, opened. */
-export interface NatsEngine extends Engine {
-	/** Settles when another gateway has taken over: everything is refused from then on, and this one must end. */
-	readonly lost: Promise<Fault>
-	/** For status. Asks the cluster; throws `unavailable`. */
-	cluster(): Promise<ClusterStatus>
-}
-
-export interface ClusterStatus {
-	engine: 'nats'
-	servers: string[]
-	/** The server that leads the stream of state; null if there is none. */
-	leader: string | null
-}
+export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster'>>
 
 /** How many of the newest messages are read at the start. */
 const RECENT = 512
@@ -95,7 +85,14 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 			return seq === undefined ? 0 : seq < 0 ? undefined : seq
 		},
 	})
-	lease.onRenewed((seq) => stateLine.passed(seq))
+	let leader = state.cluster?.leader ?? client.serverName()
+	lease.onRenewed((seq) => {
+		stateLine.passed(seq)
+		const look = async (): Promise<void> => {
+			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
+		}
+		look().catch(() => {})
+	})
 	const eventLine = openLine({ ...place, stream: names.events, last: events.state.last_seq })
 	const recordsUnder = (root: string) =>
 		openRecords({ client, stream: names.state, root, line: stateLine, index: indexes[root] as KeyIndex, lease, log })
@@ -121,9 +118,6 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 	})
 	const dispatcher = openDispatcher(stored.backing, stored.recovered, log)
 	let isClosed = false
-	const mustBeOpen = (): void => {
-		if (isClosed) throw new Fault('unavailable', 'the store is closed')
-	}
 	return {
 		store: records,
 		log: eventLog,
@@ -133,7 +127,7 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 			async take() {
 				throw new Fault(
 					'unavailable',
-					'the data is in the cluster: copy it with "svc migrate", or with the tools of NATS ("nats stream backup")',
+					'the data is in the cluster: copy it with the tools of NATS ("nats stream backup")',
 				)
 			},
 		},
@@ -146,12 +140,7 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 			},
 		},
 		lost: lease.lost,
-		async cluster() {
-			mustBeOpen()
-			const { cluster } = await infoOf(client, names.state)
-			const { servers, name } = client.server()
-			return { engine: 'nats', servers, leader: cluster?.leader ?? name ?? null }
-		},
+		cluster: () => ({ engine: 'nats', servers: client.servers(), leader: client.trouble() === null ? leader : null }),
 		async [Symbol.asyncDispose]() {
 			if (isClosed) return
 			isClosed = true

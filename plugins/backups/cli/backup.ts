@@ -131,6 +131,11 @@ async function isOffline({ env, home }: Cli): Promise<boolean> {
 async function offline({ env, home, signal }: Cli): Promise<Shown> {
 	const { createOffline } = await import('../../../core/backup/offline.ts')
 	const { store, backups } = readConfig({ home, env })
+	if (store.url !== null)
+		throw new CliError(
+			'unavailable',
+			'the data is in a cluster (store.url): copy it with the tools of NATS ("nats stream backup")',
+		)
 	const { origin: _origin, ...made } = await createOffline({
 		home,
 		store: store.path,

@@ -109,6 +109,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		configError: () => null,
 		storeTrouble: () => null,
 		storeSpace: () => null,
+		storeCluster: () => null,
 		openRequests: () => 0,
 		uncaughtErrors: () => 0,
 		url: () => null,

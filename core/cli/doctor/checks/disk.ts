@@ -13,7 +13,8 @@ export const diskChecks: Check[] = [
 		id: 'disk.free',
 		about: 'free disk for the store',
 		async run(patient) {
-			const { path, min_free_mib } = (await patient.config()).store
+			const { path, min_free_mib, url } = (await patient.config()).store
+			if (url !== null) return []
 			const found = await statOf(path)
 			const free = Math.floor((found.bavail * found.bsize) / MIB)
 			const todo = `free some of the disk that ${path} lies on, or move the store: store.path in gateway.yaml`

@@ -1,4 +1,6 @@
-import { error, ok } from '../contract.ts'
+import { isFault } from '../../../errors.ts'
+import { addressOf } from '../../../store/open.ts'
+import { error, ok, warning } from '../contract.ts'
 import type { Check } from '../contract.ts'
 
 interface Health {
@@ -10,6 +12,7 @@ export const storeChecks: Check[] = [
 		id: 'store.intact',
 		about: 'whether the data file is whole',
 		async run(patient) {
+			if ((await patient.config()).store.url !== null) return []
 			const verdict = await patient.storeVerdict()
 			if (!verdict) return ok('there is no data yet')
 			const { damage, refused, complete, pages, records } = verdict
@@ -28,6 +31,33 @@ export const storeChecks: Check[] = [
 				complete
 					? `the data file is whole: ${records} records on ${pages} pages`
 					: `the data file is large; ${pages} of its pages were looked at, all whole`,
+			)
+		},
+	},
+	{
+		id: 'store.cluster',
+		about: 'whether the cluster can be used',
+		async run(patient) {
+			const { url, prefix, replicas, ...files } = (await patient.config()).store
+			if (url === null) return []
+			const { inspectCluster } = await import('../../../store/nats/inspect.ts')
+			const found = await inspectCluster({ ...addressOf({ url, ...files }), prefix }).catch((thrown: unknown) => {
+				if (isFault(thrown, 'unavailable')) return thrown
+				throw thrown
+			})
+			if (isFault(found))
+				return error(found.message, 'do what the message says, then check again: svc doctor --only store.cluster')
+			const behind = found.streams.flatMap((one) => one.behind.map((server) => `${one.name} on ${server}`))
+			if (behind.length > 0)
+				return warning(
+					`copies that are not up to date: ${behind.join(', ')}`,
+					'start the servers that are down; with a second one down, the gateway could neither read nor write',
+				)
+			const [state] = found.streams
+			if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
+			const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it`
+			return ok(
+				`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}`,
 			)
 		},
 	},

@@ -1,0 +1,46 @@
+import { Fault } from '../../errors.ts'
+import { openClient } from './client.ts'
+import type { ClientOptions } from './client.ts'
+import { holderOf } from './lease.ts'
+import { infoOf, namesOf } from './streams.ts'
+
+export interface ClusterFindings {
+	/** Of the server that answered. */
+	server: string
+	/** Who holds the lease; null if no gateway does. */
+	holder: string | null
+	streams: {
+		name: string
+		leader: string | null
+		/** Names of the servers whose copy is not up to date. */
+		behind: string[]
+		copies: number
+	}[]
+}
+
+/** What a look at the cluster shows, without a gateway. Throws `unavailable` with what to change; `streams` is empty before the first start. */
+export async function inspectCluster(options: ClientOptions & { prefix: string }): Promise<ClusterFindings> {
+	const client = await openClient(options)
+	try {
+		const names = namesOf(options.prefix)
+		const server = client.serverName()
+		const streams: ClusterFindings['streams'] = []
+		for (const name of [names.state, names.events]) {
+			const info = await infoOf(client, name).catch((error: unknown) => {
+				if (error instanceof Fault && /not found/.test(error.message)) return undefined
+				throw error
+			})
+			if (!info) return { server, holder: null, streams: [] }
+			const { leader = server, replicas = [] } = info.cluster ?? {}
+			streams.push({
+				name,
+				leader,
+				behind: replicas.flatMap((one) => (one.current ? [] : one.name)),
+				copies: info.config.num_replicas,
+			})
+		}
+		return { server, holder: await holderOf(client, names), streams }
+	} finally {
+		await client.close()
+	}
+}

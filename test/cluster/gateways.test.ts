@@ -1,0 +1,131 @@
+/**
+ * Several gateways, each in a process and with a home of its own, on one cluster. One works; the others wait, and the next
+ * one continues when it stops, is killed or was suspended for too long.
+ *
+ * CLUSTER_KILLS sets how many are killed before one is suspended (0).
+ */
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { spawnGateway } from '../support/process.ts'
+import type { GatewayProcess } from '../support/process.ts'
+import { openStream } from '../support/sse.ts'
+import type { TestStream } from '../support/sse.ts'
+
+const KILLS = Number(process.env.CLUSTER_KILLS ?? 0)
+const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
+const TEMPFAIL = 75
+
+void t.test('gateways on one cluster', { skip: withoutNats(), timeout: 300_000 + KILLS * 60_000 }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(SERVERS), startHeldModel()])
+	const config = `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: ${SERVERS} }
+providers:
+  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`
+	const gateways: GatewayProcess[] = []
+	t.teardown(async () => {
+		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
+	})
+	const homes: string[] = []
+	/** A home with the vault's key of the first one. */
+	const newHome = (): string => {
+		const home = makeHome({ config })
+		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
+		homes.push(home)
+		return home
+	}
+	const start = async (home = newHome()): Promise<GatewayProcess> => {
+		const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'warn' })
+		gateways.push(gateway)
+		return gateway
+	}
+	const request = (gateway: GatewayProcess, method: string, path: string, body?: unknown) =>
+		send(gateway.url + path, method, { token, ...(body !== undefined && { body }) })
+	let token = ''
+
+	let current = await start()
+	token = (await request(current, 'POST', '/v1/auth/tokens', { scopes: ['*'] })).body.token
+	await request(current, 'POST', '/v1/agents', { name: 'anna' })
+	await request(current, 'POST', '/v1/vault/secrets', { name: 'KEY', value: 'a value that nobody guesses' })
+	const sequences: number[] = []
+	let lastEventId = ''
+	const listen = async (): Promise<TestStream> => {
+		const stream = await openStream(current.url, {
+			token,
+			query: { agent_id: 'anna' },
+			...(lastEventId && { lastEventId }),
+		})
+		void stream.closed.then(() => {
+			sequences.push(...stream.events.flatMap((one) => (one.run_id === run ? one.sequence : [])))
+			lastEventId = stream.lastEventId
+			listened.resolve()
+		})
+		return stream
+	}
+	let listened = Promise.withResolvers<void>()
+	let stream = await listen()
+	const { run_id: run } = (await request(current, 'POST', '/v1/agents/anna/runs', { prompt: 'go' })).body
+	const step = (n: number): string => JSON.stringify({ key: `step-${n}`, value: n })
+	const first = await model.called('go', 1)
+	first.callTool('memory_stm_write', step(1))
+
+	const turns = [...Array.from({ length: KILLS }, () => 'killed'), 'suspended']
+	for (const [at, how] of turns.entries()) {
+		const n = at + 1
+		await model.called('go', n + 1)
+		// Its predecessor works on the data, so it does not listen.
+		const former = current
+		const next = start()
+		let hasBegun = false
+		void next.then(() => (hasBegun = true))
+		t.equal((await request(former, 'GET', '/v1/agents/anna')).status, 200)
+		t.equal(hasBegun, false)
+		const exited = new Promise((resolve) => former.child.once('exit', resolve))
+		if (how === 'killed') await former.kill()
+		else former.child.kill('SIGSTOP')
+		current = await next
+		if (how === 'suspended') {
+			former.child.kill('SIGCONT')
+			t.equal(await exited, TEMPFAIL, 'it ends when it finds out')
+			t.match(former.errors(), /has taken over the data/)
+		}
+		await listened.promise
+		listened = Promise.withResolvers()
+		stream = await listen()
+		t.equal((await request(current, 'GET', '/v1/agents/anna')).status, 200, 'the token and the agent are there')
+		// The call that was cut off is made again, and none before it.
+		const again = await model.called('go', n + 2)
+		const results = JSON.stringify(again.body).match(/step-\d+/g) ?? []
+		t.equal(new Set(results).size, n, 'finished steps are not repeated')
+		model.calls.splice(n, 1)
+		again.callTool('memory_stm_write', step(n + 1))
+	}
+	;(await model.called('go', turns.length + 2)).answer('done')
+	await stream.waitFor((event) => event.run_id === run && event.event_type === 'run.completed')
+	t.equal((await request(current, 'GET', `/v1/runs/${run}`)).body.status, 'completed')
+	const verbose = await send(`${current.url}/readyz?verbose`, 'GET', { token })
+	t.match(verbose.body, /\[\+\]store ok: NATS at 127\.0\.0\.1:\d+.*, leader n\d/)
+
+	// One that stops gives the lease back: no wait.
+	const waiting = start()
+	t.equal(await current.end(), 0)
+	current = await waiting
+	await listened.promise
+	const { events } = (await request(current, 'GET', `/v1/audit?run_id=${run}&limit=500`)).body
+	const logged = (events as { sequence: number }[]).map(({ sequence }) => sequence)
+	t.equal(new Set(logged).size, logged.length, 'the log has no event twice')
+	// The pieces of answers are in no log.
+	const shown = sequences.filter((sequence) => logged.includes(sequence))
+	t.strictSame(
+		shown,
+		[...new Set(shown)].toSorted((a, b) => a - b),
+		'each was shown once, in order, whichever gateway it was',
+	)
+	t.strictSame(new Set(shown), new Set(logged), 'and all of them')
+})
