@@ -51,7 +51,8 @@ export interface Running {
 	config: Config
 	log: Logger
 	/**
-	 * Settles when another gateway has taken over the data: everything is refused from then on, and the process must end.
+	 * Settles when another gateway has taken over the data, or may have: everything is refused from then on, and the process must
+	 * begin again.
 	 * Absent where only this machine can have it.
 	 */
 	lost?: Promise<Fault>

@@ -27,7 +27,7 @@ const { bannerLines } = await import('./host/desired-state.ts')
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
 const EX_UNAVAILABLE = 69
-/** Another gateway has taken over. */
+/** It cannot start again by itself: whoever started it should. */
 const EX_TEMPFAIL = 75
 const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
@@ -56,9 +56,11 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 
 const { gateway } = running
 void running.lost?.then(({ message }) => {
-	// At once: it must not repeat what the other gateway does. Nothing is lost, since all that counts is in the cluster.
-	running.log.fatal(`${message}; this process ends, and may be started again to wait for its turn`)
+	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is in the cluster.
+	running.log.warn(`${message}; this gateway starts again`)
 	removeRuntimeFile(home)
+	const { execPath, execArgv, argv, env } = process
+	if (process.platform !== 'win32') process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], env)
 	process.exit(EX_TEMPFAIL)
 })
 let stopping = 0

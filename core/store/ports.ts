@@ -250,8 +250,8 @@ export interface Engine extends AsyncDisposable {
 	/** Null while writes are accepted; otherwise why not, such as a full disk. */
 	trouble(): string | null
 	/**
-	 * For an engine that several gateways share, one at a time: settles when another one has taken over. Everything is refused
-	 * from then on.
+	 * For an engine that several gateways share, one at a time: settles when another one has taken over, or may have. Everything
+	 * is refused from then on, and this process must begin again.
 	 */
 	readonly lost?: Promise<Fault>
 	/** Where its data is, if that is not on this machine. */

@@ -9,6 +9,8 @@ import { rejects } from '../contracts/store/records.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { eventually } from '../support/wait.ts'
 
+const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
+
 /** A holder that believes for an hour that it holds the lease, as one that was suspended does. */
 const asleep = { renewMs: 3_600_000, holdMs: 3_600_000, takeMs: 3_600_000 }
 /** Takes a lease that was not renewed for this long. */
@@ -25,16 +27,16 @@ void t.test('a server that cannot be used is refused with what to change', (t) =
 	t.end()
 })
 
-void t.test('one server of NATS', { skip: withoutNats() }, async (t) => {
-	const cluster = await startNats()
+void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_000 }, async (t) => {
+	const cluster = await startNats(SERVERS)
 	t.teardown(() => cluster[Symbol.asyncDispose]())
 	const open = (prefix: string, options: Partial<NatsOptions> = {}): Promise<NatsEngine> =>
-		openNats({ url: cluster.url, prefix, replicas: 1, ...options })
+		openNats({ url: cluster.url, prefix, replicas: SERVERS, ...options })
 
 	await t.test('more copies than servers are refused', async (t) => {
-		await t.rejects(openNats({ url: cluster.url, prefix: 'many', replicas: 3 }), {
+		await t.rejects(openNats({ url: cluster.url, prefix: 'many', replicas: 5 }), {
 			code: 'unavailable',
-			message: /cannot keep 3 copies .* set store\.replicas to 1/,
+			message: /cannot keep 5 copies .* set store\.replicas to 1/,
 		})
 	})
 
@@ -112,7 +114,6 @@ void t.test('one server of NATS', { skip: withoutNats() }, async (t) => {
 		await using engine = await open('kill', { times: { renewMs: 500, holdMs: 120_000, takeMs: 240_000 } })
 		const heard: number[] = []
 		engine.log.subscribe((_, { sequence }) => heard.push(sequence))
-		const node = cluster.nodes[0]
 		let last = 0
 		const revs = new Set<string>()
 		const write = async (): Promise<void> => {
@@ -129,8 +130,10 @@ void t.test('one server of NATS', { skip: withoutNats() }, async (t) => {
 			}
 		}
 		const writing = write()
-		for (const at of [15, 40]) {
+		for (const at of [15, 25, 35, 45]) {
 			await eventually(() => last >= at)
+			const { leader } = engine.cluster()
+			const node = cluster.nodes.find(({ name }) => name === leader)
 			await node?.kill()
 			await node?.start()
 		}

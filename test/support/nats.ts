@@ -38,6 +38,7 @@ function natsServer(): { path?: string; reason?: string } {
 }
 
 export interface NatsNode {
+	name: string
 	/** `127.0.0.1:PORT` */
 	address: string
 	child: ChildProcess
@@ -88,6 +89,7 @@ export async function startNats(count: 1 | 3 = 1, options: NatsClusterOptions = 
 		)
 		mkdirSync(join(folder, name), { recursive: true })
 		const node: NatsNode = {
+			name,
 			address: `127.0.0.1:${ports[at]}`,
 			child: undefined as unknown as ChildProcess,
 			async kill() {

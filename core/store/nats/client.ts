@@ -43,7 +43,7 @@ export interface Client {
 	/** Sends without an answer. */
 	send(subject: string, data: Uint8Array, headers: Headers): void
 	/**
-	 * A call of JetStream's API, repeated until the cluster answers, for at most 10 s: then throws `unavailable`. An answer that
+	 * A call of JetStream's API, repeated until the cluster answers, for at most 12 s: then throws `unavailable`. An answer that
 	 * refuses is returned; `error` says why.
 	 */
 	api<T>(name: string, body?: unknown): Promise<Answer<T>>
@@ -63,9 +63,9 @@ export interface Client {
 export type Headers = Readonly<Record<string, string | number>>
 
 /** Of one attempt. */
-const ANSWER_MS = 4_000
+const ANSWER_MS = 2_500
 /** How long a call is repeated: longer than the cluster needs to choose a new leader. */
-export const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 12_000
 const AGAIN_MS = 250
 /** The client finds out that a server is gone after two of these. */
 const PING_MS = 5_000

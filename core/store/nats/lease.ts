@@ -24,7 +24,7 @@ export interface LeaseTimes {
 	takeMs: number
 }
 
-const leaseTimes: LeaseTimes = { renewMs: 3_000, holdMs: 10_000, takeMs: 15_000 }
+const leaseTimes: LeaseTimes = { renewMs: 1_000, holdMs: 12_000, takeMs: 15_000 }
 
 export interface LeaseOptions {
 	client: Client
@@ -49,7 +49,10 @@ export interface Lease {
 	mustHold(): void
 	/** Null while it holds the lease; otherwise why it may not read or write now. */
 	trouble(): string | null
-	/** Settles when another gateway has taken the lease: then this one must end. */
+	/**
+	 * Settles when another gateway has taken the lease, or when the cluster is back after this one could not renew it for too
+	 * long: what was in progress was refused meanwhile. Then this process must begin again.
+	 */
 	readonly lost: Promise<Fault>
 	isLost(): boolean
 	/** Called with the position in the stream of state that a renewal took. */
@@ -68,7 +71,9 @@ interface LeaseRecord {
 }
 
 const WRONG_SEQUENCE = 10071
-const LOOK_MS = 500
+const LOOK_MS = 250
+/** For one renewal. A cluster without a leader chooses one within 10 s, which must not end the lease. */
+const ANSWER_MS = 1_500
 
 /** Waits until no other gateway holds the lease, and takes it. Throws `unavailable` if the cluster does not answer. */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
@@ -76,7 +81,9 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	const id = newId()
 	const publish = async (expect: number, record: LeaseRecord): Promise<number | null> => {
 		const headers = { 'Nats-Expected-Last-Subject-Sequence': expect }
-		const answer = (await client.ask(names.lease, JSON.stringify(record), headers)).json<Answer<{ seq: number }>>()
+		const answer = (await client.ask(names.lease, JSON.stringify(record), headers, ANSWER_MS)).json<
+			Answer<{ seq: number }>
+		>()
 		if (!answer.error) return answer.seq
 		if (answer.error.err_code === WRONG_SEQUENCE) return null
 		throw unreachable(`the lease cannot be written: ${answer.error.description ?? answer.error.code}`)
@@ -89,8 +96,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	let lost: Fault | null = null
 	let heard: (seq: number) => void = () => {}
 	const end = Promise.withResolvers<Fault>()
-	const lose = (by: string): void => {
-		lost ??= unreachable(`the gateway ${by} has taken over the data of the cluster`)
+	const lose = (why: string): void => {
+		lost ??= unreachable(why)
 		end.resolve(lost)
 	}
 	/** True once renewed. */
@@ -102,7 +109,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 				const found = await client.last(names.state, names.lease)
 				const record = found && recordOf(found)
 				if (!found || record?.id !== id) {
-					lose(record?.holder ?? 'nobody')
+					lose(`the gateway ${record?.holder ?? '(unknown)'} has taken over the data of the cluster`)
 					return false
 				}
 				// The answer to an earlier renewal did not arrive.
@@ -112,6 +119,12 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 			}
 			seq = renewed
 			heard(renewed)
+			if (heldUntil > 0 && performance.now() > heldUntil) {
+				// Nobody took it. Whoever is next need not wait.
+				await publish(seq, { id: null, holder })
+				lose(`the cluster is back, after more than ${times.holdMs / 1000} s`)
+				return false
+			}
 			heldUntil = sent + times.holdMs
 			return true
 		} catch (error) {

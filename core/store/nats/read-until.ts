@@ -15,7 +15,7 @@ const BEHIND_MS = 50
 
 /**
  * Reads the messages of a stream in order, up to a position that its leader has. Any server answers, and one may be behind:
- * then it is asked again. Throws `unavailable` if none catches up within 10 s.
+ * then it is asked again. Throws `unavailable` if none catches up within 12 s.
  */
 export async function readUntil(
 	client: Client,

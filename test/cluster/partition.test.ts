@@ -1,0 +1,71 @@
+/** A gateway that cannot reach its cluster for longer than its lease allows. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { spawnGateway } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
+
+void t.test('requests get 503, runs pause, and both continue', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const home = makeHome({
+		config: `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: 1 }
+providers:
+  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`,
+	})
+	const gateway = await spawnGateway(home)
+	const server = cluster.nodes[0]?.child
+	t.teardown(async () => {
+		server?.kill('SIGCONT')
+		await gateway.kill()
+		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
+	})
+	// It starts again when the cluster is back, with another port.
+	const urlOf = (): string => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }).url
+	const request = async (method: string, path: string, body?: unknown) =>
+		send(urlOf() + path, method, body === undefined ? {} : { body })
+	await request('POST', '/v1/agents', { name: 'anna' })
+	await request('POST', '/v1/agents', { name: 'berta' })
+	const runs: string[] = []
+	for (const [name, prompt] of [
+		['anna', 'one'],
+		['berta', 'two'],
+	] as const)
+		runs.push((await request('POST', `/v1/agents/${name}/runs`, { prompt })).body.run_id)
+	const [one, two] = [await model.called('one'), await model.called('two')]
+
+	server?.kill('SIGSTOP')
+	one.callTool('memory_stm_write', JSON.stringify({ key: 'k', value: 1 }))
+	const refused = await eventually(
+		() => request('GET', '/v1/agents/anna'),
+		({ status }) => status === 503,
+	)
+	t.match(refused.headers.get('retry-after'), /^\d+$/)
+	t.equal((await request('POST', '/v1/agents', { name: 'carla' })).status, 503)
+	const verbose = await send(`${gateway.url}/readyz?verbose`, 'GET')
+	t.match(verbose.body, /\[-\]store /)
+	two.answer('lost')
+	server?.kill('SIGCONT')
+
+	await eventually(
+		() => request('GET', '/v1/agents/anna').catch(() => ({ status: 0 })),
+		({ status }) => status === 200,
+	)
+	t.equal(gateway.child.exitCode, null, 'the process is the same')
+	t.match(gateway.errors(), /the cluster is back/)
+	;(await model.called('one', 2)).answer('the end of one')
+	;(await model.called('two', 2)).answer('the end of two')
+	for (const run of runs) {
+		const { status } = await eventually(
+			async () => (await request('GET', `/v1/runs/${run}`)).body,
+			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+		)
+		t.equal(status, 'completed')
+	}
+	t.equal((await request('POST', '/v1/agents', { name: 'carla' })).status, 201)
+})
