@@ -15,6 +15,7 @@ const check = [
 	[bin('oxlint/bin/oxlint'), '--type-aware', '--deny-warnings', '.'],
 	[bin('oxfmt/bin/oxfmt'), '--check', '.'],
 	[bin('typescript/bin/tsc')],
+	[bin('typescript/bin/tsc'), '-p', 'plugins/console/web'],
 	[bin('knip/bin/knip.js')],
 ]
 const tasks = {

@@ -48,6 +48,19 @@ export interface OpenApiHints {
 	otherFailure?: Schema
 }
 
+/** A page in place of the gateway's own at `/`, for browsers. */
+export interface FrontPage {
+	/** Throws where it cannot be made; then the gateway's own is shown. */
+	html(): Promise<string>
+	contentSecurityPolicy: string
+}
+
+declare module '../../core/plugin.ts' {
+	interface Extensions {
+		'front-page': FrontPage
+	}
+}
+
 declare module '@hapi/hapi' {
 	interface PluginSpecificConfiguration {
 		openapi?: OpenApiHints

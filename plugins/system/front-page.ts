@@ -40,7 +40,8 @@ const summary = Joi.object({
 }).id('FrontPage')
 
 /** Public, so it shows neither version nor checks. */
-export function frontPage(server: Server, { gateway }: Context): void {
+export function frontPage(server: Server, ctx: Context): void {
+	const { gateway } = ctx
 	server.route({
 		method: 'GET',
 		path: '/',
@@ -61,21 +62,40 @@ export function frontPage(server: Server, { gateway }: Context): void {
 				},
 			},
 		},
-		handler: (request, h) => {
+		handler: async (request, h) => {
 			const health = healthOf(gateway, false)
 			const docs = server.match('get', '/docs') === null ? undefined : '/docs'
 			const asJson = prefersJson(request.headers.accept)
+			const page = asJson ? undefined : await extendedPage(ctx)
 			const body = asJson
 				? { name: NAME, description: WHAT, status: health.status, ...(docs && { docs }) }
-				: pageOf(health.status, docs)
+				: (page?.html ?? pageOf(health.status, docs))
 			const response = h
 				.response(body)
 				.code(isReady(health) ? 200 : 503)
 				.vary('accept')
 				.header('cache-control', 'no-store')
-			return asJson ? response : response.type('text/html').header('content-security-policy', contentSecurityPolicy)
+			if (asJson) return response
+			const policy = page?.contentSecurityPolicy ?? contentSecurityPolicy
+			return response.type('text/html').header('content-security-policy', policy)
 		},
 	})
+}
+
+/** The page of another plugin, if one has a page. */
+async function extendedPage({
+	extensions,
+	log,
+}: Context): Promise<{ html: string; contentSecurityPolicy: string } | undefined> {
+	const [extension] = extensions('front-page')
+	if (!extension) return undefined
+	try {
+		const { value, run } = extension
+		return { html: await run(() => value.html()), contentSecurityPolicy: value.contentSecurityPolicy }
+	} catch (error) {
+		log.error({ err: error, plugin: extension.plugin }, 'the page at / cannot be made')
+		return undefined
+	}
 }
 
 /** Browsers accept text/html; a client without an Accept header gets the page. */

@@ -62,6 +62,10 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		const { text, digest } = (await gateway.request('GET', '/v1/config')).body
 		return { body: { text: `${text}# the end\n`, digest } }
 	},
+	async getConsoleFile({ gateway }) {
+		const { body } = await gateway.request<string>('GET', '/', { headers: { accept: 'text/html' } })
+		return { params: { file: /console\/(app-\w+\.js)/.exec(body)?.[1] ?? '' } }
+	},
 	uploadBlob: () => ({ body: 'a,b\n1,2\n', query: { name: 'table.csv' } }),
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),

@@ -4,8 +4,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
 import { once } from '../../../core/util/once.ts'
-import { encoded } from '../encoded.ts'
-import type { Source } from '../encoded.ts'
+import { encoded } from '../../../core/http/encoded.ts'
+import type { Source } from '../../../core/http/encoded.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {

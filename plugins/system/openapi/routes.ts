@@ -3,8 +3,8 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { once } from '../../../core/util/once.ts'
 import type { Context, GenerationView } from '../../../core/plugin.ts'
-import { encoded } from '../encoded.ts'
-import type { Source } from '../encoded.ts'
+import { encoded } from '../../../core/http/encoded.ts'
+import type { Source } from '../../../core/http/encoded.ts'
 import type { Document } from './document.ts'
 
 const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().example({ openapi: '3.1.0' })

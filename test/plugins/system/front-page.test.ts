@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 void t.test('the front page', async (t) => {
-	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'off' } })
+	const gateway = await startGateway({ config: 'plugins: {console: false}\n', env: { SVC_LOOPBACK: 'off' } })
 	t.teardown(() => gateway.stop())
 	const browser = { accept: 'text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8' }
 	const page = await gateway.request<string>('GET', '/', { headers: browser })
@@ -59,7 +59,7 @@ void t.test('the front page', async (t) => {
 })
 
 void t.test('the front page of a gateway that refused its configuration says so without details', async (t) => {
-	const gateway = await startGateway({ config: 'runs: {max_waiting: 7}\n' })
+	const gateway = await startGateway({ config: 'plugins: {console: false}\nruns: {max_waiting: 7}\n' })
 	t.teardown(() => gateway.stop())
 	const stream = await openStream(gateway.url)
 	t.teardown(() => stream.close())

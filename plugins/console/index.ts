@@ -1,0 +1,14 @@
+import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../system/contract.ts'
+import { contentSecurityPolicy, pages } from './pages.ts'
+import { routes } from './routes.ts'
+
+/** Pages for operators, in a browser: what agents do, and what waits for a person. They use the public API only. */
+export default definePlugin({
+	name: 'console',
+	needs: ['auth', 'system'],
+	start(ctx) {
+		ctx.extend('front-page', { html: async () => (await pages()).html, contentSecurityPolicy })
+	},
+	http: (server) => routes(server),
+})

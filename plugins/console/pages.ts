@@ -1,0 +1,80 @@
+/** The files of the console's pages. They are made from `web/` at the first request for one, and kept in memory. */
+import { execFile } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Fault } from '../../core/errors.ts'
+import { once } from '../../core/util/once.ts'
+import { encoded } from '../../core/http/encoded.ts'
+
+/** The pages load and reach nothing but this gateway, and run nothing but their own files. */
+export const contentSecurityPolicy = [
+	"default-src 'none'",
+	"script-src 'self'",
+	"style-src 'self'",
+	"connect-src 'self'",
+	'img-src data:',
+	"base-uri 'none'",
+	"form-action 'none'",
+	"frame-ancestors 'none'",
+].join('; ')
+
+const LIMIT_BYTES = 8 * 1024 * 1024
+const TIMEOUT_MS = 60_000
+
+export interface Pages {
+	/** The first page. */
+	html: string
+	/** By the name below /console/. */
+	files: ReadonlyMap<string, ReturnType<typeof encoded>>
+}
+
+/** Throws `unavailable` where they cannot be made. */
+export const pages = once(async (): Promise<Pages> => {
+	const made = await madeBy(fileURLToPath(new URL('./make-web.mjs', import.meta.url)))
+	const names = Object.keys(made)
+	const of = (pattern: RegExp): string => names.find((name) => pattern.test(name)) ?? ''
+	const files = Object.entries(made).map(([name, text]) => {
+		const type = name.endsWith('.css') ? 'text/css' : 'text/javascript'
+		return [name, encoded({ bytes: Buffer.from(text), etag: hash('sha256', text).slice(0, 16), type })] as const
+	})
+	return { html: htmlOf(of(/^app-\w+\.js$/), of(/^app-\w+\.css$/)), files: new Map(files) }
+})
+
+async function madeBy(program: string): Promise<Record<string, string>> {
+	try {
+		const { stdout } = await promisify(execFile)(process.execPath, [program], {
+			maxBuffer: LIMIT_BYTES,
+			timeout: TIMEOUT_MS,
+		})
+		return (JSON.parse(stdout) as { files: Record<string, string> }).files
+	} catch (error) {
+		throw new Fault(
+			'unavailable',
+			'the pages of the console cannot be made; npm install adds esbuild, which makes them',
+			{
+				cause: error,
+			},
+		)
+	}
+}
+
+function htmlOf(script: string, style: string): string {
+	return `<!doctype html>
+<html lang="en">
+	<head>
+		<meta charset="utf-8" />
+		<meta name="viewport" content="width=device-width, initial-scale=1" />
+		<meta name="referrer" content="no-referrer" />
+		<title>svc gateway</title>
+		<link rel="icon" href="data:," />
+		<link rel="stylesheet" href="/console/${style}" />
+		<script type="module" src="/console/${script}"></script>
+	</head>
+	<body>
+		<svc-console></svc-console>
+		<noscript>The console needs JavaScript. The same by command: <code>svc --help</code></noscript>
+	</body>
+</html>
+`
+}

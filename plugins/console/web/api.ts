@@ -1,0 +1,83 @@
+/** Requests to the gateway: the public API, at the page's own origin. */
+
+/** An error of the gateway, or that it cannot be reached. */
+export class ApiError extends Error {
+	/** 0: no answer. */
+	readonly status: number
+	readonly code: string
+	readonly errors: FieldError[]
+
+	constructor(status: number, { message, code, errors }: { message?: string; code?: string; errors?: FieldError[] }) {
+		super(message ?? `the gateway answered with ${status}`)
+		this.status = status
+		this.code = code ?? ''
+		this.errors = errors ?? []
+	}
+}
+
+export interface FieldError {
+	path: string
+	message: string
+	line?: number
+	column?: number
+}
+
+const TOKEN = 'svc-token'
+
+/** Told when a request was refused for want of a token. */
+export const tokenNeeded = new EventTarget()
+
+/** Of this tab only, and gone with it. */
+export function setToken(token: string | null): void {
+	if (token === null) sessionStorage.removeItem(TOKEN)
+	else sessionStorage.setItem(TOKEN, token)
+}
+
+export function hasToken(): boolean {
+	return sessionStorage.getItem(TOKEN) !== null
+}
+
+/** As `fetch`, with the token. Throws `ApiError` where there is no answer, or one with an error. */
+export async function send(path: string, init: RequestInit = {}): Promise<Response> {
+	const headers = new Headers(init.headers)
+	const token = sessionStorage.getItem(TOKEN)
+	if (token !== null) headers.set('authorization', `Bearer ${token}`)
+	let response: Response
+	try {
+		response = await fetch(path, { ...init, headers, credentials: 'same-origin', redirect: 'error' })
+	} catch (error) {
+		if (init.signal?.aborted) throw error
+		throw new ApiError(0, { message: 'the gateway does not answer' })
+	}
+	if (response.ok) return response
+	if (response.status === 401) tokenNeeded.dispatchEvent(new Event('needed'))
+	throw new ApiError(response.status, await bodyOf(response))
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+	const response = await send(path, { headers: { accept: 'application/json' }, ...(signal && { signal }) })
+	return (await response.json()) as T
+}
+
+/** Sends JSON. Undefined for an answer without a body. */
+export async function change<T>(method: string, path: string, body?: unknown): Promise<T> {
+	const response = await send(path, {
+		method,
+		...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+	})
+	const text = await response.text()
+	return (text === '' ? undefined : JSON.parse(text)) as T
+}
+
+/** A path with its parts encoded: path`/v1/agents/${name}`. */
+export function path(parts: TemplateStringsArray, ...values: (string | number)[]): string {
+	return String.raw({ raw: parts }, ...values.map((value) => encodeURIComponent(value)))
+}
+
+async function bodyOf(response: Response): Promise<{ message?: string; code?: string; errors?: FieldError[] }> {
+	try {
+		return (await response.json()) as { message?: string }
+	} catch {
+		return {}
+	}
+}

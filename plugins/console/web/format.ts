@@ -1,0 +1,50 @@
+/** Figures and times as people read them. */
+import type { Usage } from './types.ts'
+
+const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const number = new Intl.NumberFormat()
+
+/** Local time; with the day where it is not today. */
+export function when(iso: string): string {
+	const date = new Date(iso)
+	const isToday = date.toDateString() === new Date().toDateString()
+	return isToday ? time.format(date) : `${day.format(date)}, ${time.format(date)}`
+}
+
+export function duration(ms: number): string {
+	if (ms < 1_000) return `${Math.round(ms)} ms`
+	if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+	if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
+	return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`
+}
+
+export function count(value: number): string {
+	return number.format(value)
+}
+
+export function tokens({ input_tokens, output_tokens }: Usage): string {
+	return `${count(input_tokens)} in, ${count(output_tokens)} out`
+}
+
+export function cost(value: number | null | undefined): string {
+	return value === null || value === undefined ? '–' : value.toFixed(value < 1 ? 4 : 2)
+}
+
+/** The beginning of a text, on one line. */
+export function excerpt(text: string, limit = 120): string {
+	const line = text.replaceAll(/\s+/g, ' ').trim()
+	return line.length <= limit ? line : `${line.slice(0, limit)}…`
+}
+
+export function json(value: unknown): string {
+	return typeof value === 'string' ? pretty(value) : JSON.stringify(value, null, 2)
+}
+
+function pretty(text: string): string {
+	try {
+		return JSON.stringify(JSON.parse(text), null, 2)
+	} catch {
+		return text
+	}
+}

@@ -1,0 +1,175 @@
+/** The frame of the console: navigation, the page that the address names, and what is wrong with the connection. */
+import { html, LitElement, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { ApiError, get, hasToken, setToken, tokenNeeded } from './api.ts'
+
+interface Entry {
+	title: string
+	load: () => Promise<unknown>
+	/** The element of the page; `rest`: the parts of the address behind its name. */
+	show: (rest: string[]) => TemplateResult
+}
+
+const pages: Record<string, Entry> = {
+	home: { title: 'Home', load: () => import('./pages/home.ts'), show: () => html`<svc-home></svc-home>` },
+	inbox: { title: 'Inbox', load: () => import('./pages/inbox.ts'), show: () => html`<svc-inbox></svc-inbox>` },
+	runs: {
+		title: 'Runs',
+		load: () => Promise.all([import('./pages/runs.ts'), import('./pages/run.ts')]),
+		show: ([id]) => (id === undefined ? html`<svc-runs></svc-runs>` : html`<svc-run .runId=${id}></svc-run>`),
+	},
+	chat: {
+		title: 'Chat',
+		load: () => import('./pages/chat.ts'),
+		show: ([agent = '', conversation = '']) =>
+			html`<svc-chat .agent=${agent} .conversation=${conversation}></svc-chat>`,
+	},
+	agents: {
+		title: 'Agents',
+		load: () => Promise.all([import('./pages/agents.ts'), import('./pages/skill.ts')]),
+		show: ([name, what, skill]) =>
+			name !== undefined && what === 'skills' && skill !== undefined
+				? html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
+				: html`<svc-agents .name=${name ?? ''}></svc-agents>`,
+	},
+	models: { title: 'Models', load: () => import('./pages/models.ts'), show: () => html`<svc-models></svc-models>` },
+	vault: { title: 'Vault', load: () => import('./pages/vault.ts'), show: () => html`<svc-vault></svc-vault>` },
+	events: { title: 'Events', load: () => import('./pages/events.ts'), show: () => html`<svc-events></svc-events>` },
+	config: {
+		title: 'Configuration',
+		load: () => import('./pages/config.ts'),
+		show: () => html`<svc-config></svc-config>`,
+	},
+}
+
+const CHECK_MS = 5_000
+
+class Console extends LitElement {
+	#name = 'home'
+	#rest: string[] = []
+	/** Pages whose code is there. */
+	readonly #loaded = new Set<string>()
+	#away = false
+	#wantsToken = false
+	#refused = ''
+	/** Counts what makes a page read everything again. */
+	#turn = 0
+
+	protected override createRenderRoot(): HTMLElement {
+		return this
+	}
+
+	override connectedCallback(): void {
+		super.connectedCallback()
+		window.addEventListener('hashchange', () => this.#go())
+		tokenNeeded.addEventListener('needed', () => {
+			this.#wantsToken = true
+			this.#refused = hasToken() ? 'The gateway refuses this token.' : ''
+			this.requestUpdate()
+		})
+		this.#go()
+		setInterval(() => void this.#check(), CHECK_MS)
+	}
+
+	#go(): void {
+		const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decoded)
+		this.#name = Object.hasOwn(pages, name) ? name : 'home'
+		this.#rest = rest
+		document.title = `${pages[this.#name]?.title ?? ''} · svc gateway`
+		void this.#load(this.#name)
+		this.requestUpdate()
+	}
+
+	async #load(name: string): Promise<void> {
+		try {
+			await pages[name]?.load()
+			this.#loaded.add(name)
+			this.requestUpdate()
+		} catch {
+			this.#away = true
+			this.requestUpdate()
+		}
+	}
+
+	/** Whether the gateway answers; once it does again, the page reads everything again. */
+	async #check(): Promise<void> {
+		const away = await get('/v1/health').then(
+			() => false,
+			(error: unknown) => error instanceof ApiError && (error.status === 0 || error.status === 503),
+		)
+		if (this.#away && !away) this.#again()
+		if (away === this.#away) return
+		this.#away = away
+		this.requestUpdate()
+	}
+
+	#again(): void {
+		this.#turn++
+		void this.#load(this.#name)
+		this.requestUpdate()
+	}
+
+	#enterToken(event: SubmitEvent): void {
+		event.preventDefault()
+		const field = (event.target as HTMLFormElement).elements.namedItem('token') as HTMLInputElement
+		setToken(field.value.trim())
+		field.value = ''
+		this.#wantsToken = false
+		this.#again()
+	}
+
+	protected override render(): TemplateResult {
+		return html`
+			<a class="skip" href="#main" @click=${this.#toMain}>Skip to the content</a>
+			<header>
+				<a class="brand" href="#/home">svc gateway</a>
+				<nav aria-label="Pages">
+					${Object.entries(pages).map(
+						([name, { title }]) =>
+							html`<a href="#/${name}" aria-current=${name === this.#name ? 'page' : nothing}>${title}</a>`,
+					)}
+				</nav>
+			</header>
+			${
+				this.#away
+					? html`<div class="problem banner" role="alert">
+							The gateway does not answer. This page shows what it knew last, and continues once the gateway is back.
+						</div>`
+					: nothing
+			}
+			<main id="main" tabindex="-1">${this.#wantsToken ? this.#tokenForm() : this.#page()}</main>
+		`
+	}
+
+	#toMain(event: Event): void {
+		event.preventDefault()
+		this.querySelector<HTMLElement>('main')?.focus()
+	}
+
+	#page(): TemplateResult {
+		if (!this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
+		// Another address, or another turn, is another page: a list of one, by its key.
+		return html`${[pages[this.#name]?.show(this.#rest)].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
+	}
+
+	#tokenForm(): TemplateResult {
+		return html`<form class="card narrow" @submit=${this.#enterToken}>
+			<h1>Sign in</h1>
+			<p>This gateway wants a token. Create one on its machine: <code>svc tokens create --scope '*'</code></p>
+			${this.#refused ? html`<p class="problem" role="alert">${this.#refused}</p>` : nothing}
+			<label>Token <input name="token" type="password" autocomplete="off" spellcheck="false" required /></label>
+			<p class="note">It stays in this tab, and is gone when you close it.</p>
+			<button class="primary">Sign in</button>
+		</form>`
+	}
+}
+
+function decoded(part: string): string {
+	try {
+		return decodeURIComponent(part)
+	} catch {
+		return part
+	}
+}
+
+customElements.define('svc-console', Console)

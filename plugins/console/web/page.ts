@@ -1,0 +1,75 @@
+/** What every page has: its elements are in the document itself, whose one style sheet applies to them. */
+import { html, LitElement, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { ApiError } from './api.ts'
+
+export abstract class Page extends LitElement {
+	/** Aborts when the page is left. */
+	protected left = new AbortController()
+	protected problem: unknown = null
+
+	protected override createRenderRoot(): HTMLElement {
+		return this
+	}
+
+	override connectedCallback(): void {
+		super.connectedCallback()
+		this.left = new AbortController()
+		void this.attempt(() => this.enter())
+	}
+
+	override disconnectedCallback(): void {
+		this.left.abort()
+		super.disconnectedCallback()
+	}
+
+	/** Reads what the page shows. Called again where a token was given, or the gateway has come back. */
+	abstract enter(): Promise<void>
+
+	/** Shows what went wrong, and what the page shows otherwise. */
+	protected override render(): TemplateResult {
+		return html`${this.problem === null ? nothing : problemOf(this.problem)}${this.content()}`
+	}
+
+	protected abstract content(): TemplateResult
+
+	/** Does something that may fail; the failure shows until the next attempt. False where it failed. */
+	protected async attempt(work: () => Promise<unknown>): Promise<boolean> {
+		const { left } = this
+		try {
+			await work()
+			this.problem = null
+			return true
+		} catch (error) {
+			if (left.signal.aborted) return false
+			this.problem = error
+			return false
+		} finally {
+			this.requestUpdate()
+		}
+	}
+}
+
+function problemOf(error: unknown): TemplateResult {
+	const { message, errors } = error instanceof ApiError ? error : { message: String(error), errors: [] }
+	const lines = message.split('\n')
+	return html`<div class="problem" role="alert">
+		${lines.map((line) => html`<p>${line}</p>`)}
+		${
+			lines.length === 1 && errors.length > 1
+				? html`<ul>
+						${errors.map(({ path, message: what }) => html`<li><code>${path}</code> ${what}</li>`)}
+					</ul>`
+				: nothing
+		}
+	</div>`
+}
+
+/** Text for a page that has nothing to show yet, with what to do next. */
+export function empty(what: string, next?: unknown): TemplateResult {
+	return html`<p class="empty">${what}${next === undefined ? nothing : html` ${next}`}</p>`
+}
+
+export function status(of: string): TemplateResult {
+	return html`<span class="status ${of}">${of}</span>`
+}

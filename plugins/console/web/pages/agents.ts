@@ -1,0 +1,190 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page, status } from '../page.ts'
+import type { Agent, AgentItem, Skill } from '../types.ts'
+
+interface Changed {
+	warnings?: { path: string; message: string }[]
+}
+
+/** All agents, or one of them: persona, configuration, skills. */
+class Agents extends Page {
+	static override properties = { name: { attribute: false } }
+	declare name: string
+	#list: AgentItem[] | undefined
+	#agent: Agent | undefined
+	#skills: Skill[] = []
+	#saved: Changed | undefined
+	#shown: string | undefined
+
+	async enter(): Promise<void> {
+		const { signal } = this.left
+		const { name } = this
+		this.#shown = name
+		this.#agent = undefined
+		this.#saved = undefined
+		if (name === '') {
+			this.#list = await get<AgentItem[]>('/v1/agents', signal)
+			return
+		}
+		const [agent, skills] = await Promise.all([
+			get<Agent>(path`/v1/agents/${name}`, signal),
+			get<Skill[]>(path`/v1/agents/${name}/skills`, signal),
+		])
+		this.#agent = agent
+		this.#skills = skills
+	}
+
+	protected override willUpdate(): void {
+		if (this.#shown !== undefined && this.#shown !== this.name) void this.attempt(() => this.enter())
+	}
+
+	protected content(): TemplateResult {
+		if (this.name !== '') return this.#agent ? this.#one(this.#agent) : html`<p class="empty">Loading …</p>`
+		return html`
+			<h1>Agents</h1>
+			${this.#list?.length === 0 ? empty('There is no agent yet. Create the first one below.') : nothing}
+			${
+				this.#list && this.#list.length > 0
+					? html`<div class="scroll">
+							<table>
+								<thead>
+									<tr>
+										<th>Name</th>
+										<th>Created</th>
+										<th></th>
+									</tr>
+								</thead>
+								<tbody>
+									${this.#list.map(
+										({ name, created_at }) =>
+											html`<tr>
+												<td class="wide"><a href="#/agents/${name}">${name}</a></td>
+												<td>${when(created_at)}</td>
+												<td><a href="#/chat/${name}">Chat</a></td>
+											</tr>`,
+									)}
+								</tbody>
+							</table>
+						</div>`
+					: nothing
+			}
+			<form class="card narrow" @submit=${this.#create}>
+				<h2>New agent</h2>
+				<label
+					>Name <input name="name" required pattern="[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}" autocomplete="off"
+				/></label>
+				<label
+					>Persona <textarea name="persona" rows="3" placeholder="Who it is, and how it should behave"></textarea>
+				</label>
+				<button class="primary">Create</button>
+			</form>
+		`
+	}
+
+	#one(agent: Agent): TemplateResult {
+		return html`
+			<h1>${agent.name}</h1>
+			<p class="note">Created ${when(agent.created_at)} · <a href="#/chat/${agent.name}">Chat</a></p>
+			<form class="card" @submit=${this.#save}>
+				<label>Persona <textarea name="persona" rows="5" .value=${agent.persona ?? ''}></textarea></label>
+				<label
+					>Configuration
+					<textarea
+						name="config"
+						rows="10"
+						class="code"
+						spellcheck="false"
+						.value=${JSON.stringify(agent.config, null, 2)}
+					></textarea>
+				</label>
+				<p class="note">
+					JSON: model, provider, limits, tools, context and others, as in PATCH /v1/agents of the
+					<a href="/docs">API</a>.
+				</p>
+				${this.#saved ? html`<p class="good" role="status">Saved.</p>` : nothing}
+				${this.#saved?.warnings?.map((one) => html`<p class="warning"><code>${one.path}</code> ${one.message}</p>`)}
+				<div class="row">
+					<button class="primary">Save</button>
+					<span class="grow"></span>
+					<button type="button" class="danger" @click=${() => this.#remove(agent.name)}>Delete agent</button>
+				</div>
+			</form>
+			<h2>Skills</h2>
+			${
+				this.#skills.length === 0
+					? empty('None yet. Install one:', html`<code>svc skills install ${agent.name} FOLDER</code>`)
+					: html`<div class="scroll">
+							<table>
+								<tbody>
+									${this.#skills.map(
+										(skill) =>
+											html`<tr>
+												<td>${status(skill.status)}</td>
+												<td><a href="#/agents/${agent.name}/skills/${skill.id}">${skill.name}</a></td>
+												<td class="wide">${skill.description}</td>
+											</tr>`,
+									)}
+								</tbody>
+							</table>
+						</div>`
+			}
+		`
+	}
+
+	#create(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const { name, persona } = fieldsOf(form)
+		void this.attempt(async () => {
+			await change('POST', '/v1/agents', { name, ...(persona && { persona }) })
+			location.hash = `/agents/${encodeURIComponent(name ?? '')}`
+		})
+	}
+
+	#save(event: SubmitEvent): void {
+		event.preventDefault()
+		const agent = this.#agent
+		if (!agent) return
+		const { persona, config = '{}' } = fieldsOf(event.target as HTMLFormElement)
+		void this.attempt(async () => {
+			const wanted = parsed(config)
+			// A key that was taken out is removed by null.
+			const gone = Object.keys(agent.config).filter((key) => !Object.hasOwn(wanted, key))
+			const body = {
+				persona: persona || null,
+				config: { ...wanted, ...Object.fromEntries(gone.map((key) => [key, null])) },
+			}
+			const saved = await change<Changed>('PATCH', path`/v1/agents/${agent.name}`, body)
+			await this.enter()
+			this.#saved = saved
+		})
+	}
+
+	#remove(name: string): void {
+		const sure = `Delete ${name} with its conversations, memories, skills and settings? This cannot be undone.`
+		if (!confirm(sure)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${name}`)
+			location.hash = '/agents'
+		})
+	}
+}
+
+function fieldsOf(form: HTMLFormElement): Record<string, string> {
+	return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]))
+}
+
+function parsed(text: string): Record<string, unknown> {
+	try {
+		const value = JSON.parse(text) as unknown
+		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+	} catch (error) {
+		throw new Error(`The configuration is no JSON: ${(error as Error).message}`, { cause: error })
+	}
+	throw new Error('The configuration must be a JSON object, such as {"limits": {"steps": 20}}')
+}
+
+customElements.define('svc-agents', Agents)

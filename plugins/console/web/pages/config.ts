@@ -1,0 +1,161 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get } from '../api.ts'
+import type { FieldError } from '../api.ts'
+import { empty, Page, status } from '../page.ts'
+
+interface FileView {
+	file: string
+	text: string
+	digest: string
+	state: 'in_force' | 'refused' | 'pending'
+	error: string | null
+	errors: FieldError[]
+}
+
+interface Verdict {
+	valid: boolean
+	error: string | null
+	errors: FieldError[]
+	warnings: string[]
+	changes: { path: string; before?: unknown; after?: unknown; needs_restart: boolean }[]
+}
+
+const inWords = { in_force: 'in force', refused: 'refused', pending: 'not read yet' }
+
+/** gateway.yaml: its text, its mistakes with their lines, and what a change would do. */
+class Configuration extends Page {
+	#file: FileView | undefined
+	#text = ''
+	#verdict: Verdict | undefined
+	#isSaved = false
+
+	async enter(): Promise<void> {
+		const file = await get<FileView>('/v1/config', this.left.signal)
+		const isUntouched = this.#text === (this.#file?.text ?? '')
+		this.#file = file
+		if (isUntouched) this.#text = file.text
+	}
+
+	protected content(): TemplateResult {
+		const file = this.#file
+		if (!file) return html`<p class="empty">Loading …</p>`
+		const errors = this.#verdict?.errors ?? file.errors
+		return html`
+			<h1>Configuration ${status(inWords[file.state])}</h1>
+			<p class="note">
+				<code>${file.file}</code> · values that look like secrets are hidden; leave <code>(hidden 1)</code> as it is to
+				keep one
+			</p>
+			${
+				file.error !== null && !this.#verdict
+					? html`<div class="problem" role="alert">
+							<p>The gateway keeps its last good settings. This file is refused:</p>
+						</div>`
+					: nothing
+			}
+			${this.#errors(errors)}
+			<textarea
+				class="code"
+				aria-label="gateway.yaml"
+				rows="28"
+				spellcheck="false"
+				.value=${this.#text}
+				@input=${this.#typed}
+			></textarea>
+			<div class="row">
+				<button @click=${() => this.#check()}>Check</button>
+				<button class="primary" ?disabled=${this.#text === file.text} @click=${() => this.#apply(file)}>Apply</button>
+				<button ?disabled=${this.#text === file.text} @click=${() => this.#reset(file)}>Discard changes</button>
+			</div>
+			${this.#isSaved ? html`<p class="good" role="status">Applied.</p>` : nothing}
+			${this.#verdict?.valid ? this.#changes(this.#verdict) : nothing}
+		`
+	}
+
+	#errors(errors: FieldError[]): unknown {
+		if (errors.length === 0) return nothing
+		return html`<ul class="problem" role="alert">
+			${errors.map(
+				({ path, message, line }) =>
+					html`<li>
+						${line === undefined ? nothing : html`<button class="link" @click=${() => this.#goTo(line)}>Line ${line}</button>`}
+						<code>${path}</code> ${message}
+					</li>`,
+			)}
+		</ul>`
+	}
+
+	#changes({ warnings, changes }: Verdict): TemplateResult {
+		const shown = (value: unknown): string => (value === undefined ? '–' : JSON.stringify(value))
+		return html`${warnings.map((line) => html`<p class="warning">${line}</p>`)}
+		${
+			changes.length === 0
+				? empty('This text changes no setting.')
+				: html`<div class="scroll">
+						<table>
+							<thead>
+								<tr>
+									<th>Setting</th>
+									<th>Now</th>
+									<th>Then</th>
+									<th></th>
+								</tr>
+							</thead>
+							<tbody>
+								${changes.map(
+									({ path, before, after, needs_restart }) =>
+										html`<tr>
+											<td><code>${path}</code></td>
+											<td>${shown(before)}</td>
+											<td>${shown(after)}</td>
+											<td>${needs_restart ? 'at the next start' : nothing}</td>
+										</tr>`,
+								)}
+							</tbody>
+						</table>
+					</div>`
+		}`
+	}
+
+	#goTo(line: number): void {
+		const field = this.querySelector('textarea')
+		if (!field) return
+		const lines = field.value.split('\n')
+		const from = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0)
+		field.focus()
+		field.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0))
+	}
+
+	#typed(event: InputEvent): void {
+		this.#text = (event.target as HTMLTextAreaElement).value
+		this.#isSaved = false
+		this.requestUpdate()
+	}
+
+	#reset({ text }: FileView): void {
+		this.#text = text
+		this.#verdict = undefined
+		this.requestUpdate()
+	}
+
+	#check(): void {
+		void this.attempt(async () => {
+			this.#verdict = await change<Verdict>('POST', '/v1/config/validate', { text: this.#text })
+		})
+	}
+
+	#apply({ digest }: FileView): void {
+		void this.attempt(async () => {
+			this.#verdict = await change<Verdict>('POST', '/v1/config/validate', { text: this.#text })
+			if (!this.#verdict.valid) return
+			const file = await change<FileView>('PUT', '/v1/config', { text: this.#text, digest })
+			this.#file = file
+			this.#text = file.text
+			this.#verdict = undefined
+			this.#isSaved = file.state === 'in_force'
+		})
+	}
+}
+
+customElements.define('svc-config', Configuration)

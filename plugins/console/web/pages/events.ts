@@ -1,0 +1,106 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { get } from '../api.ts'
+import { json, when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import { follow } from '../stream.ts'
+import type { GatewayEvent } from '../types.ts'
+
+const PAGE = 100
+/** Events on the page; of more, the oldest are left out. */
+const KEPT = 1_000
+/** Events show together, at most so often. */
+const SHOW_MS = 200
+
+/** The audit log, newest first, with what happens now. */
+class Events extends Page {
+	#events: GatewayEvent[] | undefined
+	#next: string | null = null
+	#filter: Record<string, string> = {}
+	#isLive = false
+	#showing: number | undefined
+	#following = new AbortController()
+
+	async enter(): Promise<void> {
+		this.#following.abort()
+		const following = new AbortController()
+		this.#following = following
+		const filter = this.#filter
+		const page = await this.#page(null)
+		this.#events = page.events
+		this.#next = page.next_cursor
+		const last = page.events[0]?.event_id
+		void follow({
+			query: { ...filter, ...(last !== undefined && { last_event_id: last }) },
+			signal: AbortSignal.any([this.left.signal, following.signal]),
+			heard: (event) => this.#heard(event),
+			isOpen: (open) => {
+				this.#isLive = open
+				this.requestUpdate()
+			},
+		}).catch(() => {})
+	}
+
+	async #page(cursor: string | null): Promise<{ events: GatewayEvent[]; next_cursor: string | null }> {
+		const query = new URLSearchParams({ ...this.#filter, limit: String(PAGE), ...(cursor !== null && { cursor }) })
+		return get(`/v1/audit?${query}`, this.left.signal)
+	}
+
+	#heard(event: GatewayEvent): void {
+		if (event.event_type === 'model.stream') return
+		this.#events = [event, ...(this.#events ?? []).slice(0, KEPT - 1)]
+		if (this.#showing !== undefined) return
+		this.#showing = setTimeout(() => {
+			this.#showing = undefined
+			this.requestUpdate()
+		}, SHOW_MS)
+	}
+
+	#submit(event: SubmitEvent): void {
+		event.preventDefault()
+		const fields = [...new FormData(event.target as HTMLFormElement)].map(([name, value]) => [
+			name,
+			String(value).trim(),
+		])
+		this.#filter = Object.fromEntries(fields.filter(([, value]) => value !== ''))
+		void this.attempt(() => this.enter())
+	}
+
+	#older(): void {
+		void this.attempt(async () => {
+			const page = await this.#page(this.#next)
+			this.#events = [...(this.#events ?? []), ...page.events]
+			this.#next = page.next_cursor
+		})
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>Events ${this.#isLive ? html`<span class="status started">live</span>` : nothing}</h1>
+			<form class="row" @submit=${this.#submit}>
+				<label>Agent <input name="agent_id" autocomplete="off" /></label>
+				<label>Run <input name="run_id" autocomplete="off" /></label>
+				<label>Types <input name="event_type" placeholder="run.*,message.*" autocomplete="off" /></label>
+				<button>Filter</button>
+			</form>
+			${this.#events?.length === 0 ? empty('There are no such events.') : nothing}
+			<ol class="timeline">
+				${this.#events?.map(
+					({ event_type, timestamp, agent_id, run_id, payload }) =>
+						html`<li class=${/failed|rejected|violation|error/.test(event_type) ? 'bad' : ''}>
+							<b>${event_type}</b> <time datetime=${timestamp}>${when(timestamp)}</time>
+							${agent_id === null ? nothing : html`<a href="#/agents/${agent_id}">${agent_id}</a>`}
+							${run_id === null ? nothing : html`<a href="#/runs/${run_id}">run</a>`}
+							<details>
+								<summary>details</summary>
+								<pre>${json(payload)}</pre>
+							</details>
+						</li>`,
+				)}
+			</ol>
+			${this.#next === null ? nothing : html`<button @click=${() => this.#older()}>Show older events</button>`}
+		`
+	}
+}
+
+customElements.define('svc-events', Events)

@@ -1,0 +1,178 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { excerpt, json, when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import { follow } from '../stream.ts'
+import type { AgentItem, Question, Run, Skill } from '../types.ts'
+
+/** Agents whose skills and tool servers are looked at. */
+const AGENTS = 200
+const AT_ONCE = 6
+
+interface Waiting {
+	agent: string
+	skill: Skill
+}
+
+/** Everything that waits for a person: questions, approvals of calls, skills in quarantine. */
+class Inbox extends Page {
+	#runs: Run[] = []
+	#skills: Waiting[] = []
+	#isLoaded = false
+	#soon: number | undefined
+
+	async enter(): Promise<void> {
+		await this.#read()
+		void follow({
+			query: { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped' },
+			signal: this.left.signal,
+			heard: () => this.#again(),
+		}).catch(() => {})
+	}
+
+	#again(): void {
+		clearTimeout(this.#soon)
+		this.#soon = setTimeout(() => void this.attempt(() => this.#read()), 250)
+	}
+
+	async #read(): Promise<void> {
+		const { signal } = this.left
+		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', signal)
+		// A run that waits for a sub-agent shows that one's question, which is listed with it already.
+		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
+		const agents = (await get<AgentItem[]>('/v1/agents', signal)).slice(0, AGENTS)
+		const found: Waiting[] = []
+		await Promise.all(
+			Array.from({ length: AT_ONCE }, async () => {
+				for (let agent = agents.pop(); agent; agent = agents.pop()) {
+					const { name } = agent
+					const skills = await get<Skill[]>(path`/v1/agents/${name}/skills`, signal)
+					for (const skill of skills) if (skill.status === 'quarantined') found.push({ agent: name, skill })
+				}
+			}),
+		)
+		this.#skills = found.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
+		this.#isLoaded = true
+	}
+
+	protected content(): TemplateResult {
+		if (!this.#isLoaded) return html`<p class="empty">Loading …</p>`
+		const nothingWaits = this.#runs.length === 0 && this.#skills.length === 0
+		return html`
+			<h1>Inbox</h1>
+			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve and new skills appear here.') : nothing}
+			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
+			${this.#skills.map(
+				({ agent, skill }) =>
+					html`<article class="card">
+						<h2>New skill: ${skill.name}</h2>
+						<p>
+							For <a href="#/agents/${agent}">${agent}</a>, installed ${when(skill.installed_at)}.
+							${excerpt(skill.description)}
+						</p>
+						<a class="button primary" href="#/agents/${agent}/skills/${skill.id}">Review</a>
+					</article>`,
+			)}
+		`
+	}
+}
+
+/** The question of one run, with what answers it. */
+class QuestionCard extends Page {
+	static override properties = { run: { attribute: false } }
+	declare run: Run
+	#edited: string | null = null
+
+	async enter(): Promise<void> {}
+
+	protected content(): TemplateResult {
+		const { run } = this
+		const question = run.open_question
+		if (!question) return html``
+		return html`<article class="card">
+			<h2>${question.kind === 'approval' ? html`Approve <code>${question.tool}</code>?` : 'Question'}</h2>
+			<p class="note">
+				<a href="#/agents/${run.agent}">${run.agent}</a> · <a href="#/runs/${run.run_id}">run</a> of
+				${when(run.created_at)} · ${excerpt(run.prompt, 80)}
+			</p>
+			${question.kind === 'approval' ? this.#approval(question) : this.#question(question)}
+		</article>`
+	}
+
+	#question({ question, options }: Question): TemplateResult {
+		return html`<p class="lines">${question}</p>
+			<div class="row">
+				${options?.map((option) => html`<button @click=${() => this.#answer({ answer: option })}>${option}</button>`)}
+			</div>
+			<form class="row" @submit=${this.#submit}>
+				<input name="answer" aria-label="Your answer" placeholder="Your answer" required autocomplete="off" />
+				<button class="primary">Answer</button>
+			</form>`
+	}
+
+	#approval({ arguments: args }: Question): TemplateResult {
+		const edited = this.#edited
+		const text = json(args ?? {})
+		return html`${
+				edited === null
+					? html`<pre>${text}</pre>`
+					: html`<textarea
+							aria-label="Arguments"
+							rows=${Math.min(20, edited.split('\n').length + 1)}
+							.value=${edited}
+							@input=${(event: InputEvent) => (this.#edited = (event.target as HTMLTextAreaElement).value)}
+						></textarea>`
+			}
+			<div class="row">
+				${
+					edited === null
+						? html`<button class="primary" @click=${() => this.#answer({ answer: 'approve' })}>Approve</button>
+								<button @click=${() => this.#answer({ answer: 'approve_always' })}>Always, with these arguments</button>
+								<button @click=${() => this.#edit(text)}>Edit</button>
+								<button class="danger" @click=${() => this.#answer({ answer: 'refuse' })}>Refuse</button>`
+						: html`<button class="primary" @click=${() => this.#approveEdited()}>Approve as edited</button>
+								<button @click=${() => this.#edit(null)}>Cancel</button>`
+				}
+			</div>`
+	}
+
+	#edit(text: string | null): void {
+		this.#edited = text
+		this.requestUpdate()
+	}
+
+	#submit(event: SubmitEvent): void {
+		event.preventDefault()
+		const field = (event.target as HTMLFormElement).elements.namedItem('answer') as HTMLInputElement
+		void this.#answer({ answer: field.value })
+	}
+
+	#approveEdited(): void {
+		const text = this.#edited ?? ''
+		void this.attempt(async () => {
+			let args: unknown
+			try {
+				args = JSON.parse(text)
+			} catch (error) {
+				throw new Error(`The arguments are no JSON: ${(error as Error).message}`, { cause: error })
+			}
+			await this.#send({ answer: 'edit', arguments: args })
+		})
+	}
+
+	async #answer(body: object): Promise<void> {
+		await this.attempt(() => this.#send(body))
+	}
+
+	async #send(body: object): Promise<void> {
+		const question = this.run.open_question
+		if (!question) return
+		await change('POST', path`/v1/agents/${this.run.agent}/ask-responses/${question.question_id}`, body)
+		this.#edited = null
+		this.dispatchEvent(new Event('answered', { bubbles: true }))
+	}
+}
+
+customElements.define('svc-question', QuestionCard)
+customElements.define('svc-inbox', Inbox)

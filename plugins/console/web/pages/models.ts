@@ -1,0 +1,216 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { duration } from '../format.ts'
+import { empty, Page } from '../page.ts'
+
+interface Provider {
+	name: string
+	kind: string
+	base_url: string | null
+	model: string | null
+	key: string
+	key_secret?: string
+	is_default: boolean
+	fallback: boolean
+}
+
+interface Checked {
+	state: string
+	message: string | null
+	models: string[]
+	answers: boolean
+	duration_ms: number
+}
+
+const presets: Record<string, { kind: string; base_url: string; secret: string }> = {
+	OpenAI: { kind: 'openai-responses', base_url: 'https://api.openai.com/v1', secret: 'OPENAI_API_KEY' },
+	Anthropic: { kind: 'anthropic', base_url: 'https://api.anthropic.com/v1', secret: 'ANTHROPIC_API_KEY' },
+	'Google Gemini': {
+		kind: 'google',
+		base_url: 'https://generativelanguage.googleapis.com/v1beta',
+		secret: 'GEMINI_API_KEY',
+	},
+	'Ollama on this machine': { kind: 'ollama', base_url: 'http://127.0.0.1:11434/api', secret: '' },
+	OpenRouter: { kind: 'openai', base_url: 'https://openrouter.ai/api/v1', secret: 'OPENROUTER_API_KEY' },
+	'Another server with the API of OpenAI': { kind: 'openai', base_url: '', secret: '' },
+}
+
+interface Form {
+	name: string
+	kind: string
+	base_url: string
+	model: string
+	key: string
+	secret: string
+}
+
+/** The providers that are set up, and a new one with a test call. */
+class Models extends Page {
+	#providers: Provider[] | undefined
+	#form: Form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
+	#checked: Checked | undefined
+	#doing = ''
+
+	async enter(): Promise<void> {
+		this.#providers = await get<Provider[]>('/v1/providers', this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>Models</h1>
+			${this.#list()}
+			<form class="card narrow" @submit=${this.#save}>
+				<h2>Set up a provider</h2>
+				<label
+					>Where the models run
+					<select @change=${this.#preset}>
+						<option value="">choose …</option>
+						${Object.keys(presets).map((label) => html`<option>${label}</option>`)}
+					</select>
+				</label>
+				${this.#field('name', 'Name', 'what you call it, such as openai')}
+				${this.#field('base_url', 'Address of the API, with its version', 'http://127.0.0.1:8000/v1')}
+				${this.#field('key', 'Key (kept in the vault; empty where none is needed)', '', 'password')}
+				${this.#form.key === '' ? nothing : this.#field('secret', 'Name of the key in the vault', 'OPENAI_API_KEY')}
+				<label
+					>Model
+					<input
+						name="model"
+						list="models"
+						required
+						.value=${this.#form.model}
+						@input=${this.#typed}
+						autocomplete="off"
+					/>
+					<datalist id="models">
+						${this.#checked?.models.map((model) => html`<option value=${model}></option>`)}
+					</datalist>
+				</label>
+				${this.#verdict()}
+				<div class="row">
+					<button type="button" @click=${() => this.#check(false)}>List models</button>
+					<button type="button" @click=${() => this.#check(true)}>Test call</button>
+					<button class="primary">Save and use</button>
+				</div>
+			</form>
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#providers) return html`<p class="empty">Loading …</p>`
+		if (this.#providers.length === 0) return empty('No provider is set up: the built-in offline model answers.')
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Name</th>
+						<th>Kind</th>
+						<th>Address</th>
+						<th>Model</th>
+						<th>Key</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${this.#providers.map(
+						(one) =>
+							html`<tr>
+								<td>${one.name}</td>
+								<td>${one.kind}</td>
+								<td class="wide">${one.base_url ?? '–'}</td>
+								<td>${one.model ?? '–'}</td>
+								<td>${one.key === 'vault' ? `vault: ${one.key_secret}` : one.key}</td>
+								<td>
+									${one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing}
+								</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#field(name: keyof Form, label: string, placeholder: string, type = 'text'): TemplateResult {
+		return html`<label
+			>${label}
+			<input
+				name=${name}
+				type=${type}
+				placeholder=${placeholder}
+				?required=${name === 'name' || name === 'base_url' || name === 'secret'}
+				.value=${this.#form[name]}
+				@input=${this.#typed}
+				autocomplete="off"
+				spellcheck="false"
+			/>
+		</label>`
+	}
+
+	#verdict(): unknown {
+		if (this.#doing !== '') return html`<p class="note" role="status">${this.#doing}</p>`
+		if (!this.#checked) return nothing
+		const { state, message, models, answers, duration_ms } = this.#checked
+		if (state !== 'ok') return html`<p class="problem" role="alert">${message}</p>`
+		const told = answers ? `The model answers (${duration(duration_ms)}).` : `The server lists ${models.length} models.`
+		return html`<p class="good" role="status">${told}</p>`
+	}
+
+	#typed(event: InputEvent): void {
+		const { name, value } = event.target as HTMLInputElement
+		this.#form = { ...this.#form, [name]: value }
+		this.requestUpdate()
+	}
+
+	#preset(event: Event): void {
+		const preset = presets[(event.target as HTMLSelectElement).value]
+		if (!preset) return
+		const name = URL.parse(preset.base_url)?.hostname.split('.').at(-2) ?? 'models'
+		this.#form = { ...this.#form, ...preset, name: /^\d+$/.test(name) ? 'ollama' : name }
+		this.#checked = undefined
+		this.requestUpdate()
+	}
+
+	#check(withModel: boolean): void {
+		const { kind, base_url, key, model } = this.#form
+		this.#doing = withModel ? `Trying ${model} …` : 'Asking the server for its models …'
+		this.requestUpdate()
+		void this.attempt(async () => {
+			this.#checked = await change<Checked>('POST', '/v1/providers/check', {
+				kind,
+				base_url,
+				...(key !== '' && { api_key: { value: key } }),
+				...(withModel && model !== '' && { model }),
+			})
+		}).finally(() => {
+			this.#doing = ''
+			this.requestUpdate()
+		})
+	}
+
+	#save(event: SubmitEvent): void {
+		event.preventDefault()
+		const { name, kind, base_url, model, key, secret } = this.#form
+		void this.attempt(async () => {
+			if (key !== '') await storeSecret(secret, key)
+			const provider = { kind, base_url, model, ...(key !== '' && { api_key: { secret } }) }
+			const applied = await change<{ state: string; error: string | null }>('PATCH', '/v1/config', {
+				set: { [`providers.${name}`]: provider, default_provider: name },
+			})
+			if (applied.state === 'refused') throw new Error(applied.error ?? 'the gateway refuses this')
+			this.#form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
+			this.#checked = undefined
+			await this.enter()
+		})
+	}
+}
+
+/** A new secret, or a new value of the one that has this name. */
+async function storeSecret(name: string, value: string): Promise<void> {
+	const secrets = await get<{ id: string; name: string }[]>('/v1/vault/secrets')
+	const known = secrets.find((one) => one.name === name)
+	if (known) await change('PUT', path`/v1/vault/secrets/${known.id}`, { value })
+	else await change('POST', '/v1/vault/secrets', { name, value })
+}
+
+customElements.define('svc-models', Models)

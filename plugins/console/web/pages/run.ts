@@ -1,0 +1,182 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { cost, duration, json, tokens, when } from '../format.ts'
+import { markdown } from '../markdown.ts'
+import { Page, status } from '../page.ts'
+import { follow } from '../stream.ts'
+import type { GatewayEvent, Run, Step } from '../types.ts'
+import './inbox.ts'
+
+const READ_MS = 300
+/** Events that are kept on the page; of more, the oldest are left out. */
+const EVENTS = 2_000
+
+/** One run: its course as it happens, and what it cost. */
+class RunPage extends Page {
+	static override properties = { runId: { attribute: false } }
+	declare runId: string
+	#run: Run | undefined
+	#steps: Step[] = []
+	#events: GatewayEvent[] = []
+	/** The answer that is being written. */
+	#live = ''
+	#reading: number | undefined
+	#shown = ''
+
+	async enter(): Promise<void> {
+		this.#shown = this.runId
+		this.#events = []
+		this.#live = ''
+		await this.#read()
+		void follow({
+			query: { run_id: this.runId, last_event_id: '0' },
+			signal: this.left.signal,
+			heard: (event) => this.#heard(event),
+		}).catch(() => {})
+	}
+
+	protected override willUpdate(): void {
+		if (!this.isConnected || this.#shown === this.runId || this.#shown === '') return
+		this.left.abort()
+		this.left = new AbortController()
+		void this.attempt(() => this.enter())
+	}
+
+	async #read(): Promise<void> {
+		const { signal } = this.left
+		const [run, { steps }] = await Promise.all([
+			get<Run>(path`/v1/runs/${this.runId}`, signal),
+			get<{ steps: Step[] }>(path`/v1/runs/${this.runId}/steps`, signal),
+		])
+		this.#run = run
+		this.#steps = steps
+	}
+
+	#heard(event: GatewayEvent): void {
+		if (event.event_type === 'model.stream') this.#live += String(event.payload.content ?? '')
+		else {
+			this.#events.push(event)
+			if (this.#events.length > EVENTS) this.#events.shift()
+			if (event.event_type === 'model.response' || event.event_type === 'message.assistant') this.#live = ''
+		}
+		this.requestUpdate()
+		if (this.#reading !== undefined) return
+		this.#reading = setTimeout(() => {
+			this.#reading = undefined
+			void this.attempt(() => this.#read())
+		}, READ_MS)
+	}
+
+	protected content(): TemplateResult {
+		const run = this.#run
+		if (!run) return html`<p class="empty">Loading …</p>`
+		const isOver = run.ended_at !== null
+		return html`
+			<h1>Run of <a href="#/agents/${run.agent}">${run.agent}</a> ${status(run.status)}</h1>
+			<p class="note">
+				<code>${run.run_id}</code> · started by ${run.trigger} · ${when(run.created_at)}
+				${run.parent_run_id === null ? nothing : html`· sub-agent of <a href="#/runs/${run.parent_run_id}">this run</a>`}
+				${run.ended_at && run.started_at ? html`· took ${duration(Date.parse(run.ended_at) - Date.parse(run.started_at))}` : nothing}
+				· ${tokens(run.usage)} ${run.usage.cost === undefined ? nothing : html`· cost ${cost(run.usage.cost)}`}
+			</p>
+			<div class="row">
+				${isOver ? nothing : html`<button class="danger" @click=${() => this.#stop()}>Stop</button>`}
+				<a class="button" href="#/chat/${run.agent}/${encodeURIComponent(run.conversation)}">Conversation</a>
+				<details class="curl">
+					<summary>As a command</summary>
+					<pre>${curlOf(run)}</pre>
+				</details>
+			</div>
+			${
+				run.error
+					? html`<div class="problem" role="alert">
+							<p><b>${run.error.code}</b> ${run.error.message}</p>
+						</div>`
+					: nothing
+			}
+			${
+				run.open_question
+					? html`<svc-question .run=${run} @answered=${() => this.attempt(() => this.#read())}></svc-question>`
+					: nothing
+			}
+			${this.#bars()}
+			<h2>Course</h2>
+			<ol class="timeline">
+				${this.#events.map((event) => this.#event(event))}
+				${this.#live === '' ? nothing : html`<li class="message assistant live"><b>writes</b>${markdown(this.#live)}</li>`}
+			</ol>
+		`
+	}
+
+	/** Each call where it lies in the time of the run. */
+	#bars(): TemplateResult {
+		const first = this.#steps[0]
+		if (!first) return html``
+		const begun = Date.parse(first.started_at)
+		const endOf = (step: Step): number => (step.ended_at === null ? Date.now() : Date.parse(step.ended_at))
+		const whole = Math.max(1, ...this.#steps.map((step) => endOf(step) - begun))
+		return html`<h2>Calls</h2>
+			<div class="scroll">
+				<table class="calls">
+					<tbody>
+						${this.#steps.map((step) => {
+							const from = Date.parse(step.started_at) - begun
+							const width = Math.max(0.5, ((endOf(step) - begun - from) / whole) * 100)
+							return html`<tr class=${step.error ? 'bad' : step.kind}>
+								<td>${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
+								<td class="wide">
+									<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+										<rect x=${(from / whole) * 100} y="1" width=${width} height="6" rx="1"></rect>
+									</svg>
+								</td>
+								<td>${step.duration_ms === null ? '…' : duration(step.duration_ms)}</td>
+								<td>${step.usage ? tokens(step.usage) : nothing}</td>
+							</tr>`
+						})}
+					</tbody>
+				</table>
+			</div>`
+	}
+
+	#event({ event_type, payload, timestamp }: GatewayEvent): TemplateResult {
+		const at = html`<time datetime=${timestamp}>${when(timestamp)}</time>`
+		const [family, what] = event_type.split('.')
+		if (family === 'message') {
+			const body =
+				what === 'user' || what === 'assistant' ? markdown(String(payload.content ?? '')) : folded(payload.content)
+			return html`<li class="message ${what}"><b>${what}</b> ${at}${body}</li>`
+		}
+		const name = payload.primitive ?? payload.tool ?? payload.skill ?? payload.model ?? ''
+		const isBad = event_type.endsWith('.failed') || event_type.startsWith('security.')
+		return html`<li class=${isBad ? 'bad' : ''}>
+			<b>${event_type}</b> ${name === '' ? nothing : html`<code>${String(name)}</code>`} ${at} ${folded(payload)}
+		</li>`
+	}
+
+	#stop(): void {
+		void this.attempt(async () => {
+			await change('POST', path`/v1/runs/${this.runId}/cancel`, {})
+			await this.#read()
+		})
+	}
+}
+
+function folded(value: unknown): TemplateResult {
+	if (typeof value === 'object' && value !== null && Object.keys(value).length === 0) return html``
+	return html`<details>
+		<summary>details</summary>
+		<pre>${json(value)}</pre>
+	</details>`
+}
+
+/** The request that starts the same run. */
+function curlOf({ agent, prompt, conversation }: Run): string {
+	const named = conversation.startsWith('api:') ? { conversation: conversation.slice('api:'.length) } : {}
+	const body = JSON.stringify({ prompt, ...named }).replaceAll("'", String.raw`'\''`)
+	return `curl -N ${location.origin}${path`/v1/agents/${agent}/runs`} \\
+  -H 'content-type: application/json' -H 'accept: text/event-stream' \\
+  -d '${body}'`
+}
+
+customElements.define('svc-run', RunPage)

@@ -1,0 +1,163 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { get, path } from '../api.ts'
+import { duration, excerpt, tokens, when } from '../format.ts'
+import { empty, Page, status } from '../page.ts'
+import { follow } from '../stream.ts'
+import type { AgentItem, GatewayEvent, Run, RunStatus } from '../types.ts'
+
+const PAGE = 50
+const statuses: RunStatus[] = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped']
+/** What an event says of the status of its run. */
+const statusAfter: Partial<Record<string, RunStatus>> = {
+	'run.queued': 'queued',
+	'run.started': 'started',
+	'run.paused': 'paused',
+	'run.resumed': 'started',
+	'run.completed': 'completed',
+	'run.failed': 'failed',
+	'run.stopped': 'stopped',
+}
+/** Changes show together, at most so often: events may come by the hundred. */
+const SHOW_MS = 250
+const READ_MS = 1_000
+
+/** Runs across agents, newest first, as they change. */
+class Runs extends Page {
+	#agents: string[] = []
+	#agent = ''
+	#status = ''
+	#runs: Run[] | undefined
+	#next: string | null = null
+	#showing: number | undefined
+	#reading: number | undefined
+
+	async enter(): Promise<void> {
+		this.#agents = (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
+		await this.#read()
+		void follow({
+			query: { event_type: 'run.*' },
+			signal: this.left.signal,
+			heard: (event) => this.#heard(event),
+		}).catch(() => {})
+	}
+
+	async #read(more = false): Promise<void> {
+		const { signal } = this.left
+		const query = new URLSearchParams({ limit: String(PAGE), ...(this.#status && { status: this.#status }) })
+		const last = more ? this.#next : null
+		if (this.#agent) {
+			if (last !== null) query.set('before', last)
+			const runs = await get<Run[]>(`${path`/v1/agents/${this.#agent}/runs`}?${query}`, signal)
+			this.#runs = more ? [...(this.#runs ?? []), ...runs] : runs
+			this.#next = runs.at(-1)?.run_id ?? null
+			return
+		}
+		if (last !== null) query.set('cursor', last)
+		const page = await get<{ runs: Run[]; next_cursor: string | null }>(`/v1/runs?${query}`, signal)
+		this.#runs = more ? [...(this.#runs ?? []), ...page.runs] : page.runs
+		this.#next = page.next_cursor
+	}
+
+	#heard({ event_type, run_id, timestamp }: GatewayEvent): void {
+		const now = statusAfter[event_type]
+		const run = this.#runs?.find((one) => one.run_id === run_id)
+		if (run && now) {
+			run.status = now
+			if (now === 'completed' || now === 'failed' || now === 'stopped') run.ended_at = timestamp
+			this.#showSoon()
+		}
+		this.#readSoon()
+	}
+
+	#showSoon(): void {
+		if (this.#showing !== undefined) return
+		this.#showing = setTimeout(() => {
+			this.#showing = undefined
+			this.requestUpdate()
+		}, SHOW_MS)
+	}
+
+	/** For new runs, and figures that no event tells. */
+	#readSoon(): void {
+		if (this.#reading !== undefined) return
+		this.#reading = setTimeout(() => {
+			this.#reading = undefined
+			if ((this.#runs?.length ?? 0) <= PAGE) void this.attempt(() => this.#read())
+		}, READ_MS)
+	}
+
+	#filter(which: 'agent' | 'status', event: Event): void {
+		const { value } = event.target as HTMLSelectElement
+		if (which === 'agent') this.#agent = value
+		else this.#status = value
+		void this.attempt(() => this.#read())
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>Runs</h1>
+			<div class="row">
+				<label
+					>Agent
+					<select @change=${(event: Event) => this.#filter('agent', event)}>
+						<option value="">all</option>
+						${this.#agents.map((name) => html`<option ?selected=${name === this.#agent}>${name}</option>`)}
+					</select>
+				</label>
+				<label
+					>Status
+					<select @change=${(event: Event) => this.#filter('status', event)}>
+						<option value="">any</option>
+						${statuses.map((one) => html`<option ?selected=${one === this.#status}>${one}</option>`)}
+					</select>
+				</label>
+			</div>
+			${this.#list()}
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#runs) return html`<p class="empty">Loading …</p>`
+		if (this.#runs.length === 0)
+			return empty('There are no such runs.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
+		return html`<div class="scroll">
+				<table>
+					<thead>
+						<tr>
+							<th>Status</th>
+							<th>Agent</th>
+							<th>Prompt</th>
+							<th>Started by</th>
+							<th>Begun</th>
+							<th>Took</th>
+							<th>Tokens</th>
+						</tr>
+					</thead>
+					<tbody>
+						${this.#runs.map(
+							(run) =>
+								html`<tr>
+									<td>${status(run.status)}</td>
+									<td>${run.agent}</td>
+									<td class="wide"><a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a></td>
+									<td>${run.trigger}</td>
+									<td>${when(run.created_at)}</td>
+									<td>
+										${run.ended_at && run.started_at ? duration(Date.parse(run.ended_at) - Date.parse(run.started_at)) : '–'}
+									</td>
+									<td>${tokens(run.usage)}</td>
+								</tr>`,
+						)}
+					</tbody>
+				</table>
+			</div>
+			${
+				this.#next === null
+					? nothing
+					: html`<button @click=${() => this.attempt(() => this.#read(true))}>Show older runs</button>`
+			}`
+	}
+}
+
+customElements.define('svc-runs', Runs)

@@ -1,0 +1,124 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { Page, status } from '../page.ts'
+
+interface Review {
+	id: string
+	name: string
+	description: string
+	status: string
+	installed_at: string
+	digest: string
+	source: { kind: string; url?: string }
+	files: { path: string; size: number; kind: string; change: string | null }[]
+	runtime: string | null
+	permissions: { primitives: string[]; hosts: string[]; secrets: string[] }
+	warnings: unknown[]
+	findings: unknown[]
+	diff: string | null
+	program: string | null
+	markdown: string
+}
+
+/** Characters that do not show, or turn text around. */
+const invisible = /[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}]/u
+
+/** One skill before its approval: all of its text, what it may do, what a scan found. */
+class SkillReview extends Page {
+	static override properties = { agent: { attribute: false }, skill: { attribute: false } }
+	declare agent: string
+	declare skill: string
+	#review: Review | undefined
+
+	async enter(): Promise<void> {
+		this.#review = await get<Review>(path`/v1/agents/${this.agent}/skills/${this.skill}`, this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		const review = this.#review
+		if (!review) return html`<p class="empty">Loading …</p>`
+		const { primitives, hosts, secrets } = review.permissions
+		return html`
+			<h1>${review.name} ${status(review.status)}</h1>
+			<p>${review.description}</p>
+			<p class="note">
+				For <a href="#/agents/${this.agent}">${this.agent}</a> · from ${review.source.url ?? review.source.kind} ·
+				installed ${when(review.installed_at)} · SHA-256 <code>${review.digest}</code>
+			</p>
+			${[...review.findings, ...review.warnings].map((one) => html`<p class="warning">${textOf(one)}</p>`)}
+			<h2>What it may do</h2>
+			<ul>
+				<li>Runs a program: ${review.program === null ? 'no, it is instructions only' : `yes (${review.runtime})`}</li>
+				<li>Tools: ${listOf(primitives)}</li>
+				<li>Hosts: ${listOf(hosts)}</li>
+				<li>Secrets: ${listOf(secrets)}</li>
+			</ul>
+			${
+				review.program === null
+					? nothing
+					: html`<h2>Program</h2>
+							<pre class="raw">${shown(review.program)}</pre>`
+			}
+			<h2>Text</h2>
+			<pre class="raw">${shown(review.markdown)}</pre>
+			${
+				review.diff === null
+					? nothing
+					: html`<h2>Changes to the active revision</h2>
+							<pre class="raw">${shown(review.diff)}</pre>`
+			}
+			<h2>Files</h2>
+			<ul>
+				${review.files.map((file) => html`<li><code>${shown(file.path)}</code> ${file.size} bytes, ${file.kind}${file.change === null ? '' : `, ${file.change}`}</li>`)}
+			</ul>
+			<div class="row">
+				${
+					review.status === 'quarantined'
+						? html`<button class="primary" @click=${() => this.#approve(review.digest)}>Approve this text</button>`
+						: nothing
+				}
+				<button class="danger" @click=${() => this.#remove()}>Remove</button>
+			</div>
+		`
+	}
+
+	#approve(digest: string): void {
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/skills/${this.skill}/approve`, { digest })
+			await this.enter()
+		})
+	}
+
+	#remove(): void {
+		if (!confirm('Remove this skill?')) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${this.agent}/skills/${this.skill}`)
+			location.hash = `/agents/${encodeURIComponent(this.agent)}`
+		})
+	}
+}
+
+function listOf(values: string[]): string {
+	return values.length === 0 ? 'none' : values.join(', ')
+}
+
+/** Characters that nobody would see are marked by their number. */
+function shown(text: string): unknown[] {
+	return text
+		.split(/([^\S\n\t ]|[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}])/u)
+		.map((part) =>
+			part !== '\n' && part !== '\t' && invisible.test(part) && part.length <= 2
+				? html`<mark>U+${(part.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}</mark>`
+				: part,
+		)
+}
+
+function textOf(finding: unknown): string {
+	if (typeof finding === 'string') return finding
+	const { message, line } = (finding ?? {}) as { message?: string; line?: number }
+	return message === undefined ? JSON.stringify(finding) : line === undefined ? message : `Line ${line}: ${message}`
+}
+
+customElements.define('svc-skill', SkillReview)

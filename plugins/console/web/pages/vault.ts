@@ -1,0 +1,140 @@
+import { html } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import type { AgentItem } from '../types.ts'
+
+interface Secret {
+	id: string
+	name: string
+	created_at: string
+}
+
+interface Grant {
+	grant_id: string
+	agent_id: string
+	secret_id: string
+	reveal: boolean
+	hosts?: string[]
+}
+
+/** Secrets by their names, never their values, and the agents that may use them. */
+class Vault extends Page {
+	#secrets: Secret[] = []
+	#grants: Grant[] = []
+	#agents: string[] = []
+	#isLoaded = false
+
+	async enter(): Promise<void> {
+		const { signal } = this.left
+		const [secrets, grants, agents] = await Promise.all([
+			get<Secret[]>('/v1/vault/secrets', signal),
+			get<Grant[]>('/v1/vault/grants', signal),
+			get<AgentItem[]>('/v1/agents', signal),
+		])
+		this.#secrets = secrets
+		this.#grants = grants
+		this.#agents = agents.map(({ name }) => name)
+		this.#isLoaded = true
+	}
+
+	protected content(): TemplateResult {
+		if (!this.#isLoaded) return html`<h1>Vault</h1>`
+		return html`
+			<h1>Vault</h1>
+			${this.#secrets.length === 0 ? empty('No secret is stored yet.') : this.#table()}
+			<form class="card narrow" @submit=${this.#store}>
+				<h2>New secret</h2>
+				<label
+					>Name <input name="name" required autocomplete="off" spellcheck="false" placeholder="GITHUB_TOKEN"
+				/></label>
+				<label>Value <input name="value" type="password" required autocomplete="off" /></label>
+				<button class="primary">Store</button>
+			</form>
+		`
+	}
+
+	#table(): TemplateResult {
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Secret</th>
+						<th>Stored</th>
+						<th>Agents that may use it</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${this.#secrets.map((secret) => {
+						const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
+						const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
+						return html`<tr>
+							<td>${secret.name}</td>
+							<td>${when(secret.created_at)}</td>
+							<td class="wide">
+								${granted.map(
+									(grant) =>
+										html`<span class="chip"
+											>${grant.agent_id}${grant.hosts ? ` (${grant.hosts.join(', ')})` : ''}${grant.reveal ? ' (reads the value)' : ''}
+											<button
+												aria-label="Revoke ${secret.name} from ${grant.agent_id}"
+												@click=${() => this.#revoke(grant)}
+											>
+												×
+											</button></span
+										>`,
+								)}
+								<select aria-label="Grant ${secret.name} to" @change=${(event: Event) => this.#grant(secret, event)}>
+									<option value="">grant to …</option>
+									${others.map((name) => html`<option>${name}</option>`)}
+								</select>
+							</td>
+							<td><button class="danger" @click=${() => this.#remove(secret)}>Delete</button></td>
+						</tr>`
+					})}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#store(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const { name, value } = Object.fromEntries(new FormData(form))
+		void this.attempt(async () => {
+			await change('POST', '/v1/vault/secrets', { name, value })
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#grant({ id }: Secret, event: Event): void {
+		const field = event.target as HTMLSelectElement
+		const agent_id = field.value
+		field.value = ''
+		if (agent_id === '') return
+		void this.attempt(async () => {
+			await change('POST', '/v1/vault/grants', { agent_id, secret_id: id })
+			await this.enter()
+		})
+	}
+
+	#revoke({ grant_id }: Grant): void {
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/vault/grants/${grant_id}`)
+			await this.enter()
+		})
+	}
+
+	#remove({ id, name }: Secret): void {
+		if (!confirm(`Delete the secret ${name}? Agents and settings that use it will fail.`)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/vault/secrets/${id}`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-vault', Vault)

@@ -1,0 +1,88 @@
+/** What the pages read of the API; docs/openapi.json has all of it. */
+
+export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
+
+export interface Question {
+	question_id: string
+	question: string
+	options?: string[]
+	kind?: 'approval'
+	tool?: string
+	arguments?: Record<string, unknown>
+	expires_at?: string
+}
+
+export interface Run {
+	run_id: string
+	agent: string
+	status: RunStatus
+	trigger: string
+	conversation: string
+	prompt: string
+	answer: string | null
+	created_at: string
+	started_at: string | null
+	ended_at: string | null
+	usage: Usage
+	finish_reason: string | null
+	error: { code: string; message: string; provider_code?: string } | null
+	open_question: (Question & { run_id: string }) | null
+	waits_for: string | null
+	parent_run_id: string | null
+}
+
+export interface Usage {
+	input_tokens: number
+	output_tokens: number
+	cached_tokens?: number
+	reasoning_tokens?: number
+	cost?: number
+}
+
+export interface Step {
+	kind: 'model' | 'tool'
+	step?: number
+	name?: string
+	provider?: string
+	model?: string
+	started_at: string
+	ended_at: string | null
+	duration_ms: number | null
+	usage?: Usage | null
+	error: { code?: string; message: string } | null
+}
+
+export interface GatewayEvent {
+	event_id: string
+	timestamp: string
+	agent_id: string | null
+	run_id: string | null
+	sequence: number
+	event_type: string
+	payload: Record<string, unknown>
+}
+
+export interface Message {
+	role: string
+	content: string
+	timestamp: string
+}
+
+export interface Skill {
+	id: string
+	name: string
+	description: string
+	status: 'active' | 'quarantined'
+	installed_at: string
+}
+
+export interface AgentItem {
+	name: string
+	created_at: string
+}
+
+export interface Agent extends AgentItem {
+	persona: string | null
+	config: Record<string, unknown>
+	skills: { id: string; name: string }[]
+}

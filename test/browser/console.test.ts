@@ -1,0 +1,208 @@
+/** The console in a real browser: every page with real data, and what an operator does there. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../support/gateway.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { noBrowser, startBrowser } from './chromium.ts'
+
+const SKILL = `---
+name: greeter
+description: Greets people.
+---
+Greet whoever is named.\u200b
+`
+
+void t.test('the console', { skip: noBrowser }, async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on(/Tell me/, { text: '# Title\n\n- **bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1))' })
+	model.on(/word "ready"/, 'ready')
+	const gateway = await startGateway({
+		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const api = (method: string, path: string, body?: object) => gateway.request(method, path, { ...(body && { body }) })
+	for (const name of ['ada', 'bob']) await api('POST', '/v1/agents', { name })
+	const browser = await startBrowser([])
+	t.teardown(() => browser.close())
+
+	const problems: string[] = []
+	const open = async (t: Test, hash = ''): Promise<Page> => {
+		const context = await browser.newContext({ baseURL: gateway.url })
+		t.teardown(() => context.close())
+		const page = await context.newPage()
+		page.on('pageerror', (error) => problems.push(String(error)))
+		page.on('console', (message) => {
+			if (message.type() === 'error' && message.text().includes('Content Security Policy'))
+				problems.push(message.text())
+		})
+		await page.goto(`/${hash}`)
+		return page
+	}
+
+	await t.test('is served to browsers, and loads nothing from elsewhere', async (t) => {
+		const page = await gateway.request('GET', '/', { headers: { accept: 'text/html' } })
+		t.match(page.headers.get('content-security-policy'), /default-src 'none'; script-src 'self'/)
+		t.notMatch(page.body, /https?:/)
+		t.match((await gateway.request('GET', '/', { headers: { accept: 'application/json' } })).body, {
+			name: 'svc gateway',
+		})
+		t.equal((await gateway.request('GET', '/console/..%2Findex.ts')).status, 404)
+	})
+
+	await t.test('shows every page', async (t) => {
+		const page = await open(t)
+		const names = await page.locator('nav a').allTextContents()
+		t.strictSame(names, ['Home', 'Inbox', 'Runs', 'Chat', 'Agents', 'Models', 'Vault', 'Events', 'Configuration'])
+		for (const name of names) {
+			await page.getByRole('link', { name, exact: true }).click()
+			await page.getByRole('heading', { level: 1, name }).waitFor()
+			t.equal(await page.locator('.problem').count(), 0, name)
+		}
+	})
+
+	await t.test('talks to an agent, and shows its Markdown as nothing but text', async (t) => {
+		const page = await open(t, '#/chat/ada')
+		await page.getByLabel('Message').fill('Tell me')
+		await page.getByRole('button', { name: 'Send' }).click()
+		const said = page.locator('.said.assistant', { hasText: 'Title' })
+		await said.locator('strong', { hasText: 'bold' }).waitFor()
+		t.match(await said.innerText(), /<img src=x onerror=alert\(1\)>/)
+		t.strictSame([await said.locator('img').count(), await said.locator('a').count()], [0, 0])
+		await page.getByRole('link', { name: 'Runs', exact: true }).click()
+		await page.getByRole('link', { name: 'Tell me' }).click()
+		await page.locator('.timeline .message.assistant strong').waitFor()
+		await page.locator('.calls tr', { hasText: 'local/qwen3' }).waitFor()
+	})
+
+	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {
+		await api('PATCH', '/v1/agents/bob', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
+		model.on(
+			/Ask me/,
+			{ tools: [{ name: 'ask', arguments: { question: 'Tea or coffee?', options: ['tea', 'coffee'] } }] },
+			'Good.',
+		)
+		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Ask me' })).body
+		const page = await open(t, `#/runs/${run_id}`)
+		await page.getByRole('button', { name: 'coffee' }).waitFor()
+		await page.reload()
+		await page.getByRole('button', { name: 'coffee' }).click()
+		await page.locator('.timeline li', { hasText: 'run.completed' }).waitFor()
+		await page.locator('h1 .status.completed').waitFor()
+		t.equal(await page.locator('.timeline li', { hasText: 'run.started' }).count(), 1, 'no event shows twice')
+	})
+
+	await t.test('the inbox takes an edited approval', async (t) => {
+		model.on(/Remember/, { tools: [{ name: 'memory_store', arguments: { content: 'The door is green.' } }] }, 'Stored.')
+		await api('PATCH', '/v1/agents/ada', { config: { tools: { ask: ['memory.store'] } } })
+		const page = await open(t, '#/inbox')
+		await page.getByText('Nothing waits for you').waitFor()
+		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Remember' })).body
+		await page.getByRole('button', { name: 'Edit' }).click()
+		await page.getByLabel('Arguments').fill('{"content": "The door is blue."}')
+		await page.getByRole('button', { name: 'Approve as edited' }).click()
+		await page.getByText('Nothing waits for you').waitFor()
+		await completed(gateway, run_id as string)
+		const { memories } = (await api('GET', '/v1/agents/ada/memory')).body
+		t.match(memories[0], { content: 'The door is blue.' })
+	})
+
+	await t.test('a skill is reviewed with what does not show, and approved', async (t) => {
+		await api('POST', '/v1/agents/ada/skills/install', { content: SKILL })
+		const page = await open(t, '#/inbox')
+		await page.getByRole('link', { name: 'Review' }).click()
+		await page.locator('.raw mark', { hasText: 'U+200B' }).waitFor()
+		await page.getByRole('button', { name: 'Approve this text' }).click()
+		await page.locator('h1 .status.active').waitFor()
+	})
+
+	await t.test('a secret is stored and granted, and its value shows nowhere', async (t) => {
+		const page = await open(t, '#/vault')
+		await page.getByLabel('Name').fill('GITHUB_TOKEN')
+		await page.getByLabel('Value').fill('ghp_very_secret')
+		await page.getByRole('button', { name: 'Store' }).click()
+		await page.getByLabel('Grant GITHUB_TOKEN to').selectOption('bob')
+		await page.getByLabel('Revoke GITHUB_TOKEN from bob').waitFor()
+		t.notMatch(await page.content(), /ghp_very/)
+	})
+
+	await t.test('a provider is set up with a test call', async (t) => {
+		const page = await open(t, '#/models')
+		await page.getByLabel('Name', { exact: true }).fill('second')
+		await page.getByLabel('Address of the API').fill(model.url)
+		await page.getByLabel('Model', { exact: true }).fill('qwen3')
+		await page.getByRole('button', { name: 'Test call' }).click()
+		await page.getByText('The model answers').waitFor()
+		await page.getByRole('button', { name: 'Save and use' }).click()
+		await page.locator('tr', { hasText: 'second' }).getByText('default').waitFor()
+		t.match((await api('GET', '/v1/providers')).body.at(-1), { name: 'second', is_default: true })
+	})
+
+	await t.test('a mistake in the configuration is shown with its line, and fixed', async (t) => {
+		const page = await open(t, '#/config')
+		const field = page.getByLabel('gateway.yaml')
+		const before = await field.inputValue()
+		await field.fill(`${before}servre: {}\n`)
+		await page.getByRole('button', { name: 'Apply' }).click()
+		await page
+			.locator('.problem', { hasText: 'servre' })
+			.getByRole('button', { name: /^Line \d+$/ })
+			.click()
+		t.match(await page.evaluate('String(getSelection())'), 'servre: {}')
+		await field.fill(`${before}server: {shutdown_grace_s: 21}\n`)
+		await page.getByRole('button', { name: 'Apply' }).click()
+		await page.getByText('Applied.').waitFor()
+		t.match(readFileSync(join(gateway.home, 'config/gateway.yaml'), 'utf8'), /shutdown_grace_s: 21/)
+	})
+
+	await t.test('an agent is created and changed', async (t) => {
+		const page = await open(t, '#/agents')
+		await page.getByLabel('Name').fill('carol')
+		await page.getByRole('button', { name: 'Create' }).click()
+		await page.getByRole('heading', { level: 1, name: 'carol' }).waitFor()
+		await page.getByLabel('Configuration').fill('{"limits": {"steps": 7}}')
+		await page.getByRole('button', { name: 'Save' }).click()
+		await page.getByText('Saved.').waitFor()
+		t.match((await api('GET', '/v1/agents/carol')).body.config, { limits: { steps: 7 } })
+	})
+	t.strictSame(problems, [], 'no script failed, and none was blocked')
+})
+
+void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
+	const gateway = await startGateway({ config: 'auth_mode: token\n' })
+	t.teardown(() => gateway.stop())
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	const browser = await startBrowser([])
+	t.teardown(() => browser.close())
+	const page = await browser.newPage({ baseURL: gateway.url })
+	const urls: string[] = []
+	page.on('request', (request) => urls.push(request.url()))
+	await page.goto('/#/agents')
+	await page.getByLabel('Token').fill('svc_wrong')
+	await page.getByRole('button', { name: 'Sign in' }).click()
+	await page.getByText('The gateway refuses this token.').waitFor()
+	await page.getByLabel('Token').fill(token as string)
+	await page.getByRole('button', { name: 'Sign in' }).click()
+	await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
+	await page.reload()
+	await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
+	t.notOk(
+		urls.some((url) => url.includes(token as string)),
+		'no address has it',
+	)
+	t.notOk(page.url().includes(token as string))
+})
+
+async function completed(gateway: TestGateway, run_id: string): Promise<void> {
+	const events = `${gateway.url}/v1/events/stream?run_id=${run_id}&last_event_id=0`
+	const response = await fetch(events)
+	let text = ''
+	for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+		text += piece
+		if (text.includes('run.completed')) return
+	}
+}
