@@ -17,7 +17,8 @@ export interface Upgrading {
 export function upgrading({ version, started_at, progress }: Upgrading) {
 	return {
 		request(_address: unknown, { url = '/' }: IncomingMessage, response: ServerResponse): void {
-			const { pathname, searchParams } = new URL(url, 'http://gateway.invalid')
+			// Not by URL, which throws for paths such as `//`.
+			const [path, query] = url.split('?', 2)
 			const { text, remaining_s } = progress()
 			const retry = String(Math.min(MOST_RETRY_S, Math.max(1, remaining_s ?? 1)))
 			const plain = (status: number, body: string): void =>
@@ -32,10 +33,13 @@ export function upgrading({ version, started_at, progress }: Upgrading) {
 					.writeHead(503, { 'content-type': 'application/json; charset=utf-8', 'retry-after': retry })
 					.end(JSON.stringify(body))
 
-			if (pathname === '/healthz') return plain(200, 'ok')
-			if (pathname === '/readyz')
-				return plain(503, searchParams.has('verbose') ? `[-]gateway migrating: ${text}\nmigrating\n` : 'migrating')
-			if (pathname === '/v1/health') {
+			if (path === '/healthz') return plain(200, 'ok')
+			if (path === '/readyz')
+				return plain(
+					503,
+					new URLSearchParams(query).has('verbose') ? `[-]gateway migrating: ${text}\nmigrating\n` : 'migrating',
+				)
+			if (path === '/v1/health') {
 				const uptime_s = Math.max(0, Math.floor((Date.now() - Date.parse(started_at)) / 1000))
 				const checks = [{ name: 'gateway', ok: false, message: `migrating: ${text}` }]
 				return json({ status: 'migrating', version, generation: 0, uptime_s, checks })

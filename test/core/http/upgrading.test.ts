@@ -49,6 +49,8 @@ void t.test('probes see how far the upgrade is, and nothing else is served until
 	const other = await ask('/late')
 	t.match([other.status, other.retry], [503, '30'])
 	t.match(JSON.parse(other.body), { code: 'unavailable', message: /upgrades its home: 25 %/ })
+	for (const path of ['//', '//[', '/\\\\:'])
+		t.equal((await fetch(url + path, { signal: AbortSignal.timeout(5_000) })).status, 503, `${path} is answered`)
 
 	done.resolve()
 	const host = await starting
