@@ -17,10 +17,14 @@ export interface FormatMark {
 	since?: string
 	/** While an upgrade is unfinished: the format that it began with. */
 	from?: number
+	/** While everything is copied into it (`svc migrate`). */
+	copying?: true
 }
 
 /** Why this program must not read the data in `place`; undefined if it may. */
 export function formatProblem(mark: FormatMark, place: string): string | undefined {
+	if (mark.copying)
+		return `a copy into ${place} did not come to its end: remove what is there, and run "svc migrate" again`
 	if (mark.format <= format) return undefined
 	const program = mark.since === undefined ? 'the version that wrote it' : `version ${mark.since} or a newer one`
 	return `the data in ${place} has format ${mark.format}, and this version reads formats up to ${format}: start ${program}`

@@ -11,6 +11,8 @@ export interface EngineRequest {
 	log?: Logger
 	/** Ends a wait for another gateway. */
 	signal?: AbortSignal
+	/** Called once if it must wait for another gateway. */
+	waiting?: (holder: string) => void
 }
 
 /**
@@ -18,7 +20,7 @@ export interface EngineRequest {
  * waits until no other one does. Throws `store_damaged` or `unavailable`, with what to do. LMDB would end the process on a
  * damaged data file, so call `checkFolder` of core/backup first.
  */
-export async function openEngine({ store, home, log, signal }: EngineRequest): Promise<Engine> {
+export async function openEngine({ store, home, log, signal, waiting }: EngineRequest): Promise<Engine> {
 	const { path, min_free_mib, url, prefix, replicas, credentials_file, tls } = store
 	if (url === null) return openLmdb({ path, minFreeBytes: min_free_mib * 1024 * 1024, ...(log && { log }) })
 	// Only then: a gateway on one machine must not load its client.
@@ -30,7 +32,10 @@ export async function openEngine({ store, home, log, signal }: EngineRequest): P
 		home: homeIdentity(home),
 		log,
 		signal,
-		waiting: (holder) => log?.info(`waiting: the gateway ${holder} works on the data of the cluster`),
+		waiting(holder) {
+			log?.info(`waiting: the gateway ${holder} works on the data of the cluster`)
+			waiting?.(holder)
+		},
 	})
 }
 

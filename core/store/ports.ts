@@ -247,6 +247,8 @@ export interface Engine extends AsyncDisposable {
 	readonly log: EventLog
 	readonly queue: RunQueue
 	readonly snapshots: Snapshots
+	/** Absent if its data does not outlive it. */
+	readonly contents?: Contents
 	/** Null while writes are accepted; otherwise why not, such as a full disk. */
 	trouble(): string | null
 	/**
@@ -260,6 +262,16 @@ export interface Engine extends AsyncDisposable {
 	space?(): { bytes: number; free_bytes: number } | null
 	/** Absent if its data does not outlive it. */
 	readonly format?: DataFormat
+}
+
+/** For copying everything into another engine. Nothing may be written meanwhile. */
+export interface Contents {
+	/** The scopes that hold records, each once. */
+	scopes(): AsyncIterable<string>
+	/** The log from its beginning, an append at a time. */
+	appends(): AsyncIterable<{ run: string | null; entries: readonly LogEntry[] }>
+	/** Jobs that were not acknowledged, the oldest first. */
+	jobs(): AsyncIterable<Job>
 }
 
 /** As it was found last, at most some seconds ago. */

@@ -6,6 +6,7 @@ import { openDispatcher } from '../dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../format.ts'
 import type { FormatMark } from '../format.ts'
 import type { Engine } from '../ports.ts'
+import { contentsOf } from './contents.ts'
 import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { readMark, writeMark } from './format-mark.ts'
@@ -54,6 +55,7 @@ export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFr
 			log: openEventLog(env.tables, writer, store, log),
 			queue: dispatcher.queue,
 			snapshots,
+			contents: contentsOf(env.tables, writer),
 			trouble: () => writer.trouble(),
 			space: () => spaceOf(path),
 			format: {

@@ -14,8 +14,7 @@ export interface KeyIndex {
 	delete(key: string): void
 	/** At most `limit` keys within `prefix`, above `after` or, with `reverse`, below it. */
 	range(prefix: string, options: { after: string | undefined; reverse: boolean; limit: number }): string[]
-	/** How many keys a scope has. */
-	count(scope: string): number
+	scopes(): string[]
 }
 
 interface Scope {
@@ -65,7 +64,7 @@ export function openKeyIndex(): KeyIndex {
 			}
 			return found
 		},
-		count: (scope) => scopes.get(scope)?.seqs.size ?? 0,
+		scopes: () => [...scopes.keys()],
 	}
 }
 

@@ -14,7 +14,8 @@ import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
 import { readPage } from './log-read.ts'
 import { encodeRecord, positionAt, recordOf, seqOf } from './log-record.ts'
-import { openLogSource, runSubject } from './log-source.ts'
+import { runSubject } from './log-source.ts'
+import type { LogSource } from './log-source.ts'
 import type { Recent } from './recent.ts'
 import type { Records } from './records.ts'
 import type { Names } from './streams.ts'
@@ -22,14 +23,13 @@ import type { Names } from './streams.ts'
 export interface LogOptions {
 	client: Client
 	names: Names
+	source: LogSource
 	line: Line
 	lease: Lease
 	records: Records
 	recent: Recent
 	/** The position of the newest event. */
 	head: number
-	/** The first position of the stream. */
-	first: number
 	log?: Logger | undefined
 }
 
@@ -40,8 +40,7 @@ const GATEWAY_SUBJECTS = 16
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog {
-	const { client, names, line, lease, records, recent, log } = options
-	const source = openLogSource(client, names, recent, () => options.first)
+	const { client, names, source, line, lease, records, recent, log } = options
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new BoundedMap<string, number>(rememberedRuns)
 	let head = options.head

@@ -14,6 +14,7 @@ import type { Lease, LeaseTimes } from './lease.ts'
 import { openLine } from './line.ts'
 import { loadKeys } from './load-keys.ts'
 import { openEventLog } from './log.ts'
+import { openLogSource } from './log-source.ts'
 import { positionAt, recordOf, seqOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
 import { readUntil } from './read-until.ts'
@@ -100,15 +101,16 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 	const internal = recordsUnder(roots.internal)
 	const head = await headOf(client, names)
 	const recent = await recentOf(client, names, seqOf(head))
+	const source = openLogSource(client, names, recent, () => events.state.first_seq)
 	const eventLog = openEventLog({
 		client,
 		names,
+		source,
 		line: eventLine,
 		lease,
 		records,
 		recent,
 		head,
-		first: events.state.first_seq,
 		log,
 	})
 	let mark = await markOf(internal, names.prefix)
@@ -129,6 +131,15 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 					'unavailable',
 					'the data is in the cluster: copy it with the tools of NATS ("nats stream backup")',
 				)
+			},
+		},
+		contents: {
+			async *scopes() {
+				yield* indexes[roots.records]?.scopes() ?? []
+			},
+			appends: () => source.forwards(1),
+			async *jobs() {
+				yield* stored.jobs()
 			},
 		},
 		trouble: () => lease.trouble(),

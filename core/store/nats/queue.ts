@@ -17,6 +17,8 @@ const DIGITS = 11
 export interface StoredQueue {
 	backing: Backing
 	recovered: Recovered[]
+	/** Those that are not acknowledged, the oldest first. */
+	jobs(): Job[]
 }
 
 /**
@@ -42,6 +44,7 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 	}
 	return {
 		recovered,
+		jobs: () => [...jobs.keys()].toSorted((a, b) => a - b).map((place) => jobs.get(place) as Job),
 		backing: {
 			add(place, job) {
 				encodeValue(job.body, 0) // refuses at once what cannot be stored

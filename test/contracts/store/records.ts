@@ -334,6 +334,17 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		})
 	}
 
+	void t.test('names each scope once, for a copy', async (t) => {
+		await using engine = await open()
+		if (!engine.contents) return
+		const scopes = ['a', 'a\u0001', 'ab', 'b', '\uffee', '😀']
+		for (const scope of scopes)
+			for (const key of [[scope], [scope, 'x'], [scope, '\u0001', 'y']] as Key[]) await engine.store.put(key, 1)
+		await engine.store.put(['gone'], 1)
+		await engine.store.delete(['gone'])
+		t.strictSame((await Array.fromAsync(engine.contents.scopes())).toSorted(), scopes.toSorted())
+	})
+
 	void t.test('refuses to work once it is closed', async (t) => {
 		const engine = await open()
 		await engine.store.put(['a'], 1)

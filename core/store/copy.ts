@@ -1,0 +1,157 @@
+/** Copies everything from one engine into another, and compares. */
+import { hash } from 'node:crypto'
+import { Fault } from '../errors.ts'
+import { encodeValue } from './codec.ts'
+import { format } from './format.ts'
+import type { Contents, Engine, LogEntry, Op } from './ports.ts'
+
+export interface Copied {
+	records: number
+	events: number
+	jobs: number
+}
+
+export interface CopyRequest {
+	from: Engine
+	to: Engine
+	signal: AbortSignal
+	/** Called now and then with what is being done. */
+	step(what: string): void
+}
+
+/** Of one commit. */
+const RECORDS = 100
+const BYTES = 4 * 1024 * 1024
+/** Appends at the same time. */
+const APPENDS = 64
+const TOLD_EVERY = 1000
+
+/**
+ * `to` must be empty; until everything is there, and has been compared, no gateway opens it. Neither may be in use. The jobs of
+ * runs lose their number of attempts, and positions in the log change. Throws `conflict` if `to` holds something,
+ * `unavailable` if `from` must be upgraded first, `store_damaged` if the copy is not equal.
+ */
+export async function copyEngine({ from, to, signal, step }: CopyRequest): Promise<Copied> {
+	const [source, target] = [contentsOf(from), contentsOf(to)]
+	const mark = from.format?.mark()
+	if (mark?.format !== format || mark.from !== undefined)
+		throw new Fault('unavailable', 'the data has an older format: start the gateway on it once, which upgrades it')
+	await mustBeEmpty(target)
+	await to.format?.change({ ...mark, copying: true })
+	const said = (what: string, count: number): void => {
+		signal.throwIfAborted()
+		if (count % TOLD_EVERY === 0) step(`${what}, ${count} so far`)
+	}
+	const records = await copyRecords(from, to, (count) => said('records', count))
+	const events = await copyLog(source, to, (count) => said('events', count))
+	let jobs = 0
+	for await (const job of source.jobs()) {
+		await to.queue.enqueue(job)
+		jobs++
+	}
+	step('comparing')
+	await compare(from, to, signal)
+	await to.format?.change(mark)
+	return { records, events, jobs }
+}
+
+function contentsOf({ contents }: Engine): Contents {
+	if (contents) return contents
+	throw new Fault('unavailable', 'this store cannot be copied')
+}
+
+async function mustBeEmpty({ scopes, appends, jobs }: Contents): Promise<void> {
+	for (const part of [scopes(), appends(), jobs()])
+		for await (const _ of part)
+			throw new Fault(
+				'conflict',
+				'there is data already where the copy is to go: name an empty folder, or another store.prefix',
+			)
+}
+
+async function copyRecords(from: Engine, to: Engine, told: (count: number) => void): Promise<number> {
+	let count = 0
+	for await (const scope of contentsOf(from).scopes()) {
+		let ops: Op[] = []
+		let bytes = 0
+		const flush = async (): Promise<void> => {
+			if (ops.length > 0) await to.store.commit(scope, ops)
+			ops = []
+			bytes = 0
+		}
+		for await (const { key, value } of from.store.list([scope])) {
+			const size = encodeValue(value, 0).length
+			if (ops.length === RECORDS || bytes + size > BYTES) await flush()
+			ops.push({ key, value, expect: null })
+			bytes += size
+			told(++count)
+		}
+		await flush()
+	}
+	return count
+}
+
+/** Several at a time, and of one run one after another. */
+async function copyLog({ appends }: Contents, to: Engine, told: (count: number) => void): Promise<number> {
+	const lasts = new Map<string, number>()
+	let busy = new Set<string>()
+	let pending: Promise<unknown>[] = []
+	let count = 0
+	const flush = async (): Promise<void> => {
+		await Promise.all(pending)
+		pending = []
+		busy = new Set()
+	}
+	for await (const { run, entries } of appends()) {
+		if (pending.length === APPENDS || (run !== null && busy.has(run))) await flush()
+		const expected = run === null ? 0 : (lasts.get(run) ?? 0)
+		if (run !== null) {
+			busy.add(run)
+			lasts.set(run, entries.at(-1)?.event.sequence ?? expected)
+		}
+		pending.push(to.log.append(run, expected, [...entries]))
+		count += entries.length
+		told(count)
+	}
+	await flush()
+	return count
+}
+
+async function compare(from: Engine, to: Engine, signal: AbortSignal): Promise<void> {
+	const scopes = await Array.fromAsync(contentsOf(from).scopes())
+	const others = await Array.fromAsync(contentsOf(to).scopes())
+	mustBeEqual('scopes', [...scopes].toSorted(), [...others].toSorted())
+	for (const scope of scopes) {
+		const copies = to.store.list([scope])[Symbol.asyncIterator]()
+		for await (const { key, value } of from.store.list([scope])) {
+			signal.throwIfAborted()
+			const { value: copy } = await copies.next()
+			mustBeEqual(`record ${key.join('/')}`, [key, value], copy && [copy.key, copy.value])
+		}
+		if (!(await copies.next()).done) throw differs(`records in ${scope}`)
+	}
+	mustBeEqual('events', await sumOf(contentsOf(from)), await sumOf(contentsOf(to)))
+	const jobs = async ({ jobs }: Contents): Promise<unknown[]> => Array.fromAsync(jobs())
+	mustBeEqual('jobs', await jobs(contentsOf(from)), await jobs(contentsOf(to)))
+}
+
+/** Of all entries of the log, in whatever order runs follow each other. */
+async function sumOf({ appends }: Contents): Promise<string> {
+	let sum = 0n
+	let count = 0
+	const add = (run: string | null, { event, step }: LogEntry): void => {
+		const digest = hash('sha256', encodeValue([run, event, step ?? null], 0), 'buffer')
+		sum = BigInt.asUintN(64, sum + digest.readBigUInt64LE(0))
+		count++
+	}
+	for await (const { run, entries } of appends()) for (const entry of entries) add(run, entry)
+	return `${count} ${sum}`
+}
+
+function mustBeEqual(what: string, one: unknown, other: unknown): void {
+	if (other === undefined || !encodeValue(one, 0).equals(encodeValue(other, 0))) throw differs(what)
+}
+
+function differs(what: string): Fault {
+	return new Fault('store_damaged', `the copy is not equal (${what}): remove it, and copy again`)
+}
