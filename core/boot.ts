@@ -103,6 +103,7 @@ export async function boot({
 						engine,
 						data: engine.format,
 						log,
+						folder: config.store.path,
 						min_free_mib: config.store.min_free_mib,
 						backup: noBackup ? null : backupOf(home, config),
 						...(upgrading && { told: upgrading }),

@@ -1,5 +1,6 @@
 /** Brings data of an older version to the format of this one, before anything else reads it: backup first, then migrations. */
-import { basename } from 'node:path'
+import { stat } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import { Fault, isFault, messageOf } from '../errors.ts'
 import type { BackupRequest } from '../backup/create.ts'
 import type { Logger } from '../log/log.ts'
@@ -16,6 +17,8 @@ export interface UpgradeOptions {
 	engine: Pick<Engine, 'store' | 'snapshots' | 'space'>
 	data: DataFormat
 	log: Logger
+	/** The folder of the data file. */
+	folder: string
 	/** Mebibytes of free disk that the store needs. */
 	min_free_mib: number
 	/** Null: none is taken. */
@@ -34,7 +37,7 @@ const LOG_EVERY_MS = 5_000
 const MIB = 1024 ** 2
 
 /** Null if the data has the format of this program. */
-export function upgradeOf({ engine, data, log, min_free_mib, backup, told }: UpgradeOptions): Upgrade | null {
+export function upgradeOf({ engine, data, folder, log, min_free_mib, backup, told }: UpgradeOptions): Upgrade | null {
 	const { store, snapshots } = engine
 	const keepFree = min_free_mib * MIB
 	const mark = data.mark()
@@ -49,7 +52,10 @@ export function upgradeOf({ engine, data, log, min_free_mib, backup, told }: Upg
 			isBegun ? 'the upgrade of the home continues' : 'the home is upgraded to the format of this version',
 		)
 		const migrations = await migrationsFor(mark)
-		if (!isBegun) await mustHaveSpace(engine, migrations, keepFree)
+		if (!isBegun) {
+			const isBackupBeside = backup !== null && (await diskOf(backup.folder)) === (await diskOf(folder))
+			await mustHaveSpace(engine, migrations, isBackupBeside, keepFree)
+		}
 		if (backup && !isBegun) {
 			const file = await backUp({ ...backup, snapshots })
 			log.info(
@@ -79,17 +85,26 @@ export function upgradeOf({ engine, data, log, min_free_mib, backup, told }: Upg
 async function mustHaveSpace(
 	{ store, space }: UpgradeOptions['engine'],
 	migrations: readonly Migration[],
+	isBackupBeside: boolean,
 	keepFree: number,
 ): Promise<void> {
 	const disk = space?.()
 	if (!disk) return
 	const { growth } = estimateOf(await countIn(store, migrations), disk.bytes)
-	if (disk.free_bytes - growth >= keepFree) return
-	const [needed, free, kept] = [growth, disk.free_bytes, keepFree].map((bytes) => Math.ceil(bytes / MIB))
+	// A backup is at most as large as the data file; what it needs besides is free again before the first migration.
+	const bytes = growth + (isBackupBeside ? disk.bytes : 0)
+	if (disk.free_bytes - bytes >= keepFree) return
+	const [needed, free, kept] = [bytes, disk.free_bytes, keepFree].map((bytes) => Math.ceil(bytes / MIB))
 	throw new Fault(
 		'storage_full',
-		`the upgrade of the home needs up to ${needed} MiB of disk; ${free} MiB are free, and ${kept} MiB are kept back (store.min_free_mib). Nothing has changed: make room, and start again`,
+		`the upgrade of the home needs up to ${needed} MiB of disk${isBackupBeside ? ', its backup included' : ''}; ${free} MiB are free, and ${kept} MiB are kept back (store.min_free_mib). Nothing has changed: make room, and start again`,
 	)
+}
+
+/** Of a folder, which may not exist yet. */
+async function diskOf(folder: string): Promise<number> {
+	const found = await stat(folder).catch(() => undefined)
+	return found?.dev ?? diskOf(dirname(folder))
 }
 
 /** Returns the name of its file. */

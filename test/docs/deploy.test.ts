@@ -3,6 +3,8 @@ import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -124,6 +126,14 @@ void t.test('the image has what the gateway needs', async (t) => {
 		)
 	t.strictSame(await health(gateway.url), [0, null])
 	t.strictSame(await health('http://127.0.0.1:1'), [1, null])
+	let state = 'migrating'
+	const unready = createServer((_, response) => void response.writeHead(503).end(state)).listen(0, '127.0.0.1')
+	t.teardown(() => unready.close())
+	await once(unready, 'listening')
+	const at = `http://127.0.0.1:${(unready.address() as AddressInfo).port}`
+	t.strictSame(await health(at), [0, null])
+	state = 'draining'
+	t.strictSame(await health(at), [1, null])
 })
 
 void t.test('compose.yaml names files, secrets and volumes that there are', async (t) => {

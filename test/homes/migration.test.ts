@@ -7,11 +7,13 @@ import type { Test } from 'tap'
 import { boot } from '../../core/boot.ts'
 import { readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { format } from '../../core/store/format.ts'
+import { openLog } from '../../core/log/log.ts'
 import { openLmdb } from '../../core/store/lmdb/open.ts'
 import type { Store } from '../../core/store/ports.ts'
 import { allMigrations } from '../../core/upgrade/find.ts'
 import { migrate } from '../../core/upgrade/migrate.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
+import { upgradeOf } from '../../core/upgrade/upgrade.ts'
 import { svcFor } from '../support/cli.ts'
 import { markFormat } from '../support/format.ts'
 import { spawnGateway } from '../support/process.ts'
@@ -141,6 +143,30 @@ void t.test('without room for backup and upgrade it does not begin', async (t) =
 		t.match(await refusalOf(home, flags), /needs up to \d+ MiB of disk.*Nothing has changed: make room/)
 	t.ok(dataOf(home).equals(before))
 	t.equal(backupsIn(home).length, 1)
+})
+
+void t.test('the backup counts as well where it is made on the same disk', async (t) => {
+	const { home } = oldHome(t)
+	const path = join(home, 'data')
+	await using engine = await openLmdb({ path })
+	if (!engine.format) throw new Error('there is no format')
+	const options = {
+		engine: { ...engine, space: () => ({ bytes: 100 * 1024 ** 2, free_bytes: 50 * 1024 ** 2 }) },
+		data: engine.format,
+		log: openLog({ level: 'silent', format: 'json' }),
+		folder: path,
+		min_free_mib: 1,
+	}
+	const backup = {
+		home,
+		folder: join(home, 'backups/new'),
+		gateway_version: 'test',
+		include_key: true,
+		min_free_mib: 1,
+	}
+	await t.rejects(async () => upgradeOf({ ...options, backup })?.run(), { message: /its backup included; 50 MiB are free/ })
+	await upgradeOf({ ...options, backup: null })?.run()
+	t.equal(engine.format.mark().format, format)
 })
 
 void t.test('without its backup it does not begin', async (t) => {

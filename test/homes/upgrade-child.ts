@@ -16,6 +16,7 @@ const upgrade = upgradeOf({
 	engine,
 	data: engine.format,
 	log,
+	folder: join(home, 'data'),
 	min_free_mib: 1,
 	backup: {
 		home,

@@ -33,8 +33,12 @@ Examples:
   svc status --json | jq .agents
   SVC_URL=https://gateway.example.com SVC_TOKEN=svc_… svc status`,
 	async run(cli) {
-		const parts = await partsOfPlugins()
-		const status = await read(cli, parts)
+		const { api } = cli
+		// A gateway that starts or drains says so with 503.
+		const health = await api.request<Health>('GET', '/v1/health', undefined, { accept: 503 })
+		// Until its home is upgraded it answers nothing else.
+		const parts = health.status === 'migrating' ? [] : await partsOfPlugins()
+		const status = await read(cli, health, parts)
 		cli.out.answer(status, (value, style) =>
 			[...shown(value, style), ...parts.flatMap((part) => part.show(value as never, style))].join('\n'),
 		)
@@ -50,12 +54,10 @@ async function partsOfPlugins(): Promise<StatusPart[]> {
 	return Promise.all(ordered.map(async ({ load }) => (await load()).default))
 }
 
-async function read(cli: Cli, parts: StatusPart[]): Promise<Status> {
+async function read(cli: Cli, health: Health, parts: StatusPart[]): Promise<Status> {
 	const { api } = cli
-	// A gateway that starts or drains says so with 503.
-	const health = await api.request<Health>('GET', '/v1/health', undefined, { accept: 503 })
 	const [plugins, ...facts] = await Promise.all([
-		permitted(api.request<Plugin[]>('GET', '/v1/plugins')),
+		health.status === 'migrating' ? null : permitted(api.request<Plugin[]>('GET', '/v1/plugins')),
 		...parts.map((part) => part.read(cli)),
 	])
 	return Object.assign({ url: api.url, ...health, plugins }, ...facts) as Status

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Gateway } from '../../../core/gateway.ts'
 import { openProgress } from '../../../core/upgrade/progress.ts'
+import { svcFor } from '../../support/cli.ts'
 import { startHost } from '../../support/host.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -51,6 +52,10 @@ void t.test('probes see how far the upgrade is, and nothing else is served until
 	t.match(JSON.parse(other.body), { code: 'unavailable', message: /upgrades its home: 25 %/ })
 	for (const path of ['//', '//[', '/\\\\:'])
 		t.equal((await fetch(url + path, { signal: AbortSignal.timeout(5_000) })).status, 503, `${path} is answered`)
+
+	const status = await svcFor({ home: t.testdirName, url })(['status'])
+	t.equal(status.code, 1)
+	t.match(status.stdout, /^migrating · .*\ngateway: migrating: 25 % \(texts\), about 30 s left/)
 
 	done.resolve()
 	const host = await starting
