@@ -15,15 +15,19 @@ export class GatewayError extends Error {
 
 /** The error in the body of an answer. */
 export async function errorOf(response: Response): Promise<GatewayError> {
+	const { status, headers } = response
+	// A browser does not show where to.
+	if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+		const place = headers.get('location')
+		const message = `the address redirects${place === null ? '' : ` to ${place.slice(0, 200)}`}; use the gateway's own`
+		return new GatewayError('unexpected_answer', message, { status })
+	}
 	const text = await response.text().catch(() => '')
 	try {
 		const { code, message } = JSON.parse(text) as { code?: unknown; message?: unknown }
-		if (typeof code === 'string' && typeof message === 'string')
-			return new GatewayError(code, message, { status: response.status })
+		if (typeof code === 'string' && typeof message === 'string') return new GatewayError(code, message, { status })
 	} catch {
-		// It comes from a proxy in between.
+		// From a proxy.
 	}
-	return new GatewayError('unexpected_answer', `the answer was ${response.status} ${text.slice(0, 200)}`, {
-		status: response.status,
-	})
+	return new GatewayError('unexpected_answer', `the answer was ${status} ${text.slice(0, 200)}`, { status })
 }

@@ -26,6 +26,7 @@ export type Open = (after: string | undefined, signal: AbortSignal | undefined) 
 
 const RETRY_MS = 3000
 const LONGEST_MS = 30_000
+const LONGEST_RETRY_AFTER_MS = 60_000
 
 /**
  * Yields events in order, each once, until `isLast` says so; without it until the signal aborts, whose reason is thrown. A lost
@@ -49,7 +50,7 @@ export async function* follow(
 			const response = await open(position, signal)
 			if (!response.ok) {
 				const isLater = [429, 502, 503, 504].includes(response.status)
-				wait_ms = 1000 * Number(response.headers.get('retry-after') ?? 0)
+				wait_ms = retryAfterOf(response)
 				const error = await errorOf(response)
 				throw isLater ? error : new Refused(error)
 			}
@@ -74,6 +75,12 @@ export async function* follow(
 		}
 		await pause(Math.max(wait_ms, Math.min(retry_ms * 2 ** (failures - 1), LONGEST_MS)), signal)
 	}
+}
+
+/** Milliseconds, at most as long as a gateway asks for. Proxies may send a date, which counts as none. */
+function retryAfterOf({ headers }: Response): number {
+	const seconds = Number(headers.get('retry-after') ?? 0)
+	return Number.isFinite(seconds) ? Math.min(1000 * seconds, LONGEST_RETRY_AFTER_MS) : 0
 }
 
 /** Another attempt would be refused, too. */

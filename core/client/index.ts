@@ -12,9 +12,9 @@ export type { components, paths } from './schema.d.ts'
 export interface GatewayOptions {
 	/** Such as `http://127.0.0.1:3000`. */
 	url: string
-	/** None is needed from the gateway's own machine, in its loopback mode. */
+	/** Not needed on the gateway's own machine, in its loopback mode. It is sent to `url` alone. */
 	token?: string | undefined
-	/** In place of the global one. */
+	/** Replaces the global one. */
 	fetch?: typeof fetch | undefined
 }
 
@@ -36,7 +36,11 @@ export interface Gateway {
 
 const ends = new Set(['run.completed', 'run.failed', 'run.stopped'])
 
+/** Throws a `TypeError` for a token with characters that no token has. */
 export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayOptions): Gateway {
+	// The error of `fetch` for such a header would show the token.
+	if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+		throw new TypeError('the token must consist of visible ASCII characters, without spaces and line breaks')
 	const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
 	const base = url.replace(/\/+$/, '')
 	const stream = (path: string, after: string | undefined, signal: AbortSignal | undefined): Promise<Response> =>
@@ -46,21 +50,24 @@ export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayO
 				accept: 'text/event-stream',
 				...(after !== undefined && { 'last-event-id': after }),
 			},
+			redirect: 'manual',
 			...(signal && { signal }),
 		})
 
 	return {
 		api: createApi<paths>({ baseUrl: base, headers: authorization, fetch: (request) => fetch(request) }),
 		events(filter = {}, options = {}) {
-			const query = new URLSearchParams(filter as Record<string, string>).toString()
+			const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+			const query = new URLSearchParams(Object.fromEntries(given) as Record<string, string>).toString()
 			return follow((after, signal) => stream(`/v1/events/stream?${query}`, after, signal), options)
 		},
 		async *run(agent, run, options = {}) {
 			// An attempt that may have started the run already is repeated under the same key.
 			const key = crypto.randomUUID()
-			let place: string | undefined
+			let run_id: string | undefined
 			const open = async (after: string | undefined, signal: AbortSignal | undefined): Promise<Response> => {
-				if (place !== undefined && after !== undefined) return stream(place, after, signal)
+				if (run_id !== undefined && after !== undefined)
+					return stream(`/v1/events/stream?${new URLSearchParams({ run_id }).toString()}`, after, signal)
 				const response = await fetch(`${base}/v1/agents/${encodeURIComponent(agent)}/runs`, {
 					method: 'POST',
 					headers: {
@@ -70,9 +77,10 @@ export function createGateway({ url, token, fetch = globalThis.fetch }: GatewayO
 						'idempotency-key': key,
 					},
 					body: JSON.stringify(run),
+					redirect: 'manual',
 					...(signal && { signal }),
 				})
-				place = response.headers.get('location') ?? undefined
+				run_id = response.headers.get('x-svc-run-id') ?? undefined
 				return response
 			}
 			for await (const { event } of follow(open, options, ({ event_type }) => ends.has(event_type))) yield event

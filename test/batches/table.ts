@@ -13,7 +13,7 @@ export const batches: Record<string, string[]> = {
 	core: [
 		'test/architecture/**/*.test.ts',
 		'test/core/*.test.ts',
-		'test/core/{events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
+		'test/core/{client,events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
 	],
 	crash: ['test/crash/**/*.test.ts'],
 	discord: ['test/plugins/discord/**/*.test.ts'],

@@ -164,7 +164,9 @@ void t.test('the backup counts as well where it is made on the same disk', async
 		include_key: true,
 		min_free_mib: 1,
 	}
-	await t.rejects(async () => upgradeOf({ ...options, backup })?.run(), { message: /its backup included; 50 MiB are free/ })
+	await t.rejects(async () => upgradeOf({ ...options, backup })?.run(), {
+		message: /its backup included; 50 MiB are free/,
+	})
 	await upgradeOf({ ...options, backup: null })?.run()
 	t.equal(engine.format.mark().format, format)
 })
