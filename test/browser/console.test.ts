@@ -1,6 +1,7 @@
 /** The console in a real browser: every page with real data, and what an operator does there. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -8,6 +9,33 @@ import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
+
+const TITLES = [
+	'Home',
+	'Inbox',
+	'Runs',
+	'Chat',
+	'Agents',
+	'Channels',
+	'Models',
+	'Vault',
+	'Tokens',
+	'Events',
+	'Configuration',
+]
+
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+/** What keeps people out who use a keyboard or a screen reader: axe's serious and critical findings. */
+async function barriersOn(page: Page): Promise<string[]> {
+	// By the protocol of the browser: the page's policy lets no other script in.
+	await page.evaluate(axe)
+	const { violations } = await page.evaluate<{
+		violations: { id: string; impact: string; nodes: { html: string }[] }[]
+	}>('axe.run(document, { resultTypes: ["violations"] })')
+	const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+	return grave.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`)
+}
 
 const SKILL = `---
 name: greeter
@@ -57,12 +85,70 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	await t.test('shows every page', async (t) => {
 		const page = await open(t)
 		const names = await page.locator('nav a').allTextContents()
-		t.strictSame(names, ['Home', 'Inbox', 'Runs', 'Chat', 'Agents', 'Models', 'Vault', 'Events', 'Configuration'])
+		t.strictSame(names, TITLES)
 		for (const name of names) {
 			await page.getByRole('link', { name, exact: true }).click()
 			await page.getByRole('heading', { level: 1, name }).waitFor()
 			t.equal(await page.locator('.problem').count(), 0, name)
+			t.strictSame(await barriersOn(page), [], name)
 		}
+		for (const tab of ['Settings', 'Memory', 'MCP servers', 'Webhooks', 'Schedule']) {
+			if (tab === 'Settings') await page.goto('/#/agents/ada')
+			await page.locator('.tabs').getByRole('link', { name: tab }).click()
+			await page.locator('.tabs a[aria-current]', { hasText: tab }).waitFor()
+			await page.locator('form').first().waitFor()
+			t.equal(await page.locator('.problem').count(), 0, tab)
+			t.strictSame(await barriersOn(page), [], tab)
+		}
+	})
+
+	await t.test('fits a phone, and shows other agents by their address', async (t) => {
+		const page = await open(t, '#/agents/ada/memory')
+		await page.setViewportSize({ width: 360, height: 700 })
+		await page.getByRole('heading', { level: 1, name: 'ada' }).waitFor()
+		t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
+		await page.goto('/#/agents/bob/memory')
+		await page.getByRole('heading', { level: 1, name: 'bob' }).waitFor()
+	})
+
+	await t.test('a memory is stored, found and forgotten', async (t) => {
+		const page = await open(t, '#/agents/bob/memory')
+		await page.getByLabel('Content').fill('The office cat is called Biscotto.')
+		await page.getByRole('button', { name: 'Store' }).click()
+		await page.locator('td', { hasText: 'Biscotto' }).waitFor()
+		await page.getByLabel('Search').fill('office cat')
+		await page.getByRole('button', { name: 'Search' }).click()
+		await page.getByText(/similarity 0\.\d\d/).waitFor()
+		page.once('dialog', (dialog) => void dialog.accept())
+		await page.getByRole('button', { name: /^Forget: The office cat/ }).click()
+		await page.getByText('Nothing was found.').waitFor()
+		t.strictSame((await api('GET', '/v1/agents/bob/memory')).body.memories, [])
+	})
+
+	await t.test('a webhook is created and tested, its secret shown once', async (t) => {
+		const page = await open(t, '#/agents/bob/webhooks')
+		await page.getByLabel('Name').fill('deploys')
+		await page.getByRole('button', { name: 'Create' }).click()
+		await page.getByText('Secret, shown only now').waitFor()
+		await page.getByRole('button', { name: 'Deliver a test' }).click()
+		await page.locator('td', { hasText: '200' }).waitFor()
+		await page.reload()
+		await page.getByRole('heading', { name: 'deploys' }).waitFor()
+		t.equal(await page.getByText('Secret, shown only now').count(), 0)
+	})
+
+	await t.test('a token is created for one agent, and revoked', async (t) => {
+		const page = await open(t, '#/tokens')
+		await page.getByLabel('Name').fill('the ticket system')
+		await page.getByLabel('Agents').fill('ada')
+		await page.getByRole('button', { name: 'Create' }).click()
+		await page.getByText(/svc_[\w-]{43}/).waitFor()
+		page.once('dialog', (dialog) => void dialog.accept())
+		await page.getByRole('button', { name: 'Revoke' }).click()
+		await page.locator('.status.revoked').waitFor()
+		t.match((await api('GET', '/v1/auth/tokens')).body.tokens, [
+			{ label: 'the ticket system', agents: ['ada'], status: 'revoked' },
+		])
 	})
 
 	await t.test('talks to an agent, and shows its Markdown as nothing but text', async (t) => {

@@ -33,13 +33,13 @@ Examples:
 				const answer = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
 				cli.out.answer(answer.tokens, (list, style) =>
 					style.table(
-						['id', 'label', 'status', 'scopes', 'agents', 'expires', 'created'],
+						['id', 'status', 'scopes', 'agents', 'label', 'expires', 'created'],
 						list.map(({ id, label = '', status, scopes, agents, expires_at, created_at }) => [
 							id,
-							label,
 							status,
 							scopes.join(' '),
 							agents?.join(' ') ?? 'all',
+							label,
 							expires_at === null ? 'never' : when(expires_at),
 							when(created_at),
 						]),

@@ -26,20 +26,41 @@ const pages: Record<string, Entry> = {
 	},
 	agents: {
 		title: 'Agents',
-		load: () => Promise.all([import('./pages/agents.ts'), import('./pages/skill.ts')]),
-		show: ([name, what, skill]) =>
-			name !== undefined && what === 'skills' && skill !== undefined
-				? html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
-				: html`<svc-agents .name=${name ?? ''}></svc-agents>`,
+		load: () => import('./pages/agents.ts'),
+		show: ([name = '', what, skill]) => ofAgent(name, what, skill),
+	},
+	channels: {
+		title: 'Channels',
+		load: () => import('./pages/channels.ts'),
+		show: () => html`<svc-channels></svc-channels>`,
 	},
 	models: { title: 'Models', load: () => import('./pages/models.ts'), show: () => html`<svc-models></svc-models>` },
 	vault: { title: 'Vault', load: () => import('./pages/vault.ts'), show: () => html`<svc-vault></svc-vault>` },
+	tokens: { title: 'Tokens', load: () => import('./pages/tokens.ts'), show: () => html`<svc-tokens></svc-tokens>` },
 	events: { title: 'Events', load: () => import('./pages/events.ts'), show: () => html`<svc-events></svc-events>` },
 	config: {
 		title: 'Configuration',
 		load: () => import('./pages/config.ts'),
 		show: () => html`<svc-config></svc-config>`,
 	},
+}
+
+/** The pages of one agent, or the list of all. */
+function ofAgent(name: string, what?: string, skill = ''): TemplateResult {
+	switch (name === '' ? undefined : what) {
+		case 'memory':
+			return html`<svc-memory .agent=${name}></svc-memory>`
+		case 'mcp':
+			return html`<svc-mcp .agent=${name}></svc-mcp>`
+		case 'webhooks':
+			return html`<svc-webhooks .agent=${name}></svc-webhooks>`
+		case 'schedule':
+			return html`<svc-schedule .agent=${name}></svc-schedule>`
+		case 'skills':
+			return html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
+		default:
+			return html`<svc-agents .name=${name}></svc-agents>`
+	}
 }
 
 const CHECK_MS = 5_000

@@ -1,6 +1,6 @@
 /** What every page has: its elements are in the document itself, whose one style sheet applies to them. */
 import { html, LitElement, nothing } from 'lit'
-import type { TemplateResult } from 'lit'
+import type { PropertyValues, TemplateResult } from 'lit'
 import { ApiError } from './api.ts'
 
 export abstract class Page extends LitElement {
@@ -14,6 +14,16 @@ export abstract class Page extends LitElement {
 
 	override connectedCallback(): void {
 		super.connectedCallback()
+		this.#begin()
+	}
+
+	/** Another id in the address is another page. */
+	protected override willUpdate(changed: PropertyValues): void {
+		if (this.hasUpdated && [...changed.values()].some((before) => typeof before === 'string')) this.#begin()
+	}
+
+	#begin(): void {
+		this.left.abort()
 		this.left = new AbortController()
 		void this.attempt(() => this.enter())
 	}

@@ -137,8 +137,11 @@ void t.test('a token is shown once, and svc uses it', async (t) => {
 	] as const)
 		t.match(await svc(['tokens', 'create', ...argv]), { code: 2, err: says }, argv.join(' '))
 
+	const limited = await svc(['tokens', 'create', '--scope', '*', '--agent', 'ada,team-*', 'bob', '--label', 'tickets'])
+	t.match(limited.out, /agents: +ada team-\* bob\n/)
 	const { json: list, out } = await svc(['tokens', '--json'])
-	t.equal(list.length, 3)
+	t.match(list.at(-1), { agents: ['ada', 'team-*', 'bob'], label: 'tickets' })
+	t.equal(list.length, 4)
 	t.notOk(out.includes(json.token))
 	t.match(await svc(['tokens', 'revoke', json.id]), { code: 2, err: /--yes/ })
 	t.equal((await svc(['tokens', 'revoke', json.id, '--yes'])).code, 0)

@@ -4,6 +4,12 @@ import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, Page, status } from '../page.ts'
 import type { Agent, AgentItem, Skill } from '../types.ts'
+import { agentTabs } from './agent-tabs.ts'
+import './memory.ts'
+import './mcp.ts'
+import './schedule.ts'
+import './skill.ts'
+import './webhooks.ts'
 
 interface Changed {
 	warnings?: { path: string; message: string }[]
@@ -17,12 +23,10 @@ class Agents extends Page {
 	#agent: Agent | undefined
 	#skills: Skill[] = []
 	#saved: Changed | undefined
-	#shown: string | undefined
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
 		const { name } = this
-		this.#shown = name
 		this.#agent = undefined
 		this.#saved = undefined
 		if (name === '') {
@@ -35,10 +39,6 @@ class Agents extends Page {
 		])
 		this.#agent = agent
 		this.#skills = skills
-	}
-
-	protected override willUpdate(): void {
-		if (this.#shown !== undefined && this.#shown !== this.name) void this.attempt(() => this.enter())
 	}
 
 	protected content(): TemplateResult {
@@ -87,7 +87,7 @@ class Agents extends Page {
 	#one(agent: Agent): TemplateResult {
 		return html`
 			<h1>${agent.name}</h1>
-			<p class="note">Created ${when(agent.created_at)} · <a href="#/chat/${agent.name}">Chat</a></p>
+			${agentTabs(agent.name, '')}
 			<form class="card" @submit=${this.#save}>
 				<label>Persona <textarea name="persona" rows="5" .value=${agent.persona ?? ''}></textarea></label>
 				<label

@@ -40,9 +40,10 @@ class Chat extends Page {
 	#writing: Exchange | null = null
 	#waiting: Run | null = null
 	#files: File[] = []
-	#shown = ''
 
 	async enter(): Promise<void> {
+		this.#messages = []
+		this.#waiting = null
 		this.#agents ??= (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
 		const [first] = this.#agents
 		if (this.agent === '' && first !== undefined) location.replace(`#/chat/${encodeURIComponent(first)}`)
@@ -50,7 +51,6 @@ class Chat extends Page {
 	}
 
 	async #read(): Promise<void> {
-		this.#shown = `${this.agent}/${this.conversation}`
 		if (this.agent === '') return
 		const { signal } = this.left
 		const at = this.conversation === '' ? '' : `?conversation=${encodeURIComponent(this.conversation)}`
@@ -64,13 +64,6 @@ class Chat extends Page {
 			this.conversation === '' ? one.is_session : one.conversation === this.conversation,
 		)
 		this.#waiting = current?.newest_run.open_question ? current.newest_run : null
-	}
-
-	protected override willUpdate(): void {
-		if (this.#shown === '' || this.#shown === `${this.agent}/${this.conversation}`) return
-		this.#messages = []
-		this.#waiting = null
-		void this.attempt(() => this.#read())
 	}
 
 	protected override updated(): void {

@@ -22,10 +22,9 @@ class RunPage extends Page {
 	/** The answer that is being written. */
 	#live = ''
 	#reading: number | undefined
-	#shown = ''
 
 	async enter(): Promise<void> {
-		this.#shown = this.runId
+		this.#run = undefined
 		this.#events = []
 		this.#live = ''
 		await this.#read()
@@ -34,13 +33,6 @@ class RunPage extends Page {
 			signal: this.left.signal,
 			heard: (event) => this.#heard(event),
 		}).catch(() => {})
-	}
-
-	protected override willUpdate(): void {
-		if (!this.isConnected || this.#shown === this.runId || this.#shown === '') return
-		this.left.abort()
-		this.left = new AbortController()
-		void this.attempt(() => this.enter())
 	}
 
 	async #read(): Promise<void> {

@@ -1,0 +1,111 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page, status } from '../page.ts'
+import type { AgentItem } from '../types.ts'
+
+interface Binding {
+	binding_id: string
+	agent_id: string
+	external_chat_id: string
+	created_at: string
+}
+
+interface Channel {
+	id: string
+	type: string
+	status: string
+	connection: string
+	bot: string | null
+	last_error: string | null
+	bindings: Binding[]
+}
+
+const names: Record<string, string> = { chat_a: 'Telegram', chat_b: 'Discord' }
+
+/** Chat platforms, and the chats that are bound to agents. */
+class Channels extends Page {
+	#channels: Channel[] | undefined
+	#agents: string[] = []
+
+	async enter(): Promise<void> {
+		const { signal } = this.left
+		const { channels } = await get<{ channels: { id: string }[] }>('/v1/channels', signal)
+		this.#channels = await Promise.all(channels.map(({ id }) => get<Channel>(path`/v1/channels/${id}`, signal)))
+		this.#agents = (await get<AgentItem[]>('/v1/agents', signal)).map(({ name }) => name)
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>Channels</h1>
+			${this.#list()}
+			<form class="card narrow" @submit=${this.#pair}>
+				<h2>Pair a chat</h2>
+				<p class="note">Send <code>/start</code> to the bot; it answers with a code.</p>
+				<label>Code <input name="code" required autocomplete="off" /></label>
+				<label
+					>Agent
+					<select name="agent">
+						${this.#agents.map((name) => html`<option>${name}</option>`)}
+					</select></label
+				>
+				<button class="primary">Pair</button>
+			</form>
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#channels) return html`<p class="empty">Loading …</p>`
+		if (this.#channels.length === 0)
+			return empty(
+				'No chat platform is connected. Connect one:',
+				html`<code>svc channels add telegram --agent NAME</code>`,
+			)
+		return html`${this.#channels.map(
+			(channel) =>
+				html`<article class="card">
+					<h2>${names[channel.type] ?? channel.type} ${channel.bot ?? ''} ${status(channel.connection)}</h2>
+					${channel.last_error === null ? nothing : html`<p class="problem">${channel.last_error}</p>`}
+					${channel.bindings.length === 0 ? empty('No chat is paired yet.') : nothing}
+					<table>
+						<tbody>
+							${channel.bindings.map(
+								(binding) =>
+									html`<tr>
+										<td>chat <code>${binding.external_chat_id}</code></td>
+										<td class="wide"><a href="#/agents/${binding.agent_id}">${binding.agent_id}</a></td>
+										<td>${when(binding.created_at)}</td>
+										<td><button class="danger" @click=${() => this.#unbind(channel, binding)}>Unpair</button></td>
+									</tr>`,
+							)}
+						</tbody>
+					</table>
+				</article>`,
+		)}`
+	}
+
+	#pair(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const data = new FormData(form)
+		void this.attempt(async () => {
+			await change('POST', '/v1/channels/pair', {
+				pairing_code: String(data.get('code')).trim(),
+				agent_id: String(data.get('agent')),
+			})
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#unbind({ id }: Channel, { binding_id, external_chat_id }: Binding): void {
+		if (!confirm(`Unpair the chat ${external_chat_id}?`)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-channels', Channels)

@@ -1,0 +1,117 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { excerpt } from '../format.ts'
+import { empty, Page, status } from '../page.ts'
+import { agentTabs } from './agent-tabs.ts'
+
+interface Tool {
+	name: string
+	tool: string
+	description?: string | null
+	held?: boolean
+}
+
+interface Server {
+	id: string
+	name: string
+	transport: string
+	status: string
+	status_detail: string
+	last_error: string | null
+	tools: Tool[]
+}
+
+/** The MCP servers of one agent, and their tools. */
+class McpPage extends Page {
+	static override properties = { agent: { attribute: false } }
+	declare agent: string
+	#servers: Server[] | undefined
+
+	async enter(): Promise<void> {
+		const { signal } = this.left
+		const list = await get<{ id: string }[]>(path`/v1/agents/${this.agent}/mcp`, signal)
+		this.#servers = await Promise.all(
+			list.map(({ id }) => get<Server>(path`/v1/agents/${this.agent}/mcp/${id}`, signal)),
+		)
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>${this.agent}</h1>
+			${agentTabs(this.agent, 'mcp')} ${this.#list()}
+			<form class="card narrow" @submit=${this.#add}>
+				<h2>Add a server</h2>
+				<label>Name <input name="name" required autocomplete="off" pattern="[A-Za-z0-9_\\-]{1,64}" /></label>
+				<label
+					>Command, or address
+					<input
+						name="target"
+						required
+						autocomplete="off"
+						placeholder="npx -y @modelcontextprotocol/server-filesystem /srv, or https://…"
+				/></label>
+				<p class="note">Secrets, headers and further options: <code>svc mcp add --help</code></p>
+				<button class="primary">Add</button>
+			</form>
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#servers) return html`<p class="empty">Loading …</p>`
+		if (this.#servers.length === 0) return empty('No MCP server yet.')
+		return html`${this.#servers.map((server) => {
+			const held = server.tools.filter((tool) => tool.held)
+			return html`<article class="card">
+				<h2>${server.name} ${status(server.status)}</h2>
+				<p class="note">${server.status_detail}</p>
+				${server.last_error === null ? nothing : html`<p class="problem">${server.last_error}</p>`}
+				${
+					held.length === 0
+						? nothing
+						: html`<p class="warning">
+								These tools have changed since they were first seen, and are held back:
+								${held.map(({ name }) => name).join(', ')}
+								<button @click=${() => this.#do('POST', server, '/accept')}>Accept the changes</button>
+							</p>`
+				}
+				<details>
+					<summary>${server.tools.length} tools</summary>
+					<ul>
+						${server.tools.map((tool) => html`<li><code>${tool.tool}</code> ${excerpt(tool.description ?? '', 200)}</li>`)}
+					</ul>
+				</details>
+				<div class="row">
+					<button @click=${() => this.#do('POST', server, '/restart')}>Restart</button>
+					<button class="danger" @click=${() => this.#do('DELETE', server)}>Remove</button>
+				</div>
+			</article>`
+		})}`
+	}
+
+	#add(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const { name = '', target = '' } = Object.fromEntries(
+			[...new FormData(form)].map(([key, value]) => [key, String(value).trim()]),
+		)
+		const isAddress = /^https?:/i.test(target)
+		const [command, ...args] = target.split(/\s+/)
+		const server = isAddress ? { transport: 'http', url: target } : { transport: 'stdio', command, args }
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/mcp`, { name, ...server })
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#do(method: 'POST' | 'DELETE', { id, name }: Server, what = ''): void {
+		if (method === 'DELETE' && !confirm(`Remove the MCP server ${name}?`)) return
+		void this.attempt(async () => {
+			await change(method, path`/v1/agents/${this.agent}/mcp/${id}` + what)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-mcp', McpPage)

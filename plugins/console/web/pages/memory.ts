@@ -1,0 +1,197 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import { agentTabs } from './agent-tabs.ts'
+
+interface Memory {
+	id: string
+	content: string
+	tags?: string[]
+	created_at: string
+	/** Of a search: the cosine, from 0 to 1. */
+	similarity?: number
+}
+
+interface Compaction {
+	compaction_id: string
+	status: string
+	started_at: string
+	memories_before: number
+	memories_after: number | null
+	error: { message: string } | string | null
+}
+
+/** The long-term memory of one agent. */
+class MemoryPage extends Page {
+	static override properties = { agent: { attribute: false } }
+	declare agent: string
+	#memories: Memory[] | undefined
+	#next: string | null = null
+	#found: Memory[] | undefined
+	#compactions: Compaction[] = []
+
+	async enter(): Promise<void> {
+		await this.#read(null)
+		this.#compactions = await get<Compaction[]>(path`/v1/agents/${this.agent}/memory/compactions`, this.left.signal)
+	}
+
+	async #read(cursor: string | null): Promise<void> {
+		const query = new URLSearchParams({ limit: '50', ...(cursor !== null && { cursor }) })
+		const page = await get<{ memories: Memory[]; next_cursor: string | null }>(
+			`${path`/v1/agents/${this.agent}/memory`}?${query}`,
+			this.left.signal,
+		)
+		this.#memories = cursor === null ? page.memories : [...(this.#memories ?? []), ...page.memories]
+		this.#next = page.next_cursor
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>${this.agent}</h1>
+			${agentTabs(this.agent, 'memory')}
+			<form class="row" @submit=${this.#search}>
+				<input name="q" aria-label="Search" placeholder="Search the memory" autocomplete="off" />
+				<button>Search</button>
+			</form>
+			${this.#list()}
+			<form class="card narrow" @submit=${this.#store}>
+				<h2>New memory</h2>
+				<label>Content <textarea name="content" rows="3" required></textarea></label>
+				<button class="primary">Store</button>
+			</form>
+			<h2>Compaction</h2>
+			<p class="note">Merges memories that say the same. The originals are archived, and it can be undone.</p>
+			<button @click=${() => this.#compact()}>Compact now</button>
+			${this.#compactions.length === 0 ? nothing : this.#history()}
+		`
+	}
+
+	#list(): TemplateResult {
+		const list = this.#found ?? this.#memories
+		if (!list) return html`<p class="empty">Loading …</p>`
+		if (list.length === 0)
+			return this.#found
+				? empty('Nothing was found.')
+				: empty('The agent remembers nothing yet. Store something below.')
+		return html`<div class="scroll">
+				<table>
+					<tbody>
+						${list.map(
+							(memory) =>
+								html`<tr>
+									<td class="wide lines">
+										${memory.content} ${memory.tags?.map((tag) => html`<span class="chip">${tag}</span>`)}
+									</td>
+									<td>
+										${memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`}
+									</td>
+									<td>
+										<button
+											class="danger"
+											aria-label="Forget: ${memory.content.slice(0, 60)}"
+											@click=${() => this.#forget(memory.id)}
+										>
+											Forget
+										</button>
+									</td>
+								</tr>`,
+						)}
+					</tbody>
+				</table>
+			</div>
+			${
+				this.#found
+					? html`<button @click=${() => this.#showAll()}>Show all memories</button>`
+					: this.#next === null
+						? nothing
+						: html`<button @click=${() => this.attempt(() => this.#read(this.#next))}>Show older memories</button>`
+			}`
+	}
+
+	#history(): TemplateResult {
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Begun</th>
+						<th>Status</th>
+						<th>Before</th>
+						<th>After</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${this.#compactions.map(
+						(one) =>
+							html`<tr>
+								<td>${when(one.started_at)}</td>
+								<td>${one.status}</td>
+								<td>${one.memories_before}</td>
+								<td>${one.memories_after ?? '–'}</td>
+								<td>
+									${
+										one.status === 'completed'
+											? html`<button @click=${() => this.#undo(one.compaction_id)}>Undo</button>`
+											: nothing
+									}
+								</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#search(event: SubmitEvent): void {
+		event.preventDefault()
+		const q = String(new FormData(event.target as HTMLFormElement).get('q') ?? '').trim()
+		if (q === '') return this.#showAll()
+		void this.attempt(async () => {
+			const query = new URLSearchParams({ q, limit: '20' })
+			this.#found = await get<Memory[]>(`${path`/v1/agents/${this.agent}/memory/search`}?${query}`, this.left.signal)
+		})
+	}
+
+	#showAll(): void {
+		this.#found = undefined
+		this.requestUpdate()
+	}
+
+	#store(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const content = String(new FormData(form).get('content'))
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/memory`, { content })
+			form.reset()
+			await this.#read(null)
+		})
+	}
+
+	#forget(id: string): void {
+		if (!confirm('Forget this memory? This cannot be undone.')) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${this.agent}/memory/${id}`)
+			this.#found = this.#found?.filter((one) => one.id !== id)
+			await this.#read(null)
+		})
+	}
+
+	#compact(): void {
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/memory/compact`)
+			await this.enter()
+		})
+	}
+
+	#undo(id: string): void {
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/memory/compactions/${id}/undo`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-memory', MemoryPage)

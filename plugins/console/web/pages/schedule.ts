@@ -1,0 +1,106 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import { agentTabs } from './agent-tabs.ts'
+
+interface Heartbeat {
+	id: string
+	cron: string | null
+	timezone: string | null
+	every: string | null
+	at: string | null
+	prompt: string
+	next_at: string | null
+	last_at: string | null
+	paused: boolean
+}
+
+/** The heartbeats of one agent: when it starts by itself. */
+class Schedule extends Page {
+	static override properties = { agent: { attribute: false } }
+	declare agent: string
+	#heartbeats: Heartbeat[] | undefined
+
+	async enter(): Promise<void> {
+		this.#heartbeats = await get<Heartbeat[]>(path`/v1/agents/${this.agent}/heartbeats`, this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>${this.agent}</h1>
+			${agentTabs(this.agent, 'schedule')} ${this.#list()}
+			<form class="card narrow" @submit=${this.#add}>
+				<h2>New heartbeat</h2>
+				<label>When <input name="when" required autocomplete="off" placeholder="0 9 * * 1-5 (cron), or 30m" /></label>
+				<label>Prompt <textarea name="prompt" rows="3" required></textarea></label>
+				<button class="primary">Create</button>
+			</form>
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#heartbeats) return html`<p class="empty">Loading …</p>`
+		if (this.#heartbeats.length === 0) return empty('The agent starts by itself at no time yet.')
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>When</th>
+						<th>Prompt</th>
+						<th>Next</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${this.#heartbeats.map(
+						(one) =>
+							html`<tr>
+								<td>${one.cron ?? (one.every === null ? 'once' : `every ${one.every}`)} ${one.timezone ?? nothing}</td>
+								<td class="wide">${one.prompt}</td>
+								<td>${one.paused ? 'paused' : one.next_at === null ? '–' : when(one.next_at)}</td>
+								<td>
+									<button @click=${() => this.#change(one, { paused: !one.paused })}>
+										${one.paused ? 'Resume' : 'Pause'}
+									</button>
+									<button class="danger" @click=${() => this.#remove(one)}>Delete</button>
+								</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#add(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const data = new FormData(form)
+		const time = String(data.get('when')).trim()
+		const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
+		const at = time.includes(' ') ? { cron: time, timezone } : { every: time }
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: String(data.get('prompt')) })
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#change({ id }: Heartbeat, fields: object): void {
+		void this.attempt(async () => {
+			await change('PATCH', path`/v1/agents/${this.agent}/heartbeats/${id}`, fields)
+			await this.enter()
+		})
+	}
+
+	#remove({ id }: Heartbeat): void {
+		if (!confirm('Delete this heartbeat?')) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${this.agent}/heartbeats/${id}`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-schedule', Schedule)

@@ -1,0 +1,125 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page, status } from '../page.ts'
+
+interface Token {
+	id: string
+	label?: string
+	scopes: string[]
+	agents?: string[]
+	status: string
+	expires_at: string | null
+	created_at: string
+}
+
+const DAY_MS = 86_400_000
+
+/** API tokens: their scopes and agents, never their text but once. */
+class Tokens extends Page {
+	#tokens: Token[] | undefined
+	#made: string | undefined
+
+	async enter(): Promise<void> {
+		this.#tokens = (await get<{ tokens: Token[] }>('/v1/auth/tokens', this.left.signal)).tokens
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>Tokens</h1>
+			${
+				this.#made === undefined
+					? nothing
+					: html`<article class="card">
+							<p>The new token, shown only now: <code>${this.#made}</code></p>
+						</article>`
+			}
+			${this.#list()}
+			<form class="card narrow" @submit=${this.#create}>
+				<h2>New token</h2>
+				<label>Name <input name="label" autocomplete="off" placeholder="the ticket system" /></label>
+				<label
+					>Scopes <input name="scopes" required autocomplete="off" value="agents:read runs:write events:read"
+				/></label>
+				<label>Agents (all, where empty) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
+				<label>Days until it expires (never, where empty) <input name="days" type="number" min="1" max="3650" /></label>
+				<button class="primary">Create</button>
+			</form>
+		`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#tokens) return html`<p class="empty">Loading …</p>`
+		if (this.#tokens.length === 0) return empty('No token yet.')
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Name</th>
+						<th>Status</th>
+						<th>Scopes</th>
+						<th>Agents</th>
+						<th>Expires</th>
+						<th>Created</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${this.#tokens.map(
+						(token) =>
+							html`<tr>
+								<td>${token.label ?? html`<code>${token.id.slice(-8)}</code>`}</td>
+								<td>${status(token.status)}</td>
+								<td class="wide">${token.scopes.join(' ')}</td>
+								<td>${token.agents?.join(' ') ?? 'all'}</td>
+								<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
+								<td>${when(token.created_at)}</td>
+								<td>
+									${
+										token.status === 'active'
+											? html`<button class="danger" @click=${() => this.#revoke(token)}>Revoke</button>`
+											: nothing
+									}
+								</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#create(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const data = new FormData(form)
+		const text = (name: string): string => String(data.get(name) ?? '').trim()
+		const words = (name: string): string[] =>
+			text(name)
+				.split(/[\s,]+/)
+				.filter((word) => word !== '')
+		const agents = words('agents')
+		const days = Number(text('days'))
+		void this.attempt(async () => {
+			const made = await change<{ token: string }>('POST', '/v1/auth/tokens', {
+				scopes: words('scopes'),
+				...(agents.length > 0 && { agents }),
+				...(text('label') !== '' && { label: text('label') }),
+				...(days > 0 && { ttl: new Date(Date.now() + days * DAY_MS).toISOString() }),
+			})
+			this.#made = made.token
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#revoke({ id, label }: Token): void {
+		if (!confirm(`Revoke the token ${label ?? id}? Clients that use it are refused at once.`)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/auth/tokens/${id}`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-tokens', Tokens)

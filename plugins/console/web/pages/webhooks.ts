@@ -1,0 +1,160 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+import { agentTabs } from './agent-tabs.ts'
+
+interface Webhook {
+	slug: string
+	scheme: string
+	token: string
+	instructions: string | null
+	last_delivery: string | null
+	delivery_count: number
+}
+
+interface Delivery {
+	delivery_id: string
+	source_ip: string
+	run_id: string | null
+	status_code: number
+	error: string | null
+	received_at: string
+}
+
+interface Made {
+	slug: string
+	url: string
+	secret: string
+}
+
+/** The webhooks of one agent, and what was delivered. */
+class Webhooks extends Page {
+	static override properties = { agent: { attribute: false } }
+	declare agent: string
+	#webhooks: Webhook[] | undefined
+	#deliveries = new Map<string, Delivery[]>()
+	#made: Made | undefined
+
+	async enter(): Promise<void> {
+		const { signal } = this.left
+		this.#webhooks = await get<Webhook[]>(path`/v1/agents/${this.agent}/webhooks`, signal)
+		for (const { slug } of this.#webhooks)
+			this.#deliveries.set(
+				slug,
+				await get<Delivery[]>(path`/v1/agents/${this.agent}/webhooks/${slug}/deliveries` + '?limit=20', signal),
+			)
+	}
+
+	protected content(): TemplateResult {
+		return html`
+			<h1>${this.agent}</h1>
+			${agentTabs(this.agent, 'webhooks')} ${this.#made ? this.#secret(this.#made) : nothing} ${this.#list()}
+			<form class="card narrow" @submit=${this.#add}>
+				<h2>New webhook</h2>
+				<label>Name <input name="slug" required autocomplete="off" placeholder="deploys" /></label>
+				<label
+					>Instructions
+					<textarea name="instructions" rows="2" placeholder="What the agent should do with a delivery"></textarea>
+				</label>
+				<button class="primary">Create</button>
+			</form>
+		`
+	}
+
+	/** The only time that it is shown. */
+	#secret({ slug, url, secret }: Made): TemplateResult {
+		const signed = `BODY='{"event":"test"}'
+SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac '${secret}' -hex | sed 's/.*= //')
+curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNATURE" -d "$BODY"`
+		return html`<article class="card">
+			<h2>${slug} is ready</h2>
+			<p>Address: <code>${url}</code></p>
+			<p>Secret, shown only now: <code>${secret}</code></p>
+			<details>
+				<summary>How to sign a delivery</summary>
+				<pre>${signed}</pre>
+			</details>
+		</article>`
+	}
+
+	#list(): TemplateResult {
+		if (!this.#webhooks) return html`<p class="empty">Loading …</p>`
+		if (this.#webhooks.length === 0) return empty('No webhook yet: create one for each service that should start runs.')
+		return html`${this.#webhooks.map(
+			({ slug, scheme, instructions, delivery_count }) =>
+				html`<article class="card">
+					<h2>${slug}</h2>
+					<p class="note">Signed as ${scheme} · ${delivery_count} deliveries</p>
+					${instructions ? html`<p class="lines">${instructions}</p>` : nothing}
+					${this.#delivered(this.#deliveries.get(slug) ?? [])}
+					<div class="row">
+						<button @click=${() => this.#test(slug)}>Deliver a test</button>
+						<button class="danger" @click=${() => this.#remove(slug)}>Delete</button>
+					</div>
+				</article>`,
+		)}`
+	}
+
+	#delivered(list: Delivery[]): unknown {
+		if (list.length === 0) return nothing
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Received</th>
+						<th>From</th>
+						<th>Status</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${list.map(
+						(one) =>
+							html`<tr>
+								<td>${when(one.received_at)}</td>
+								<td>${one.source_ip}</td>
+								<td class=${one.status_code < 300 ? 'good' : 'warning'}>${one.status_code}</td>
+								<td class="wide">${one.run_id === null ? one.error : html`<a href="#/runs/${one.run_id}">run</a>`}</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#add(event: SubmitEvent): void {
+		event.preventDefault()
+		const form = event.target as HTMLFormElement
+		const { slug = '', instructions = '' } = Object.fromEntries(
+			[...new FormData(form)].map(([key, value]) => [key, String(value).trim()]),
+		)
+		void this.attempt(async () => {
+			this.#made = await change<Made>('POST', path`/v1/agents/${this.agent}/webhooks`, {
+				slug,
+				...(instructions !== '' && { instructions }),
+			})
+			form.reset()
+			await this.enter()
+		})
+	}
+
+	#test(slug: string): void {
+		void this.attempt(async () => {
+			await change('POST', path`/v1/agents/${this.agent}/webhooks/${slug}/test`, { payload: { event: 'test' } })
+			await this.enter()
+		})
+	}
+
+	#remove(slug: string): void {
+		if (!confirm(`Delete the webhook ${slug}? Its address stops working.`)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
+			this.#made = undefined
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-webhooks', Webhooks)
