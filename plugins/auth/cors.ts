@@ -15,6 +15,7 @@ const EXPOSED = [
 	'mcp-session-id',
 	'retry-after',
 	'www-authenticate',
+	'x-last-event-id',
 	'x-request-id',
 	'x-svc-conversation',
 	'x-svc-ignored',

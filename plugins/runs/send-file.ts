@@ -80,15 +80,15 @@ async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 	return { sent_with_answer: { name, blob, media_type, size }, files }
 }
 
-/** Text goes out without secrets, whoever wrote it. */
+/** Text and names go out without secrets and their names, whoever wrote them. */
 async function sourceOf(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<AttachmentSource> {
 	const { agent, conversation } = call
 	const { redactor, journal } = siteOf(call).log
 	const safe = (text: string): string => namesHidden.text(redactor.text(text, 'record'))
-	if (wanted.text !== undefined) return { bytes: Buffer.from(safe(wanted.text)), name: wanted.name }
+	if (wanted.text !== undefined) return { bytes: Buffer.from(safe(wanted.text)), name: safe(wanted.name ?? '') }
 	const { file, name } = wanted as { file: string; name?: string }
 	const found = await fileOfConversation(ctx, agent, conversation, journal.steps, file)
-	const as = { name: name ?? found.name }
+	const as = { name: safe(name ?? found.name) }
 	if (!isTextType(found.media_type) || !redactor.active) return { blob: found.blob, ...as }
 	const bytes = await readBlob(ctx.store, agent.uid, found.blob)
 	const text = new TextDecoder().decode(bytes)

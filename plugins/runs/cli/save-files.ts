@@ -1,6 +1,6 @@
 /** The files that an agent sent with its answer, written to a folder. */
 import { writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, parse } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import type { Run, RunFile } from './run-record.ts'
@@ -11,16 +11,22 @@ export interface SavedFile extends RunFile {
 }
 
 const reasons: Record<string, string> = {
-	EEXIST: 'there is such a file already; move it, or name another folder',
-	ENOENT: 'there is no such folder; make it first',
-	ENOTDIR: 'that is no folder; name one',
+	EEXIST: 'a file with this name exists; move it, or name another folder',
+	ENOENT: 'the folder does not exist; create it first',
+	ENOTDIR: 'it is not in a folder; name one',
 }
 
-/** One after another, under their own names. Overwrites nothing. */
+/** Bytes of a file name that every common file system takes. */
+const NAME_BYTES = 200
+
+/** One after another. Overwrites nothing. */
 export async function saveFiles(cli: Cli, { agent, files = [] }: Run, folder: string): Promise<SavedFile[]> {
 	const saved: SavedFile[] = []
+	const names = new Set<string>()
 	for (const file of files) {
-		const place = join(folder, basename(file.name))
+		const name = localName(file.name, names)
+		names.add(name)
+		const place = join(folder, name)
 		const bytes = await cli.api.request<Uint8Array>('GET', path`/v1/agents/${agent}/blobs/${file.blob}`, undefined, {
 			bytes: true,
 		})
@@ -32,4 +38,20 @@ export async function saveFiles(cli: Cli, { agent, files = [] }: Run, folder: st
 		saved.push({ ...file, path: place })
 	}
 	return saved
+}
+
+/** Without the leading dots of hidden files, which programs may read as settings. A further file of one name gets a number. */
+function localName(name: string, taken: ReadonlySet<string>): string {
+	const { name: stem, ext } = parse(basename(name).replace(/^[.\s]+/, '') || 'file')
+	const end = cut(ext, NAME_BYTES / 2)
+	const begin = cut(stem, NAME_BYTES - Buffer.byteLength(end))
+	let found = `${begin}${end}`
+	for (let n = 2; taken.has(found); n++) found = `${begin}-${n}${end}`
+	return found
+}
+
+/** Whole characters. */
+function cut(text: string, bytes: number): string {
+	const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytes))
+	return text.slice(0, read)
 }

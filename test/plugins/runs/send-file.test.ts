@@ -119,6 +119,13 @@ void t.test('secrets do not leave in a file', async (t) => {
 	const run = await ran(agent, sends({ text: `it is ${value}.`, name: 'told.txt' }))
 	const read = await fetch(`${gateway.url}/v1/agents/${agent}/blobs/${run.files?.[0]?.blob}`)
 	t.equal(await read.text(), 'it is [redacted].')
+
+	const named = sends({ text: 'x', name: `${value}.txt` })
+	const { files } = await ran(agent, [named, named].join('\n'))
+	t.match(files, [{ name: '[redacted].txt' }])
+	t.equal(files?.length, 1)
+	const again = await ran(agent, sends({ file: '[redacted].txt', name: `again ${value}.txt` }))
+	t.match(again.files, [{ name: 'again [redacted].txt' }])
 })
 
 void t.test('runs whose answer goes to a program have no files', async (t) => {

@@ -1,6 +1,6 @@
 /** svc runs, svc events tail and completion: runs of all agents, short ids, what happened before, local times. */
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -156,6 +156,33 @@ void t.test('svc runs files lists and saves the files of an answer', async (t) =
 	t.equal(readFileSync(join(folder, 'numbers.csv'), 'utf8'), 'a,b\n')
 	const again = await svc(['runs', 'files', run.run_id, '--to', folder])
 	t.equal(again.code, exitCodes.usage)
-	t.match(again.err, /there is such a file already/)
-	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /there is no such folder/)
+	t.match(again.err, /a file with this name exists/)
+	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /the folder does not exist/)
+})
+
+void t.test('svc runs files saves every file, whatever their names are', async (t) => {
+	const send = (name: string, text: string): string => `/tool conversation.send_file ${JSON.stringify({ text, name })}`
+	await gateway.request('POST', '/v1/agents', { body: { name: 'namer' } })
+	const long = `${'é'.repeat(190)}.csv`
+	const files = [
+		['same.txt', 'one'],
+		['same.txt', 'two'],
+		['.bash_profile', 'no program reads this'],
+		['..', 'a folder'],
+		[long, 'long'],
+	] as const
+	const folder = t.testdir()
+	const ran = await svc(['run', 'namer', files.map(([name, text]) => send(name, text)).join('\n'), '--json'])
+	t.equal(ran.code, 0, ran.err)
+	const [run] = (await svc(['runs', 'list', 'namer', '--json'])).json
+	t.equal(run.files.length, files.length)
+	const saved = await svc(['runs', 'files', run.run_id, '--to', folder, '--json'])
+	t.equal(saved.code, 0, saved.err)
+	const names = readdirSync(folder)
+	t.equal(names.length, files.length)
+	for (const name of ['same.txt', 'same-2.txt', 'bash_profile', 'file']) t.ok(names.includes(name), name)
+	t.strictSame(
+		saved.json.map(({ path }: Answer) => readFileSync(path, 'utf8')),
+		files.map(([, text]) => text),
+	)
 })
