@@ -1,12 +1,13 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
 import { cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
+import { cluster } from './cluster.ts'
 import { context } from './context.ts'
 import { efforts } from './effort.ts'
 import type { Effort, Level } from './effort.ts'
@@ -38,6 +39,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	recall,
 	upgrade,
 	start,
+	cluster,
 	memory,
 }
 

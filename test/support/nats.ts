@@ -37,6 +37,11 @@ function natsServer(): { path?: string; reason?: string } {
 	return found
 }
 
+/** Of the program, where `withoutNats` is false. */
+export function natsPath(): string {
+	return natsServer().path ?? ''
+}
+
 export interface NatsNode {
 	name: string
 	/** `127.0.0.1:PORT` */
