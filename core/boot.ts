@@ -13,6 +13,7 @@ import { finishRestore } from './backup/place.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
+import type { Address } from './http/listening.ts'
 import { lockHome } from './process/lock.ts'
 import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
@@ -34,6 +35,8 @@ const version = '0.1.0'
 export interface BootOptions {
 	home: string
 	env: NodeJS.ProcessEnv
+	/** Sockets that were handed over, by their descriptors. */
+	handed?: ReadonlyMap<Address, number>
 	/** For tests: compare every answer with its route's schema. */
 	checkResponses?: boolean
 	/** Starts these plugins alone; the others are neither started nor removed. */
@@ -69,6 +72,7 @@ export async function boot({
 	upgrading,
 	only,
 	made,
+	handed,
 }: BootOptions): Promise<Running> {
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
@@ -144,6 +148,7 @@ export async function boot({
 				publish()
 			},
 			checkResponses,
+			...(handed && { handed }),
 		})
 		const publish = (): void => {
 			const { status } = gateway

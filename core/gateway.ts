@@ -43,6 +43,8 @@ export interface GatewayOptions {
 	upgrade: Upgrade | null
 	/** Called before that, once the gateway listens. */
 	upgradeBegins?: () => void
+	/** Sockets that were handed over, by their descriptors. */
+	handed?: ReadonlyMap<Address, number>
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -75,7 +77,7 @@ export class Gateway {
 		const { engine, env, pool, log, redactor } = options
 		this.#options = options
 		this.#log = log
-		this.#listeners = new Listeners(log)
+		this.#listeners = new Listeners(log, options.handed)
 		const records = expectingAgents(engine)
 		this.events = openEventBus(records.log, log, redactor)
 		this.status = {

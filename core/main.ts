@@ -19,6 +19,7 @@ process.on('unhandledRejection', report)
 const { boot } = await import('./boot.ts')
 const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
+const { handedSockets } = await import('./http/handed-sockets.ts')
 const { removeRuntimeFile } = await import('./process/runtime-file.ts')
 const { startupBanner } = await import('./process/startup-banner.ts')
 const { releaseStartMemory } = await import('./process/start-memory.ts')
@@ -35,9 +36,11 @@ const PARENT_CHECK_MS = 1_000
 const home = homeFolder(process.env)
 /** Percent of the upgrade, as the terminal shows them. */
 let shown = -1
+const handed = handedSockets(process.env)
 const running = await boot({
 	home,
 	env: process.env,
+	handed,
 	noBackup: process.argv.includes('--no-backup'),
 	upgrading: showUpgrade,
 	made: (one) => (own.gateway = one),
@@ -60,7 +63,9 @@ void running.lost?.then(({ message }) => {
 	running.log.warn(`${message}; this gateway starts again`)
 	removeRuntimeFile(home)
 	const { execPath, execArgv, argv, env } = process
-	if (process.platform !== 'win32') process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], env)
+	// Sockets that were handed over would be lost; whoever holds them starts it again.
+	if (process.platform !== 'win32' && handed.size === 0)
+		process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], env)
 	process.exit(EX_TEMPFAIL)
 })
 let stopping = 0

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
 import { newId } from '../util/ids.ts'
@@ -26,6 +26,8 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
+/** How long connections without a request are kept when the gateway stops. */
+const SILENCE_MS = 200
 
 /** Listening, and not in use yet. */
 export interface NewSockets {
@@ -57,10 +59,13 @@ export class Listeners {
 	/** Connections whose last request has come, with that request. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
 	readonly #log: Logger
+	readonly #handed: ReadonlyMap<Address, number>
 	#open = 0
 
-	constructor(log: Logger) {
+	/** `handed`: descriptors of sockets that another process holds, which are used in place of an address of our own. */
+	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map()) {
 		this.#log = log
+		this.#handed = handed
 	}
 
 	/** Requests whose answers have not ended yet, open streams among them. */
@@ -78,8 +83,11 @@ export class Listeners {
 		try {
 			for (const [address, at] of Object.entries(places) as [Address, ListenAt][]) {
 				const old = this.#listeners.get(address)?.at
-				if (old?.host === at.host && old.port === at.port) continue
-				fresh.set(address, { at, server: await this.#listen(address, at) })
+				const isHanded = this.#handed.has(address)
+				if (old && (isHanded || (old.host === at.host && old.port === at.port))) continue
+				const server = this.#server(address)
+				fresh.set(address, { at, server })
+				if (!isHanded) await this.#listen(server, address, at)
 			}
 		} catch (error) {
 			drop()
@@ -89,6 +97,9 @@ export class Listeners {
 			for (const [address, listener] of fresh) {
 				const old = this.#listeners.get(address)
 				this.#listeners.set(address, listener)
+				// Only now: until requests can be answered, connections wait in the socket.
+				const fd = this.#handed.get(address)
+				if (fd !== undefined) listener.server.listen({ fd })
 				if (!old) continue
 				this.#log.info(`now listening at ${this.url(address)}`)
 				closeGently(old.server)
@@ -97,8 +108,9 @@ export class Listeners {
 		return { take, drop }
 	}
 
-	/** Stops listening there; connections end with their requests. */
+	/** Stops listening there; connections end with their requests. A socket that was handed over stays: it could not be opened again. */
 	leave(address: Address): void {
+		if (this.#handed.has(address)) return
 		const old = this.#listeners.get(address)
 		this.#listeners.delete(address)
 		if (old) closeGently(old.server)
@@ -107,14 +119,16 @@ export class Listeners {
 	/** Such as `http://127.0.0.1:3000`; null if it does not listen. */
 	url(address: Address): string | null {
 		const listener = this.#listeners.get(address)
-		const bound = listener?.server.address() as AddressInfo | null | undefined
-		if (!bound) return null
+		const bound = listener?.server.address()
+		// A socket that was handed over may be one of the file system.
+		if (!bound || typeof bound === 'string') return null
 		const host = bound.address === '0.0.0.0' ? '127.0.0.1' : bound.address === '::' ? '::1' : bound.address
 		return `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`
 	}
 
 	/** Accepts no more connections, waits for the open requests up to the deadline, then closes the remaining connections. */
 	async close(deadlineMs: number): Promise<void> {
+		const begun = performance.now()
 		const servers = [...this.#listeners.values()].map((listener) => listener.server)
 		this.#listeners.clear()
 		const timer = setTimeout(() => {
@@ -124,7 +138,8 @@ export class Listeners {
 		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
 		const idle = setInterval(() => {
 			for (const server of servers) server.closeIdleConnections()
-			// Clients open them in advance.
+			// Clients open them in advance. On a new one the request may still be on its way.
+			if (performance.now() - begun < SILENCE_MS) return
 			for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
 		}, 50)
 		await Promise.all(
@@ -145,7 +160,7 @@ export class Listeners {
 			.end('{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}')
 	}
 
-	async #listen(address: Address, at: ListenAt): Promise<Server> {
+	#server(address: Address): Server {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
@@ -193,15 +208,20 @@ export class Listeners {
 				`a connection was refused: more than ${CONNECTION_LIMIT} are open`,
 			),
 		)
+		server.on('error', (error) => {
+			if (server.listening || this.#handed.has(address)) this.#log.error({ err: error }, 'the listener failed')
+		})
+		return server
+	}
+
+	async #listen(server: Server, address: Address, at: ListenAt): Promise<void> {
 		try {
-			server.listen(at.port, at.host)
+			server.listen(at)
 			await once(server, 'listening')
 		} catch (error) {
 			const problem = listenProblem(error, address, at)
 			throw new Fault('unavailable', `${problem.path}: ${problem.message}`, { errors: [problem], cause: error })
 		}
-		server.on('error', (error) => this.#log.error({ err: error }, 'the listener failed'))
-		return server
 	}
 
 	/**

@@ -33,7 +33,9 @@ export function pinnedNode() {
  * Windows), runs it as a child process, and returns its exit code. The child hears when this process is gone.
  */
 export async function replaceBy(command, args, { cwd = root } = {}) {
-	if (!process.execve || windows) return run(command, args, { cwd, ipc: true })
+	const sockets = Number(process.env.LISTEN_FDS) || 0
+	// Node closes all other descriptors that it was given when it is replaced.
+	if (!process.execve || windows || sockets > 0) return run(command, args, { cwd, ipc: true, sockets })
 	process.chdir(cwd)
 	const file = realpathSync(command)
 	process.execve(file, [file, ...args], { ...process.env, NODE_COMPILE_CACHE: compileCache })
@@ -41,12 +43,20 @@ export async function replaceBy(command, args, { cwd = root } = {}) {
 
 /**
  * Returns the exit code. Signals are passed on to the child, which decides when to end. `ipc`: a channel tells the
- * child when this process is gone, however it ended. `started` is called with the child's process id.
+ * child when this process is gone, however it ended. `sockets`: how many listening sockets this process was handed, from descriptor
+ * 3 on, which the child gets. `started` is called with the child's process id.
  */
-export function run(command, args, { cwd = root, stdout = 'inherit', ipc = false, started = () => {} } = {}) {
+export function run(
+	command,
+	args,
+	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, started = () => {} } = {},
+) {
 	return new Promise((resolve, reject) => {
 		const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
-		const stdio = ['inherit', stdout, 'inherit', ...(ipc ? ['ipc'] : [])]
+		// It is another process than the one that they were handed to.
+		if (sockets > 0) delete env.LISTEN_PID
+		const handed = Array.from({ length: sockets }, (_, at) => 3 + at)
+		const stdio = ['inherit', stdout, 'inherit', ...handed, ...(ipc ? ['ipc'] : [])]
 		const child = spawn(command, args, { cwd, stdio, env, shell: windows && command.endsWith('.cmd') })
 		if (child.pid !== undefined) started(child.pid)
 		const forward = (signal) => child.kill(signal)

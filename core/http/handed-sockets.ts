@@ -1,0 +1,28 @@
+import { Fault } from '../errors.ts'
+import type { Address } from './listening.ts'
+
+/** Where systemd's protocol begins to hand sockets over (sd_listen_fds(3)). */
+const FIRST = 3
+const addresses: readonly Address[] = ['main', 'legacy']
+
+/**
+ * The listening sockets that whoever started this process holds and has handed over, as systemd does for a `.socket` unit: the
+ * descriptor for each address. By their names (`FileDescriptorName=main`, `legacy`), else the first is `main`. Takes the
+ * variables out of the environment: they are for this process only. Throws `config_invalid` for more sockets than addresses.
+ */
+export function handedSockets(env: NodeJS.ProcessEnv): ReadonlyMap<Address, number> {
+	const { LISTEN_FDS = '', LISTEN_FDNAMES = '', LISTEN_PID } = env
+	for (const name of ['LISTEN_FDS', 'LISTEN_FDNAMES', 'LISTEN_PID']) delete env[name]
+	const count = /^\d{1,4}$/.test(LISTEN_FDS) ? Number(LISTEN_FDS) : 0
+	if (count === 0 || (LISTEN_PID !== undefined && Number(LISTEN_PID) !== process.pid)) return new Map()
+	if (count > addresses.length)
+		throw new Fault(
+			'config_invalid',
+			`LISTEN_FDS hands over ${count} sockets; the gateway takes two, by FileDescriptorName=main and legacy`,
+		)
+	const names = LISTEN_FDNAMES.split(':')
+	const isNamed = names.length === count && names.every((name) => addresses.includes(name as Address))
+	return new Map(
+		addresses.slice(0, count).map((address, at) => [isNamed ? (names[at] as Address) : address, FIRST + at] as const),
+	)
+}
