@@ -22,7 +22,7 @@ export interface StreamRequest {
 	filter: LiveFilter
 	/**
 	 * Resume after this position, a cursor or the id of an event; null: begin with the next event, as for a position that the
-	 * log does not know.
+	 * log does not know. With `endsWithRun` an unknown position means the beginning of the run.
 	 */
 	after: string | null
 	/** The stream ends with this event; default: none does. Only for streams of one run. */

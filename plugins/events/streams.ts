@@ -20,7 +20,8 @@ const heartbeat = chunk(comment('still here'))
 /** The last event of a run is one of these. */
 const RUN_ENDS: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.stopped'])
 
-type NewStream = Omit<StreamRequest, 'after'> & { isUnknown?: boolean }
+/** `isOver`: nothing is left to send. */
+type NewStream = Omit<StreamRequest, 'after'> & { isUnknown?: boolean; isOver?: boolean }
 
 /** Where a stream begins. */
 interface Beginning {
@@ -69,9 +70,12 @@ export class Streams {
 		const { events } = this.#ctx
 		this.#refuseTooMany()
 		await this.#counted(async () => {
-			const known = after === null ? null : await events.locate(after)
-			const isUnknown = after !== null && known === null
-			return this.#begin({ ...request, isUnknown }, () =>
+			const located = after === null ? null : await events.locate(after)
+			const isUnknown = after !== null && located === null
+			// From the next event on, the end of its run might never come.
+			const known = located ?? (isUnknown && request.endsWithRun ? await events.locate('0') : null)
+			const isOver = request.endsWithRun === true && (await this.#isOver(request.filter, known))
+			return this.#begin({ ...request, isUnknown, isOver }, () =>
 				known === null ? { at: events.head(), missing: [] } : { at: known, missing: null },
 			)
 		})
@@ -99,6 +103,19 @@ export class Streams {
 					}),
 				).finally(drop),
 		}
+	}
+
+	/** Whether the run has ended, and the client that resumes after `known` has received that. */
+	async #isOver({ run_id }: LiveFilter, known: Cursor | null): Promise<boolean> {
+		if (run_id === undefined || known === null) return false
+		const ends = async (after: Cursor | null): Promise<boolean> => {
+			for (let next = after; ;) {
+				const page = await this.#ctx.events.read({ run_id, types: [...RUN_ENDS] }, next, 1)
+				if (page.entries.length > 0 || page.next === null) return page.entries.length > 0
+				next = page.next
+			}
+		}
+		return !(await ends(known)) && ends(null)
 	}
 
 	/** Ends all of them. */
@@ -129,7 +146,7 @@ export class Streams {
 
 	/** False if the client has left. `begins` is called in the moment in which the stream begins to hear. */
 	async #begin(request: NewStream, begins: () => Beginning): Promise<boolean> {
-		const { response, credentials, isUnknown = false } = request
+		const { response, credentials, isUnknown = false, isOver = false } = request
 		const { config, signal } = this.#ctx
 		const socket = await turnOf(response)
 		if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
@@ -152,7 +169,8 @@ export class Streams {
 		}
 		channel.readers.add(stream)
 		this.#open.enter(stream)
-		if (missing) channel.goLive(stream, missing)
+		if (isOver) this.#finish(stream)
+		else if (missing) channel.goLive(stream, missing)
 		else this.#replay.add(stream, channel)
 		return true
 	}

@@ -5,7 +5,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import type {} from '../runs/contract.ts'
+import type { Runs } from '../runs/contract.ts'
 import type { McpSettings } from './contract.ts'
 import { isObject } from './fields.ts'
 
@@ -63,7 +63,9 @@ export function openSampler({
 			const { systemPrompt, history, prompt } = read(request, scrub)
 			const runs = find('runs')
 			if (!runs) throw new Fault('unavailable', 'sampling needs the plugin "runs", which is switched off')
-			const count = counts.get(call.run_id) ?? 0
+			const { parent, children = [] } = await runs.get(call.run_id)
+			const earlier = counts.has(call.run_id) ? 0 : await samplingsAmong(runs, children)
+			const count = counts.get(call.run_id) ?? earlier
 			if (count >= config.max_samplings_per_run)
 				throw new Fault(
 					'rate_limited',
@@ -71,7 +73,6 @@ export function openSampler({
 				)
 			counts.set(call.run_id, count + 1)
 			const { temperature, stopSequences = [], maxTokens } = request
-			const { parent } = await runs.get(call.run_id)
 			const { run_id } = await runs.start(call.agent, {
 				prompt,
 				persona: systemPrompt === '' ? PERSONA : systemPrompt,
@@ -105,6 +106,12 @@ export function openSampler({
 			}
 		},
 	}
+}
+
+/** Those before a restart of the gateway or a reload count as well. */
+async function samplingsAmong(runs: Runs, children: readonly string[]): Promise<number> {
+	const found = await Promise.all(children.map((run_id) => runs.find(run_id)))
+	return found.filter((run) => run?.trigger === 'sampling').length
 }
 
 function read(

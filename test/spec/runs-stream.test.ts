@@ -75,6 +75,22 @@ void t.test(
 	},
 )
 
+void t.test('a repeated stream ends, whatever position it names', async (t) => {
+	const headers = { 'idempotency-key': 'forged' }
+	const body = { prompt: 'Once, forged.', conversation: 'forged' }
+	const first = await stream(body, { headers })
+	await first.closed
+	const head = first.ids.at(-1) ?? ''
+	for (const after of [head, '999999999999', '-1', '0', 'forged', '1e9', '~'.repeat(200)]) {
+		const again = await stream(body, { headers: { ...headers, 'last-event-id': after } })
+		t.equal(await again.closed, 'end', after)
+		t.equal(again.headers['x-svc-run-id'], first.headers['x-svc-run-id'])
+		const types = typesOf(first).filter((type) => type !== 'model.stream')
+		t.strictSame(typesOf(again), after === head ? [] : types, after)
+	}
+	await t.rejects(stream(body, { headers: { ...headers, 'last-event-id': '1'.repeat(201) } }), { message: /400/ })
+})
+
 void t.test('the stream of a repeated request shows the first run from its beginning', async (t) => {
 	const headers = { 'idempotency-key': 'twice' }
 	const first = await stream({ prompt: 'Once.', conversation: 'repeated' }, { headers })

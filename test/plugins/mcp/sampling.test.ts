@@ -1,4 +1,6 @@
 /** What servers may ask of the gateway where an operator allows it: answers of the agent's model, and folders. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
@@ -136,6 +138,25 @@ void t.test('a run that is stopped stops it', async (t) => {
 		(runs) => runs.length === 2 && runs.every(({ status }) => status === 'stopped'),
 	)
 	t.strictSame(new Set(ended.map(({ trigger }) => trigger)), new Set(['api', 'sampling']))
+})
+
+void t.test('a reload during the run does not reset the count', async (t) => {
+	const iris = await follow(t, gateway, 'iris', { config: { provider: 'held' } })
+	await add(iris, own({ sampling: true }))
+	const run_id = await iris.start('several')
+	const once = { params: { messages: [message('user', 'Again')], maxTokens: 10 } }
+	;(await held.called('several')).callTool('mcp__own__sample', JSON.stringify({ ...once, times: 3 }))
+	for (const n of [1, 2, 3]) (await held.called('Again', n)).answer('Yes.')
+	const next = await held.called('several', 2)
+	const file = join(gateway.home, 'config/gateway.yaml')
+	writeFileSync(file, readFileSync(file, 'utf8').replace('max_sampling_tokens: 50', 'max_sampling_tokens: 51'))
+	await gateway.running.gateway.reload()
+	next.callTool('mcp__own__sample', JSON.stringify(once), 'call_2')
+	const last = await held.called('several', 3)
+	const { content } = (last.body.messages as Answer[]).at(-1)
+	t.match(content, /3 requests for sampling.*mcp\.max_samplings_per_run/)
+	last.answer('Done.')
+	await iris.ended(run_id)
 })
 
 void t.test('what is not allowed is refused, and says by whom', async (t) => {
