@@ -39,7 +39,7 @@ export interface GatewayOptions {
 	log: Logger
 	/** Reads the configuration; throws `config_invalid`. `running`: it replaces one that is in force. */
 	readDesired: (running: boolean) => DesiredState
-	/** What must be done to the home before plugins start; null if nothing. */
+	/** The upgrade of the home before plugins start; null if it needs none. */
 	upgrade: Upgrade | null
 	/** Called before that, once the gateway listens. */
 	upgradeBegins?: () => void
@@ -175,7 +175,7 @@ export class Gateway {
 		this.events[Symbol.dispose]()
 	}
 
-	/** Probes see how far it is. */
+	/** Probes show its progress. */
 	async #upgrade(desired: DesiredState): Promise<void> {
 		const { upgrade, upgradeBegins, version } = this.#options
 		if (!upgrade) return
@@ -197,9 +197,9 @@ export class Gateway {
 		if (this.#state === 'draining') return { changed: false, generation: generations.number }
 		try {
 			const changed = await this.#apply(this.#options.readDesired(true), false)
-			const isMended = this.#configError !== null
+			const isFixed = this.#configError !== null
 			this.#configError = null
-			if (changed || isMended) {
+			if (changed || isFixed) {
 				this.#log.info(
 					{ generation: generations.number },
 					changed ? 'the changed settings are in force' : 'the settings are in order again',

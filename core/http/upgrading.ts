@@ -1,6 +1,6 @@
 /**
- * Answers requests while the home is upgraded, when no plugin runs yet: the probes say how far it is, everything else is
- * refused for the moment. It shows nothing that needs a token.
+ * Answers requests while the home is upgraded, when no plugin runs yet: the probes show the progress, everything else is
+ * refused with 503. It shows nothing that needs a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpgradeProgress } from '../upgrade/progress.ts'

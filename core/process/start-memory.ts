@@ -17,7 +17,7 @@ export function releaseStartMemory(): void {
 		before = performance.eventLoopUtilization()
 		if (utilization > IDLE) return
 		clearInterval(timer)
-		// Node hands out the function under this flag only.
+		// Node exposes the function under this flag only.
 		setFlagsFromString('--expose-gc')
 		const collect = runInNewContext('gc') as NodeJS.GCFunction
 		setFlagsFromString('--no-expose-gc')

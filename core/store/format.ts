@@ -3,8 +3,8 @@ import { Fault } from '../errors.ts'
 
 /**
  * Raised by each change that needs a migration (core/upgrade/migration.ts). 1: version 0.1.0. 2: each agent has its liveness
- * record, skills are stored as bytes, memories are found by their text, MCP servers say whether they may have secrets, and
- * heartbeats and webhooks where their results go.
+ * record, skills are stored as bytes, memories are found by their text, records of MCP servers say whether they may have
+ * secrets, and those of heartbeats and webhooks where their results go.
  */
 export const format = 2
 /** The first version that reads this format. */

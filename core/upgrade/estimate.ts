@@ -1,6 +1,6 @@
-/** What an upgrade takes, before it begins. */
+/** The time and disk space that an upgrade needs, before it begins. */
 
-/** Migrations convert more on any disk that a gateway is used with; packing and verifying a backup, too. */
+/** Lower bounds of the rates on common disks: of migrations, and of packing and verifying a backup. */
 const RECORDS_PER_S = 5_000
 const BACKUP_BYTES_PER_S = 20 * 1024 ** 2
 /** What a converted record may add to the data file, pages that cannot be used again yet included. */

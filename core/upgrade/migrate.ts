@@ -1,6 +1,6 @@
 /**
- * Runs migrations, in batches. How far they are is stored, so that the next start continues after a crash; what was converted
- * since is converted again, which writes nothing.
+ * Runs migrations in batches. Their progress is stored, so that the next start continues after a crash; what was converted
+ * since then is converted again, which writes nothing.
  */
 import { Fault, isFault, messageOf } from '../errors.ts'
 import { format, formatSince } from '../store/format.ts'
@@ -85,7 +85,7 @@ export async function countIn(store: Reader, migrations: readonly Migration[], s
 
 type Rest = Place & { after?: Key }
 
-/** The places of a migration that are left, the first of them from where it was left. */
+/** The remaining places of a migration, the first of them from where it stopped. */
 async function* placesOf(store: Reader, migration: Migration, saved?: Saved): AsyncGenerator<Rest> {
 	const places = await Array.fromAsync(migration.places(store))
 	const at = saved ? places.findIndex(({ prefix }) => joinKey(prefix) === joinKey(saved.prefix)) : -1
@@ -110,6 +110,6 @@ function byScope(ops: readonly Op[]): Map<string, Op[]> {
 }
 
 function stopped({ about }: Migration, error: unknown): Error {
-	const message = `the upgrade of the home stopped at its ${about}: ${messageOf(error)}. Nothing is lost: start again once that is corrected, and it continues there`
+	const message = `the upgrade of the home stopped at its ${about}: ${messageOf(error)}. Nothing is lost: correct that and start again, and it continues there`
 	return isFault(error) ? new Fault(error.code, message, { cause: error }) : new Error(message, { cause: error })
 }

@@ -1,16 +1,16 @@
-/** How far an upgrade is, and how long it still takes. */
+/** The progress of an upgrade, and the remaining time. */
 
 export interface UpgradeProgress {
 	/** 0-100. */
 	percent: number
-	/** Null while too little is done to tell. */
+	/** Null until enough is done for an estimate. */
 	remaining_s: number | null
 	/** Such as `43 % (memories), about 12 s left`. */
 	text: string
 }
 
-/** The rate of less than this says little. */
-const TELLING_MS = 500
+/** The rate of a shorter time is no good estimate. */
+const LEAST_MS = 500
 
 export function openProgress(clock = () => performance.now()) {
 	let begun: { at: number; done: number } | undefined
@@ -30,7 +30,7 @@ export function openProgress(clock = () => performance.now()) {
 			const percent = all === 0 ? 0 : Math.floor((100 * done) / all)
 			const took = begun ? clock() - begun.at : 0
 			const own = begun ? done - begun.done : 0
-			const remaining_s = took < TELLING_MS || own === 0 ? null : Math.ceil(((all - done) * took) / own / 1000)
+			const remaining_s = took < LEAST_MS || own === 0 ? null : Math.ceil(((all - done) * took) / own / 1000)
 			const left = remaining_s === null ? '' : `, about ${remaining_s} s left`
 			return { percent, remaining_s, text: `${percent} % (${what})${left}` }
 		},

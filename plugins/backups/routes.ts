@@ -66,7 +66,7 @@ export function routes(server: Server, ctx: Context<BackupSettings>, service: Ba
 			id: 'createBackup',
 			description: 'Take a backup',
 			notes:
-				'Answers once the backup is whole, on the disk and read back; it goes on where the caller does not wait. It holds all that was acknowledged before the request. One at a time.',
+				'Answers once the backup is complete, on the disk and read back; it continues if the caller disconnects. It contains everything that was acknowledged before the request. One at a time.',
 			tags: ['api', 'backups'],
 			plugins: { openapi: { errors: [409] } },
 			validate: { payload: Joi.object({}).allow(null).prefs({ convert: false }).example({}) },

@@ -85,8 +85,8 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	client.on('shardError', (error) => link.log.debug({ err: error }, "Discord's gateway"))
 	client.on('shardDisconnect', ({ code }) => {
 		// Switched off while it was connected: the next connection works without it.
-		const isMended = isOpen && message_content && code === DISALLOWED_INTENTS
-		lost(isMended ? new Error(NO_CONTENT) : new Closed(code))
+		const isContentMissing = isOpen && message_content && code === DISALLOWED_INTENTS
+		lost(isContentMissing ? new Error(NO_CONTENT) : new Closed(code))
 	})
 	for (const event of [GatewayDispatchEvents.Ready, GatewayDispatchEvents.Resumed])
 		client.ws.on(event, () => {

@@ -16,7 +16,7 @@ const FRAGMENT_LIMIT = 1024
 
 const RETRY_AFTER_S = 5
 
-export const RESTARTING = 'the chat surface is being restarted; runs go on, and the conversation shows answers'
+export const RESTARTING = 'the chat API is being restarted; runs continue, and the conversation shows answers'
 
 const path = /^\/api\/agents\/([^/?#]+)\/chat\/ws\/?(?:\?.*)?$/
 

@@ -22,7 +22,7 @@ export async function follow(
 	const limit = ctx.config.max_wait_s * 1000
 	const signal = AbortSignal.any([call.signal, AbortSignal.timeout(limit)])
 	// Ends with the call. The plugin's own timers have a common limit, which calls must not exhaust.
-	const beat = setInterval(() => call.progress(`at work for ${Math.round(passed() / 1000)} s`), STILL_THERE_MS)
+	const beat = setInterval(() => call.progress(`running for ${Math.round(passed() / 1000)} s`), STILL_THERE_MS)
 	try {
 		const { run_id, result } = await begin({
 			signal,

@@ -143,7 +143,7 @@ function readCursor(text: string): Cursor {
 		const [agent, skill] = cursor as Cursor
 		if (typeof agent === 'string' && (skill === null || typeof skill === 'string')) return [agent, skill]
 	} catch {
-		// told below
+		// refused below
 	}
 	throw new Fault('invalid_request', 'the cursor is invalid; send the nextCursor of the previous page')
 }

@@ -14,7 +14,9 @@ const LIST_LIMIT = 100
 const runId = Joi.string().min(1).max(64).required().description('Id of the run.')
 const wait = Joi.boolean()
 	.default(true)
-	.description('Whether to wait for the end of the run (default), or to answer at once while it goes on (see get_run).')
+	.description(
+		'Whether to wait for the end of the run (default), or to answer at once while it continues (see get_run).',
+	)
 
 const runAgent: McpTool = {
 	name: 'run_agent',
@@ -49,7 +51,7 @@ const runAgent: McpTool = {
 const answerQuestion: McpTool = {
 	name: 'answer_question',
 	title: 'Answer a question of an agent',
-	description: 'Answers the question for which a run waits, so that it goes on; then like run_agent.',
+	description: 'Answers the question that a run waits for, so that it continues; then like run_agent.',
 	scope: 'runs:write',
 	input: Joi.object({
 		run_id: runId.description('Id of the run that asks.'),
@@ -172,5 +174,5 @@ function questionText(run: RunRecord, { run_id, question_id, question, options =
 }
 
 function goesOn(run_id: string): string {
-	return `The run ${run_id} goes on; get_run reads it later, stop_run stops it.`
+	return `The run ${run_id} continues; get_run reads it later, stop_run stops it.`
 }

@@ -21,7 +21,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #open: OpenRequests<McpSession>
 	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
-	/** Runs for a while after a change, so that many in a row are told at once. */
+	/** Runs for a while after a change, so that many in a row make one notice. */
 	#notice: NodeJS.Timeout | undefined
 	#isNoticeDue = false
 

@@ -16,7 +16,7 @@ export const run = Joi.object({
 	conversation: Joi.string()
 		.required()
 		.description('Runs of one conversation go one after another and see the earlier ones.'),
-	status: status.required().description('queued, started and paused runs go on.'),
+	status: status.required().description('queued, started and paused runs have not ended.'),
 	trigger: Joi.string().required().description('What started it; mcp: a client of this server.'),
 	prompt: text.required().description('Its beginning, where it is long.'),
 	answer: text.allow(null).required().description('What the agent said, once the run is completed.'),

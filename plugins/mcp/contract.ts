@@ -35,9 +35,9 @@ export interface NewMcpServer {
 	/** sse and http */
 	url?: string
 	headers?: Record<string, McpValue>
-	/** It may have the agent's model answer requests of its own (sampling). Default: false. */
+	/** It may send requests of its own to the agent's model (sampling). Default: false. */
 	sampling?: boolean
-	/** Folders that it is told to work in, as `file://` addresses; the server decides what it makes of them. Default: none. */
+	/** Folders in which it should work, as `file://` addresses. The server decides whether it respects them. Default: none. */
 	roots?: string[]
 }
 

@@ -32,9 +32,9 @@ export type Target =
 export interface Hooks {
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
-	/** Has a model answer. Its Faults are told to the server. Absent: the server may not ask for that. */
+	/** Lets a model answer. The server gets the messages of its Faults. Absent: the server is not allowed to ask. */
 	sample?(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
-	/** `file://` addresses. Absent: none are told. */
+	/** `file://` addresses. Absent: the server gets no roots. */
 	roots?: readonly string[]
 	/** An error on the connection, which may or may not have ended it. */
 	trouble(error: Error): void

@@ -26,7 +26,7 @@ export interface McpRecord {
 	trusted: boolean
 	/** Absent: it may not. */
 	sampling?: true
-	/** Absent: it is told none. */
+	/** Absent: it gets none. */
 	roots?: string[]
 	enabled: boolean
 	created_at: string

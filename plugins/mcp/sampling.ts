@@ -49,7 +49,7 @@ const STOP_SEQUENCES = 4
 /** Runs whose requests are counted. */
 const RUNS = 1_000
 const LIMIT_MS = 300_000
-/** Without the agent's own persona, which is none of the server's business. */
+/** Instead of the agent's persona, which the server must not see. */
 const PERSONA = 'You answer a request of a program. Answer with what it asks for and nothing else.'
 
 export function openSampler({

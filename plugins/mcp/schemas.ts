@@ -90,7 +90,7 @@ const headers = Joi.object()
 	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
 
 const sampling = Joi.boolean().description(
-	"It may have the agent's model answer requests of its own during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
+	"It may send requests of its own to the agent's model during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
 )
 const roots = Joi.array()
 	.items(
@@ -105,7 +105,7 @@ const roots = Joi.array()
 	.max(32)
 	.unique()
 	.description(
-		'Folders that it is told to work in, as `file:///` addresses. They forbid it nothing. Needs the scope `*`. Default: none.',
+		'Folders in which it should work, as `file:///` addresses. They do not confine it. Needs the scope `*`. Default: none.',
 	)
 	.example(['file:///srv/books'])
 
@@ -213,7 +213,7 @@ export const details = Joi.object({
 	env: names,
 	headers: names,
 	sampling: Joi.boolean().required().description("Whether it may have the agent's model answer requests of its own."),
-	roots: Joi.array().items(text).required().description('Folders that it is told to work in.'),
+	roots: Joi.array().items(text).required().description('Folders in which it should work.'),
 	status_detail: statusDetail.required(),
 	last_error: Joi.object({ at: iso.required(), message: text.required() })
 		.allow(null)

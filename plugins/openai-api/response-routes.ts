@@ -29,8 +29,8 @@ const payload = Joi.object({
 	previous_response_id: Joi.string()
 		.max(128)
 		.allow('', null)
-		.description('A response that is kept: this one goes on from it.'),
-	store: Joi.boolean().allow(null).description('Keep it, so that others can go on from it. Default true.'),
+		.description('A stored response, which this one continues.'),
+	store: Joi.boolean().allow(null).description('Store it, so that later ones can continue it. Default true.'),
 	...shared,
 	max_output_tokens: Joi.number()
 		.integer()
@@ -188,7 +188,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		options: {
 			id: 'deleteResponse',
 			description: 'Delete a response that is kept',
-			notes: 'Others can no longer go on from it. Its run stays, with its events.',
+			notes: 'Others can no longer continue it. Its run stays, with its events.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { failure } },

@@ -37,7 +37,7 @@ export async function historyOf(
 		if (from !== null && id < from) break
 		const known = used > tokens ? undefined : knownTranscript(id)
 		const earlier = known ? undefined : (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
-		// A run that ended with calls of its caller's tools goes on in another run, which has the same prompt.
+		// A run that ended with calls of its caller's tools continues in another run, which has the same prompt.
 		if (!known && (!earlier || earlier.started_at === null || earlier.tool_calls)) continue
 		if (earlier && used > tokens) {
 			if (unread.push({ run_id: id, line: lineOf(earlier.prompt) }) === UNREAD) break

@@ -8,12 +8,12 @@ const RECENT_TURNS = 10
 export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend' | 'store'>): void {
 	ctx.extend('prompt', {
 		stable: () =>
-			'Notes for this conversation: memory.stm_write keeps them, memory.stm_read shows them. Call ask only where you cannot go on without an answer.',
+			'Notes for this conversation: memory.stm_write keeps them, memory.stm_read shows them. Call ask only if you cannot continue without an answer.',
 	})
 	ctx.primitive({
 		name: 'ask',
 		description:
-			'Asks the person behind this conversation a question and waits for the answer. Use it when you cannot go on without them.',
+			'Asks the person behind this conversation a question and waits for the answer. Use it when you cannot continue without them.',
 		parameters: Joi.object({
 			question: Joi.string().min(1).max(4_000).required().description('What you want to know.'),
 			options: Joi.array()

@@ -35,7 +35,7 @@ export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 		}
 	}
 	if (counts.interrupted + counts.paused > 0)
-		ctx.log.info(counts, 'runs go on: interrupted ones now, paused ones once what they wait for has come')
+		ctx.log.info(counts, 'runs continue: interrupted ones now, paused ones once they get what they wait for')
 }
 
 /**

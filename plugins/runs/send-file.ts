@@ -23,7 +23,7 @@ const FILES = 10
 const TEXT = 100_000
 const MIB = 1024 * 1024
 
-/** Runs whose answer is only text for whoever gets it. */
+/** Runs whose answers go where only text is taken. */
 const WITHOUT_FILES = new Set(['chat', 'openai', 'mcp', 'subagent', 'summary', 'compaction'])
 
 type SendDeps = Pick<Context, 'primitive' | 'store' | 'use'>
@@ -62,7 +62,7 @@ async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 		const entry = await ctx.store.get<RunRecord>(keys.run(agent.uid, run_id))
 		if (!entry || isEnded(entry.value.status)) throw new Fault('stopped', 'the run has ended')
 		if (WITHOUT_FILES.has(entry.value.trigger))
-			throw new Fault('permission_denied', 'whoever gets the answer of this run gets no files; put it into the answer')
+			throw new Fault('permission_denied', 'the answer of this run can have no files; put the content into its text')
 		const before = entry.value.files ?? []
 		if (before.some(({ blob, name }) => blob === file.blob && name === file.name)) return { result: before.length }
 		if (before.length === FILES)

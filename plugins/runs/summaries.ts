@@ -135,7 +135,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 				release()
 			}
 		} catch (error) {
-			// The run goes on after the next start, and the next summary takes its answer.
+			// The run continues after the next start, and the next summary takes its answer.
 			if (ctx.signal.aborted || isFault(error, 'not_found')) return
 			const times = (failures.get(key)?.times ?? 0) + 1
 			failures.set(key, { times, skip: Math.min(MOST_SKIPPED, 2 ** (times - 1) - 1) })

@@ -78,8 +78,8 @@ function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, 
 const SIZES = new Set(['minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems', 'pattern'])
 
 /**
- * A schema without what bounds and patterns of texts and lists cost in each request: models hardly use them, and whoever breaks
- * one is told which. Where one matters, the description says so.
+ * A schema without the bounds and patterns of texts and lists, which cost tokens in each request: models hardly use them, and a
+ * call that breaks one gets an error that names it. Where one matters, the description has it.
  */
 function withoutSizes(schema: Record<string, unknown>): Record<string, unknown> {
 	const kept = Object.entries(schema).filter(([keyword, value]) => !SIZES.has(keyword) || typeof value === 'object')

@@ -37,7 +37,7 @@ export async function sendFile(api: BotApi, file: OutgoingFile, bytes: Uint8Arra
 	return (await api.call.sendDocument(chat_id, input, options)).message_id
 }
 
-/** Gives a file of the bot the caption that it has, which is none: shows that it exists. */
+/** Sets the empty caption of a file of the bot again, which shows that it exists. */
 export async function touchFile(api: BotApi, message_id: number, { chat }: Pick<OutgoingFile, 'chat'>): Promise<void> {
 	try {
 		await api.call.editMessageCaption(placeOf(chat).chat_id, message_id, { caption: '' })

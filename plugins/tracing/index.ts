@@ -22,7 +22,7 @@ export default definePlugin<TracingSettings>({
 			if (ctx.signal.aborted) return // in flight when this was released
 			ctx.trouble(message)
 			if (message === null) ctx.log.info('spans are delivered again')
-			else ctx.log.warn(`${message}; spans are dropped until that is mended`)
+			else ctx.log.warn(`${message}; spans are dropped until that is fixed`)
 		}
 		const tracer = ctx.own(openTracer({ collector, version, sample_ratio, trouble }), 'spans on their way')
 		const runs = traceRuns({

@@ -1,4 +1,4 @@
-/** What a model is told in place of the turns that it is not shown. */
+/** What a model gets in place of the turns that it is not shown. */
 import { inWords } from '../attachments/words.ts'
 import type { ContextMarks as Marks, ContextSummary as Summary } from '../../core/protocol.ts'
 import { tokensIn } from './estimate.ts'
@@ -17,7 +17,7 @@ export interface Told {
 	/** Turns before those of `past`. */
 	unread?: Marks['omitted'] | undefined
 	summary?: Summary | undefined
-	/** The run that goes on. */
+	/** The current run. */
 	run_id: string
 	/** About how many tokens the summary may take, and the list as many. */
 	most: number

@@ -11,7 +11,7 @@ export interface FitInput extends ModelRequest {
 	history: readonly ChatMessage[]
 	/** Turns before these that are not shown, if there are some: how they begin. */
 	unread?: Marks['omitted']
-	/** The run that goes on. */
+	/** The current run. */
 	run_id: string
 	marks: Marks
 	summary?: Summary | undefined
@@ -32,12 +32,12 @@ export interface Measured {
 	tools: number
 	/** Of the earlier turns from `from` on, those from `whole` on complete. */
 	shown(from: number, whole: number): number
-	/** Of what stands for the turns before. */
+	/** Of what replaces the earlier turns. */
 	earlier(marks: Marks): number
 	/** Where the marks are. */
 	from: number
 	whole: number
-	/** For earlier turns and what stands for them, if the request is filled as far as it may be. */
+	/** For earlier turns and what replaces them, if the request is filled as far as it may be. */
 	available: number
 	/** For a summary: tokens by the estimate. */
 	most: number

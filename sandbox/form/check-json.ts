@@ -3,7 +3,7 @@ import { isObject } from '../models/values.ts'
 
 /** Problems that are listed: a model needs no more to write its answer again. */
 const PROBLEMS = 5
-/** Schemas that refer to each other can ask for endless work; what is left unchecked then counts as right. */
+/** Schemas that refer to each other can ask for endless work; what was not checked then counts as valid. */
 const CHECKS = 100_000
 const DEPTH = 100
 

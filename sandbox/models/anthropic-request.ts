@@ -97,7 +97,7 @@ function budgetIn(thinking: object): number {
 }
 
 /**
- * Thinking goes on only where the answers since the last prompt come back as they were. They do not where another model gave
+ * Thinking continues only where the answers since the last prompt come back as they were. They do not where another model gave
  * them, or a secret was taken out; then this model answers without.
  */
 function isContinuable(order: ModelOrder, turns: readonly Turn[]): boolean {

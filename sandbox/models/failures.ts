@@ -44,7 +44,7 @@ export function failureOf(
 	})
 }
 
-/** A code as it may be shown; a secret that was taken out is none. */
+/** A code that may be shown; one with a redacted part does not match. */
 const WORD = /^[A-Za-z][\w.-]{0,63}$/
 
 /** An error in the body of a response, in the middle of a stream or in place of an answer. */

@@ -30,7 +30,7 @@ export const whenSent = new AsyncLocalStorage<(body: string) => void>()
  * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` as it comes. Follows no
  * redirect, which would carry the conversation to an address that is not configured.
  *
- * Rejects with a ModelError for an address or header that is none and for too long a response, StreamError for any status
+ * Rejects with a ModelError for an invalid address or header and for a response that is too long, StreamError for any status
  * but success, ConnectionFailure if there was no response, SyntaxError for an event that is not JSON, what `take` throws, the
  * signal's reason, and else with what broke the response off.
  */

@@ -3,7 +3,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An empty object where it is none. */
+/** An empty object if it is not an object. */
 export function objectIn(value: unknown): Record<string, unknown> {
 	return isObject(value) ? value : {}
 }
@@ -12,12 +12,12 @@ export function listIn(value: unknown): unknown[] {
 	return Array.isArray(value) ? value : []
 }
 
-/** Empty where it is none. */
+/** Empty if it is not a string. */
 export function stringIn(value: unknown): string {
 	return typeof value === 'string' ? value : ''
 }
 
-/** A count of tokens; undefined where it is none, or more than any model takes or gives. */
+/** A count of tokens; undefined if it is not one, or more than any model takes or gives. */
 export function countIn(value: unknown): number | undefined {
 	return typeof value === 'number' && value >= 0 && value <= TOKENS_LIMIT ? Math.ceil(value) : undefined
 }

@@ -45,7 +45,7 @@ export async function openFeed(
 	return async () => {
 		try {
 			while (!signal.aborted) {
-				const batch = await mending(() => sync(since, POLL_MS))
+				const batch = await retrying(() => sync(since, POLL_MS))
 				await take(batch)
 				since = batch.next_batch
 			}
@@ -56,8 +56,8 @@ export async function openFeed(
 		}
 	}
 
-	/** A cut is mended here. What lasts, or what only a person can mend, is thrown. */
-	async function mending<T>(ask: () => Promise<T>): Promise<T> {
+	/** Retries after a lost connection. Errors that last, or that only a person can fix, are thrown. */
+	async function retrying<T>(ask: () => Promise<T>): Promise<T> {
 		for (let failures = 0; ;) {
 			try {
 				const answer = await ask()

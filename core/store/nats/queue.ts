@@ -1,4 +1,4 @@
-/** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway hands out all jobs. */
+/** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway assigns all jobs. */
 import { Fault } from '../../errors.ts'
 import { encodeValue } from '../codec.ts'
 import type { Backing, Recovered } from '../dispatcher.ts'

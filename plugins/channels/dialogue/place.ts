@@ -45,7 +45,7 @@ export async function placeOfConversation(
 	const found = binding_id === undefined ? undefined : await rooms.registry.chatOf(binding_id)
 	if (!found) return undefined
 	const place = await placeIn(rooms.marks, found.channel_id, found.chat_id)
-	// Whether another agent has such a chat is none of the caller's business.
+	// The caller must not learn whether another agent has such a chat.
 	return (await boundTo(rooms, agent, place)) && place
 }
 

@@ -65,8 +65,8 @@ Examples:
 				'--transport <name>': { about: 'with --url: sse tries both, the default', choices: ['sse', 'http'] },
 				'--env <name=value...>': 'an environment variable of the program; {{secret:NAME}} is replaced by a secret',
 				'--header <name: value...>': 'a header for the address; {{secret:NAME}} is replaced by a secret',
-				'--sampling': "lets the server have the agent's model answer requests of its own",
-				'--root <folder...>': 'a folder that the server is told to work in',
+				'--sampling': "lets the server send requests of its own to the agent's model",
+				'--root <folder...>': 'a folder in which the server should work',
 			},
 			async run(
 				cli,

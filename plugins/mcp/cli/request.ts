@@ -39,7 +39,7 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 function addressOf(folder: string): string {
 	if (/^file:\/\//i.test(folder)) return folder
 	if (isAbsolute(folder)) return pathToFileURL(folder).href
-	throw new CliError('usage', `--root takes an absolute path, and ${folder} is none`)
+	throw new CliError('usage', `--root takes an absolute path, such as /srv/books; ${folder} is relative`)
 }
 
 /** A value that is only a handle is sent as a reference, so that the server's details show which secret it is. */

@@ -7,7 +7,7 @@ export interface Run {
 	conversation: string
 	prompt: string
 	answer: string | null
-	/** What was sent with the answer. */
+	/** Those that were sent with the answer. */
 	files?: RunFile[]
 	created_at: string
 	started_at: string | null

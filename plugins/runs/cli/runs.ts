@@ -79,7 +79,7 @@ Examples:
 		files: {
 			description: 'List the files of an answer, or save them',
 			arguments: '<run>',
-			options: { '--to <folder>': 'save them there; what is there already is never overwritten' },
+			options: { '--to <folder>': 'save them in this folder; existing files are never overwritten' },
 			async run(cli, { run: typed, to }: { run: string; to?: string }) {
 				const run = await readRun(cli, await runIdOf(cli, typed))
 				const files = to === undefined ? (run.files ?? []) : await saveFiles(cli, run, to)

@@ -12,7 +12,7 @@ failed attempts within a minute an address is answered 429 with \`Retry-After\`;
 
 **Request ids.** Each answer carries \`X-Request-Id\`, which the log of the gateway repeats; a request may bring its own.
 
-**Event streams** are Server-Sent Events: a comment now and then keeps the connection open, and a client that was cut off goes on
+**Event streams** are Server-Sent Events: a comment now and then keeps the connection open, and a client that was cut off continues
 with \`Last-Event-ID\`.
 
 **Repeating.** \`Idempotency-Key\` makes starting a run safe to repeat. A \`503\` or \`507\` has changed nothing.`

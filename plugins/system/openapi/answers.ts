@@ -21,7 +21,7 @@ type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 const everywhere: readonly (number | 'default')[] = [401, 403, 413, 415, 429, 503, 507]
 const writing = ['post', 'put', 'patch', 'delete']
 
-/** Every response of a route by its status, successes first; `default` stands for all others. */
+/** Every response of a route by its status, successes first; `default` means all others. */
 export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: Schemas): Record<string, unknown> {
 	const contents = contentsOf(route.settings, asked.method, schemas)
 	const said = Object.entries(contents).map(([status, content]): [string, unknown] => [

@@ -89,7 +89,7 @@ const meanings: Record<number, Meaning> = {
 		message: 'the model did not answer in time',
 	},
 	507: {
-		description: 'The disk is nearly full, and nothing is written any more. Reading goes on.',
+		description: 'The disk is nearly full, and nothing more is written. Reading still works.',
 		code: 'storage_full',
 		message: 'the disk is nearly full; make room, or lower store.min_free_mib',
 	},

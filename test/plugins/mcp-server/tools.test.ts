@@ -263,7 +263,7 @@ void t.test('without waiting: start, look, list, stop', async (t) => {
 	const { call } = await connect(t, gateway)
 	const begun = await call('run_agent', { agent: 'held', prompt: 'later', wait: false })
 	const { run_id } = begun.structuredContent
-	t.match(begun.content[0].text, `The run ${run_id} goes on`)
+	t.match(begun.content[0].text, `The run ${run_id} continues`)
 	const work = await model.called('later')
 	t.match((await call('get_run', { run_id })).structuredContent, { status: 'started', answer: null })
 	work.answer(`done ${'x'.repeat(1_000)}`)
