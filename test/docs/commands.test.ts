@@ -12,6 +12,7 @@ const known = new Set([
 	'caddy',
 	'claude',
 	'clone',
+	'cluster',
 	'container-engine',
 	'mcp-server',
 	'nginx',
