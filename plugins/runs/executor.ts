@@ -13,6 +13,7 @@ import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
 import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
 	JournalStep,
+	ModelAnswer,
 	ModelOrder,
 	ModelUsage,
 	NewEvent,
@@ -452,7 +453,9 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcom
 			return end(ctx, logged, ended, { events, step, also: () => count(spent) })
 		}
 		case 'failed': {
-			const { error, usage, spent } = outcome
+			const { error, usage, spent = [] } = outcome
+			const answer = error.code === 'model_empty' ? await answerOfFiles(logged) : undefined
+			if (answer) return finish(logged, { status: 'completed', answer, usage, spent })
 			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
 			const { provider_code } = error
 			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
@@ -464,6 +467,17 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcom
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}
 	}
+}
+
+/** A model may send files and then say nothing: their names are its answer. Undefined for a run without files. */
+async function answerOfFiles({ ctx, run, log }: LoggedRun): Promise<ModelAnswer | undefined> {
+	const { files = [] } = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value ?? {}
+	const last = log.journal.steps.findLast((step) => step.kind === 'model')
+	if (files.length === 0 || !last) return undefined
+	const { provider, model } = last.answer
+	const content = files.map(({ name }) => name).join(', ')
+	const usage = { input_tokens: 0, output_tokens: 0 }
+	return { content, tool_calls: [], usage, provider, model, finish_reason: 'stop' }
 }
 
 /** For events that are not awaited: if one cannot be written, the next append fails too, and that one is awaited. */

@@ -4,9 +4,18 @@ import { png } from '../../support/files.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import type { HeldCall } from '../../support/held-model.ts'
+import { startScriptedModels } from '../../support/scripted-model.ts'
 import { eventually } from '../../support/wait.ts'
 
 const held = await startHeldModel()
+const models = await startScriptedModels()
+/** Sends a file in its first answer; all others are empty. */
+const silent = models.add((_, n) => {
+	const call = { name: 'conversation_send_file', arguments: JSON.stringify({ text: 'a,b', name: 'only.csv' }) }
+	const message = n === 0 ? { tool_calls: [{ id: 'call-1', type: 'function', function: call }] } : { content: '' }
+	const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop' }]
+	return { json: { choices, usage: { prompt_tokens: 1, completion_tokens: 1 } } }
+})
 const gateway = await startGateway({
 	config: `plugins:
   attachments: { max_mib: 1, max_mib_per_message: 2 }
@@ -14,11 +23,12 @@ default_provider: offline
 providers:
   offline: { kind: offline }
   held: { kind: openai, base_url: '${held.url}', api_key: test, model: held }
+  silent: { kind: openai, base_url: '${silent.url}', model: m, compat: { streaming: false } }
 `,
 })
 t.teardown(async () => {
 	await gateway.stop()
-	await held.stop()
+	await Promise.all([held.stop(), models.stop()])
 })
 const { request } = gateway
 
@@ -145,4 +155,18 @@ void t.test('runs whose answer goes to a program have no files', async (t) => {
 	const below = await held.called('by a sub-agent')
 	t.equal(isOffered(below), false)
 	below.answer('Done.')
+})
+
+void t.test('a model that sends a file and then says nothing has answered', async (t) => {
+	await request('POST', '/v1/agents', { body: { name: 'silent', config: { provider: 'silent' } } })
+	const run = await ran('silent', 'only the file')
+	t.match(run, { answer: 'only.csv', files: [{ name: 'only.csv' }] })
+	t.equal(silent.requests.length, 4, 'it was asked again, twice')
+	const { body } = await request('POST', '/v1/agents/silent/runs', { body: { prompt: 'and now nothing' } })
+	const failed = await eventually(
+		async () => (await request('GET', `/v1/runs/${body.run_id}`)).body as Run & { error: { code: string } | null },
+		({ status }) => status === 'failed',
+	)
+	t.equal(failed.error?.code, 'model_empty', 'a run without files needs an answer')
+	t.match(JSON.stringify(silent.requests.at(-1)?.body), /only\.csv/, 'the next turn has the answer')
 })
