@@ -112,10 +112,12 @@ providers:
 	const verbose = await send(`${current.url}/readyz?verbose`, 'GET', { token })
 	t.match(verbose.body, /\[\+\]store ok: NATS at 127\.0\.0\.1:\d+.*, leader n\d/)
 
-	// One that stops gives the lease back: no wait.
-	const waiting = start()
-	t.equal(await current.end(), 0)
-	current = await waiting
+	if (SERVERS > 1) {
+		// One that stops gives the lease back: no wait.
+		const waiting = start()
+		t.equal(await current.end(), 0)
+		current = await waiting
+	} else stream.close()
 	await listened.promise
 	const { events } = (await request(current, 'GET', `/v1/audit?run_id=${run}&limit=500`)).body
 	const logged = (events as { sequence: number }[]).map(({ sequence }) => sequence)

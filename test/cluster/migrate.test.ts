@@ -68,10 +68,12 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 	const back = join(home, 'back')
 	const returned = await svc(['migrate', '--from', cluster.url, '--to', `lmdb:${back}`, '--json'], { env })
 	t.equal(returned.code, 0, returned.stderr)
-	writeFileSync(join(home, 'config/gateway.yaml'), settings(', path: back'))
-	gateway = await start()
-	t.strictSame(await look(), later)
-	await gateway.running.stop()
+	if (process.env.SVC_TEST_CLUSTER === 'all') {
+		writeFileSync(join(home, 'config/gateway.yaml'), settings(', path: back'))
+		gateway = await start()
+		t.strictSame(await look(), later)
+		await gateway.running.stop()
+	}
 
 	await using holder = await openNats({ url: cluster.url, prefix: 'moved', replicas: 1 })
 	t.ok(holder)
