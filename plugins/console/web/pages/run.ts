@@ -12,7 +12,7 @@ const READ_MS = 300
 /** Events that are kept on the page; of more, the oldest are left out. */
 const EVENTS = 2_000
 
-/** One run: its course as it happens, and what it cost. */
+/** One run as it happens, and what it cost. */
 class RunPage extends Page {
 	static override properties = { runId: { attribute: false } }
 	declare runId: string
@@ -93,7 +93,7 @@ class RunPage extends Page {
 					: nothing
 			}
 			${this.#bars()}
-			<h2>Course</h2>
+			<h2>Timeline</h2>
 			<ol class="timeline">
 				${this.#events.map((event) => this.#event(event))}
 				${this.#live === '' ? nothing : html`<li class="message assistant live"><b>writes</b>${markdown(this.#live)}</li>`}
@@ -119,7 +119,7 @@ class RunPage extends Page {
 								<td>${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
 								<td class="wide">
 									<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-										<rect x=${(from / whole) * 100} y="1" width=${width} height="6" rx="1"></rect>
+										<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
 									</svg>
 								</td>
 								<td>${step.duration_ms === null ? '…' : duration(step.duration_ms)}</td>
@@ -137,7 +137,7 @@ class RunPage extends Page {
 		if (family === 'message') {
 			const body =
 				what === 'user' || what === 'assistant' ? markdown(String(payload.content ?? '')) : folded(payload.content)
-			return html`<li class="message ${what}"><b>${what}</b> ${at}${body}</li>`
+			return html`<li class="message ${what}"><b>${what}</b> ${at} ${body}</li>`
 		}
 		const name = payload.primitive ?? payload.tool ?? payload.skill ?? payload.model ?? ''
 		const isBad = event_type.endsWith('.failed') || event_type.startsWith('security.')
