@@ -41,12 +41,16 @@ export async function startSubject({
 	const model =
 		modelUrl === undefined ? {} : { OPENAI_API_KEY: 'bench', OPENAI_BASE_URL: modelUrl, OPENAI_MODEL: 'bench' }
 	const gateway = await spawnGateway(home, { ...model, ...env }, { bundled })
+	// A measurement that fails ends the bench, which must not leave a gateway running.
+	const kill = (): void => void gateway.child.kill('SIGKILL')
+	process.once('exit', kill)
 	return {
 		url: gateway.url,
 		pid: gateway.pid,
 		ready_ms: gateway.ready_ms,
 		async [Symbol.asyncDispose]() {
 			await gateway.end()
+			process.off('exit', kill)
 			rmSync(home, { recursive: true, force: true })
 		},
 	}
