@@ -102,8 +102,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 	})
 
 	await t.test('without its renewals a holder neither reads nor writes', async (t) => {
-		await using engine = await open('short', { times: { renewMs: 3_600_000, holdMs: 300, takeMs: 3_600_000 } })
-		await engine.store.put(['a'], 1)
+		await using engine = await open('short', { times: { renewMs: 3_600_000, holdMs: 6_000, takeMs: 3_600_000 } })
 		await eventually(() => engine.trouble() !== null)
 		await rejects(t, engine.store.get(['a']), 'unavailable')
 		const refused = await engine.store.put(['a'], 2).catch((error: unknown) => error)

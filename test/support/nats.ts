@@ -70,6 +70,19 @@ export interface NatsClusterOptions {
 
 /** Starts servers, and settles once they agree on a leader. Disposing of them kills them and removes what they stored. */
 export async function startNats(count: 1 | 3 = 1, options: NatsClusterOptions = {}): Promise<NatsCluster> {
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await startOnce(count, options)
+		} catch (error) {
+			// Another test may have taken a port meanwhile.
+			if (attempt === ATTEMPTS) throw error
+		}
+	}
+}
+
+const ATTEMPTS = 3
+
+async function startOnce(count: 1 | 3, options: NatsClusterOptions): Promise<NatsCluster> {
 	const { path } = natsServer()
 	if (path === undefined) throw new Error('there is no nats-server: ask withoutNats() first')
 	const folder = mkdtempSync(join(tmpdir(), 'nats-'))

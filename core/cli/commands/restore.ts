@@ -46,6 +46,10 @@ Examples:
 			]),
 		)
 		for (const note of notes) cli.out.note(`Note: ${note}.`)
+		if (readConfig({ home: restored.home, env: cli.env }).store.url !== null)
+			cli.out.note(
+				'Note: the settings name a cluster (store.url), which was not changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
+			)
 		cli.out.note(
 			'Runs that were in progress continue at the next start; what they did since the backup may be done again.',
 		)
