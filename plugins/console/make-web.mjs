@@ -25,6 +25,8 @@ const { outputFiles } = await build({
 	legalComments: 'none',
 	conditions: ['browser', 'production'],
 	logLevel: 'silent',
+	// That of the folder is for the type checker, and extends one that an installed package has not.
+	tsconfigRaw: {},
 })
 const files = Object.fromEntries(outputFiles.map(({ path, text }) => [path.slice(web.length), text]))
 process.stdout.write(JSON.stringify({ files }), () => process.exit(0))
