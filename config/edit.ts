@@ -11,7 +11,7 @@ import { ConfigError } from './problems.ts'
 
 type Map = YAMLMap.Parsed
 
-/** The text with the setting. Throws `config_invalid` if the text is no YAML, or something else stands in the way. */
+/** The text with the setting. Throws `config_invalid` if the text is not YAML, or something else stands in the way. */
 export function setSetting(text: string, path: readonly string[], value: unknown): string {
 	const document = parsed(text)
 	const wanted = withValue(document.toJS() as unknown, path, value)
@@ -69,7 +69,7 @@ function checked(text: string | undefined, wanted: unknown): string | undefined 
 function put(text: string, document: Document.Parsed, path: readonly string[], value: unknown): string | undefined {
 	let map = document.contents as ParsedNode | null
 	let indent = 0
-	/** Where the section begins: behind the line of its name. */
+	/** Where the section begins: after the line of its name. */
 	let begin = 0
 	for (const [depth, key] of path.entries()) {
 		const rest = path.slice(depth)
@@ -124,7 +124,7 @@ interface Insertion {
 	value: unknown
 }
 
-/** Where the example has it switched off, in that place; else behind the last setting of the section. */
+/** Where the example has it switched off, in that place; else after the last setting of the section. */
 function insert(text: string, { begin, end, indent, path, value }: Insertion): string {
 	const [key = '', ...rest] = path
 	const found = switchedOff(text, begin, indent, key)

@@ -284,7 +284,7 @@ export interface ModelAnswer extends ModelMind {
 /** What brought a run to its end before the model was done. */
 export type EndReason = 'limit_steps' | 'limit_tokens' | 'limit_wall_time' | 'repeated_calls'
 
-/** What the gateway tells the model about the course of its run; shown behind the latest result. */
+/** What the gateway tells the model about the course of its run; shown after the latest result. */
 export interface Remark {
 	/** A warning is made once for each reason. */
 	about: EndReason
@@ -395,7 +395,7 @@ export interface ModelReceipt {
 }
 
 export type ToolReply =
-	/** `waited_ms`: for how long the call waited for a person, which is no active time. */
+	/** `waited_ms`: for how long the call waited for a person, which is not active time. */
 	| { status: 'done'; ok: boolean; content: string; attachments?: Attachment[]; waited_ms?: number }
 	/** The run waits for the answer to a question, or for the end of a run: the loop ends with the outcome `paused`. */
 	| { status: 'paused'; waits_for: string }

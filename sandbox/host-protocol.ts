@@ -92,7 +92,7 @@ export function toLine(message: ToHost | FromHost): string {
 }
 
 /**
- * Takes bytes as they come and hands on whole lines, parsed. `receive` gets `undefined` for what is no JSON or too long,
+ * Takes bytes as they come and hands on whole lines, parsed. `receive` gets `undefined` for what is not JSON or too long,
  * and nothing after it: the other side is not to be trusted any more.
  */
 export function fromLines(receive: (message: unknown) => void): (bytes: Buffer) => void {

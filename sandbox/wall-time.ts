@@ -12,7 +12,7 @@ export interface WallTime {
 	readonly left_ms: number
 	/** Throws if the run must not continue. */
 	check(): void
-	/** Gives back what was no active time. To be called between model calls only: it may make a new signal. */
+	/** Gives back what was not active time. To be called between model calls only: it may make a new signal. */
 	extend(ms: number): void
 	end(): void
 }

@@ -36,7 +36,8 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (real === undefined) return void found.left_out.push(`${path}: a link that leads nowhere`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
 		const [top = ''] = real.slice(root.length + 1).split(sep)
-		if (!taken.includes(top)) return void found.left_out.push(`${path}: a link to what is no such file of the home`)
+		if (!taken.includes(top))
+			return void found.left_out.push(`${path}: a link to something that is not one of the files of the home`)
 		const file = await lstat(real).catch(absent)
 		if (!file?.isFile()) return void found.left_out.push(`${path}: not a file`)
 		bytes += file.size

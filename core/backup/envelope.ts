@@ -97,7 +97,7 @@ async function openFile(path: string): Promise<FileHandle> {
 	const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
 	if ((await file.stat()).isFile()) return file
 	await file.close()
-	throw damaged('it is no plain file')
+	throw damaged('it is not a regular file')
 }
 
 async function readHead(file: FileHandle): Promise<Buffer> {

@@ -138,7 +138,7 @@ function conforming<T>(wanted: Joi.ObjectSchema<T>, found: unknown): T {
 
 /** Accepts only paths that a backup consists of, never one that leads out of the home. */
 function memberPath(path: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
-	return isMemberPath(path) ? path : helpers.message({ custom: '{#label} is no file that belongs into a home' })
+	return isMemberPath(path) ? path : helpers.message({ custom: '{#label} is not a file that belongs in a home' })
 }
 
 export function isMemberPath(path: string): boolean {

@@ -54,7 +54,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 		if (!force && (await holdsSomething(home))) {
 			throw new Fault(
 				'conflict',
-				`the home ${home} is not empty; with --force what it holds is kept aside, or give another folder with --home`,
+				`the home ${home} is not empty; with --force its content is moved aside, or choose another folder with --home`,
 			)
 		}
 		const beside = besideOf(home)
@@ -68,7 +68,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 				admit: ({ members }) => mustHaveRoom(staging, sizeOf(members), 0),
 				...(signal && { signal }),
 			})
-			step?.('looking over the database')
+			step?.('checking the database')
 			checkDatabase(join(staging, databaseName))
 			signal?.throwIfAborted()
 			const notes: string[] = []

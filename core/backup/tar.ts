@@ -67,12 +67,11 @@ export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<Ta
 			}
 			const { path, size, type } = header
 			if (type !== 'File' || path === undefined || size === undefined)
-				throw damaged(`it holds something that is no plain file, "${String(path).slice(0, 200)}" (${type})`)
+				throw damaged(`it contains something that is not a regular file, "${String(path).slice(0, 200)}" (${type})`)
 			yield { path, bytes: size, body: reader.stream(size) }
 			await skipPadding(reader, size)
 		}
-		if (!isEmpty(await reader.take(block)) || !(await reader.ended()))
-			throw damaged('there is something behind its end')
+		if (!isEmpty(await reader.take(block)) || !(await reader.ended())) throw damaged('there is data after its end')
 	} finally {
 		await reader.close()
 	}

@@ -34,7 +34,7 @@ export default {
 			load: () => import('./commands/plugins.ts'),
 		},
 		restore: {
-			summary: 'Bring a home folder back from a backup',
+			summary: 'Restore a home folder from a backup',
 			group: 'gateway',
 			order: 8,
 			load: () => import('./commands/restore.ts'),

@@ -118,7 +118,7 @@ export interface Prompts {
 	/** All of standard input, without a question. Throws a `CliError` (usage) for more than 2 MiB. */
 	input(): Promise<Buffer>
 	/**
-	 * Lines of standard input as they come; on a terminal behind a prompt, with `history`. There one prompt may have several
+	 * Lines of standard input as they come; on a terminal after a prompt, with `history`. There one prompt may have several
 	 * lines: pasted ones, and those that end with \\ or Alt-Enter.
 	 */
 	lines(prompt: string, history?: History): Promise<Lines>

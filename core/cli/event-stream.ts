@@ -15,7 +15,7 @@ const DELAY_LIMIT_MS = 5_000
 const BUFFER_LIMIT = 16 * 1024 * 1024
 
 /**
- * Events from now on, or from behind a cursor, until the signal aborts. Throws a CliError if the first connection
+ * Events from now on, or after a cursor, until the signal aborts. Throws a CliError if the first connection
  * fails or the gateway refuses; a connection that is lost later is made again from the last position, without end.
  */
 export async function* follow(

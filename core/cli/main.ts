@@ -28,7 +28,7 @@ export interface Io {
 /** A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later. */
 const SAME_SIGNAL_MS = 300
 
-/** Runs one command; returns its exit code. `argv` is what the user wrote behind `svc`. */
+/** Runs one command; returns its exit code. `argv` is what the user wrote after `svc`. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
 	const { env, stdout, stderr, signal } = io
 	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, io.cwd) : homeFolder(env)

@@ -15,7 +15,7 @@ interface Extent {
 	open: boolean
 }
 
-/** Blocks with an empty line between them, without a line end behind the last one. */
+/** Blocks with an empty line between them, without a line end after the last one. */
 export function renderMarkdown(tokens: Token[], extent: Extent): string {
 	return blocks(tokens, extent, () => '\n\n')
 }

@@ -1,6 +1,6 @@
 import { CliError } from './contract.ts'
 
-/** What stands before the first colon of an option's value, and behind it. Throws a `CliError` where one is empty. */
+/** The parts of an option's value before and after its first colon. Throws a `CliError` where one is empty. */
 export function pairIn(text: string, option: string, example: string): [first: string, second: string] {
 	const at = text.indexOf(':')
 	if (at < 1 || at === text.length - 1)

@@ -40,8 +40,8 @@ export async function buildProgram(
 ): Promise<Built> {
 	const program = new Program('svc')
 		.description('Runs and uses a gateway for agents.')
-		.option('--json', 'answer with JSON; streams with a document a line')
-		.option('--quiet', 'say nothing but the answer')
+		.option('--json', 'print JSON; streams print one document per line')
+		.option('--quiet', 'print only the result')
 		.optionsGroup('Everywhere:')
 		.version(version(), '--version', 'show the version')
 		.helpOption('-h, --help', 'show help')

@@ -18,7 +18,7 @@ export type TakenOver =
 	| { state: 'refused'; why: string }
 	| { state: 'late' }
 
-export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has taken the change over' } as const
+export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has applied the change' } as const
 
 /** A plugin of a third party may take its time to start; most changes take 0.2 s. */
 const PATIENCE_MS = 30_000

@@ -17,7 +17,7 @@ export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Pr
 	}
 }
 
-/** No further than the limit, also where it is no ordinary file. */
+/** No further than the limit, also if it is not a regular file. */
 async function readFile(path: string, name: string): Promise<Buffer> {
 	try {
 		await using file = await open(path, 'r')

@@ -3,7 +3,7 @@ import { createParser } from 'eventsource-parser'
 import { GatewayError } from './error.ts'
 
 export interface Frame {
-	/** The position in the log behind this event. */
+	/** The position in the log after this event. */
 	id: string
 	data: string
 }

@@ -23,7 +23,7 @@ import type { FetchPolicy } from './policy.ts'
 
 export type { FetchPolicy } from './policy.ts'
 
-/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again behind a redirect. */
+/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again after a redirect. */
 export type GuardedInit = Pick<RequestInit, 'method' | 'headers' | 'body' | 'signal' | 'redirect'>
 
 export interface GuardedOptions {

@@ -8,7 +8,7 @@ export interface Hop {
 	method: string
 	headers: Headers
 	body: string | Uint8Array | null
-	/** Not behind a redirect, and of the origin that the caller named. */
+	/** Not after a redirect, and of the origin that the caller named. */
 	named: boolean
 }
 
@@ -68,7 +68,7 @@ export function redirectOf(answer: { status: number; headers: Pick<Headers, 'get
 	return redirectStatuses.has(answer.status) ? answer.headers.get('location') : null
 }
 
-/** The request behind a redirect. Throws `address_refused`. */
+/** The request after a redirect. Throws `address_refused`. */
 export function nextHop(hop: Hop, status: number, location: string, policy: FetchPolicy): Hop {
 	const url = URL.parse(location, hop.url.href)
 	if (!url) throw new Fault('fetch_failed', `${hop.url.host} redirects to something that is not a URL`)

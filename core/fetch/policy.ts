@@ -8,10 +8,10 @@ export interface FetchPolicy {
 	protocols: readonly ('http:' | 'https:')[]
 	/**
 	 * The address that the caller named may be private: for a caller with the scope `*`, who can reach it anyway. Holds for
-	 * the origin that was named, and never behind a redirect.
+	 * the origin that was named, and never after a redirect.
 	 */
 	private_first?: boolean
-	/** `host` (any port) or `host:port` that may be private, by the operator's list; behind a redirect too. */
+	/** `host` (any port) or `host:port` that may be private, by the operator's list; after a redirect too. */
 	private_hosts?: readonly string[]
 	/** Only these, `host` (any port) or `host:port`: a skill's declaration. It does not let them be private. */
 	hosts?: readonly string[]

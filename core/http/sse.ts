@@ -76,7 +76,7 @@ export class Connection {
 		else call()
 	}
 
-	/** The proper end, behind what waits; a client that does not take it is not waited for. */
+	/** The proper end, after what waits; a client that does not take it is not waited for. */
 	end(last?: string): void {
 		if (this.#full) return this.cut()
 		if (last !== undefined) this.write(chunk(last))

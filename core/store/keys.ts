@@ -44,7 +44,7 @@ export function endOf(prefix: string): string {
 }
 
 /** The lowest string above `joined`. */
-export function behind(joined: string): string {
+export function keyAfter(joined: string): string {
 	return joined + separator
 }
 

@@ -9,7 +9,7 @@ import type { Owner } from './context.ts'
 
 export interface Culprit {
 	owner: Owner
-	/** The gateway's own code may be at fault: the error is no expected failure, and its stack has no plugin's code. */
+	/** The gateway's own code may be at fault: the error is not an expected failure, and its stack has no plugin's code. */
 	isOurs: boolean
 }
 

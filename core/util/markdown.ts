@@ -10,7 +10,7 @@ import type { Token, Tokens } from 'marked'
 const BLOCK_LIMIT = 1_000_000
 /** Of all blocks of a text together. */
 const TEXT_LIMIT = 2_000_000
-/** Rules of tables in one paragraph times its characters: behind each the lexer looks for rows, at each line before it. */
+/** Rules of tables in one paragraph times its characters: after each the lexer looks for rows, at each line before it. */
 const TABLES_LIMIT = 500_000
 /** Characters that are looked through for the ends of headings, quotes and tables. */
 const LOOK_LIMIT = 200_000

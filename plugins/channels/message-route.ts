@@ -18,7 +18,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 			id: 'sendMessage',
 			description: 'Send a message to a chat as its agent, without a run',
 			notes: [
-				"The answer comes once the message is durable. It is then sent once, also through a crash, behind what waits for that chat, and becomes part of the chat's current conversation, so the agent knows what it said.",
+				"The answer comes once the message is durable. It is then sent once, also through a crash, after what waits for that chat, and becomes part of the chat's current conversation, so the agent knows what it said.",
 				'`message.undelivered` reports a message that could not be sent within 24 hours, or that the platform refused.',
 			],
 			tags: ['api', 'channels'],

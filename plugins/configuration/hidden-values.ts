@@ -9,7 +9,7 @@ import { isSecretName, isSecretText } from '../../core/host/config.ts'
 const PLACEHOLDER = /\(hidden (\d{1,6})\)/g
 /** A whole value that names a variable shows nothing. */
 const REFERENCE = /^\$\{[^}]*\}$/
-/** For a file that is no YAML: the rest of a line behind the name of a secret. */
+/** For a file that is not YAML: the rest of a line after the name of a secret. */
 const SECRET_LINE = /^[ \t-]*["']?([\w.-]+)["']?[ \t]*:[ \t]+(\S.*)$/gm
 
 interface Range {

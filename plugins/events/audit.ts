@@ -4,7 +4,7 @@ import type { AuditPage, AuditRequest } from './contract.ts'
 
 /** Pages of the log that one response may need: a filter that matches almost nothing must not hold a request forever. */
 const READ_LIMIT = 20
-/** Characters of one answer; behind them the page ends, however many events it has. */
+/** Characters of one answer; after them the page ends, however many events it has. */
 const CHARACTER_LIMIT = 8 * 1024 * 1024
 
 /** Reads backwards from the cursor (null: from the newest event) until the page is full or the limit of pages is reached. */

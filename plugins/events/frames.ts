@@ -36,7 +36,7 @@ export function jsonFor(clearance: Clearance, event: EventEnvelope, json = () =>
 
 /**
  * What a stream begins with. No empty line ends it, so it becomes part of the first event's block: some clients take a block
- * without data, and a comment with an empty line behind it, for a message. The same holds for `comment`.
+ * without data, and a comment with an empty line after it, for a message. The same holds for `comment`.
  */
 export function greeting(isKnown: boolean): string {
 	return `${comment(isKnown ? 'connected' : 'unknown position')}retry: ${RETRY_MS}\n`

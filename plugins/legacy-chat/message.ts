@@ -18,7 +18,7 @@ export const message = Joi.string()
 	.example('Which books are due today?')
 
 const about =
-	'Data about the message, such as source and user_id; at most 16 KiB as JSON. The agent is told it as data.'
+	'Data about the message, such as source and user_id; at most 16 KiB as JSON. The agent receives it as data.'
 
 export const context = Joi.object()
 	.unknown()
@@ -33,7 +33,7 @@ export const contextText = Joi.string()
 	.example('{"source":"website","user_id":"42"}')
 
 /**
- * The prompt of a run: the message, and behind it the context, marked as data. The JSON is one line, so nothing in it can
+ * The prompt of a run: the message, and after it the context, marked as data. The JSON is one line, so nothing in it can
  * look like the line that ends it.
  */
 export function promptOf({ message: said, context: data }: ChatMessage): string {

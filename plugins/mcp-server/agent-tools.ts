@@ -22,7 +22,7 @@ const listAgents: McpTool = {
 	scope: 'agents:read',
 	input: Joi.object({
 		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_LIMIT),
-		after: Joi.string().max(64).description('Go on behind this name: next of the page before.'),
+		after: Joi.string().max(64).description('Continue after this name: next of the previous page.'),
 	}),
 	output: Joi.object({
 		agents: Joi.array()

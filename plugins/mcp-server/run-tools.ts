@@ -99,7 +99,7 @@ const listRuns: McpTool = {
 		agent: agentName,
 		status: status.description('Only runs with this status; paused ones may wait for an answer.'),
 		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_DEFAULT),
-		before: Joi.string().max(64).description('Go on behind this run_id.'),
+		before: Joi.string().max(64).description('Continue after this run_id.'),
 	}),
 	output: Joi.object({ runs: Joi.array().items(runSchema).required() }),
 	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },

@@ -169,7 +169,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'compactMemory',
 			description: 'Compact long-term memory',
 			notes:
-				'Merges what is stored twice, and has the model write related older memories together, in the background. Originals are kept aside, so it can be undone.',
+				'In the background, merges duplicates and has the model summarize related older memories. Originals are kept, so it can be undone.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: agentOnly },

@@ -60,7 +60,7 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 	const said: ChatMessage[] = []
 	const close = (): void => {
 		for (const [id, name] of open)
-			throw wrong(field, `the call ${id} of ${name} has no result; send one for each call, right behind the calls`)
+			throw wrong(field, `the call ${id} of ${name} has no result; send one for each call, directly after the calls`)
 	}
 	for (const message of messages) {
 		if (message.role === 'tool') {

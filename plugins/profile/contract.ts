@@ -19,7 +19,7 @@ export interface Profiles {
 	write(agent: AgentRef, content: string, expected_version?: number): Promise<Profile>
 	/** The latest 20 earlier ones, newest first; the last one of a young profile is the empty one before it. */
 	versions(agent: AgentRef): Promise<Profile[]>
-	/** Back to the version before, as often as there is one. Throws `conflict` if there is none. */
+	/** Restores the previous version, as often as there is one. Throws `conflict` otherwise. */
 	undo(agent: AgentRef): Promise<Profile>
 }
 

@@ -89,7 +89,7 @@ export function routes(server: Server, ctx: Context, profiles: Profiles): void {
 		path: '/v1/agents/{name}/profile/undo',
 		options: {
 			id: 'undoProfile',
-			description: 'Bring back the version before of the profile',
+			description: 'Restore the previous version of the profile',
 			notes: 'Each call goes one version further back, as a new version.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),

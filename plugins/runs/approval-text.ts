@@ -54,7 +54,7 @@ export function readApproval({ answer, arguments: args, reason }: Answer): Appro
 		return { answer: kind, ...(why !== '' && { reason: why }) }
 	}
 	if (kind === 'edit') return { answer: kind, arguments: args ?? readObject(rest) }
-	if (rest !== '') throw wrong('answer', `"${kind}" takes nothing behind it; ${HOW}`)
+	if (rest !== '') throw wrong('answer', `"${kind}" takes nothing after it; ${HOW}`)
 	return { answer: kind }
 }
 
@@ -64,7 +64,7 @@ function readObject(text: string): Record<string, unknown> {
 		const value = JSON.parse(json) as unknown
 		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
 	} catch {}
-	throw wrong('arguments', 'write "edit" and behind it all arguments of the call as one JSON object')
+	throw wrong('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }
 
 function wrong(path: string, message: string): Fault {

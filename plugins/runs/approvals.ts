@@ -59,7 +59,7 @@ export async function takeAnswer(
 ): Promise<TakenAnswer> {
 	if (question.kind !== 'approval') {
 		if (answer.arguments !== undefined || answer.reason !== undefined)
-			throw new Fault('invalid_request', 'this question is no approval: it takes an answer alone')
+			throw new Fault('invalid_request', 'this question is not an approval: send `answer` only')
 		return { answer: answer.answer, ops: [] }
 	}
 	const read: ApprovalAnswer = readApproval(answer)

@@ -27,7 +27,7 @@ export default {
 			load: () => import('./cli/questions.ts'),
 		},
 		conversations: {
-			summary: 'List, read, summarize and delete conversations; show what a model gets of one',
+			summary: 'List, read, summarize and delete conversations; show what the model receives',
 			group: 'work',
 			order: 6,
 			load: () => import('./cli/conversations.ts'),

@@ -76,7 +76,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 					'last-event-id': Joi.string()
 						.max(200)
 						.description(
-							'With `Accept: text/event-stream` and the key of an earlier request: the stream of its run continues behind this position.',
+							'With `Accept: text/event-stream` and the key of an earlier request: the stream of its run continues after this position.',
 						),
 				}).unknown(),
 				payload: Joi.object({

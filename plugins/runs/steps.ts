@@ -120,7 +120,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 	return steps
 }
 
-/** The skill call within which a call was made: its id, and a digest and number behind it. */
+/** The skill call within which a call was made: its id, and a digest and number after it. */
 function parentIn(call_id: string): string | null {
 	const parent = /^(.+)\.[0-9a-f]{16}\.\d+$/s.exec(call_id)?.[1]
 	return parent === undefined ? null : short(parent)

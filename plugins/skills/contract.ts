@@ -52,7 +52,7 @@ export interface ReviewedFile {
 	change: 'added' | 'changed' | 'same' | null
 }
 
-/** The content of one file: `text`, or `base64` if it is no UTF-8 text. */
+/** The content of one file: `text`, or `base64` if it is not UTF-8 text. */
 export interface FileContent {
 	path: string
 	size: number

@@ -87,7 +87,7 @@ function valueOf(outcome: Outcome): unknown {
 	if (!outcome.ok) throw new Fault(outcome.code, outcome.message.slice(0, programLimits.message_length))
 	const value = readJson(outcome.value)
 	if (value === undefined) {
-		throw new Fault('skill_failed', `what it returned is nested deeper than ${programLimits.depth}, or is no JSON`)
+		throw new Fault('skill_failed', `what it returned is nested deeper than ${programLimits.depth}, or is not JSON`)
 	}
 	return value
 }

@@ -3,7 +3,7 @@ import type { CommandFile } from '../../core/cli/command.ts'
 export default {
 	commands: {
 		vault: {
-			summary: 'Keep secrets',
+			summary: 'Store secrets',
 			group: 'access',
 			order: 4,
 			load: () => import('./cli/vault.ts'),

@@ -16,7 +16,7 @@ export interface Scheme {
 	forms?: true
 	/** The sender checks the address with a challenge. */
 	challenge?: true
-	/** The secret is base64 behind `whsec_`; otherwise its text is the key. */
+	/** The secret is base64 after `whsec_`; otherwise its text is the key. */
 	key?: 'base64'
 	/** Seconds by which a time may differ from the gateway's. */
 	tolerance_s: number

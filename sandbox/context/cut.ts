@@ -8,13 +8,13 @@ import type { PastTurn } from './past.ts'
 /** After a cut: the part of the room for earlier turns that they fill, and the part of that for whole ones. */
 const AFTER_CUT = 0.35
 const WHOLE = 0.7
-/** As much may be left where a summary was made ahead, so that the cut is right behind it. */
+/** As much may be left where a summary was made ahead, so that the cut is directly after it. */
 const BEHIND_SUMMARY = 0.65
 /** The part of the budget above which a summary is made ahead of the cut, and the part of the room that it leaves to turns. */
 const AHEAD = 0.6
 const LEFT = 0.3
 
-/** So much is cut that many turns fit before the next cut; right behind the summary, if that leaves room enough. */
+/** So much is cut that many turns fit before the next cut; directly after the summary, if that leaves room enough. */
 export function cutAt(
 	past: readonly PastTurn[],
 	begin: number,

@@ -45,7 +45,7 @@ export function caughtUp({ marks, summary, most }: Omit<Told, 'run_id' | 'unread
 	return { ...marks, omitted: [], earlier: earlierOf([], summary, most, true) }
 }
 
-/** The marks of a conversation that is cut right behind its summary. `next`: the first turn after it. */
+/** The marks of a conversation that is cut directly after its summary. `next`: the first turn after it. */
 export function marksBehind(summary: Summary, next: string, most: number): Marks {
 	return { from: next, whole: next, omitted: [], earlier: earlierOf([], summary, most, true) }
 }

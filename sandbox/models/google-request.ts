@@ -103,7 +103,7 @@ function contentsOf(order: ModelOrder, request: ModelRequest, traits: Traits): C
 		if (last?.role === role) last.parts.push(...parts)
 		else contents.push({ role, parts })
 	}
-	// The results of an answer's calls stand together, what they have besides text behind them.
+	// The results of an answer's calls stand together, what they have besides text after them.
 	const isResult = ({ functionResponse }: Part): boolean => functionResponse !== undefined
 	return contents.map(({ role, parts }) => ({
 		role,

@@ -71,7 +71,7 @@ const TAKES: Takes = {
 function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): Message[] {
 	const { system, turns } = request
 	const messages: Message[] = []
-	/** A result is text; what else it has comes as a message behind the results. */
+	/** A result is text; what else it has comes as a message after the results. */
 	let besides: OpenAI.ChatCompletionContentPart[] = []
 	const flush = (): void => {
 		if (besides.length > 0) messages.push({ role: 'user', content: besides })
@@ -176,7 +176,7 @@ function joined(...messages: Message[]): string | object[] {
 	)
 }
 
-/** Some servers parse the calls that they get back and refuse the whole conversation for one that is no JSON object. */
+/** Some servers parse the calls that they get back and refuse the whole conversation for one that is not a JSON object. */
 function parseable(args: string): string {
 	return isObject(parsed(args)) ? args : '{}'
 }

@@ -20,7 +20,7 @@ const FIELD = /^(data|event|id|retry|):/
 const FIELD_CHARACTERS = 'retry:'.length
 /** Of one response, as sent and unpacked: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
 const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
-/** What a server may send, and how long it may take, behind the last event, for its connection to be used again. */
+/** What a server may send, and how long it may take, after the last event, for its connection to be used again. */
 const REST_LIMIT_BYTES = 64 * 1024
 const REST_LIMIT_MS = 1_000
 

@@ -52,7 +52,7 @@ export class ThinkTags {
 					if (this.#close === '') parted.text += blank
 				} else if (TAGS.some(([open]) => open.startsWith(start))) break
 				else {
-					// The blank lines behind the reasoning are not the answer's.
+					// The blank lines after the reasoning are not the answer's.
 					if (this.#close !== '') this.#waiting = start
 					this.#state = 'after'
 				}

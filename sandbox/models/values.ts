@@ -24,7 +24,7 @@ export function countIn(value: unknown): number | undefined {
 
 const TOKENS_LIMIT = 1_000_000_000
 
-/** Undefined where it is no JSON. */
+/** Undefined if it is not JSON. */
 export function parsed(text: string): unknown {
 	try {
 		return JSON.parse(text)

@@ -48,7 +48,7 @@ interface Current extends Explanation {
 export default {
 	description: 'Check, explain and change the settings of gateway.yaml, with or without a running gateway',
 	examples: `
-Exit code: 78 where a file holds an error, or the running gateway refuses the change.
+Exit code: 78 if a file contains an error or the running gateway refuses the change.
 
 Examples:
   svc config validate
@@ -68,7 +68,7 @@ Examples:
 			},
 		},
 		validate: {
-			description: 'Check gateway.yaml, or another file, with the environment as it is here',
+			description: 'Check gateway.yaml, or another file, with the current environment variables',
 			arguments: '[file]',
 			async run(cli, { file: name }: { file?: string }) {
 				const { home, env } = cli
@@ -99,7 +99,7 @@ Examples:
 		},
 		get: {
 			description:
-				'Show one setting, or all, as in force in the running gateway, else as at the next start, with defaults and environment. Keys and tokens stay hidden',
+				'Show one setting, or all, with defaults and environment: those of the running gateway, or else those of the next start. Keys and tokens stay hidden',
 			arguments: '[key]',
 			options: {
 				'--file': 'show the values in the file instead',
@@ -131,7 +131,7 @@ Examples:
 		},
 		set: {
 			description:
-				'Change a setting, and wait until a running gateway has taken it over. The value is YAML; - reads it from standard input',
+				'Change a setting, and wait until a running gateway has applied it. The value is YAML; - reads it from standard input',
 			arguments: '<key> <value>',
 			options: {
 				...noWaitOption,
@@ -145,7 +145,7 @@ Examples:
 			},
 		},
 		unset: {
-			description: 'Take a setting out of the file: its default is in force again',
+			description: 'Remove a setting from the file; its default applies again',
 			arguments: '<key>',
 			options: {
 				...noWaitOption,

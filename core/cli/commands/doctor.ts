@@ -13,14 +13,13 @@ interface Options {
 
 export default {
 	options: {
-		'--only <id...>':
-			'only these checks, or families of checks such as store; several are given one after another, or with commas',
-		'--list': 'list the checks, and look at nothing',
-		'--fix': 'fix what can be fixed without touching data: modes of files, what a killed gateway left',
+		'--only <id...>': 'only these checks, or groups of checks such as store; separate several with spaces or commas',
+		'--list': 'list the checks without running them',
+		'--fix': 'fix what can be fixed without touching data: modes of files, leftovers of a killed gateway',
 		'--strict': 'warnings count as errors',
 	},
 	examples: `
-It looks at the home folder of SVC_HOME on this machine. Where a gateway runs with it, that is asked, with the token of
+It looks at the home folder of SVC_HOME on this machine. If a gateway runs with it, the doctor asks that gateway, with the token of
 svc login or SVC_TOKEN if it requires one. It exits with 1 if there is an error, else with 0.
 
 Examples:

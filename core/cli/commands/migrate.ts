@@ -15,7 +15,7 @@ export default {
 	},
 	examples: `
 "lmdb:" alone is the folder of the settings (store.path). For a cluster the settings store.prefix, store.replicas,
-store.credentials_file and store.tls apply. Everything is compared at the end, and what was copied from stays as it is.
+store.credentials_file and store.tls apply. The copy is compared with the source at the end, and the source stays as it is.
 An interrupted copy is refused by the gateway: remove it, and copy again. Then set store.url, or remove it, and start the gateway.
 
 Examples:

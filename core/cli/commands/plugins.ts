@@ -8,7 +8,7 @@ import type { NewOptions } from '../plugin/new.ts'
 import { showState } from '../plugin/state.ts'
 
 export default {
-	description: 'Show the plugins and what is wrong with them; make, check, install and remove plugins',
+	description: 'Show the plugins and their problems; create, check, install and remove plugins',
 	arguments: '[name]',
 	examples: `
 Examples:
@@ -25,11 +25,11 @@ Examples:
 	run: (cli, { name }: { name?: string }) => showState(cli, name),
 	commands: {
 		new: {
-			description: 'Make a folder with a plugin that works, its test, and the types for an editor',
+			description: 'Create a folder with a working plugin, its test, and the types for an editor',
 			arguments: '<name>',
 			options: {
-				'--channel': 'make a channel, which connects agents to a chat platform',
-				'--into <folder>': "make the plugin's folder in this one, and not in plugins/ of the home folder",
+				'--channel': 'create a channel, which connects agents to a chat platform',
+				'--into <folder>': 'create the plugin in this folder. Default: plugins/ of the home folder',
 			},
 			async run(cli, { name, ...options }: { name: string } & NewOptions) {
 				const { newPlugin } = await import('../plugin/new.ts')
@@ -59,7 +59,7 @@ Examples:
 		},
 		install: {
 			description:
-				'Install a plugin from an npm package, an archive or a folder: asks, checks it, and switches it on. Again for another version',
+				'Install a plugin from an npm package, an archive or a folder: asks, checks it, and switches it on. Repeat it for another version',
 			arguments: '<package>',
 			options: { '--settings <yaml>': 'its settings in gateway.yaml', ...yesOption },
 			async run(

@@ -5,16 +5,16 @@ import type { Command } from '../command.ts'
 import { when } from '../when.ts'
 
 export default {
-	description: 'Bring a home folder back from a backup, a file or an id; the gateway must not run',
+	description: 'Restore a home folder from a backup, by file or id; the gateway must not run',
 	arguments: '<file>',
 	options: {
-		'--home <folder>': 'where to; left out: the home that SVC_HOME names, or ~/.svc',
-		'--force': 'also where the home holds something, which is kept aside',
+		'--home <folder>': 'where to restore it. Default: the home of SVC_HOME, or ~/.svc',
+		'--force': 'restore even if the home is not empty; its content is moved aside',
 	},
 	examples: `
-All of the backup is checked before the home is touched. What the home held is moved to a folder beside it, named
-<home>.before-restore-<time>. Whatever was revoked or deleted after the backup was made is back, tokens and grants among
-it; secrets have the values that they had then. Where the restore is interrupted, the next start of the gateway, or "svc restore", ends it.
+The whole backup is checked before the home is touched. What the home contained is moved to a folder beside it, named
+<home>.before-restore-<time>. Everything that was revoked or deleted after the backup was made is back, including tokens and
+grants; secrets have the values that they had then. If the restore is interrupted, the next start of the gateway, or "svc restore", completes it.
 
 Examples:
   svc restore svc-backup-20300131T120000123Z.tar.gz --home /srv/svc
@@ -24,11 +24,16 @@ Examples:
 	async run(cli, { file, home = cli.home, force = false }: { file: string; home?: string; force?: boolean }) {
 		const { restoreBackup } = await import('../../backup/restore.ts')
 		using progress = cli.out.progress('Restoring: reading the backup')
+		let isClustered = false
 		const restored = await restoreBackup({
 			file: fileGiven(cli, file),
 			home: resolve(cli.cwd, home),
 			force,
-			storeOf: (folder) => readConfig({ home: folder, env: cli.env }).store.path,
+			storeOf(folder) {
+				const { store } = readConfig({ home: folder, env: cli.env })
+				isClustered = store.url !== null
+				return store.path
+			},
 			step: (what) => progress.update(`Restoring: ${what}`),
 			signal: cli.signal,
 		})
@@ -46,7 +51,7 @@ Examples:
 			]),
 		)
 		for (const note of notes) cli.out.note(`Note: ${note}.`)
-		if (readConfig({ home: restored.home, env: cli.env }).store.url !== null)
+		if (isClustered)
 			cli.out.note(
 				'Note: the settings name a cluster (store.url), which was not changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
 			)

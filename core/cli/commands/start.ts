@@ -6,7 +6,7 @@ export default {
 	description: 'Start the gateway in this terminal, as npm start does. Ctrl-C ends it, a second one at once.',
 	options: { '--no-backup': 'take no backup before data of an older version is upgraded' },
 	examples: `
-Exit code: 78 where gateway.yaml holds an error, 69 where the gateway cannot start.
+Exit code: 78 if gateway.yaml contains an error, 69 if the gateway cannot start.
 
 Examples:
   svc start

@@ -24,9 +24,9 @@ interface Status extends Health {
 }
 
 export default {
-	description: 'Show how the gateway is, and what its agents, channels and plugins do',
+	description: 'Show the state of the gateway, its agents, channels and plugins',
 	examples: `
-Exit code: 0 all well, 1 it serves and something needs a look, 69 no gateway answers.
+Exit code: 0 everything works, 1 something needs attention, 69 no gateway answers.
 
 Examples:
   svc status

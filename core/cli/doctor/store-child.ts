@@ -7,7 +7,7 @@
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../../errors.ts'
-import { isWithin, joinKey, endOf, behind, splitKey } from '../../store/keys.ts'
+import { isWithin, joinKey, endOf, keyAfter, splitKey } from '../../store/keys.ts'
 import type { Entry, Key } from '../../store/ports.ts'
 import { checkFile } from '../../backup/check-file.ts'
 import type { Env } from '../../store/lmdb/env.ts'
@@ -104,7 +104,7 @@ async function resultOf(question: Asked): Promise<unknown> {
 async function keysUnder(prefix: Key, { after, limit = Infinity }: Page, most: number): Promise<string[]> {
 	const { tables } = await env()
 	const joined = joinKey(prefix)
-	const start = after ? behind(joinKey(after)) : joined
+	const start = after ? keyAfter(joinKey(after)) : joined
 	const keys = keysOf(tables.records, { start, end: endOf(joined) }, Math.min(limit, most))
 	return keys.filter((key) => isWithin(key, joined))
 }

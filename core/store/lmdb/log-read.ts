@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts'
 import { matcher, positionOf, timeOf } from '../events.ts'
-import { behind } from '../keys.ts'
+import { keyAfter } from '../keys.ts'
 import type { Cursor, EventEnvelope, LogFilter, LogPage } from '../ports.ts'
 import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
 import type { KeyRange, Table, Tables } from './tables.ts'
@@ -95,7 +95,7 @@ async function* recordsFrom(
 	if (reverse) {
 		// Begin with the record that contains `after` itself: it may contain entries before it too.
 		const [first = highest] = keysOf(table, { start: prefix + numberKey(after), end: highest }, 1)
-		range = { start: behind(first), end: lowest, reverse }
+		range = { start: keyAfter(first), end: lowest, reverse }
 	}
 	for await (const keys of keyBatches({ table, writer }, range, batch))
 		yield* keys.map((key) => key.slice(prefix.length))

@@ -1,5 +1,5 @@
 import type { Logger } from '../../log/log.ts'
-import { behind, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
+import { keyAfter, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
 import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
@@ -138,7 +138,7 @@ function rangeOf(prefix: string, { after, reverse = false }: ListOptions): KeyRa
 	const from = after && joinKey(after)
 	const end = endOf(prefix)
 	if (reverse) return { start: from !== undefined && compareKeys(from, end) < 0 ? from : end, end: prefix, reverse }
-	return { start: from !== undefined && compareKeys(from, prefix) >= 0 ? behind(from) : prefix, end }
+	return { start: from !== undefined && compareKeys(from, prefix) >= 0 ? keyAfter(from) : prefix, end }
 }
 
 function changeOf(table: Table, { key, rev, bytes }: Pending & { key: string }): Change<unknown> {

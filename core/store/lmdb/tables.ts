@@ -1,7 +1,7 @@
 /** The tables of the data file, and their keys. Code that reads the file without LMDB imports this, so it must not import LMDB. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Database } from 'lmdb'
-import { behind } from '../keys.ts'
+import { keyAfter } from '../keys.ts'
 
 /** A table's keys are strings, sorted by their UTF-8 bytes; its values are bytes. */
 export type Table = Database<Buffer, string>
@@ -62,7 +62,7 @@ export async function* keyBatches(
 		yield keys
 		if (keys.length < size) return
 		const last = keys.at(-1) as string
-		start = range.reverse ? last : behind(last)
+		start = range.reverse ? last : keyAfter(last)
 		await turn()
 	}
 }

@@ -49,15 +49,16 @@ Examples:
 			},
 		},
 		create: {
-			description: 'Create a token, and show it this once',
+			description: 'Create a token; it is shown only once',
 			options: {
 				'--scope <scope...>': {
-					about: 'what it is good for; several are given one after another, or with commas',
+					about: 'its permissions; separate several with spaces or commas',
 					required: true,
 				},
-				'--agent <pattern...>': 'for which agents: names, or patterns with *; no others exist for it. Left out: all',
-				'--label <text>': 'what you call it',
-				'--ttl <time>': 'how long: 12h, 30d, 8w; or until when: 2030-01-31T12:00:00Z. Left out: for ever',
+				'--agent <pattern...>': 'the agents that it can use: names, or patterns with *. Default: all',
+				'--label <text>': 'a name for it, shown in lists',
+				'--ttl <time>':
+					'its lifetime: 12h, 30d, 8w; or when it expires: 2030-01-31T12:00:00Z. Default: it does not expire',
 			},
 			async run(
 				cli,

@@ -23,8 +23,8 @@ interface Listing {
 
 export default {
 	examples: `
-A backup holds agents, runs, events, memories, secrets and all else that the gateway keeps, with gateway.yaml, plugins/ and
-skills/ of the home, and the key of the vault unless backups.include_key is false. "svc restore" brings it back.
+A backup contains agents, runs, events, memories, secrets and everything else that the gateway stores, with gateway.yaml, plugins/ and
+skills/ of the home, and the key of the vault unless backups.include_key is false. "svc restore" restores it.
 
 Examples:
   svc backup create
@@ -34,7 +34,7 @@ Examples:
 `,
 	commands: {
 		create: {
-			description: 'Take a backup, of a gateway that runs or of a home that is not in use',
+			description: 'Take a backup of a running gateway, or of a home that is not in use',
 			async run(cli) {
 				using progress = cli.out.progress('Taking a backup')
 				const made = (await isOffline(cli))
@@ -82,7 +82,7 @@ Examples:
 			},
 		},
 		verify: {
-			description: 'Read all of a backup, a file or an id, and check its database as a restore does',
+			description: 'Read a whole backup, by file or id, and check its database as a restore does',
 			arguments: '<file>',
 			async run(cli, { file: given }: { file: string }) {
 				const { verifyBackup } = await import('../../../core/backup/verify.ts')

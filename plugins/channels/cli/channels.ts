@@ -19,14 +19,14 @@ const settingOptions = {
 		choices: ['mentions', 'all'],
 	},
 	'--allow <sender...>': 'ids of the users who may talk to the bot; default: everyone in a bound chat',
-	'--api-root <address>': "another server than the platform's own",
+	'--api-root <address>': "a server other than the platform's own",
 	'--set <key=value...>':
 		'a setting of the platform, such as port=7007 or nick.name=helper, as JSON or text; an empty value removes it',
 }
 
 export default {
 	examples: `
-A channel goes by its id, by the name of its token, by its bot, or by its platform where there is only one.
+Name a channel by its id, its token, its bot, or its platform if that has only one channel.
 
 Examples:
   svc channels add telegram --agent ada    asks for the token that @BotFather gave
@@ -109,7 +109,7 @@ Examples:
 					about: 'questions and approvals; default with a code: paired, the person who asked for it',
 					choices: ['anyone', 'paired'],
 				},
-				'--paired-by <sender>': 'id of that person, where there is no code',
+				'--paired-by <sender>': 'id of that person, if there is no code',
 			},
 			async run(cli, { words, ...options }: { words: string[] } & PairOptions) {
 				const body = await pairing(cli, words, options)

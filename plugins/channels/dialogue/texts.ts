@@ -74,7 +74,7 @@ export const texts = {
 	brokenOff: '\n\n… (stopped)',
 	question,
 	notYours: 'Only the person who connected this chat may answer that.',
-	notApproved: (why: string): string => `That is no answer to the approval above: ${literal(short(why, ERROR_LIMIT))}`,
+	notApproved: (why: string): string => `That does not answer the approval above: ${literal(short(why, ERROR_LIMIT))}`,
 	/** Of a sub-agent. */
 	questionBelow: (asked: OpenQuestion): string => `A sub-agent asks:\n\n${question(asked)}`,
 	/** In place of a file. `why`: the platform's words, or the gateway's. */

@@ -6,7 +6,7 @@ import { ApiError, get, hasToken, setToken, tokenNeeded } from './api.ts'
 interface Entry {
 	title: string
 	load: () => Promise<unknown>
-	/** The element of the page; `rest`: the parts of the address behind its name. */
+	/** The element of the page; `rest`: the parts of the address after its name. */
 	show: (rest: string[]) => TemplateResult
 }
 

@@ -58,7 +58,7 @@ Examples:
 			},
 		},
 		add: {
-			description: 'Give an agent a server: a program with its arguments behind --, or an address',
+			description: 'Give an agent a server: a program with its arguments after --, or an address',
 			arguments: '<agent> <name> [command...]',
 			options: {
 				'--url <address>': 'of a server over Streamable HTTP or the older SSE',

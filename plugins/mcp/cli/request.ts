@@ -12,13 +12,13 @@ export interface AddOptions {
 	root?: string[]
 }
 
-/** The body that adds a server: a program behind `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
+/** The body that adds a server: a program after `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
 	const { url, transport, env = [], header = [], sampling = false, root = [] } = options
 	const allowances = { ...(sampling && { sampling }), ...(root.length > 0 && { roots: root.map(addressOf) }) }
 	const [program, ...args] = command
 	if ((program === undefined) === (url === undefined))
-		throw new CliError('usage', 'give either a program behind --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
+		throw new CliError('usage', 'give either a program after --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
 	if (url === undefined) {
 		if (header.length > 0) throw new CliError('usage', '--header goes with --url; a program takes --env')
 		return {

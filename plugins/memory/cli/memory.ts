@@ -95,7 +95,7 @@ Examples:
 			},
 		},
 		forget: {
-			description: 'Forget a memory for good, and what a compaction made of it',
+			description: 'Delete a memory permanently, with the summary that a compaction made of it',
 			arguments: '<agent> <id>',
 			options: {
 				...yesOption,
@@ -118,7 +118,7 @@ Examples:
 			},
 		},
 		compact: {
-			description: 'Merge what is stored twice and sum up what is old; can be undone',
+			description: 'Merge duplicates and summarize old memories; can be undone',
 			arguments: '<agent>',
 			options: {
 				'--detach': 'do not wait for the end',
@@ -166,7 +166,7 @@ Examples:
 			},
 		},
 		undo: {
-			description: 'Undo a compaction, the latest that stands where none is named',
+			description: 'Undo a compaction; default: the latest that is not undone',
 			arguments: '<agent> [compaction]',
 			options: {
 				...yesOption,

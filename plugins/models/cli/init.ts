@@ -31,13 +31,14 @@ const KINDS = [...Object.keys(dialects), 'offline']
 
 export default {
 	description:
-		'Set up the home folder, gateway.yaml and a model provider: asks on a terminal, and tries the answers. What is there already stays, unless you say so',
+		'Set up the home folder, gateway.yaml and a model provider. On a terminal it asks, and tests the answers. Existing settings stay unless you confirm a change',
 	options: {
 		'--kind <kind>': {
-			about: 'what its server speaks; openai for all with chat completions; nothing is asked with it and --model',
+			about:
+				'the API that its server has; openai for every server with chat completions. With --kind and --model nothing is asked',
 			choices: KINDS,
 		},
-		'--name <name>': 'what you call the provider',
+		'--name <name>': 'a name for the provider',
 		'--base-url <url>': 'address of its API, such as http://127.0.0.1:11434/v1',
 		'--model <model>': 'model for agents that name none',
 		'--key-env <variable>': 'the environment variable that holds the key',

@@ -55,7 +55,7 @@ Examples:
 			},
 		},
 		undo: {
-			description: 'Bring back the version before',
+			description: 'Restore the previous version',
 			arguments: '<agent>',
 			async run(cli, { agent }: { agent: string }) {
 				const profile = await cli.api.request<Profile>('POST', path`/v1/agents/${agent}/profile/undo`)

@@ -11,7 +11,7 @@ export interface Uploaded {
 }
 
 const reasons: Record<string, string> = {
-	ENOENT: 'there is no such file; the prompt stands before --attach',
+	ENOENT: 'there is no such file; put the prompt before --attach',
 	EISDIR: 'it is a folder; name the files in it',
 }
 

@@ -11,7 +11,7 @@ export default {
 		'--no-history': 'neither read nor write the history of prompts',
 	},
 	examples: `
-At the prompt, and while an answer is being made:
+At the prompt, and while an answer is being written:
 ${chatCommands}
 Ctrl-C in the middle of an answer stops it, and the conversation continues. Piped lines are taken one after another; while a
 run waits for the answer to a question, the next one is taken if it is a command.

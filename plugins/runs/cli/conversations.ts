@@ -71,7 +71,7 @@ Examples:
 			},
 		},
 		context: {
-			description: 'Show what the next request to the model holds, with estimated tokens, and the newest summary',
+			description: 'Show the content of the next request to the model, with estimated tokens, and the newest summary',
 			arguments: '<agent> [conversation]',
 			async run(cli, { agent, conversation: given }: { agent: string; conversation?: string }) {
 				const conversation = given ?? (await newest(cli, agent))

@@ -14,18 +14,17 @@ interface Given {
 
 export default {
 	description:
-		'Give an agent a prompt and follow its answer as it is made. Ctrl-C stops the run; a second one leaves at once.',
+		'Give an agent a prompt and follow its answer as it is written. Ctrl-C stops the run; a second one leaves at once.',
 	arguments: '<agent> [prompt...]',
 	options: {
-		'--attach <file...>':
-			'images, files and recordings for the agent, behind the prompt; the prompt may then be absent',
+		'--attach <file...>': 'images, files and recordings for the agent, after the prompt; the prompt may then be absent',
 		'--detach': 'only start the run, and show its id',
 	},
 	examples: `
 The answer goes to standard output; tool calls, questions and the rest to standard error.
 Exit code: 0 completed, 1 failed or stopped, 130 after Ctrl-C.
 A token needs runs:write, and to follow the run events:read and agents:read.
-A prompt that begins with - stands behind --: svc run ada -- "- milk, - eggs"
+Put a prompt that begins with - after --: svc run ada -- "- milk, - eggs"
 
 Examples:
   svc run ada "What is new?"

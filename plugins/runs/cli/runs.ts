@@ -57,7 +57,7 @@ Examples:
 			},
 		},
 		show: {
-			description: 'Show a run: prompt, answer, error, use of tokens',
+			description: 'Show a run: prompt, answer, error, tokens',
 			arguments: '<run>',
 			async run(cli, { run: run_id }: { run: string }) {
 				cli.out.answer(await readRun(cli, await runIdOf(cli, run_id)), shown)

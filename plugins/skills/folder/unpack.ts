@@ -24,7 +24,7 @@ export function archiveKind(bytes: Uint8Array): 'zip' | 'tar.gz' | undefined {
 /** `path`: the skill's folder in the archive; see `rootOf`. Throws `skill_invalid`, `skill_ambiguous`. */
 export async function unpack(bytes: Buffer, path?: string): Promise<SkillFolder> {
 	const kind = archiveKind(bytes)
-	if (kind === undefined) throw new Fault('skill_invalid', 'this is no archive; send a .zip or a .tar.gz')
+	if (kind === undefined) throw new Fault('skill_invalid', 'this is not an archive; send a .zip or a .tar.gz')
 	const release = await places.take()
 	try {
 		return await skillIn(kind === 'zip' ? openZip(bytes) : openTar(bytes), path)

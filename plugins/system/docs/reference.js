@@ -1,4 +1,4 @@
-/* global SwaggerUIBundle, document -- runs in the browser, behind Swagger UI's own script */
+/* global SwaggerUIBundle, document -- runs in the browser, after Swagger UI's own script */
 
 /** Operations that cannot be tried from this page: another address is another origin, and a stream never ends. */
 const onlyWhatCanBeTried = () => ({

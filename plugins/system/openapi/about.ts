@@ -30,7 +30,7 @@ const tags: Record<string, string> = {
 	memory: 'Long-term memory of an agent.',
 	models: 'Providers of models: those that are set up, and a test of one that is not.',
 	openai: 'Agents as models of an OpenAI-compatible API.',
-	runs: 'Runs: one prompt each on its way to an answer, with the questions that they ask.',
+	runs: 'Runs: each takes one prompt to an answer, with the questions that it asks.',
 	skills: 'Skills of an agent: Markdown that waits in quarantine until somebody approves it.',
 	tokens: 'Bearer tokens with scopes.',
 	usage: 'Tokens and cost of model calls.',

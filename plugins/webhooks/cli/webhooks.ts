@@ -83,8 +83,8 @@ Examples:
 				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
 				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',
 				'--scheme <name>': `how the sender signs: ${schemeNames.join(', ')}`,
-				'--secret <file>': 'the secret, where the sender made it: a text file, or - for standard input',
-				'--custom <file>': 'the way of the scheme custom: a JSON file, or - for standard input',
+				'--secret <file>': 'the secret, if the sender made it: a text file, or - for standard input',
+				'--custom <file>': 'the definition of the scheme custom: a JSON file, or - for standard input',
 			},
 			async run(cli, { agent, slug, instructions: file, deliver, scheme, ...files }: NewWebhookOptions) {
 				const given = [file, files.secret, files.custom].filter((one) => one === '-')

@@ -105,7 +105,7 @@ void t.test('a file in the place of a folder is refused', async (t) => {
 	}
 })
 
-void t.test('what is no plain file is refused', async (t) => {
+void t.test('what is not a regular file is refused', async (t) => {
 	for (const type of [
 		'SymbolicLink',
 		'Link',
@@ -138,7 +138,7 @@ void t.test('what the manifest does not say is refused', async (t) => {
 	await refuses(t, 'longer content', manifest, [text('plugins/one', 'longer'), two, database], /not where it should be/)
 	await refuses(t, 'twice the same', forgedManifest([one, one, database]), [one, one, database], /duplicate/)
 	await refuses(t, 'no database', forgedManifest([one]), [one], /no database/)
-	await refuses(t, 'something behind', manifest, parts, /behind its end/, Buffer.concat([tarEnd, Buffer.from('x')]))
+	await refuses(t, 'data after the end', manifest, parts, /after its end/, Buffer.concat([tarEnd, Buffer.from('x')]))
 	await refuses(t, 'no end', manifest, parts, /cut off/, Buffer.alloc(0))
 	await refuses(t, 'half an end', manifest, parts, /cut off/, Buffer.alloc(512))
 	await refuses(
@@ -193,7 +193,7 @@ void t.test('what unpacks to very much is given up at once', async (t) => {
 		'behind the end',
 		forgedManifest([database]),
 		[database],
-		/behind its end/,
+		/after its end/,
 		Buffer.concat([tarEnd, zeros]),
 	)
 	await refuses(t, 'a manifest of zeros', zeros.toString('latin1'), [database], /does not begin with a manifest/)

@@ -281,7 +281,7 @@ void t.test('a pipe in the folder holds nobody up', { skip: process.platform ===
 		unreadable.map(({ id }) => id),
 		ids,
 	)
-	t.match(unreadable[0]?.message, /no plain file/)
+	t.match(unreadable[0]?.message, /not a regular file/)
 })
 
 void t.test('no link brings a key along that stays behind, and other files in keys/ are no key', async (t) => {

@@ -60,7 +60,7 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	// Sent before the gateway is back, which must find out first whether the chat has seen the question.
 	telegram.say(ada, 'yes')
 	gateway = await spawnGateway(home)
-	await said(ada, (one) => one.includes('no answer to the approval'))
+	await said(ada, (one) => one.includes('does not answer the approval'))
 	telegram.say(ada, 'edit {"text": "wrong field"}')
 	await said(ada, (one) => /content.*is required/.test(one))
 	telegram.say(ada, 'edit {"content": "written by Ada"}')

@@ -182,7 +182,7 @@ function parsed(text: string): Record<string, unknown> {
 		const value = JSON.parse(text) as unknown
 		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
 	} catch (error) {
-		throw new Error(`The configuration is no JSON: ${(error as Error).message}`, { cause: error })
+		throw new Error(`The configuration is not JSON: ${(error as Error).message}`, { cause: error })
 	}
 	throw new Error('The configuration must be a JSON object, such as {"limits": {"steps": 20}}')
 }

@@ -155,7 +155,7 @@ class QuestionCard extends Page {
 			try {
 				args = JSON.parse(text)
 			} catch (error) {
-				throw new Error(`The arguments are no JSON: ${(error as Error).message}`, { cause: error })
+				throw new Error(`The arguments are not JSON: ${(error as Error).message}`, { cause: error })
 			}
 			await this.#send({ answer: 'edit', arguments: args })
 		})

@@ -356,7 +356,7 @@ void t.test('files go along with a prompt, or without one', async (t) => {
 
 	const swallowed = await svc(['run', 'off', '--attach', `${folder}/photo.png`, 'Look.'])
 	t.equal(swallowed.code, exitCodes.usage)
-	t.match(swallowed.stderr, /Look\. cannot be read: there is no such file; the prompt stands before --attach/)
+	t.match(swallowed.stderr, /Look\. cannot be read: there is no such file; put the prompt before --attach/)
 	const directory = await svc(['run', 'off', 'Look.', '--attach', folder])
 	t.match(directory, { code: exitCodes.usage, stderr: /cannot be read: it is a folder; name the files in it/ })
 	t.match(await svc(['run', 'off']), { code: exitCodes.usage, stderr: /the prompt is empty/ })

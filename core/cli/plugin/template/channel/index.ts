@@ -27,7 +27,7 @@ export const adapter: ChannelAdapter<Settings> = {
 	connect,
 }
 
-/** What the platform answers to a request for updates; `cursor` is its place behind them. */
+/** What the platform answers to a request for updates; `cursor` is the position after them. */
 interface Updates {
 	updates: Pick<IncomingMessage, 'id' | 'chat' | 'sender' | 'text'>[]
 	cursor: string
@@ -60,7 +60,7 @@ async function connect(link: Link<Settings>): Promise<Connection> {
 	}
 }
 
-/** Hands on what people say until the connection ends. A message is confirmed by the request for those behind it. */
+/** Hands on what people say until the connection ends. A message is confirmed by the request for those after it. */
 async function read(link: Link<Settings>, signal: AbortSignal, call: Call, from: string): Promise<void> {
 	try {
 		for (let at = from; !signal.aborted;) {
