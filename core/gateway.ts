@@ -56,6 +56,9 @@ export interface ReloadResult {
 	generation: number
 }
 
+/** How long executors may take to write how their runs ended, in milliseconds. */
+const ENDING_MS = 2_000
+
 export class Gateway {
 	readonly events: EventBus & Disposable
 	readonly status: GatewayStatus
@@ -167,11 +170,14 @@ export class Gateway {
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
 		// A start that was refused leaves the data as it is.
 		if (hasServed) await this.#say('gateway.stopping', {})
-		await this.#options.pool.idle(graceMs)
+		const { pool } = this.#options
+		await pool.idle(graceMs)
 		const closed = this.#listeners.close(graceMs)
+		// Before the plugins: a run that continued without its tools would get wrong results.
+		await pool[Symbol.asyncDispose]()
+		await pool.idle(ENDING_MS)
 		await this.#generations.stop()
 		await closed
-		await this.#options.pool[Symbol.asyncDispose]()
 		this.events[Symbol.dispose]()
 	}
 

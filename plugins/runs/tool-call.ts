@@ -56,7 +56,8 @@ export const primitiveEvents = { called: 'primitive.called', result: 'primitive.
 
 /**
  * Makes one call and journals it: the event of its beginning, then, as one durable whole, the event of its end and the
- * step. A call that fails is a result for the model too; it throws only if the log cannot be written.
+ * step. A call that fails is a result for the model too; it throws only if the log cannot be written, or if the execution
+ * of the run ended before the call did.
  */
 export async function callTool(
 	tools: readonly ToolDefinition[],
@@ -105,6 +106,8 @@ export async function callTool(
 	try {
 		const args = parseArguments(tool, request.arguments)
 		const value = await runTool(tool, args, callOf(request, site, revealed), site)
+		// It may be what the tool makes of the end of the run's execution, which continues elsewhere and repeats the call.
+		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
 		if (!(value instanceof Attached))
 			return await finish(request, site, noted(success(tool, request, site, value), note), revealed)
@@ -112,7 +115,8 @@ export async function callTool(
 		const finished = successWith(files, tool, request, site, value.value)
 		return await finish(request, site, noted(finished, note), revealed, files)
 	} catch (error) {
-		if (site.log.closed) throw error
+		// A failure is that of the execution then, not of the call.
+		if (site.log.closed || site.signal.aborted) throw error
 		if (!(error instanceof Fault)) {
 			const { run_id, agent } = site
 			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')

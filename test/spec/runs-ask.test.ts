@@ -250,9 +250,13 @@ for (const how of ['stopped', 'killed'] as const) {
 			})
 			const before = await follow(t, at(first.url), 'ada')
 			const other = await follow(t, at(first.url), 'bob')
+			const third = await follow(t, at(first.url), 'cy')
 			const again = await before.start(fill('Again?'))
 			const once = await other.start('/tool form.once {}')
+			// It has an answer of its own as soon as the question is withdrawn, which must not become its result.
+			const either = await third.start('/tool form.either {}')
 			const [old, lost] = [await asked(before, again), await asked(other, once)]
+			await asked(third, either)
 			await (how === 'killed' ? first.kill() : first.end())
 
 			const second = await startGateway({ home })
@@ -267,10 +271,13 @@ for (const how of ['stopped', 'killed'] as const) {
 			t.match(over, { status: 'completed', answer: /tool_interrupted|nobody waits for the answer/ })
 			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /taken back/ })
 
-			const open = await eventually(
-				async () => (await ada.call('questions')).body,
-				({ length }) => length > 0,
-			)
+			const openOf = (one: Followed) =>
+				eventually(
+					async () => (await one.call('questions')).body,
+					({ length }) => length > 0,
+				)
+			t.match(await openOf(await follow(t, second, 'cy')), [{ question: 'Or not?', run_id: either }])
+			const open = await openOf(ada)
 			t.match(open, [{ question: 'Again?', run_id: again }])
 			const { question_id } = open[0]
 			t.not(question_id, old)
