@@ -165,6 +165,30 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('.calls tr', { hasText: 'local/qwen3' }).waitFor()
 	})
 
+	await t.test('shows the rest of an answer after a reload, and what follows an answer to a question', async (t) => {
+		const text = 'one two three four five six seven eight nine ten'
+		model.on(/Count slowly/, { text, chunkSize: 5, pauseMs: 150 })
+		model.on(
+			/Ask here/,
+			{ tools: [{ name: 'ask', arguments: { question: 'Which?', options: ['tea'] } }] },
+			'Tea it is.',
+		)
+		const page = await open(t, '#/chat/bob')
+		const say = async (prompt: string): Promise<void> => {
+			await page.getByLabel('Message').fill(prompt)
+			await page.getByRole('button', { name: 'Send' }).click()
+		}
+		await say('Count slowly')
+		await page.locator('.said.assistant', { hasText: 'one' }).waitFor()
+		await page.reload()
+		await page.locator('.said.assistant', { hasText: text }).waitFor()
+		await page.getByRole('button', { name: 'Send' }).waitFor()
+		t.equal(await page.locator('.said.user', { hasText: 'Count slowly' }).count(), 1)
+		await say('Ask here')
+		await page.getByRole('button', { name: 'tea' }).click()
+		await page.locator('.said.assistant', { hasText: 'Tea it is.' }).waitFor()
+	})
+
 	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {
 		await api('PATCH', '/v1/agents/bob', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
 		model.on(
@@ -202,6 +226,8 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await open(t, '#/inbox')
 		await page.getByRole('link', { name: 'Review' }).click()
 		await page.locator('.raw mark', { hasText: 'U+200B' }).waitFor()
+		await page.getByRole('button', { name: 'Show SKILL.md' }).click()
+		await page.locator('li .raw', { hasText: 'name: greeter' }).locator('mark', { hasText: 'U+200B' }).waitFor()
 		await page.getByRole('button', { name: 'Approve this text' }).click()
 		await page.locator('h1 .status.active').waitFor()
 	})

@@ -42,7 +42,7 @@ export async function follow({ query, signal, heard, isOpen }: StreamOptions): P
 }
 
 /** The frames of one response, to its end. */
-export async function* framesOf(response: Response): AsyncGenerator<{ id?: string | undefined; data: string }> {
+async function* framesOf(response: Response): AsyncGenerator<{ id?: string | undefined; data: string }> {
 	if (!response.body) return
 	const decoder = new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>
 	const reader = response.body.pipeThrough(decoder).pipeThrough(new EventSourceParserStream()).getReader()

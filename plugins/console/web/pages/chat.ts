@@ -4,7 +4,7 @@ import { change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
 import { markdown } from '../markdown.ts'
 import { empty, Page } from '../page.ts'
-import { framesOf } from '../stream.ts'
+import { follow } from '../stream.ts'
 import type { AgentItem, GatewayEvent, Message, Run } from '../types.ts'
 import './inbox.ts'
 
@@ -44,6 +44,7 @@ class Chat extends Page {
 	async enter(): Promise<void> {
 		this.#messages = []
 		this.#waiting = null
+		this.#writing = null
 		this.#agents ??= (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
 		const [first] = this.#agents
 		if (this.agent === '' && first !== undefined) location.replace(`#/chat/${encodeURIComponent(first)}`)
@@ -63,7 +64,36 @@ class Chat extends Page {
 		const current = conversations.find((one) =>
 			this.conversation === '' ? one.is_session : one.conversation === this.conversation,
 		)
-		this.#waiting = current?.newest_run.open_question ? current.newest_run : null
+		const newest = current?.newest_run
+		this.#waiting = newest?.open_question ? newest : null
+		if (newest && !this.#waiting && newest.ended_at === null && !this.#writing) this.#watch(newest)
+	}
+
+	/** Shows a run that began before this page did, or that continues after its question was answered. */
+	#watch({ run_id, prompt }: Run): void {
+		const last = this.#messages.findLast(({ role }) => role === 'user')
+		const exchange: Exchange = {
+			prompt: last?.content === prompt ? '' : prompt,
+			files: [],
+			answer: '',
+			run_id,
+			tools: [],
+		}
+		void this.#show(exchange, () => this.#follow(exchange, run_id))
+	}
+
+	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed. */
+	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
+		const { signal } = this.left
+		this.#writing = exchange
+		const isDone = await this.attempt(work)
+		if (signal.aborted) return isDone
+		// The failure of the work shows, rather than one of reading.
+		if (isDone) await this.attempt(() => this.#read())
+		else await this.#read().catch(() => {})
+		if (this.#writing === exchange) this.#writing = null
+		this.requestUpdate()
+		return isDone
 	}
 
 	protected override updated(): void {
@@ -127,9 +157,14 @@ class Chat extends Page {
 	}
 
 	#exchange({ prompt, files, answer, tools }: Exchange): TemplateResult {
-		return html`<div class="said user">
-				<span class="note">user</span>${markdown(prompt)}${files.map((name) => html`<p class="note">📎 ${name}</p>`)}
-			</div>
+		return html`${
+				prompt === '' && files.length === 0
+					? nothing
+					: html`<div class="said user">
+							<span class="note">user</span
+							>${markdown(prompt)}${files.map((name) => html`<p class="note">📎 ${name}</p>`)}
+						</div>`
+			}
 			<div class="said assistant">
 				<span class="note">${this.agent} is writing${tools.length > 0 ? `, called ${tools.join(', ')}` : ''} …</span>
 				${markdown(answer)}
@@ -185,19 +220,6 @@ class Chat extends Page {
 		const prompt = field.value.trim()
 		if (this.#writing || (prompt === '' && this.#files.length === 0)) return
 		const files = this.#files
-		void this.attempt(async () => {
-			await this.#say(prompt, files)
-			await this.#read()
-		}).then((isSent) => {
-			this.#writing = null
-			if (!isSent && field.value === '') field.value = prompt
-			this.requestUpdate()
-		})
-		field.value = ''
-		this.#files = []
-	}
-
-	async #say(prompt: string, files: File[]): Promise<void> {
 		const exchange: Exchange = {
 			prompt,
 			files: files.map(({ name }) => name),
@@ -205,36 +227,46 @@ class Chat extends Page {
 			run_id: undefined,
 			tools: [],
 		}
-		this.#writing = exchange
-		this.requestUpdate()
+		void this.#show(exchange, async () => this.#follow(exchange, await this.#start(prompt, files))).then((isSent) => {
+			if (!isSent && field.value === '') field.value = prompt
+		})
+		field.value = ''
+		this.#files = []
+	}
+
+	async #start(prompt: string, files: File[]): Promise<string> {
 		const attachments = await Promise.all(files.map((file) => this.#upload(file)))
 		const name = this.conversation.startsWith('api:') ? this.conversation.slice('api:'.length) : undefined
-		const response = await send(path`/v1/agents/${this.agent}/runs`, {
-			method: 'POST',
-			signal: this.left.signal,
-			headers: {
-				'content-type': 'application/json',
-				accept: 'text/event-stream',
-				'idempotency-key': crypto.randomUUID(),
-			},
-			body: JSON.stringify({
-				...(prompt !== '' && { prompt }),
-				...(attachments.length > 0 && { attachments }),
-				...(name !== undefined && { conversation: name }),
-			}),
+		const { run_id } = await change<{ run_id: string }>('POST', path`/v1/agents/${this.agent}/runs`, {
+			...(prompt !== '' && { prompt }),
+			...(attachments.length > 0 && { attachments }),
+			...(name !== undefined && { conversation: name }),
 		})
-		exchange.run_id = response.headers.get('x-svc-run-id') ?? undefined
-		for await (const { data } of framesOf(response)) {
-			const { event_type, payload } = JSON.parse(data) as GatewayEvent
+		return run_id
+	}
+
+	/** Until the run ends or waits for a person, also where the gateway goes away meanwhile. Throws why it failed. */
+	async #follow(exchange: Exchange, run_id: string): Promise<void> {
+		exchange.run_id = run_id
+		const done = new AbortController()
+		let failure: Error | undefined
+		const heard = ({ event_type, payload }: GatewayEvent): void => {
 			if (event_type === 'model.stream') exchange.answer += String(payload.content ?? '')
 			if (event_type === 'message.assistant') exchange.answer = String(payload.content ?? '')
 			if (event_type.endsWith('.called'))
 				exchange.tools.push(String(payload.primitive ?? payload.tool ?? payload.skill ?? ''))
-			if (event_type === 'run.failed') throw new Error(String(payload.message ?? 'the run failed'))
-			// It waits for an answer, which may take days.
-			if (event_type === 'run.paused') return
+			if (event_type === 'run.failed') failure = new Error(String(payload.message ?? 'the run failed'))
+			if (/^run\.(completed|failed|stopped)$/.test(event_type)) done.abort()
+			// It may be a pause of before, whose question was answered.
+			if (event_type === 'run.paused') void waits(run_id).then((isWaiting) => isWaiting && done.abort())
 			this.requestUpdate()
 		}
+		await follow({
+			query: { run_id, last_event_id: '0' },
+			signal: AbortSignal.any([this.left.signal, done.signal]),
+			heard,
+		})
+		if (failure) throw failure
 	}
 
 	async #upload(file: File): Promise<{ blob: string; name: string }> {
@@ -247,29 +279,24 @@ class Chat extends Page {
 		return { blob, name: file.name }
 	}
 
-	/** The run continues: its answer is read when it is there. */
 	#answered(): void {
 		const run = this.#waiting
 		this.#waiting = null
-		void this.attempt(async () => {
-			if (!run) return
-			const url = `/v1/events/stream?run_id=${encodeURIComponent(run.run_id)}&last_event_id=0`
-			const response = await send(url, { signal: this.left.signal, headers: { accept: 'text/event-stream' } })
-			let answers = 0
-			for await (const { data } of framesOf(response)) {
-				const { event_type } = JSON.parse(data) as GatewayEvent
-				if (event_type === 'question.answered') answers++
-				const isOver = /^run\.(completed|failed|stopped)$/.test(event_type)
-				if (isOver || (event_type === 'run.paused' && answers > 0)) break
-			}
-			await this.#read()
-		})
+		if (run) this.#watch(run)
 	}
 
 	#stop(): void {
 		const id = this.#writing?.run_id
 		if (id !== undefined) void this.attempt(() => change('POST', path`/v1/runs/${id}/cancel`, {}))
 	}
+}
+
+/** Whether a run waits for a person now. */
+async function waits(run_id: string): Promise<boolean> {
+	return get<Run>(path`/v1/runs/${run_id}`).then(
+		({ open_question }) => open_question !== null,
+		() => false,
+	)
 }
 
 customElements.define('svc-chat', Chat)

@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { change, get, hasToken, path } from '../api.ts'
 import { cost, duration, json, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
 import { Page, status } from '../page.ts'
@@ -166,7 +166,8 @@ function folded(value: unknown): TemplateResult {
 function curlOf({ agent, prompt, conversation }: Run): string {
 	const named = conversation.startsWith('api:') ? { conversation: conversation.slice('api:'.length) } : {}
 	const body = JSON.stringify({ prompt, ...named }).replaceAll("'", String.raw`'\''`)
-	return `curl -N ${location.origin}${path`/v1/agents/${agent}/runs`} \\
+	const token = hasToken() ? ` \\\n  -H "authorization: Bearer $SVC_TOKEN"` : ''
+	return `curl -N ${location.origin}${path`/v1/agents/${agent}/runs`}${token} \\
   -H 'content-type: application/json' -H 'accept: text/event-stream' \\
   -d '${body}'`
 }

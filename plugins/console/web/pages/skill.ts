@@ -31,8 +31,11 @@ class SkillReview extends Page {
 	declare agent: string
 	declare skill: string
 	#review: Review | undefined
+	/** Texts of its files that are shown, by path. */
+	#texts = new Map<string, string>()
 
 	async enter(): Promise<void> {
+		this.#texts.clear()
 		this.#review = await get<Review>(path`/v1/agents/${this.agent}/skills/${this.skill}`, this.left.signal)
 	}
 
@@ -42,7 +45,7 @@ class SkillReview extends Page {
 		const { primitives, hosts, secrets } = review.permissions
 		return html`
 			<h1>${review.name} ${status(review.status)}</h1>
-			<p>${review.description}</p>
+			<p>${shown(review.description)}</p>
 			<p class="note">
 				For <a href="#/agents/${this.agent}">${this.agent}</a> · from ${review.source.url ?? review.source.kind} ·
 				installed ${when(review.installed_at)} · SHA-256 <code>${review.digest}</code>
@@ -71,7 +74,7 @@ class SkillReview extends Page {
 			}
 			<h2>Files</h2>
 			<ul>
-				${review.files.map((file) => html`<li><code>${shown(file.path)}</code> ${file.size} bytes, ${file.kind}${file.change === null ? '' : `, ${file.change}`}</li>`)}
+				${review.files.map((file) => this.#file(file))}
 			</ul>
 			<div class="row">
 				${
@@ -82,6 +85,27 @@ class SkillReview extends Page {
 				<button class="danger" @click=${() => this.#remove()}>Remove</button>
 			</div>
 		`
+	}
+
+	/** Its content is read when it is to be shown. */
+	#file({ path: name, size, kind, change: changed }: Review['files'][number]): TemplateResult {
+		const text = this.#texts.get(name)
+		return html`<li>
+			<code>${shown(name)}</code> ${size} bytes, ${kind}${changed === null ? '' : `, ${changed}`}
+			${
+				text === undefined
+					? html`<button aria-label="Show ${name}" @click=${() => this.#open(name)}>Show</button>`
+					: html`<pre class="raw">${shown(text)}</pre>`
+			}
+		</li>`
+	}
+
+	#open(name: string): void {
+		void this.attempt(async () => {
+			const url = path`/v1/agents/${this.agent}/skills/${this.skill}/files?path=${name}`
+			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.left.signal)
+			this.#texts.set(name, text ?? `No text. Its bytes in base64:\n${base64 ?? ''}`)
+		})
 	}
 
 	#approve(digest: string): void {
