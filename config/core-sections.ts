@@ -49,6 +49,16 @@ const store = section('Where agents, runs and events are kept.', {
 		.valid(1, 3, 5)
 		.default(3)
 		.description('Copies that the cluster keeps: 3 or 5, or 1 for a single server. Default 3.'),
+	advertise: joi
+		.string()
+		.max(255)
+		.pattern(/^[A-Za-z0-9._:-]+$/)
+		.allow(null)
+		.default(null)
+		.messages({ 'string.pattern.base': 'must be a host name or an IP address, without a port' })
+		.description(
+			"Host name or address at which the other gateways of the cluster reach this one, at its own ports. Default null: server.host or, if that is every address, the machine's name.",
+		),
 	credentials_file: file('File of NATS credentials (.creds)'),
 	tls: section('Files for an encrypted connection to the cluster.', {
 		ca_file: file('Certificates of the authorities that sign the servers (PEM)'),
@@ -168,6 +178,7 @@ export const coreVariables: readonly { path: string; variable: string; isNumber?
 	{ path: 'store.url', variable: 'SVC_CLUSTER' },
 	{ path: 'store.prefix', variable: 'SVC_CLUSTER_PREFIX' },
 	{ path: 'store.replicas', variable: 'SVC_CLUSTER_REPLICAS', isNumber: true },
+	{ path: 'store.advertise', variable: 'SVC_CLUSTER_ADVERTISE' },
 	{ path: 'store.credentials_file', variable: 'SVC_CLUSTER_CREDENTIALS' },
 ]
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import type { ObjectSchema, Root } from 'joi'
 import type { Environment } from './home.ts'
 
@@ -36,6 +37,11 @@ export interface SettingsDeclaration<Settings = unknown> {
 	topic?: Topic
 	/** Text for the example in place of what the schema gives, by top-level setting. Settings are switched off by a `#`. */
 	examples?: Readonly<Record<string, string>>
+	/**
+	 * A key that every gateway of an installation has, from which they make what they prove to each other. `home`: the folder.
+	 * Throws a Fault that says what to do if there is none, or it cannot be read.
+	 */
+	installationKey?(home: string, env: Environment): Promise<KeyObject>
 	/** Lines for the terminal at the start. `svc` is the command as the reader can type it. */
 	banner?(settings: Settings, svc: string): string[]
 }

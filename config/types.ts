@@ -26,6 +26,8 @@ export interface StoreSettings {
 	prefix: string
 	/** Copies of each stream. */
 	replicas: number
+	/** Under which name other gateways reach this one; null for one that is derived. */
+	advertise: string | null
 	credentials_file: string | null
 	tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 }

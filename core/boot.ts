@@ -13,7 +13,9 @@ import { finishRestore } from './backup/place.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
+import { Listeners } from './http/listeners.ts'
 import type { Address } from './http/listening.ts'
+import type { Member } from './cluster/member.ts'
 import { lockHome } from './process/lock.ts'
 import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
@@ -26,7 +28,7 @@ import { openEngine } from './store/open.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
-import { prepareHome, readConfig, readText } from './host/config.ts'
+import { installationKey, prepareHome, readConfig, readText } from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
 
@@ -45,8 +47,21 @@ export interface BootOptions {
 	noBackup?: boolean
 	/** Called often while the home is upgraded. */
 	upgrading?(progress: UpgradeProgress): void
+	/** Ends the wait for another gateway of the cluster. */
+	stopWaiting?: AbortSignal
+	/** Called when it waits for another gateway of the cluster and listens, and again once it listens at a second address. */
+	waiting?(at: Waiting): void
 	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
 	made?(gateway: Gateway): void
+}
+
+/** A gateway that waits. */
+export interface Waiting {
+	/** As in the runtime file. */
+	url: string | null
+	legacy_url: string | null
+	/** The gateway that works: its machine and process. */
+	holder: string
 }
 
 export interface Running {
@@ -73,6 +88,8 @@ export async function boot({
 	only,
 	made,
 	handed,
+	stopWaiting,
+	waiting,
 }: BootOptions): Promise<Running> {
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
@@ -93,7 +110,21 @@ export async function boot({
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)
-		const engine = stack.use(await openEngine({ store: config.store, home, log }))
+		const listeners = new Listeners(log, handed)
+		const member = config.store.url === null ? null : await memberOf(config)
+		if (member) {
+			stack.use(member)
+			stack.defer(() => removeRuntimeFile(home))
+		}
+		const engine = stack.use(
+			await openEngine({
+				store: config.store,
+				home,
+				log,
+				...(stopWaiting && { signal: stopWaiting }),
+				...(member && { looked: (found) => member.looked(found) }),
+			}),
+		)
 		const pool = openRunPool({
 			worker: programOf(new URL('../sandbox/worker.ts', import.meta.url)),
 			...config.workers,
@@ -148,18 +179,20 @@ export async function boot({
 				publish()
 			},
 			checkResponses,
-			...(handed && { handed }),
+			listeners,
+			...(member && engine.tenure && { accept: member.accept(engine.tenure) }),
 		})
 		const publish = (): void => {
 			const { status } = gateway
 			writeRuntimeFile(home, {
 				pid: process.pid,
+				...(member && { role: 'working' }),
 				url: status.url('main'),
 				legacy_url: status.url('legacy'),
 				settings: {
 					digest,
 					refused: status.configError(),
-					in_force: withoutSecrets(inForce) as Record<string, unknown>,
+					in_force: shown(inForce),
 					variables: variablesOf(latest),
 				},
 				trouble: Object.fromEntries(
@@ -170,6 +203,7 @@ export async function boot({
 		made?.(gateway)
 		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
 		await gateway.start()
+		if (member && engine.tenure) await member.serves(engine.tenure)
 
 		const followPlugins = (): void => {
 			const plugins = gateway.status.plugins()
@@ -177,6 +211,29 @@ export async function boot({
 				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
+		async function memberOf(settings: Config): Promise<Member> {
+			// Only then: a gateway on one machine must not load it.
+			const { openMember } = await import('./cluster/member.ts')
+			return openMember({
+				config: settings,
+				listeners,
+				log,
+				installationKey: () => installationKey(home, env),
+				listening(holder) {
+					const [url, legacy_url] = [listeners.url('main'), listeners.url('legacy')]
+					writeRuntimeFile(home, {
+						pid: process.pid,
+						role: 'waiting',
+						url,
+						legacy_url,
+						settings: { digest, refused: null, in_force: shown(settings), variables: variablesOf(settings) },
+						trouble: {},
+					})
+					waiting?.({ url, legacy_url, holder })
+				},
+			})
+		}
+
 		// A refused change is already logged, reported as an event and shown by /readyz.
 		function reload(): void {
 			void gateway.reload().catch(() => {})
@@ -214,6 +271,10 @@ function warnOfLate(config: Config, first: Config, log: Logger): void {
 		if (JSON.stringify(valueAt(config, key)) !== JSON.stringify(valueAt(first, key)))
 			log.warn(`the change of "${key}" takes effect at the next start`)
 	}
+}
+
+function shown(config: Config): Record<string, unknown> {
+	return withoutSecrets(config) as Record<string, unknown>
 }
 
 function digestNow(file: string): string | null {

@@ -8,8 +8,7 @@ import type { DesiredState } from './host/desired-state.ts'
 import { isFault, messageOf } from './errors.ts'
 import { openEventBus } from './events/event-bus.ts'
 import type { EventBus } from './events/event-bus.ts'
-import { Listeners } from './http/listeners.ts'
-import type { NewSockets } from './http/listeners.ts'
+import type { Handler, Listeners, NewSockets } from './http/listeners.ts'
 import { upgrading } from './http/upgrading.ts'
 import { Generations } from './host/generations.ts'
 import type { Loader } from './host/loader.ts'
@@ -43,8 +42,9 @@ export interface GatewayOptions {
 	upgrade: Upgrade | null
 	/** Called before that, once the gateway listens. */
 	upgradeBegins?: () => void
-	/** Sockets that were handed over, by their descriptors. */
-	handed?: ReadonlyMap<Address, number>
+	listeners: Listeners
+	/** Stands before each generation's handler. */
+	accept?: ((handler: Handler) => Handler) | undefined
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -80,7 +80,7 @@ export class Gateway {
 		const { engine, env, pool, log, redactor } = options
 		this.#options = options
 		this.#log = log
-		this.#listeners = new Listeners(log, options.handed)
+		this.#listeners = options.listeners
 		const records = expectingAgents(engine)
 		this.events = openEventBus(records.log, log, redactor)
 		this.status = {
@@ -112,7 +112,7 @@ export class Gateway {
 				gateway: this.status,
 			},
 			checkResponses: options.checkResponses,
-			becameCurrent: (generation) => (this.#listeners.current = generation),
+			becameCurrent: (generation) => (this.#listeners.current = options.accept?.(generation) ?? generation),
 			failed: (plugin, message, cause) => {
 				log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
 				void this.#say('plugin.failed', { plugin, message })

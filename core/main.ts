@@ -1,5 +1,6 @@
 /** The gateway's process: 1 settings of the process · 2 boot · 3 signals · 4 startup banner. */
 import { enableCompileCache } from 'node:module'
+import type { Waiting } from './boot.ts'
 import type { Gateway } from './gateway.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 
@@ -34,9 +35,14 @@ const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
 const home = homeFolder(process.env)
+/** When the first signal to stop came. */
+let stopping = 0
+let hasWaited = false
 /** Percent of the upgrade, as the terminal shows them. */
 let shown = -1
 const handed = handedSockets(process.env)
+const stopWaiting = new AbortController()
+const endsWait = ['SIGINT', 'SIGTERM', 'disconnect'] as const
 const running = await boot({
 	home,
 	env: process.env,
@@ -44,11 +50,30 @@ const running = await boot({
 	noBackup: process.argv.includes('--no-backup'),
 	upgrading: showUpgrade,
 	made: (one) => (own.gateway = one),
+	stopWaiting: stopWaiting.signal,
+	waiting: showWait,
 }).catch((error: unknown) => {
+	if (stopWaiting.signal.aborted) process.exit(0)
 	if (!isFault(error)) write(error)
 	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
 	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
+
+/** Of a gateway that listens and forwards requests until it takes over. */
+function showWait({ url, holder }: Waiting): void {
+	if (hasWaited) return
+	hasWaited = true
+	process.stdout.write(
+		`The gateway waits and listens at ${url}: it forwards requests to the gateway ${holder}, which works on the data of the cluster\n`,
+	)
+	for (const name of endsWait) process.on(name, endWait)
+}
+
+function endWait(): void {
+	if (stopWaiting.signal.aborted && performance.now() - stopping > SAME_SIGNAL_MS) process.exit(1)
+	if (stopping === 0) stopping = performance.now()
+	stopWaiting.abort()
+}
 
 /** On one line of a terminal; elsewhere the log has it. */
 function showUpgrade({ percent, text }: UpgradeProgress): void {
@@ -68,7 +93,6 @@ void running.lost?.then(({ message }) => {
 		process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], env)
 	process.exit(EX_TEMPFAIL)
 })
-let stopping = 0
 const end = (signal: string): void => {
 	// A terminal's Ctrl-C comes twice, from it and from the parent process; a person's second one comes later.
 	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
@@ -85,6 +109,7 @@ const end = (signal: string): void => {
 		},
 	)
 }
+for (const name of endsWait) process.off(name, endWait)
 process.on('SIGINT', end)
 process.on('SIGTERM', end)
 // A terminal that is closed ends what it started; without one, SIGHUP means: read the settings again.
@@ -107,3 +132,7 @@ process.stdout.write(
 	}),
 )
 releaseStartMemory()
+if (stopWaiting.signal.aborted) {
+	stopping = 0
+	end('a signal came while it took over')
+}

@@ -2,8 +2,10 @@
  * gateway.yaml as this gateway reads it: `config/` with the settings of the plugins that come with the gateway, and with
  * errors as Faults. Settings are found by their file, `plugins/<name>/settings.ts`.
  */
+import type { KeyObject } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { compose } from '../../config/composition.ts'
+import type { Environment } from '../../config/home.ts'
 import type { DeclaredPlugin } from '../../config/composition.ts'
 import type { SettingsDeclaration } from '../../config/declaration.ts'
 import * as editing from '../../config/edit.ts'
@@ -42,6 +44,15 @@ export const unsetSetting = withFaults(editing.unsetSetting)
 /** The error for problems found after `readConfig`. */
 export function refuse(...args: Parameters<typeof reading.refuse>): Fault {
 	return faultOf(reading.refuse(...args))
+}
+
+/** As plugins declare it. Throws a Fault if there is none, or it cannot be read. */
+export function installationKey(home: string, env: Environment): Promise<KeyObject> {
+	for (const declared of composition.plugins.values()) {
+		const key = declared.installationKey?.(home, env)
+		if (key) return key
+	}
+	throw new Fault('config_invalid', 'no plugin has a key of the installation')
 }
 
 function namesOf(folder: URL): string[] {

@@ -37,7 +37,7 @@ export interface NewSockets {
 }
 
 /** What answers requests and upgrades: the current generation. */
-interface Handler {
+export interface Handler {
 	request(address: Address, request: IncomingMessage, response: ServerResponse): void
 	/** False if nothing responds at its path. */
 	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): boolean
@@ -126,6 +126,24 @@ export class Listeners {
 		return `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`
 	}
 
+	/** Hands a request to whatever is current now. */
+	request(address: Address, request: IncomingMessage, response: ServerResponse): void {
+		if (this.current) return this.current.request(address, request, response)
+		response
+			.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
+			.end('{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}')
+	}
+
+	/** The same for an upgrade; it is refused if nothing responds at its path. */
+	upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+		try {
+			if (!this.current?.upgrade(address, request, socket, head)) refuse(socket, 404, requestIdFor(request))
+		} catch (error) {
+			this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
+			socket.destroy()
+		}
+	}
+
 	/** Accepts no more connections, waits for the open requests up to the deadline, then closes the remaining connections. */
 	async close(deadlineMs: number): Promise<void> {
 		const begun = performance.now()
@@ -153,13 +171,6 @@ export class Listeners {
 		clearTimeout(timer)
 	}
 
-	#serve(address: Address, request: IncomingMessage, response: ServerResponse): void {
-		if (this.current) return this.current.request(address, request, response)
-		response
-			.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' })
-			.end('{"statusCode":503,"error":"Service Unavailable","code":"unavailable","message":"the gateway is starting"}')
-	}
-
 	#server(address: Address): Server {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
@@ -171,7 +182,7 @@ export class Listeners {
 			response.setHeaders(new Map(Object.entries(ownOriginOnly)))
 			this.#open++
 			response.once('close', () => this.#open--)
-			underRequestId(request, response, () => this.#serve(address, request, response))
+			underRequestId(request, response, () => this.request(address, request, response))
 		}
 		server.on('connection', (socket: Socket) => {
 			this.#connections.add(socket)
@@ -189,12 +200,7 @@ export class Listeners {
 			socket.on('error', () => socket.destroy())
 			this.#upgraded.add(socket)
 			socket.once('close', () => this.#upgraded.delete(socket))
-			try {
-				if (!this.current?.upgrade(address, request, socket, head)) refuse(socket, 404, requestIdFor(request))
-			} catch (error) {
-				this.#log.error({ err: error }, 'a plugin failed to take an upgrade')
-				socket.destroy()
-			}
+			this.upgrade(address, request, socket, head)
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
 			if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()

@@ -6,6 +6,8 @@ import { messageOf } from '../errors.ts'
 
 export interface RuntimeFile {
 	pid: number
+	/** Among several gateways on one cluster. One that waits forwards requests. Absent for one on its own. */
+	role?: 'working' | 'waiting'
 	/** Null if it does not listen. */
 	url: string | null
 	legacy_url: string | null

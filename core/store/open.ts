@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { StoreSettings } from '../../config/types.ts'
 import type { Logger } from '../log/log.ts'
 import { openLmdb } from './lmdb/open.ts'
-import type { Engine } from './ports.ts'
+import type { Engine, Found } from './ports.ts'
 
 export interface EngineRequest {
 	store: StoreSettings
@@ -11,8 +11,8 @@ export interface EngineRequest {
 	log?: Logger
 	/** Ends a wait for another gateway. */
 	signal?: AbortSignal
-	/** Called once if it must wait for another gateway. */
-	waiting?: (holder: string) => void
+	/** Called often while it waits for another gateway, with what it found; and with null when it takes over. */
+	looked?: (found: Found | null) => void | Promise<void>
 }
 
 /**
@@ -20,7 +20,7 @@ export interface EngineRequest {
  * waits until no other one does. Throws `store_damaged` or `unavailable`, with what to do. LMDB would end the process on a
  * damaged data file, so call `checkFolder` of core/backup first.
  */
-export async function openEngine({ store, home, log, signal, waiting }: EngineRequest): Promise<Engine> {
+export async function openEngine({ store, home, log, signal, looked }: EngineRequest): Promise<Engine> {
 	const { path, min_free_mib, url, prefix, replicas, credentials_file, tls } = store
 	if (url === null) return openLmdb({ path, minFreeBytes: min_free_mib * 1024 * 1024, ...(log && { log }) })
 	// Only then: a gateway on one machine must not load its client.
@@ -32,10 +32,7 @@ export async function openEngine({ store, home, log, signal, waiting }: EngineRe
 		home: homeIdentity(home),
 		log,
 		signal,
-		waiting(holder) {
-			log?.info(`waiting: the gateway ${holder} works on the data of the cluster`)
-			waiting?.(holder)
-		},
+		looked,
 	})
 }
 

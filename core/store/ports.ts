@@ -256,6 +256,8 @@ export interface Engine extends AsyncDisposable {
 	 * is refused from then on, and this process must begin again.
 	 */
 	readonly lost?: Promise<Fault>
+	/** For such an engine: what the others learn of the gateway that works. */
+	readonly tenure?: Tenure
 	/** Where its data is, if that is not on this machine. */
 	cluster?(): ClusterStatus
 	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
@@ -272,6 +274,36 @@ export interface Contents {
 	appends(): AsyncIterable<{ run: string | null; entries: readonly LogEntry[] }>
 	/** Jobs that were not acknowledged, the oldest first. */
 	jobs(): AsyncIterable<Job>
+}
+
+/** The time in which one gateway works on data that several share. */
+export interface Tenure {
+	/** Of this time alone: no other one has the same. */
+	readonly id: string
+	/** Tells the gateways that wait where to reach this one, now and until it is told otherwise. */
+	advertise(reach: Reach): void
+}
+
+/** How gateways that wait reach the one that works. */
+export interface Reach {
+	/** Such as `http://g1:3000`. */
+	main: string
+	/** Null if it does not listen there. */
+	legacy: string | null
+	/** Is the same for the same tenure only with the same key of the installation. */
+	key_check: string
+}
+
+/** What a gateway that waits found. */
+export interface Found {
+	/** Of the tenure. */
+	id: string
+	/** For people: its machine and process. */
+	holder: string
+	/** Absent until it serves requests. */
+	reach?: Reach | undefined
+	/** It was seen to renew its lease. */
+	isAlive: boolean
 }
 
 /** As it was found last, at most some seconds ago. */

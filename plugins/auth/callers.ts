@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Fault, isFault } from '../../core/errors.ts'
+import { peerOf } from '../../core/http/peer.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
@@ -33,7 +34,7 @@ export function callersOf(
 		token_id?: string,
 	): Promise<never> => {
 		report(reason, fault, request, token_id)
-		const seconds = await countFailure(request.socket.remoteAddress ?? '')
+		const seconds = await countFailure(peerOf(request).remoteAddress ?? '')
 		if (seconds === 0) throw fault
 		throw new Fault(
 			'rate_limited',

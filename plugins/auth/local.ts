@@ -6,6 +6,8 @@
  * rebinding or of a proxy makes a request not local. Such a request is not refused, but it needs a token.
  */
 import { isIP, isIPv4 } from 'node:net'
+import { peerOf } from '../../core/http/peer.ts'
+import type { Peer } from '../../core/http/peer.ts'
 import { isLoopback, networkOf } from './address.ts'
 
 /** What the rule reads; Node's IncomingMessage has all of it. */
@@ -15,7 +17,7 @@ export interface Arrival {
 	rawHeaders: readonly string[]
 	/** The request target. */
 	url?: string | undefined
-	socket: { remoteAddress?: string | undefined; localAddress?: string | undefined }
+	socket: Peer
 }
 
 export interface LocalRule {
@@ -43,7 +45,7 @@ export function whyNotLocal(request: Arrival, rule: LocalRule): NotLocal | null 
 }
 
 function whyElsewhere(request: Arrival): string | null {
-	const { remoteAddress = '', localAddress = '' } = request.socket
+	const { remoteAddress = '', localAddress = '' } = peerOf(request)
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
 	const isForwarded = namesOf(request).some(isForwarding)
 	return isForwarded ? 'its headers (such as X-Forwarded-For) say that it came through a proxy' : null

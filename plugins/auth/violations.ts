@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { openNotices } from '../../core/events/notices.ts'
+import { peerOf } from '../../core/http/peer.ts'
 import type { Context } from '../../core/plugin.ts'
 
 /** Values of `reason` in the events `security.violation` about callers. */
@@ -29,7 +30,7 @@ export function violationsOf({ emit, log }: Pick<Context, 'emit' | 'log'>): Repo
 	const { notice } = openNotices(PER_MINUTE)
 	return (reason, { message }, request, token_id) =>
 		notice(reason, (untold) => {
-			const source_ip = request.socket.remoteAddress ?? 'unknown'
+			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
 			const payload = { reason, message, source_ip, ...(token_id !== undefined && { token_id }), ...untold }
 			emit({ event_type: 'security.violation', payload }).catch((error: unknown) =>
 				log.error({ err: error }, 'the event security.violation was not written'),

@@ -1,6 +1,11 @@
 import { defineSettings } from '../../config/declaration.ts'
 
 export default defineSettings({
+	async installationKey(home, env) {
+		// A gateway on one machine starts without this.
+		const { masterKeyFrom } = await import('./master-key.ts')
+		return masterKeyFrom({ home, env, isNew: false }).wanted.key
+	},
 	variables: {
 		SVC_VAULT_KEY: 'The master key of the vault, 32 bytes as base64 or hex, in place of the file `keys/vault.key`.',
 		SVC_VAULT_KEY_OLD: 'The earlier one, for the start after a change of it.',

@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
+import { peerOf } from '../../core/http/peer.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
@@ -132,7 +133,7 @@ export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pic
 
 	return {
 		async receive(token, request) {
-			const source_ip = request.socket.remoteAddress ?? 'unknown'
+			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
 			const hook = await find(token, source_ip)
 			return tellingOf(hook, source_ip, take({ hook, source_ip, received_at: now() }, request))
 		},

@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import { peerOf } from '../../core/http/peer.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type {} from '../agents/contract.ts'
 import { INSTRUCTIONS_LIMIT } from './primitives.ts'
@@ -251,7 +252,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			const agent = await agentOf(request.params.name)
 			const { slug: wanted } = request.params
 			const { payload = { test: true, webhook: wanted, sent_at: now() } } = request.payload ?? {}
-			return webhooks.test(agent, wanted, payload, request.raw.req.socket.remoteAddress ?? 'unknown')
+			return webhooks.test(agent, wanted, payload, peerOf(request.raw.req).remoteAddress ?? 'unknown')
 		},
 	})
 	server.route<{ Params: { name: string; slug: string }; Query: { limit: number; before?: string } }>({

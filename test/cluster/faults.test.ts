@@ -45,7 +45,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		const holders: string[] = []
 		let isOpen = false
 		const waiting = (async () => {
-			const engine = await open('wait', { waiting: (holder) => holders.push(holder) })
+			const engine = await open('wait', { looked: (found) => void (found && holders.push(found.holder)) })
 			isOpen = true
 			return engine
 		})()
@@ -72,7 +72,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 	await t.test('a wait ends with its signal', async (t) => {
 		await using _ = await open('ends')
 		const end = new AbortController()
-		await t.rejects(open('ends', { signal: end.signal, waiting: () => end.abort() }), { name: 'AbortError' })
+		await t.rejects(open('ends', { signal: end.signal, looked: () => end.abort() }), { name: 'AbortError' })
 	})
 
 	await t.test('what a former holder writes late reaches no stream', async (t) => {

@@ -1,10 +1,10 @@
 /**
- * Several gateways, each in a process and with a home of its own, on one cluster. One works; the others wait, and the next
+ * Several gateways, each in a process and with a home of its own, on one cluster. One works; the others wait and forward, and the next
  * one continues when it stops, is killed or was suspended for too long.
  *
  * CLUSTER_KILLS sets how many are killed before one is suspended (0).
  */
-import { cpSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
@@ -19,6 +19,10 @@ import { eventually } from '../support/wait.ts'
 const KILLS = Number(process.env.CLUSTER_KILLS ?? 0)
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 
+interface Member extends GatewayProcess {
+	home: string
+}
+
 void t.test('gateways on one cluster', { skip: withoutNats(), timeout: 300_000 + KILLS * 60_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(SERVERS), startHeldModel()])
 	const config = `
@@ -27,7 +31,7 @@ store: { url: '${cluster.url}', replicas: ${SERVERS} }
 providers:
   held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
 `
-	const gateways: GatewayProcess[] = []
+	const gateways: Member[] = []
 	t.teardown(async () => {
 		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
 		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
@@ -40,12 +44,16 @@ providers:
 		homes.push(home)
 		return home
 	}
-	const start = async (home = newHome()): Promise<GatewayProcess> => {
-		const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
+	/** Settles once it listens. */
+	const start = async (home = newHome()): Promise<Member> => {
+		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })), home }
 		gateways.push(gateway)
 		return gateway
 	}
-	const request = (gateway: GatewayProcess, method: string, path: string, body?: unknown) =>
+	const role = (gateway: Member): string =>
+		(JSON.parse(readFileSync(join(gateway.home, 'run/gateway.json'), 'utf8')) as { role: string }).role
+	const works = (gateway: Member): Promise<unknown> => eventually(() => role(gateway) === 'working')
+	const request = (gateway: Member, method: string, path: string, body?: unknown) =>
 		send(gateway.url + path, method, { token, ...(body !== undefined && { body }) })
 	let token = ''
 
@@ -79,16 +87,15 @@ providers:
 	for (const [at, how] of turns.entries()) {
 		const n = at + 1
 		await model.called('go', n + 1)
-		// Its predecessor works on the data, so it does not listen.
+		// Its predecessor works on the data, so it forwards what it gets.
 		const former = current
-		const next = start()
-		let hasBegun = false
-		void next.then(() => (hasBegun = true))
-		t.equal((await request(former, 'GET', '/v1/agents/anna')).status, 200)
-		t.equal(hasBegun, false)
+		const next = await start()
+		t.equal((await request(next, 'GET', '/v1/agents/anna')).status, 200)
+		t.same([role(former), role(next)], ['working', 'waiting'])
 		if (how === 'killed') await former.kill()
 		else former.child.kill('SIGSTOP')
-		current = await next
+		await works(next)
+		current = next
 		if (how === 'suspended') {
 			former.child.kill('SIGCONT')
 			await eventually(() => /has taken over the data.*waiting: the gateway/s.test(former.errors()))
@@ -114,9 +121,9 @@ providers:
 
 	if (SERVERS > 1) {
 		// One that stops gives the lease back: no wait.
-		const waiting = start()
+		const next = await start()
 		t.equal(await current.end(), 0)
-		current = await waiting
+		current = next
 	} else stream.close()
 	await listened.promise
 	const { events } = (await request(current, 'GET', `/v1/audit?run_id=${run}&limit=500`)).body

@@ -24,6 +24,7 @@ function defaults(home: string): unknown {
 			url: null,
 			prefix: 'svc',
 			replicas: 3,
+			advertise: null,
 			credentials_file: null,
 			tls: { ca_file: null, cert_file: null, key_file: null },
 		},

@@ -6,6 +6,7 @@ import { Fault } from '../../core/errors.ts'
 import { Gateway } from '../../core/gateway.ts'
 import type { WantedPlugin } from '../../core/host/desired-state.ts'
 import { Loader } from '../../core/host/loader.ts'
+import { Listeners } from '../../core/http/listeners.ts'
 import { openLog } from '../../core/log/log.ts'
 import { openRedactor } from '../../core/redactor/redactor.ts'
 import { openRunPool } from '../../core/runs/run-pool.ts'
@@ -70,6 +71,7 @@ export async function startHost(
 				new Fault(code, problems.map(({ path, message }) => `${path}: ${message}`).join('\n')),
 		}),
 		checkResponses: true,
+		listeners: new Listeners(log),
 	})
 	made?.(gateway)
 	await gateway.start()

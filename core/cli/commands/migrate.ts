@@ -4,6 +4,7 @@ import type { StoreSettings } from '../../../config/types.ts'
 import { readConfig } from '../../host/config.ts'
 import type { Command } from '../command.ts'
 import type { Cli } from '../contract.ts'
+import type { Found } from '../../store/ports.ts'
 
 const LMDB = 'lmdb:'
 
@@ -44,8 +45,9 @@ Examples:
 			if (place.url === null) checkFolder(place.path)
 			const inUse = new AbortController()
 			let holder = ''
-			const waiting = (by: string): void => {
-				holder = by
+			const looked = (found: Found | null): void => {
+				if (!found) return
+				holder = found.holder
 				inUse.abort()
 			}
 			try {
@@ -54,7 +56,7 @@ Examples:
 						store: place,
 						home: cli.home,
 						signal: AbortSignal.any([inUse.signal, cli.signal]),
-						waiting,
+						looked,
 					}),
 				)
 			} catch (error) {

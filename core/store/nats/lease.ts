@@ -7,8 +7,9 @@
  * - the servers: they refuse what is sent under the epoch of an earlier holder (streams.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, messageOf } from '../../errors.ts'
+import { Fault, isFault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
+import type { Found, Reach, Tenure } from '../ports.ts'
 import { newId } from '../../util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
@@ -37,14 +38,18 @@ export interface LeaseOptions {
 	home?: string | undefined
 	/** Ends the wait. */
 	signal?: AbortSignal | undefined
-	/** Called once if another gateway holds the lease. */
-	waiting?: ((holder: string) => void) | undefined
+	/**
+	 * Called at each look at the lease, four times a second, while another gateway holds it; and with null once, when this one takes
+	 * it after that. What it throws ends the wait.
+	 */
+	looked?: ((found: Found | null) => void | Promise<void>) | undefined
 	log?: Logger | undefined
 }
 
 export interface Lease {
 	/** The number of this holder; that of each later one is higher. */
 	readonly epoch: number
+	readonly tenure: Tenure
 	/** Throws `unavailable` unless this gateway surely holds the lease at this moment. */
 	mustHold(): void
 	/** Null while it holds the lease; otherwise why it may not read or write now. */
@@ -68,6 +73,8 @@ interface LeaseRecord {
 	id: string | null
 	holder: string
 	home?: string | undefined
+	/** Absent until it serves requests. */
+	reach?: Reach | undefined
 }
 
 const WRONG_SEQUENCE = 10071
@@ -95,6 +102,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	let heldUntil = 0
 	let lost: Fault | null = null
 	let heard: (seq: number) => void = () => {}
+	let reach: Reach | undefined
 	const end = Promise.withResolvers<Fault>()
 	const lose = (why: string): void => {
 		lost ??= unreachable(why)
@@ -104,7 +112,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	const renew = async (): Promise<boolean> => {
 		const sent = performance.now()
 		try {
-			const renewed = await publish(seq, { id, holder, home })
+			const renewed = await publish(seq, { id, holder, home, reach })
 			if (renewed === null) {
 				const found = await client.last(names.state, names.lease)
 				const record = found && recordOf(found)
@@ -144,10 +152,12 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	let isOver = false
 	const later = (ms: number): void => {
 		if (isOver || lost) return
-		timer = setTimeout(() => {
-			renewing = renew().then((isRenewed) => later(isRenewed ? times.renewMs : LOOK_MS))
-		}, ms)
+		timer = setTimeout(next, ms)
 		timer.unref()
+	}
+	const next = (): void => {
+		timer = undefined
+		renewing = renew().then((isRenewed) => later(isRenewed ? times.renewMs : LOOK_MS))
 	}
 	later(times.renewMs)
 
@@ -159,6 +169,15 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	}
 	return {
 		epoch,
+		tenure: {
+			id,
+			advertise(wanted) {
+				reach = wanted
+				if (timer === undefined) return
+				clearTimeout(timer)
+				next()
+			},
+		},
 		mustHold() {
 			const problem = trouble()
 			if (problem !== null) throw unreachable(problem)
@@ -195,26 +214,37 @@ export async function holderOf(client: Client, names: Names): Promise<string | n
 type Publish = (expect: number, record: LeaseRecord) => Promise<number | null>
 
 async function take(
-	{ client, names, holder, home, times, signal, waiting }: LeaseOptions & { times: LeaseTimes },
+	{ client, names, holder, home, times, signal, looked, log }: LeaseOptions & { times: LeaseTimes },
 	id: string,
 	publish: Publish,
 ): Promise<number> {
-	let seen: { seq: number; since: number } | undefined
+	let seen: { seq: number; since: number; isAlive: boolean; id: string } | undefined
 	for (;;) {
 		signal?.throwIfAborted()
-		const found = await client.last(names.state, names.lease)
+		const found = await client.last(names.state, names.lease).catch((error: unknown) => {
+			// It waits for whoever works, so it waits for the cluster too.
+			if (seen === undefined || !isFault(error, 'unavailable')) throw error
+			log?.debug({ err: error }, 'the lease cannot be read')
+		})
+		if (found === undefined && seen !== undefined) {
+			await pause(LOOK_MS, undefined, signal && { signal })
+			continue
+		}
 		const record = found && recordOf(found)
 		if (found && record?.id === id) return found.seq
 		const held = record !== undefined && record.id !== null && (home === undefined || record.home !== home)
 		const now = performance.now()
-		if (held && found && found.seq !== seen?.seq) {
-			if (!seen) waiting?.(record.holder)
-			seen = { seq: found.seq, since: now }
+		if (held && found && record.id !== null) {
+			if (found.seq !== seen?.seq) seen = { seq: found.seq, since: now, isAlive: seen?.id === record.id, id: record.id }
+			await looked?.({ id: record.id, holder: record.holder, reach: record.reach, isAlive: seen.isAlive })
 		}
 		if (!held || (seen && now - seen.since >= times.takeMs)) {
 			// An answer that does not arrive: the record says who has it.
 			const seq = await publish(found?.seq ?? 0, { id, holder, home }).catch(() => null)
-			if (seq !== null) return seq
+			if (seq !== null) {
+				if (seen) await looked?.(null)
+				return seq
+			}
 		}
 		if (held) await pause(LOOK_MS, undefined, signal && { signal })
 	}

@@ -4,7 +4,7 @@ import type { Logger } from '../../log/log.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../format.ts'
 import type { FormatMark } from '../format.ts'
-import type { Engine, Store } from '../ports.ts'
+import type { Engine, Found, Store } from '../ports.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { openKeyIndex } from './key-index.ts'
@@ -31,8 +31,8 @@ export interface NatsOptions extends ClientOptions {
 	replicas: number
 	/** Ends the wait for the lease; then `openNats` throws. */
 	signal?: AbortSignal | undefined
-	/** Called once if it must wait because another gateway holds the lease. */
-	waiting?: ((holder: string) => void) | undefined
+	/** Called often while another gateway holds the lease (lease.ts). */
+	looked?: ((found: Found | null) => void | Promise<void>) | undefined
 	/** Distinguishes the home whose lock this process holds from any other. */
 	home?: string | undefined
 	/** For tests. */
@@ -40,7 +40,7 @@ export interface NatsOptions extends ClientOptions {
 }
 
 /** The engine on NATS JetStream, opened. */
-export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster'>>
+export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster' | 'tenure'>>
 
 /** How many of the newest messages are read at the start. */
 const RECENT = 512
@@ -151,6 +151,7 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 			},
 		},
 		lost: lease.lost,
+		tenure: lease.tenure,
 		cluster: () => ({ engine: 'nats', servers: client.servers(), leader: client.trouble() === null ? leader : null }),
 		async [Symbol.asyncDispose]() {
 			if (isClosed) return

@@ -1,0 +1,55 @@
+/** At the gateway that works: takes requests that others of the cluster forwarded, as if the client had sent them here. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Handler } from '../http/listeners.ts'
+import type { Address } from '../http/listening.ts'
+import { setPeer } from '../http/peer.ts'
+import { answerSocket } from '../http/raw-answer.ts'
+import { refusal, refuseRequest } from './refuse.ts'
+import { FORWARDED, openVerifier } from './proof.ts'
+import type { Secret } from './secret.ts'
+import { valueOf } from './headers.ts'
+
+export interface AcceptOptions {
+	/** Of this gateway's tenure. */
+	tenure: string
+	/** Null until it is known. */
+	secret(): Secret | null
+	/** Called for each request that was taken. */
+	taken(): void
+}
+
+/**
+ * A request with the header, and without its proof, is refused: neither its address nor that it comes from this machine can be
+ * trusted. The header itself reaches no plugin.
+ */
+export function acceptForwarded({ tenure, secret, taken }: AcceptOptions): (handler: Handler) => Handler {
+	const verify = openVerifier()
+	const why = 'the request was forwarded by a gateway that cannot prove that it belongs to the cluster now; repeat it'
+
+	/** False if it must be refused. */
+	const isFit = (address: Address, request: IncomingMessage): boolean => {
+		const { rawHeaders, method = '', url: target = '' } = request
+		const header = valueOf(rawHeaders, FORWARDED)
+		if (header === undefined) return true
+		const key = secret()?.key
+		const peer = key && verify(key, tenure, header, { address, method, target })
+		if (!peer) return false
+		for (let at = rawHeaders.length - 2; at >= 0; at -= 2)
+			if (rawHeaders[at]?.toLowerCase() === FORWARDED) rawHeaders.splice(at, 2)
+		delete request.headers[FORWARDED]
+		setPeer(request, peer)
+		taken()
+		return true
+	}
+	return (handler) => ({
+		request(address: Address, request: IncomingMessage, response: ServerResponse) {
+			if (isFit(address, request)) handler.request(address, request, response)
+			else refuseRequest(response, why)
+		},
+		upgrade(address, request, socket, head) {
+			if (isFit(address, request)) return handler.upgrade(address, request, socket, head)
+			answerSocket(socket, 503, ...refusal(why))
+			return true
+		},
+	})
+}

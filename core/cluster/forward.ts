@@ -1,0 +1,222 @@
+/**
+ * Sends a request on to the gateway that works, and its answer back, piece by piece: each side is read only as fast as the
+ * other one takes it. Whichever side leaves ends the other one.
+ */
+import type { KeyObject } from 'node:crypto'
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
+import type { Address } from '../http/listening.ts'
+import { http } from '../http/node-http.ts'
+import { peerOf } from '../http/peer.ts'
+import { answerSocket } from '../http/raw-answer.ts'
+import { REQUEST_ID, requestIdFor } from '../http/request-id.ts'
+import { answeredHeaders, forwardedHeaders, pairsOf } from './headers.ts'
+import type { ForwardedAs } from './headers.ts'
+import { openSigner } from './proof.ts'
+import { refusal, refuseRequest } from './refuse.ts'
+
+/** The gateway that works. */
+export interface Route {
+	/** Of its tenure. */
+	tenure: string
+	/** Signs what is sent there. */
+	key: KeyObject
+	urls: Record<Address, URL | null>
+	/** What was sent there and has not ended. Destroy all of it once another gateway works. */
+	open: Set<{ destroy(): unknown }>
+}
+
+/** `not_sent`: that gateway could not be reached, and has seen nothing of the request. `sent`: the client has its answer, or is gone. */
+export type Outcome = 'sent' | 'not_sent'
+
+export interface Forwarder {
+	request(route: Route, address: Address, request: IncomingMessage, response: ServerResponse): Promise<Outcome>
+	upgrade(route: Route, address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Outcome>
+	/** A GET without a body, with the other headers of `request`, such as its token. Throws if there is no answer of at most 64 KiB. */
+	ask(route: Route, request: IncomingMessage, requestId: string): Promise<Asked>
+	close(): void
+}
+
+export interface Asked {
+	status: number
+	headers: IncomingHttpHeaders
+	body: string
+}
+
+const CONNECT_MS = 2_000
+/** Shorter than the receiver keeps an idle connection. */
+const IDLE_MS = 30_000
+const IDLE_CONNECTIONS = 256
+const ANSWER_HEADER_BYTES = 32 * 1024
+const PROBE_MS = 2_000
+const PROBE_BYTES = 64 * 1024
+/** For a client to take the end of what was sent to it. */
+const TAKE_MS = 1_000
+const nowhere = 'the gateway that works does not listen at this address'
+const lost =
+	'the gateway that works went away before it answered; the request may have been carried out or not: repeat it, with its Idempotency-Key where it starts a run'
+
+export function openForwarder(): Forwarder {
+	const sign = openSigner()
+	const agent = new http.Agent({ keepAlive: true, maxFreeSockets: IDLE_CONNECTIONS, timeout: IDLE_MS })
+
+	const open = (route: Route, address: Address, request: IncomingMessage, as: ForwardedAs): ClientRequest | null => {
+		const { tenure, key, urls } = route
+		const url = urls[address]
+		if (!url) return null
+		const method = as.kind === 'probe' ? 'GET' : (request.method ?? 'GET')
+		const target = request.url ?? '/'
+		const proof = sign(key, tenure, peerOf(request), { address, method, target })
+		const sent = http.request({
+			agent,
+			host: url.hostname.replaceAll(/[[\]]/g, ''),
+			port: url.port,
+			method,
+			path: target,
+			headers: forwardedHeaders(request, { ...as, proof }),
+			setHost: false,
+			maxHeaderSize: ANSWER_HEADER_BYTES,
+		})
+		route.open.add(sent)
+		sent.once('close', () => route.open.delete(sent))
+		return sent
+	}
+
+	return {
+		async request(route, address, request, response) {
+			const sent = open(route, address, request, { kind: 'request', requestId: String(response.getHeader(REQUEST_ID)) })
+			if (!sent) {
+				refuseRequest(response, nowhere)
+				return 'sent'
+			}
+			const gone = (): void => void sent.destroy()
+			response.once('close', gone)
+			const answered = answerOf(sent)
+			if (!(await isConnected(sent))) {
+				response.off('close', gone)
+				return response.destroyed ? 'sent' : 'not_sent'
+			}
+			request.pipe(sent)
+			const answer = await answered
+			if (!answer) {
+				request.unpipe(sent)
+				if (!response.destroyed) refuseRequest(response, lost)
+				return 'sent'
+			}
+			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answeredHeaders(answer.rawHeaders))
+			// Whoever opens a stream wants to know that it is open.
+			if (answer.headers['content-length'] === undefined) response.flushHeaders()
+			answer.on('error', () => response.destroy())
+			answer.pipe(response)
+			return 'sent'
+		},
+
+		async upgrade(route, address, request, socket, head) {
+			const sent = open(route, address, request, { kind: 'upgrade', requestId: requestIdFor(request) })
+			if (!sent) {
+				answerSocket(socket, 503, ...refusal(nowhere))
+				return 'sent'
+			}
+			const gone = (): void => void sent.destroy()
+			socket.once('close', gone)
+			const upgraded = new Promise<true>((resolve) => {
+				sent.once('upgrade', (answer: IncomingMessage, other: Duplex, first: Buffer) => {
+					socket.off('close', gone)
+					route.open.add(other)
+					other.once('close', () => route.open.delete(other))
+					socket.write(headOf(answer, answer.rawHeaders))
+					socket.write(first)
+					other.write(head)
+					pass(socket, other)
+					pass(other, socket)
+					resolve(true)
+				})
+			})
+			const answered = answerOf(sent)
+			if (!(await isConnected(sent))) {
+				socket.off('close', gone)
+				return socket.destroyed ? 'sent' : 'not_sent'
+			}
+			sent.end()
+			const answer = await Promise.race([upgraded, answered])
+			if (answer === true) return 'sent'
+			if (!answer) {
+				if (!socket.destroyed) answerSocket(socket, 503, ...refusal(lost))
+				return 'sent'
+			}
+			// Its body ends with the connection.
+			socket.write(headOf(answer, [...answeredHeaders(answer.rawHeaders), 'connection', 'close']))
+			answer.on('error', () => socket.destroy())
+			pass(answer, socket)
+			return 'sent'
+		},
+
+		async ask(route, request, requestId) {
+			const sent = open(route, 'main', request, { kind: 'probe', requestId })
+			if (!sent) throw new Error(nowhere)
+			const late = setTimeout(() => sent.destroy(), PROBE_MS)
+			try {
+				const answered = answerOf(sent)
+				sent.end()
+				const answer = await answered
+				if (!answer) throw new Error('the gateway that works does not answer')
+				const parts: Buffer[] = []
+				let bytes = 0
+				for await (const part of answer as AsyncIterable<Buffer>) {
+					bytes += part.length
+					if (bytes > PROBE_BYTES) throw new Error('the answer is too long')
+					parts.push(part)
+				}
+				return {
+					status: answer.statusCode ?? 503,
+					headers: answer.headers,
+					body: Buffer.concat(parts).toString('utf8'),
+				}
+			} finally {
+				clearTimeout(late)
+			}
+		},
+
+		close: () => agent.destroy(),
+	}
+}
+
+/** Undefined if there is none: the connection failed or was cut. */
+function answerOf(sent: ClientRequest): Promise<IncomingMessage | undefined> {
+	return new Promise((resolve) => {
+		sent.once('response', resolve)
+		// Also one that comes after the answer.
+		sent.on('error', () => resolve(undefined))
+		sent.once('close', () => resolve(undefined))
+	})
+}
+
+/** Settles once it can be sent; false if the connection fails, or takes too long. */
+function isConnected(sent: ClientRequest): Promise<boolean> {
+	return new Promise((resolve) => {
+		const late = setTimeout(() => sent.destroy(), CONNECT_MS)
+		const end = (connected: boolean): void => {
+			clearTimeout(late)
+			resolve(connected)
+		}
+		sent.once('socket', (socket) => {
+			if (!socket.connecting) end(true)
+			else socket.once('connect', () => end(true))
+		})
+		sent.once('close', () => end(false))
+	})
+}
+
+function pass(from: Readable, to: Duplex): void {
+	from.on('error', () => to.destroy())
+	from.once('close', () => {
+		to.end()
+		setTimeout(() => to.destroy(), TAKE_MS).unref()
+	})
+	from.pipe(to)
+}
+
+function headOf({ statusCode, statusMessage }: IncomingMessage, headers: readonly string[]): string {
+	const lines = pairsOf(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+	return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join('')}\r\n`
+}

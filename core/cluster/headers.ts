@@ -1,0 +1,66 @@
+import { REQUEST_ID } from '../http/request-id.ts'
+import { FORWARDED } from './proof.ts'
+
+/** They concern one connection, and this one is another (RFC 9110, section 7.6.1). */
+const ofConnection = new Set([
+	'connection',
+	'keep-alive',
+	'proxy-connection',
+	'transfer-encoding',
+	'upgrade',
+	// Answered at this connection already.
+	'expect',
+])
+
+export interface ForwardedAs {
+	/** A probe has no body. */
+	kind: 'request' | 'upgrade' | 'probe'
+	requestId: string
+}
+
+/**
+ * The headers of a request as they are forwarded: name, value, name, value … as received, in their order and with doubles,
+ * since the rule for local callers reads them so (plugins/auth/local.ts).
+ */
+export function forwardedHeaders(
+	{ rawHeaders, method = 'GET' }: { rawHeaders: readonly string[]; method?: string | undefined },
+	{ kind, requestId, proof }: ForwardedAs & { proof: string },
+): string[] {
+	const kept = withoutConnection(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
+	if (kind === 'request') {
+		const coding = valueOf(rawHeaders, 'transfer-encoding')
+		if (coding !== undefined) kept.push('transfer-encoding', coding)
+		// Node would announce a body.
+		else if (!['GET', 'HEAD'].includes(method) && valueOf(rawHeaders, 'content-length') === undefined)
+			kept.push('content-length', '0')
+	}
+	const connection =
+		kind === 'upgrade' ? ['connection', 'Upgrade', 'upgrade', 'websocket'] : ['connection', 'keep-alive']
+	return [...kept, REQUEST_ID, requestId, FORWARDED, proof, ...connection]
+}
+
+/** Those of an answer, as they go to the client. */
+export function answeredHeaders(rawHeaders: readonly string[]): string[] {
+	return withoutConnection(rawHeaders, [])
+}
+
+function withoutConnection(rawHeaders: readonly string[], also: readonly string[]): string[] {
+	const named = (valueOf(rawHeaders, 'connection') ?? '').split(',').map((name) => name.trim().toLowerCase())
+	const dropped = new Set([...named, ...also])
+	return pairsOf(rawHeaders).flatMap(([name, value]) => {
+		const low = name.toLowerCase()
+		return ofConnection.has(low) || (dropped.has(low) && low !== 'host') ? [] : [name, value]
+	})
+}
+
+/** Of the first with this name, which is lower case. */
+export function valueOf(rawHeaders: readonly string[], name: string): string | undefined {
+	return pairsOf(rawHeaders).find(([one]) => one.toLowerCase() === name)?.[1]
+}
+
+export function pairsOf(rawHeaders: readonly string[]): [name: string, value: string][] {
+	return Array.from({ length: rawHeaders.length / 2 }, (_, at) => [
+		rawHeaders[2 * at] as string,
+		rawHeaders[2 * at + 1] as string,
+	])
+}

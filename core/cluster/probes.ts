@@ -1,0 +1,62 @@
+/**
+ * What a gateway that waits says of itself. It is alive by itself, and ready if the one that works is: then it can forward
+ * requests there, and a load balancer may send it some.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { REQUEST_ID } from '../http/request-id.ts'
+import type { Asked, Forwarder, Route } from './forward.ts'
+
+const ROLE = 'waiting: requests are forwarded to the gateway that works'
+const NOBODY = 'waiting: no gateway works on the data of the cluster at the moment, or it cannot be reached'
+
+/** False if the request asks for something else. */
+export function answerProbe(
+	request: IncomingMessage,
+	response: ServerResponse,
+	route: () => Route | null,
+	forwarder: Forwarder,
+): boolean {
+	const { url = '/', method } = request
+	// Not by URL, which throws for paths such as `//`.
+	const [path, query] = url.split('?', 2)
+	if (method !== 'GET' && method !== 'HEAD') return false
+	if (path === '/healthz') {
+		response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end('ok')
+		return true
+	}
+	if (path !== '/readyz' && path !== '/v1/health') return false
+	const isVerbose = path === '/readyz' && new URLSearchParams(query).has('verbose')
+	const ask = async (): Promise<void> => {
+		const to = route()
+		const asked = to && (await forwarder.ask(to, request, String(response.getHeader(REQUEST_ID))).catch(() => null))
+		const { status, headers, body } = asked ?? nobody(path === '/readyz', isVerbose)
+		const text = asked ? withRole(asked, path === '/readyz') : body
+		const retry = headers['retry-after'] ?? (status === 503 ? '2' : undefined)
+		response
+			.writeHead(status, {
+				'content-type': headers['content-type'] ?? 'text/plain; charset=utf-8',
+				...(retry !== undefined && { 'retry-after': retry }),
+			})
+			.end(text)
+	}
+	ask().catch(() => response.destroy())
+	return true
+}
+
+/** The answer of the gateway that works, with the role of this one in place of its own. */
+function withRole({ body }: Asked, isText: boolean): string {
+	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
+	try {
+		const health = JSON.parse(body) as { checks: { name: string; ok: boolean; message: string }[] }
+		const checks = health.checks.map((one) => (one.name === 'role' ? { ...one, message: ROLE } : one))
+		return JSON.stringify({ ...health, checks })
+	} catch {
+		return body
+	}
+}
+
+function nobody(isText: boolean, isVerbose: boolean): Asked {
+	if (isText) return { status: 503, headers: {}, body: isVerbose ? `[-]role ${NOBODY}\nwaiting\n` : 'waiting' }
+	const body = { statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message: NOBODY }
+	return { status: 503, headers: { 'content-type': 'application/json; charset=utf-8' }, body: JSON.stringify(body) }
+}

@@ -1,0 +1,94 @@
+/**
+ * The header by which a gateway that forwards a request proves that it belongs to the cluster, and says where the client is:
+ *
+ *     svc-forwarded: TENURE SENDER NUMBER REMOTE LOCAL MAC
+ *
+ * REMOTE and LOCAL are the ends of the client's connection, or `-`. MAC is an HMAC-SHA256 over all of it, the method, the target
+ * and the address that the request came to. It is good once, during one tenure of the gateway that works: a sender numbers what it
+ * forwards, and the receiver remembers the last numbers of each. No clocks need to agree.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import type { Address } from '../http/listening.ts'
+import type { Peer } from '../http/peer.ts'
+import { newId } from '../util/ids.ts'
+
+export const FORWARDED = 'svc-forwarded'
+
+export interface Signed {
+	address: Address
+	method: string
+	/** The request target. */
+	target: string
+}
+
+/** Signs requests that this process forwards. */
+export function openSigner(): (key: KeyObject, tenure: string, peer: Peer, request: Signed) => string {
+	const sender = newId()
+	let number = 0
+	return (key, tenure, { remoteAddress, localAddress }, request) => {
+		const said = `${tenure} ${sender} ${++number} ${remoteAddress ?? '-'} ${localAddress ?? '-'}`
+		return `${said} ${macOf(key, said, request)}`
+	}
+}
+
+/** How many senders are remembered; the one that came first is forgotten for another one. */
+const MOST_SENDERS = 256
+
+/** Returns the ends of the client's connection; null if the header proves nothing, or not for this request, or was used before. */
+export function openVerifier(): (key: KeyObject, tenure: string, header: string, request: Signed) => Peer | null {
+	const senders = new Map<string, Numbers>()
+	return (key, tenure, header, request) => {
+		const cut = header.lastIndexOf(' ')
+		const said = header.slice(0, Math.max(0, cut))
+		const [given, expected] = [header.slice(cut + 1), macOf(key, said, request)].map((text) => Buffer.from(text)) as [
+			Buffer,
+			Buffer,
+		]
+		if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
+		const [ofTenure, sender = '', number, remote, local] = said.split(' ')
+		if (ofTenure !== tenure) return null
+		let numbers = senders.get(sender)
+		if (!numbers) {
+			if (senders.size === MOST_SENDERS) for (const [first] of senders.entries().take(1)) senders.delete(first)
+			senders.set(sender, (numbers = new Numbers()))
+		}
+		if (!numbers.take(Number(number))) return null
+		const end = (text: string | undefined) => (text === '-' ? undefined : text)
+		return { remoteAddress: end(remote), localAddress: end(local) }
+	}
+}
+
+function macOf(key: KeyObject, said: string, { address, method, target }: Signed): string {
+	return createHmac('sha256', key).update(`forwarded\n${said}\n${address}\n${method}\n${target}`).digest('base64url')
+}
+
+/** Which of the numbers 1, 2, … of a sender were used. They arrive out of order; one far behind the highest counts as used. */
+class Numbers {
+	/** 4 KiB: more than a gateway has open connections. */
+	static readonly #REACH = 32_768
+	readonly #used = new Uint8Array(Numbers.#REACH / 8)
+	#highest = 0
+
+	/** False if it was used before. */
+	take(number: number): boolean {
+		if (!(number > this.#highest - Numbers.#REACH)) return false
+		for (let passed = this.#highest + 1; passed <= Math.min(number, this.#highest + Numbers.#REACH); passed++)
+			this.#mark(passed, false)
+		this.#highest = Math.max(this.#highest, number)
+		const [at, bit] = placeOf(number % Numbers.#REACH)
+		if (((this.#used[at] as number) & bit) !== 0) return false
+		this.#mark(number, true)
+		return true
+	}
+
+	#mark(number: number, isUsed: boolean): void {
+		const [at, bit] = placeOf(number % Numbers.#REACH)
+		const before = this.#used[at] as number
+		this.#used[at] = isUsed ? before | bit : before & ~bit
+	}
+}
+
+function placeOf(slot: number): [at: number, bit: number] {
+	return [slot >> 3, 1 << (slot & 7)]
+}

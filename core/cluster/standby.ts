@@ -1,0 +1,184 @@
+/**
+ * What a gateway does while another one works on the data: it listens, and forwards every request there. A request that comes while
+ * nobody works waits for whoever will, also if that is this gateway.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Fault, messageOf } from '../errors.ts'
+import type { Handler, Listeners } from '../http/listeners.ts'
+import type { Address, ListenAt } from '../http/listening.ts'
+import { answerSocket } from '../http/raw-answer.ts'
+import type { Logger } from '../log/log.ts'
+import type { Found, Reach } from '../store/ports.ts'
+import { openForwarder } from './forward.ts'
+import type { Route } from './forward.ts'
+import { valueOf } from './headers.ts'
+import { answerProbe } from './probes.ts'
+import { FORWARDED } from './proof.ts'
+import { refusal, refuseRequest } from './refuse.ts'
+import type { Secret } from './secret.ts'
+
+export interface StandbyOptions {
+	listeners: Listeners
+	listen: Record<Address, ListenAt>
+	log: Logger
+	/** That of this home as it is now. Throws if it has none. */
+	secret(): Promise<Secret>
+	/** Called once it listens, or listens at one more address. */
+	listening(holder: string): void
+}
+
+export interface Standby extends AsyncDisposable {
+	/** As `EngineRequest.looked`. Throws `config_invalid` if this gateway has another key than the one that works, and `unavailable` if it cannot listen. */
+	looked(found: Found | null): Promise<void>
+	/** This gateway works now: requests that wait go to what is current in the listeners. */
+	served(): void
+}
+
+/** How long a request waits for a gateway that works: longer than another one needs to take over (core/store/nats/lease.ts). */
+const WAIT_MS = 20_000
+const MOST_WAITING = 1_000
+/** Between two attempts to reach the gateway that works. */
+const AGAIN_MS = 250
+const CLOSE_MS = 1_000
+const loop =
+	'this gateway waits, and another one that waits has forwarded the request to it: the address that the gateway that works has in the cluster is not its own; set store.advertise there'
+
+export function openStandby({ listeners, listen, log, secret, listening }: StandbyOptions): Standby {
+	const forwarder = openForwarder()
+	let route: Route | null = null
+	let reach: Reach | undefined
+	/** False before it waits and after it works. */
+	let isWaiting = false
+	let changed = Promise.withResolvers<void>()
+	let count = 0
+
+	const change = (next: Route | null): void => {
+		const former = route
+		route = next
+		if (former && next?.tenure === former.tenure) next.open = former.open
+		else for (const one of former?.open ?? []) one.destroy()
+		changed.resolve()
+		changed = Promise.withResolvers()
+	}
+
+	const open = async (address: Address, holder: string): Promise<void> => {
+		if (listeners.url(address) !== null) return
+		;(await listeners.open({ [address]: listen[address] })).take()
+		listening(holder)
+	}
+
+	/** False once it has waited for long enough, or too many wait. */
+	const wait = async (until: number): Promise<boolean> => {
+		const left = until - performance.now()
+		if (left <= 0 || count >= MOST_WAITING) return false
+		count++
+		const later = Promise.withResolvers<void>()
+		const timer = setTimeout(later.resolve, Math.min(AGAIN_MS, left))
+		await Promise.race([changed.promise, later.promise])
+		clearTimeout(timer)
+		count--
+		return true
+	}
+
+	/** Settles once the request was handed on or refused. */
+	const serve = async (
+		forward: (route: Route) => Promise<'sent' | 'not_sent'>,
+		here: () => void,
+		refuse: (why: string) => void,
+		isGone: () => boolean,
+	): Promise<void> => {
+		const until = performance.now() + WAIT_MS
+		for (;;) {
+			if (!isWaiting) return here()
+			if (route && (await forward(route)) === 'sent') return
+			if (isGone()) return
+			if (isWaiting && !(await wait(until)))
+				return refuse('no gateway works on the data of the cluster at the moment, or it cannot be reached')
+		}
+	}
+
+	const isLoop = ({ rawHeaders }: IncomingMessage): boolean => valueOf(rawHeaders, FORWARDED) !== undefined
+
+	const handler: Handler = {
+		request(address: Address, request: IncomingMessage, response: ServerResponse) {
+			if (isLoop(request)) return refuseRequest(response, loop)
+			if (address === 'main' && answerProbe(request, response, () => route, forwarder)) return
+			serve(
+				(to) => forwarder.request(to, address, request, response),
+				() => listeners.request(address, request, response),
+				(why) => refuseRequest(response, why),
+				() => response.destroyed,
+			).catch((error: unknown) => refuseRequest(response, messageOf(error)))
+		},
+		upgrade(address: Address, request: IncomingMessage, socket: Duplex, head: Buffer) {
+			const refuse = (why: string): void => answerSocket(socket, 503, ...refusal(why))
+			if (isLoop(request)) refuse(loop)
+			else
+				serve(
+					(to) => forwarder.upgrade(to, address, request, socket, head),
+					() => listeners.upgrade(address, request, socket, head),
+					refuse,
+					() => socket.destroyed,
+				).catch((error: unknown) => refuse(messageOf(error)))
+			return true
+		},
+	}
+
+	/** Undefined if the key of this home may be another one. */
+	const routeTo = async ({ id, holder, isAlive }: Found, to: Reach): Promise<Route | undefined> => {
+		const { key, checkOf } = await secret().catch((error: unknown) => {
+			throw new Fault(
+				'config_invalid',
+				`the gateway ${holder} works on the data of the cluster, and this one does not have its master key: ${messageOf(error)}; copy the folder keys from there`,
+				{ cause: error },
+			)
+		})
+		if (checkOf(id) === to.key_check)
+			return {
+				tenure: id,
+				key,
+				urls: { main: new URL(to.main), legacy: to.legacy === null ? null : new URL(to.legacy) },
+				open: new Set(),
+			}
+		// The record may be that of a gateway that is dead, from before the key was changed.
+		if (!isAlive) return undefined
+		throw new Fault(
+			'config_invalid',
+			`this home has another master key than the gateway ${holder}, which works on the data of the cluster; copy the folder keys from there, or set the same key in the environment`,
+		)
+	}
+
+	return {
+		async looked(found) {
+			if (!found) {
+				reach = undefined
+				return change(null)
+			}
+			if (!isWaiting) {
+				isWaiting = true
+				listeners.current = handler
+				await open('main', found.holder)
+				log.info(`waiting: the gateway ${found.holder} works on the data of the cluster; requests are forwarded to it`)
+			}
+			const isNew = found.id !== route?.tenure
+			if (!isNew && JSON.stringify(found.reach) === JSON.stringify(reach)) return
+			if (isNew && route) change(null)
+			if (!found.reach) return
+			const next = await routeTo(found, found.reach)
+			if (!next) return
+			reach = found.reach
+			change(next)
+			if (reach.legacy !== null) await open('legacy', found.holder)
+		},
+		served() {
+			isWaiting = false
+			change(null)
+		},
+		async [Symbol.asyncDispose]() {
+			change(null)
+			if (isWaiting) await listeners.close(CLOSE_MS)
+			forwarder.close()
+		},
+	}
+}
