@@ -180,7 +180,8 @@ export async function boot({
 			},
 			checkResponses,
 			listeners,
-			...(member && engine.tenure && { accept: member.accept(engine.tenure) }),
+			...(member &&
+				engine.tenure && { others: { accept: member.accept(engine.tenure), forwarded: () => member.forwarded() } }),
 		})
 		const publish = (): void => {
 			const { status } = gateway

@@ -43,8 +43,8 @@ export interface GatewayOptions {
 	/** Called before that, once the gateway listens. */
 	upgradeBegins?: () => void
 	listeners: Listeners
-	/** Stands before each generation's handler. */
-	accept?: ((handler: Handler) => Handler) | undefined
+	/** Of several gateways on one cluster: takes what the others forward. */
+	others?: { accept: (handler: Handler) => Handler; forwarded: () => number }
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
 	/** For tests: compare every answer with its route's schema. */
@@ -94,6 +94,7 @@ export class Gateway {
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
 			storeCluster: () => engine.cluster?.() ?? null,
+			forwardedRequests: () => options.others?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),
@@ -112,7 +113,7 @@ export class Gateway {
 				gateway: this.status,
 			},
 			checkResponses: options.checkResponses,
-			becameCurrent: (generation) => (this.#listeners.current = options.accept?.(generation) ?? generation),
+			becameCurrent: (generation) => (this.#listeners.current = options.others?.accept(generation) ?? generation),
 			failed: (plugin, message, cause) => {
 				log.error({ plugin, ...(cause instanceof Error && { err: cause }) }, message)
 				void this.#say('plugin.failed', { plugin, message })

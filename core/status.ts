@@ -34,6 +34,8 @@ export interface GatewayStatus {
 	storeSpace(): { bytes: number; free_bytes: number } | null
 	/** Where the data is, if it is in a cluster; null otherwise. */
 	storeCluster(): ClusterStatus | null
+	/** How many requests other gateways of the cluster have forwarded to this one; null if its data is not in a cluster. */
+	forwardedRequests(): number | null
 	/** HTTP requests whose answers have not ended yet, open streams among them. */
 	openRequests(): number
 	/** How many uncaught errors the gateway itself has had since its start; the log has them. */

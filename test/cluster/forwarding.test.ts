@@ -182,6 +182,15 @@ void t.test('a gateway that waits', { skip: withoutNats(), timeout: 240_000 }, a
 		)
 	})
 
+	await t.test('the metrics of the one that works count what it was forwarded', async (t) => {
+		const forwarded = async (): Promise<number> =>
+			Number(/^svc_forwarded_requests_total (\d+)$/m.exec((await working.request('GET', '/metrics')).body)?.[1])
+		const before = await forwarded()
+		t.ok(before > 0)
+		t.equal((await waiting.request('GET', '/metrics')).status, 200)
+		t.equal(await forwarded(), before + 1)
+	})
+
 	await t.test('another master key, or none, is refused', async (t) => {
 		const other = await startMember(cluster, { env: { SVC_VAULT_KEY: randomBytes(32).toString('base64') } })
 		await t.rejects(other.works, {

@@ -17,6 +17,8 @@ import { send, startGateway } from '../support/gateway.ts'
 import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 import { root } from './pages.ts'
 
+/** The metric that only a gateway on a cluster has: test/cluster/forwarding.test.ts. */
+const IN_CLUSTER = 'svc_forwarded_requests_total'
 const PROGRAM = '/opt/svc-gateway/'
 const folder = fileURLToPath(root)
 const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
@@ -150,6 +152,62 @@ void t.test('compose.yaml names files, secrets and volumes that there are', asyn
 	}
 })
 
+void t.test('compose.cluster.yaml names files, secrets, volumes and services that there are', async (t) => {
+	const compose = parse(read('docs/deploy/compose.cluster.yaml'), { merge: true }) as Compose
+	const { services } = compose
+	t.strictSame(Object.keys(services), ['n1', 'n2', 'n3', 'g1', 'g2', 'g3', 'proxy'])
+	const nats = read('docs/deploy/nats.conf')
+	const known = documentedVariables()
+	for (const [name, { build, secrets = [], volumes = [], environment = {}, depends_on = [] }] of Object.entries(
+		services,
+	)) {
+		for (const other of depends_on) t.ok(other in services, `${name} depends on ${other}`)
+		for (const [from = '', to = ''] of volumes.map((text) => text.split(':'))) {
+			// What the comment at the top says how to make.
+			if (from.startsWith('./secrets/')) t.ok(to.startsWith('/etc/nats'), to)
+			else if (from.startsWith('.')) t.ok(existsSync(normalize(join(folder, 'docs/deploy', from))), from)
+			else t.ok(from in compose.volumes, from)
+		}
+		if (name.startsWith('n')) {
+			t.equal(environment.NATS_NAME, name)
+			for (const variable of Object.keys(environment)) t.match(nats, `$${variable}`)
+			t.match(nats, `@${name}:6222`)
+		}
+		if (!name.startsWith('g')) continue
+		t.ok(existsSync(join(folder, 'docs/deploy', build?.context ?? '', build?.dockerfile ?? '')))
+		t.strictSame(secrets, Object.keys(compose.secrets))
+		t.equal(environment.SVC_CLUSTER_ADVERTISE, name)
+		t.match(environment.SVC_CLUSTER, /^tls:.*@n1:4222,tls:.*@n2:4222,tls:.*@n3:4222$/)
+		for (const variable of Object.keys(environment).filter((one) => one.startsWith('SVC_')))
+			t.ok(known.has(variable), `${variable} is documented`)
+		t.match(read('docs/deploy/nginx-cluster.conf'), `server ${name}:3000 `)
+	}
+})
+
+void t.test('systemd takes the unit with the drop-in for a cluster', { skip: !has('systemd-analyze') }, (t) => {
+	const place = temporary(t)
+	const plain = (text: string): string =>
+		text
+			.replace(/^(User|Group|LoadCredential|WorkingDirectory)=.*$/gm, '')
+			.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`)
+	const file = join(place, 'svc-gateway.service')
+	writeFileSync(file, plain(unit))
+	mkdirSync(`${file}.d`)
+	const dropIn = read('docs/deploy/svc-gateway.service.d/cluster.conf')
+	const verify = (text: string) => {
+		writeFileSync(join(`${file}.d`, 'cluster.conf'), text)
+		const env = { ...process.env, SYSTEMD_UNIT_PATH: `${place}:` }
+		return spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8', env })
+	}
+	const { status, stderr } = verify(dropIn)
+	t.equal(status, 0, stderr)
+	t.notMatch(stderr, /svc-gateway/)
+	t.match(verify(`${dropIn}Restarting=always\n`).stderr, /Restarting/, 'it is read')
+	for (const [, variable = ''] of dropIn.matchAll(/\b(SVC_[A-Z_]+)=/g))
+		t.ok(documentedVariables().has(variable), `${variable} is documented`)
+	t.end()
+})
+
 void t.test('Prometheus takes its files', { skip: !has('promtool') }, async (t) => {
 	const { status, stdout, stderr } = spawnSync('promtool', ['check', 'config', 'prometheus.yml'], {
 		cwd: join(folder, 'docs/deploy'),
@@ -173,7 +231,7 @@ void t.test('metrics.md has all metrics, and alerts are about what there is', as
 	const rules = read('docs/deploy/alerts.yml')
 	const used = [...named, ...(rules.match(metric) ?? []), ...(read('docs/operating.md').match(metric) ?? [])]
 	t.strictSame(
-		used.map((name) => name.replace(/_bucket$/, '')).filter((name) => !there.has(name)),
+		used.map((name) => name.replace(/_bucket$/, '')).filter((name) => !there.has(name) && name !== IN_CLUSTER),
 		[],
 		'no other ones',
 	)
@@ -196,9 +254,22 @@ void t.test('troubleshooting.md has all checks of the doctor', async (t) => {
 })
 
 interface Compose {
-	services: Record<string, { build?: { context: string; dockerfile: string }; secrets?: string[]; volumes?: string[] }>
+	services: Record<
+		string,
+		{
+			build?: { context: string; dockerfile: string }
+			secrets?: string[]
+			volumes?: string[]
+			environment?: Record<string, string>
+			depends_on?: string[]
+		}
+	>
 	secrets: Record<string, { file: string }>
 	volumes: Record<string, unknown>
+}
+
+function documentedVariables(): Set<string> {
+	return new Set(read('docs/configuration.md').match(/\bSVC_[A-Z_]+\b/g))
 }
 
 /** Of one line of the unit. */

@@ -9,6 +9,8 @@ export interface ClusterFindings {
 	server: string
 	/** Who holds the lease; null if no gateway does. */
 	holder: string | null
+	/** Where the others reach it; null if it does not say so. */
+	address: string | null
 	streams: {
 		name: string
 		leader: string | null
@@ -30,7 +32,7 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 				if (error instanceof Fault && /not found/.test(error.message)) return undefined
 				throw error
 			})
-			if (!info) return { server, holder: null, streams: [] }
+			if (!info) return { server, holder: null, address: null, streams: [] }
 			const { leader = server, replicas = [] } = info.cluster ?? {}
 			streams.push({
 				name,
@@ -39,7 +41,8 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 				copies: info.config.num_replicas,
 			})
 		}
-		return { server, holder: await holderOf(client, names), streams }
+		const found = await holderOf(client, names)
+		return { server, holder: found?.holder ?? null, address: found?.reach?.main ?? null, streams }
 	} finally {
 		await client.close()
 	}

@@ -205,10 +205,10 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 }
 
 /** Who holds the lease as far as the cluster knows; null if nobody does. */
-export async function holderOf(client: Client, names: Names): Promise<string | null> {
+export async function holderOf(client: Client, names: Names): Promise<Pick<Found, 'holder' | 'reach'> | null> {
 	const found = await client.last(names.state, names.lease)
 	const record = found && recordOf(found)
-	return record && record.id !== null ? record.holder : null
+	return record && record.id !== null ? { holder: record.holder, reach: record.reach } : null
 }
 
 type Publish = (expect: number, record: LeaseRecord) => Promise<number | null>

@@ -110,6 +110,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		storeTrouble: () => null,
 		storeSpace: () => null,
 		storeCluster: () => null,
+		forwardedRequests: () => null,
 		openRequests: () => 0,
 		uncaughtErrors: () => 0,
 		url: () => null,

@@ -1,10 +1,19 @@
 import { isFault } from '../../../errors.ts'
 import { addressOf } from '../../../store/open.ts'
 import { error, ok, warning } from '../contract.ts'
-import type { Check } from '../contract.ts'
+import type { Check, Patient } from '../contract.ts'
 
 interface Health {
 	checks: { name: string; ok: boolean; message: string }[]
+}
+
+async function isAlive({ ask }: Patient, address: string): Promise<boolean> {
+	try {
+		return (await ask(`${address}/healthz`)).status === 200
+	} catch (thrown) {
+		if (isFault(thrown)) return false
+		throw thrown
+	}
 }
 
 export const storeChecks: Check[] = [
@@ -55,7 +64,13 @@ export const storeChecks: Check[] = [
 				)
 			const [state] = found.streams
 			if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
-			const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it`
+			if (found.address !== null && !(await isAlive(patient, found.address)))
+				return warning(
+					`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
+					'gateways that wait forward requests to that address: set server.host there to an address that they reach, or store.advertise',
+				)
+			const at = found.address === null ? '' : ` at ${found.address}`
+			const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it${at}`
 			return ok(
 				`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}`,
 			)
