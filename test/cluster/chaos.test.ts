@@ -62,6 +62,21 @@ providers:
 		if (nodes[0]) cpSync(join(nodes[0].home, 'keys'), join(node.home, 'keys'), { recursive: true })
 		nodes.push({ ...node, process: await start(node) })
 	}
+	/** As a supervisor does, with those that end by themselves. */
+	const supervise = (node: Node): void => {
+		const { process } = node
+		void once(process.child, 'exit').then(async ([code, signal]) => {
+			if (signal === 'SIGKILL' || isOver) return
+			t.comment(`a gateway ended with ${code ?? signal}: ${process.errors().trim().split('\n').slice(-3).join(' | ')}`)
+			for (;;) {
+				const again = await start(node).catch((error: Error) => t.comment(error.message))
+				if (again) node.process = again
+				if (again || isOver) break
+			}
+			supervise(node)
+		})
+	}
+	nodes.forEach(supervise)
 	/** Any gateway; repeated until there is an answer other than 503. */
 	let refused = 0
 	const request = async (method: string, path: string, body?: unknown, key?: string): Promise<Reply<Answer>> => {
@@ -148,6 +163,7 @@ providers:
 			if (Math.random() < 0.5)
 				await eventually(() => nodes.some((other) => other !== node && roleOf(other.home) === 'working'))
 			node.process = await start(node)
+			supervise(node)
 			happened.push(`gateway (${role})`)
 		}
 		await starting

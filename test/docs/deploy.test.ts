@@ -193,7 +193,7 @@ void t.test('systemd takes the unit with the drop-in for a cluster', { skip: !ha
 	const file = join(place, 'svc-gateway.service')
 	writeFileSync(file, plain(unit))
 	mkdirSync(`${file}.d`)
-	const dropIn = read('docs/deploy/svc-gateway.service.d/cluster.conf')
+	const dropIn = read('docs/deploy/svc-gateway-cluster.conf')
 	const verify = (text: string) => {
 		writeFileSync(join(`${file}.d`, 'cluster.conf'), text)
 		const env = { ...process.env, SYSTEMD_UNIT_PATH: `${place}:` }
