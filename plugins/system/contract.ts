@@ -44,6 +44,11 @@ export interface OpenApiHints {
 	answers?: Readonly<Record<number, Readonly<Record<string, Schema>>>>
 	/** What its errors look like, where that is not the gateway's own shape. */
 	failure?: Schema
+	/**
+	 * The day since which the route is deprecated, such as `2027-01-31`: the document marks it, and its answers have the header
+	 * `Deprecation` (RFC 9745). A deprecated field has `.tag('deprecated')` in its joi schema.
+	 */
+	deprecated?: string
 	/** Another shape that its errors may have, besides the gateway's own. */
 	otherFailure?: Schema
 }

@@ -1,4 +1,5 @@
 import { definePlugin } from '../../core/plugin.ts'
+import { tellDeprecated } from './deprecated.ts'
 import events from './events.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { frontPage } from './front-page.ts'
@@ -10,6 +11,7 @@ export default definePlugin({
 	name: 'system',
 	needs: ['auth'],
 	events,
+	guard: tellDeprecated,
 	http(server, ctx, _service, generation) {
 		frontPage(server, ctx)
 		routes(server, ctx)

@@ -35,6 +35,7 @@ export interface About extends Description {
 	allow?: unknown[]
 	dependencies?: Dependency[]
 	examples?: unknown[]
+	tags?: string[]
 }
 
 /** A rule between the keys of one object. */

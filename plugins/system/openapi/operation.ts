@@ -27,6 +27,7 @@ export function operationOf(
 		...(settings.description !== undefined && { summary: settings.description }),
 		description: [...notes, needs].join('\n\n'),
 		tags: (settings.tags ?? []).filter((tag) => tag !== 'api'),
+		...(settings.plugins?.openapi?.deprecated !== undefined && { deprecated: true }),
 		...(parameters.length > 0 && { parameters }),
 		...(body && { requestBody: body }),
 		responses: responsesOf(route, asked, schemas),

@@ -41,7 +41,7 @@ export class Schemas {
 
 	/** Walks both trees at once; where joi's translation has another shape (`when`), it stays as it is. */
 	#complete(translated: JsonSchema, about: About): JsonSchema {
-		const { keys, items, matches, patterns, dependencies, examples, flags } = about
+		const { keys, items, matches, patterns, dependencies, examples, flags, tags } = about
 		const json = about.type === 'string' ? textRules(translated, about) : translated
 		const body = bodyOf(json)
 		if (keys && body.properties) this.#completeKeys(body.properties, keys)
@@ -56,6 +56,7 @@ export class Schemas {
 			}
 		}
 		if (examples) json.examples = examples
+		if (tags?.includes('deprecated')) json.deprecated = true
 		return flags?.id === undefined ? json : this.#share(flags.id, json)
 	}
 
