@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import joi from 'joi'
 import type { CustomHelpers, Schema } from 'joi'
-import { count, host, section } from './fields.ts'
+import { addressOrNull, count, host, section } from './fields.ts'
 import type { Topic } from './declaration.ts'
 import type { ProblemText } from './problems.ts'
 import type { Config } from './types.ts'
@@ -15,6 +15,11 @@ const DEFAULT_PORT = 3000
 const server = section('The address of the API.', {
 	host: host().default('127.0.0.1').description('Host name or IP address to listen on. Default 127.0.0.1.'),
 	port: count(0, 65535, DEFAULT_PORT, 'Port of the API; 0 picks a free one.'),
+	public_url: addressOrNull(
+		'https://gateway.example.com',
+		'where it listens',
+		'Address under which browsers and other services reach the gateway, such as https://gateway.example.com. Logins return to it.',
+	),
 	shutdown_grace_s: count(0, 600, 10, 'Seconds that requests and runs may take to end when the gateway stops.'),
 })
 

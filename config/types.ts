@@ -36,6 +36,8 @@ export interface ServerSettings {
 	host: string
 	/** 0: the system picks a free one. */
 	port: number
+	/** Null: where it listens. */
+	public_url: string | null
 	shutdown_grace_s: number
 }
 

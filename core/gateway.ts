@@ -70,6 +70,7 @@ export class Gateway {
 	#state: GatewayState = 'starting'
 	/** The desired state in force, except for its plugins. */
 	#rest = ''
+	#publicUrl: string | null = null
 	#configError: string | null = null
 	#reloading: Promise<ReloadResult> | null = null
 	#next: Promise<ReloadResult> | null = null
@@ -98,6 +99,7 @@ export class Gateway {
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),
+			publicUrl: () => this.#publicUrl ?? this.#listeners.url('main'),
 		}
 		this.#generations = new Generations({
 			shared: {
@@ -232,7 +234,7 @@ export class Gateway {
 		const definitions = await this.#define(desired, booting)
 		const running = this.#generations.instances().map((one) => one.definition)
 		const todo = plan(running, definitions)
-		const rest = JSON.stringify([desired.listen, desired.workers, desired.log_level])
+		const rest = JSON.stringify([desired.listen, desired.workers, desired.log_level, desired.public_url])
 		const pluginsChange = booting || !isIdle(todo)
 		if (!pluginsChange && rest === this.#rest) return false
 
@@ -256,6 +258,7 @@ export class Gateway {
 		else if (!wantsLegacy) (await this.#listen({ legacy: desired.listen.legacy }, desired)).take()
 		this.#options.pool.resize(desired.workers)
 		this.#log.level = desired.log_level
+		this.#publicUrl = desired.public_url
 		this.#rest = rest
 		this.#report(todo, booting)
 		return true

@@ -22,6 +22,8 @@ export interface DesiredState {
 	listen: Record<Address, ListenAt>
 	workers: { threads: number; runs_per_thread: number }
 	log_level: string
+	/** Where others reach the gateway; null: where it listens. */
+	public_url: string | null
 	/** The error for mistakes in gateway.yaml, with one line and place for each. */
 	refuse(problems: readonly LateProblem[], code?: 'config_invalid' | 'unavailable'): Fault
 }
@@ -36,6 +38,7 @@ export function desiredState(config: Config): DesiredState {
 		},
 		workers: config.workers,
 		log_level: config.log.level,
+		public_url: config.server.public_url,
 		refuse: (problems, code) => refuse(config, problems, code),
 	}
 }

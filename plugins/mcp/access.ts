@@ -28,8 +28,14 @@ export function checkCommand(wanted: Command, { allowed_commands }: Pick<McpSett
  * Throws `forbidden`, naming the scope, if the server would be sent values of secrets: whoever chooses a server and a
  * secret for it can read the secret there. `named`: the names in the handles of plain data.
  */
-export function checkReferences({ env, headers, url }: NewMcpServer, named: (data: unknown) => string[]): void {
-	const places = { url, ...prefixed('env', env), ...prefixed('headers', headers) }
+export function checkReferences({ env, headers, url, auth }: NewMcpServer, named: (data: unknown) => string[]): void {
+	const { client_secret, private_key } = auth ?? {}
+	const places = {
+		url,
+		...prefixed('env', env),
+		...prefixed('headers', headers),
+		...prefixed('auth', { ...(client_secret && { client_secret }), ...(private_key && { private_key }) }),
+	}
 	for (const [place, value] of Object.entries(places)) {
 		if (typeof value !== 'object' && named(value).length === 0) continue
 		throw new Fault('forbidden', `${place} refers to a secret, which requires the scope vault:write or *`)

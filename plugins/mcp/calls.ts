@@ -16,10 +16,14 @@ export interface CallsOptions {
 	config: Pick<McpSettings, 'call_timeout_s' | 'max_call_s'>
 	/** The connection, once it is made. Throws `mcp_unavailable`. */
 	ready(signal: AbortSignal): Promise<Link>
+	/** Why a person must sign in to the server, if one must. */
+	needsLogin(): string | null
 	/** Why the connection was lost, as far as it is known. */
 	whyLost(): string
 	/** Redacts text. */
 	scrub(text: string): string
+	/** Redacts tokens of a login alone: a complete result, which is redacted as every result is afterwards. */
+	hideTokens(text: string): string
 	sampler: Sampler
 }
 
@@ -45,7 +49,16 @@ interface Call {
 	patience: Patience
 }
 
-export function openCalls({ server, config, ready, whyLost, scrub, sampler }: CallsOptions): Calls {
+export function openCalls({
+	server,
+	config,
+	ready,
+	needsLogin,
+	whyLost,
+	scrub,
+	hideTokens,
+	sampler,
+}: CallsOptions): Calls {
 	const underWay = new Set<Call>()
 
 	/** The latest call, if all are of one run: what a server asks names no call. */
@@ -82,12 +95,18 @@ export function openCalls({ server, config, ready, whyLost, scrub, sampler }: Ca
 				return await link.session.callTool(tool, args, { signal, onprogress: () => call.patience.progress() })
 			} catch (error) {
 				if (signal.aborted) throw error
+				const status = engine.statusOfError(error) ?? 0
+				const needed = needsLogin()
+				if (needed !== null && (status === 401 || status === 403)) {
+					if (status === 401) link.lose('it needs a login')
+					throw new Fault('mcp_unavailable', needed)
+				}
 				const visits = engine.requiredVisits(error).slice(0, VISITS)
 				if (visits.length > 0 && !isVisited) {
 					isVisited = true
 					if (await visit(visits, call)) continue
 				}
-				if (engine.statusOfError(error) === 404 && !isRenewed) {
+				if (status === 404 && !isRenewed) {
 					// The server has forgotten the session and has not executed the call: the protocol requires a new session.
 					isRenewed = true
 					link.lose('it no longer knows the session')
@@ -121,7 +140,7 @@ export function openCalls({ server, config, ready, whyLost, scrub, sampler }: Ca
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
 				if (result.isError !== true) {
 					const files = filesOfResult(result)
-					const said = textOfResult(result, scrub, true)
+					const said = hideTokens(textOfResult(result, scrub, true))
 					return files.length > 0 ? site.attach(said, files) : said
 				}
 				const text = textOfResult(result, scrub)

@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
-import type { AgentRef, Attached, Context, ToolCall } from '../../core/plugin.ts'
+import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import { mapStrings } from '../../core/redactor/walk.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
 import { openCalls } from './calls.ts'
@@ -17,6 +17,7 @@ import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
 import { readDefinitions } from './definitions.ts'
 import type { Definition } from './definitions.ts'
 import type { Session } from './engine.ts'
+import type { Login } from './login/login.ts'
 import { AT_ONCE, openLink } from './link.ts'
 import type { Link } from './link.ts'
 import { compare, offered } from './pins.ts'
@@ -31,6 +32,8 @@ import type { Opened, TargetServices } from './target.ts'
 export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
 	records: Records
 	sampler: Sampler
+	/** Of a server at an address that does not have a token of its own. */
+	login?: Login | undefined
 	/** Limits how many connections are made at the same time: a thousand servers must not start simultaneously. */
 	starting: Semaphore
 }
@@ -67,6 +70,8 @@ const MESSAGE_LIMIT = 1_000
 const INSTRUCTIONS_LIMIT = 16 * 1024
 /** Characters of the name, the version and the title that a server gives itself. */
 const NAME_LIMIT = 200
+/** The answer with which a run continues that waited for a login. */
+export const SIGNED_IN = 'Signed in; call the tool again.'
 /** Shorter values may occur in ordinary text. */
 const SCRUBBED_LENGTH = 8
 
@@ -111,10 +116,16 @@ export class Connection {
 			server: record.name,
 			config: services.config,
 			ready: (signal) => this.#ready(signal),
+			needsLogin: () => services.login?.needed ?? null,
 			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
 			scrub: (text) => this.#scrub(text),
+			hideTokens: (text) => this.#hideTokens(text),
 			sampler: services.sampler,
 		})
+	}
+
+	get login(): Login | undefined {
+		return this.#services.login
 	}
 
 	get status(): McpStatus {
@@ -189,10 +200,13 @@ export class Connection {
 		return this.#until(() => this.#status !== 'connecting', limitMs)
 	}
 
-	/** The tools that agents get, even during a short loss of the connection. A server in `error` is reconnected, and has no tools yet. */
+	/**
+	 * The tools that agents get, even during a short loss of the connection, and while it needs a login: the model then learns
+	 * why a call fails. A server in `error` is reconnected, and has no tools yet.
+	 */
 	offered(): Definition[] {
 		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
-		const isUp = this.#status === 'connected' || isExpected
+		const isUp = this.#status === 'connected' || this.#status === 'needs_login' || isExpected
 		this.#wake()
 		return isUp ? offered(this.#pins) : []
 	}
@@ -207,9 +221,15 @@ export class Connection {
 		return this.#isAwaited() ? this.#until(() => !this.#isAwaited(), READY_LIMIT_MS, signal) : undefined
 	}
 
-	/** See `Calls.make`. */
-	call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached> {
-		return this.#calls.make(tool, args, site)
+	/** See `Calls.make`. Pauses the run where it waits for a login. */
+	async call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<unknown> {
+		try {
+			return await this.#calls.make(tool, args, site)
+		} catch (error) {
+			const needed = this.#services.login?.needed ?? null
+			if (needed === null || !this.record.auth?.wait || !isFault(error, 'mcp_unavailable')) throw error
+			return site.pause({ question: needed, options: [SIGNED_IN] })
+		}
 	}
 
 	async #live(signal: AbortSignal, hurry: boolean): Promise<void> {
@@ -232,7 +252,7 @@ export class Connection {
 				this.#emit('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
 			await link?.close()
 			this.#opened = null
-			if (this.#status === 'error') return
+			if (this.#status === 'error' || this.#status === 'needs_login') return
 			await this.#pause(signal)
 		}
 	}
@@ -313,10 +333,11 @@ export class Connection {
 		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
 		this.#lastError = { at: now(), message }
 		const isLast = lasting || (this.#isProgram && this.#failures >= FAILURES)
-		const status = isLast ? 'error' : 'reconnecting'
+		const needed = this.#services.login?.needed ?? null
+		const status = needed !== null ? 'needs_login' : isLast ? 'error' : 'reconnecting'
 		this.#turn(status)
-		this.#logFailure(status, message)
-		if (wasConnected || status === 'error') this.#emit('mcp.disconnected', { status, reason: message })
+		this.#logFailure(status, needed ?? message)
+		if (wasConnected || status !== 'reconnecting') this.#emit('mcp.disconnected', { status, reason: message })
 	}
 
 	#logFailure(status: McpStatus, message: string): void {
@@ -333,6 +354,7 @@ export class Connection {
 		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
 		signal.throwIfAborted()
 		if (this.#link) return this.#link
+		if (this.#services.login?.needed) throw new Fault('mcp_unavailable', this.#services.login.needed)
 		throw new Fault('mcp_unavailable', `the MCP server "${this.record.name}" is not connected: ${this.#detail()}`)
 	}
 
@@ -357,14 +379,18 @@ export class Connection {
 		switch (this.#status) {
 			case 'connecting':
 				return 'the gateway is still connecting to it; its tools are not known yet'
-			case 'connected':
-				return `connected by ${this.#lastSession?.via}`
+			case 'connected': {
+				const needed = this.#services.login?.needed ?? null
+				return `connected by ${this.#lastSession?.via}${needed === null ? '' : `; ${needed}`}`
+			}
 			case 'reconnecting':
 				return this.#isProgram
 					? `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
 					: `it failed ${this.#failures} times in a row; it is retried at least every ${LONGEST_DELAY_MS / 1000} s, and as soon as a run needs it: ${why}`
 			case 'error':
 				return `it is not retried until it is restarted or a run needs it: ${why}`
+			case 'needs_login':
+				return this.#services.login?.needed ?? why
 			case 'disabled':
 				return 'it is switched off'
 		}
@@ -379,11 +405,15 @@ export class Connection {
 
 	/** Redacts values that the server was given, and the agent's secrets, in its output. Call it before any cut. */
 	#scrub(text: string): string {
-		let scrubbed = text
+		let scrubbed = this.#hideTokens(text)
 		for (const [name, value] of Object.entries(this.#opened?.values ?? {})) {
 			if (value.length >= SCRUBBED_LENGTH) scrubbed = scrubbed.replaceAll(value, `[${name}]`)
 		}
 		return this.#services.redactor.of([this.agent]).text(scrubbed, 'record')
+	}
+
+	#hideTokens(text: string): string {
+		return (this.#services.login?.secrets ?? []).reduce((all, secret) => all.replaceAll(secret, '[token]'), text)
 	}
 
 	#turn(status: McpStatus): void {

@@ -6,9 +6,10 @@ export type McpTransport = 'stdio' | 'sse' | 'http'
  * - `connecting`: for the first time since it was added, switched on or restarted, or since the gateway started
  * - `reconnecting`: the connection was lost or failed, and is tried again after a delay that grows
  * - `error`: it failed too often in a row, or in a way that a retry cannot fix; `last_error` names what to change
+ * - `needs_login`: a person must sign in; it is not retried before
  * - `disabled`: switched off
  */
-export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
+export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'needs_login' | 'error' | 'disabled'
 
 /** A server as clients see it. */
 export interface McpServer {
@@ -24,6 +25,42 @@ export type AddedMcpServer = McpServer & Partial<Pick<McpServerDetails, 'status_
 /** A value of `env` or `headers`: text, in which `{{secret:NAME}}` is replaced by a secret, or a reference to a secret. */
 export type McpValue = string | { secret: string }
 
+/** How the gateway signs in to a server at an address. Absent: by OAuth if the server's first 401 leads to it. */
+export interface McpAuth {
+	/** `none`: never; `oauth`: also where the server's documents do not say so. */
+	type: 'none' | 'oauth'
+	/** `client_credentials`: the gateway itself, without a person. Default `authorization_code`. */
+	grant?: 'authorization_code' | 'client_credentials'
+	/** A client that was registered beforehand, or the address of a client ID metadata document. */
+	client_id?: string
+	client_secret?: { secret: string }
+	/** PEM (PKCS #8), RSA or EC, in place of `client_secret`. */
+	private_key?: { secret: string }
+	/** What to ask for where the server does not say. Default: all scopes that it lists. */
+	scopes?: string[]
+	/** A call of a tool pauses its run until somebody has signed in. */
+	wait?: boolean
+}
+
+/** Tokens that the gateway has for a server, without their text. */
+export interface McpLogin {
+	/** The authorization server. */
+	issuer: string
+	scopes: string[]
+	/** Of the access token; null if its server does not say. */
+	expires_at: string | null
+	/** Null: the gateway signed in itself. */
+	signed_in_at: string | null
+	/** Whether it is renewed without a person. */
+	renewable: boolean
+}
+
+export interface StartedLogin {
+	/** For a person's browser. */
+	url: string
+	expires_at: string
+}
+
 /** The request for a new server. Its fields depend on the transport. */
 export interface NewMcpServer {
 	name: string
@@ -35,6 +72,7 @@ export interface NewMcpServer {
 	/** sse and http */
 	url?: string
 	headers?: Record<string, McpValue>
+	auth?: McpAuth
 	/** It may send requests of its own to the agent's model (sampling). Default: false. */
 	sampling?: boolean
 	/** Folders in which it should work, as `file://` addresses. The server decides whether it respects them. Default: none. */
@@ -74,6 +112,10 @@ export interface McpServerDetails extends McpServer {
 	/** Names, each with the secret that it comes from, or null; values are never shown. */
 	env?: Record<string, { secret: string } | null>
 	headers?: Record<string, { secret: string } | null>
+	/** As it was given. */
+	auth?: McpAuth
+	/** Null: nobody has signed in. Absent: it is a program. */
+	login?: McpLogin | null
 	sampling: boolean
 	roots: string[]
 	/** One sentence about the current connection. */
@@ -136,6 +178,21 @@ export interface McpServers {
 	 * `digest_mismatch` if no held tool has a digest.
 	 */
 	accept(agent: AgentRef, id: string, digests?: readonly string[]): Promise<McpServerDetails>
+	/**
+	 * Begins a login by OAuth, which takes the place of one that was begun before. `browser`: text of a cookie that the browser
+	 * which ends it must have; null: any browser. Throws `not_found`, `conflict` if nobody signs in there, and `mcp_failed` if
+	 * the authorization server cannot be used.
+	 */
+	login(agent: AgentRef, id: string, browser: string | null): Promise<StartedLogin>
+	/** Ends a login, by the address to which the browser was sent. Throws `invalid_request`, `forbidden`, `mcp_failed`. */
+	completeLogin(returned: URL, browser: string | undefined, of?: { agent: AgentRef; id: string }): Promise<LoggedIn>
+	/** Revokes and forgets the tokens, and reconnects. Throws `not_found`. */
+	logout(agent: AgentRef, id: string): Promise<McpServer>
+}
+
+export interface LoggedIn {
+	agent: string
+	server: McpServer
 }
 
 declare module '../../core/plugin.ts' {

@@ -69,6 +69,7 @@ async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patie
 	const again = `fix that, then reconnect it: svc mcp restart ${agent} ${name}`
 	if (now) {
 		if (now.status === 'connected' || now.status === 'connecting') return []
+		if (now.status === 'needs_login') return [warning(now.status_detail, `sign in: svc mcp login ${agent} ${name}`)]
 		const found = now.status === 'error' ? error : warning
 		return [found(`the MCP server ${name} of agent ${agent} is not connected: ${now.status_detail}`, again)]
 	}

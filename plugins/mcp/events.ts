@@ -49,8 +49,33 @@ export default {
 		payload: {
 			server: "The server's name.",
 			mcp_id: "The server's id.",
-			status: 'Its new status: `disabled`, `reconnecting` or `error`.',
+			status: 'Its new status: `disabled`, `reconnecting`, `needs_login` or `error`.',
 			reason: 'Why it ended.',
+		},
+	},
+	'mcp.login_required': {
+		description: 'A person must sign in to an MCP server: for the first time, again, or with further scopes.',
+		payload: {
+			server: "The server's name.",
+			mcp_id: "The server's id.",
+			scopes: 'The scopes that the server asked for; empty if it named none.',
+		},
+	},
+	'mcp.logged_in': {
+		description: 'Somebody signed in to an MCP server for an agent.',
+		payload: {
+			server: "The server's name.",
+			mcp_id: "The server's id.",
+			issuer: 'The authorization server.',
+			scopes: 'The scopes that were granted.',
+		},
+	},
+	'mcp.logged_out': {
+		description: 'The tokens for an MCP server were revoked, as far as its authorization server can, and deleted.',
+		payload: {
+			server: "The server's name.",
+			mcp_id: "The server's id.",
+			issuer: 'The authorization server.',
 		},
 	},
 	'mcp.called': {

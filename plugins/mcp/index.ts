@@ -6,6 +6,7 @@ import events from './events.ts'
 import { instructionsOf } from './instructions.ts'
 import type { McpCode, McpServers, McpSettings } from './contract.ts'
 import { openProcesses } from './processes.ts'
+import { loginRoutes } from './login/routes.ts'
 import { routes } from './routes.ts'
 import { serversOf } from './servers.ts'
 import { awaitTools, toolsOf } from './tools.ts'
@@ -67,5 +68,8 @@ export default definePlugin<McpSettings, McpServers>({
 		})
 		return servers
 	},
-	http: routes,
+	http(server, ctx, servers) {
+		routes(server, ctx, servers)
+		loginRoutes(server, ctx, servers)
+	},
 })

@@ -4,7 +4,8 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op } from '../../core/store/ports.ts'
-import type { McpTransport } from './contract.ts'
+import type { McpAuth, McpTransport } from './contract.ts'
+import { loginKeys } from './login/kept.ts'
 import type { Pins } from './pins.ts'
 
 export interface McpRecord {
@@ -24,6 +25,8 @@ export interface McpRecord {
 	secrets_allowed: boolean
 	/** Added by a caller who may start any program and reach any address. */
 	trusted: boolean
+	/** Absent: found out by the server's first 401. */
+	auth?: McpAuth
 	/** Absent: it may not. */
 	sampling?: true
 	/** Absent: it gets none. */
@@ -48,9 +51,12 @@ export interface Records {
 	changePins(agent: AgentRef, id: string, next: (pins: Pins | undefined) => Pins | undefined): Promise<Pins | undefined>
 }
 
+export function serverKey(agent: AgentRef, id: string): Key {
+	return [agentScope(agent.uid), 'mcp', 'server', id]
+}
+
 export function recordsOf(store: Context['store']): Records {
 	const indexKey = (agent: AgentRef): Key => [agentScope(agent.uid), 'mcp', 'index']
-	const serverKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'server', id]
 	const pinsKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'pins', id]
 
 	const indexOf = async (agent: AgentRef): Promise<{ index: Index; rev: Entry<Index>['rev'] | null }> => {
@@ -92,6 +98,8 @@ export function recordsOf(store: Context['store']): Records {
 				const ops: Op[] = [
 					{ key: serverKey(agent, id), value: undefined },
 					{ key: pinsKey(agent, id), value: undefined },
+					{ key: loginKeys.login(agent, id), value: undefined },
+					{ key: loginKeys.pending(agent, id), value: undefined },
 				]
 				if (listed === id) ops.push({ key: indexKey(agent), value: others, expect: rev })
 				return { ops, result: undefined }

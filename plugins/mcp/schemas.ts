@@ -89,6 +89,37 @@ const headers = Joi.object()
 	.max(32)
 	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
 
+const auth = Joi.object({
+	type: Joi.valid('none', 'oauth')
+		.required()
+		.description(
+			'`none`: no tokens are sent; `oauth`: by OAuth, also if the documents of the server do not tell of it.',
+		),
+	grant: Joi.valid('authorization_code', 'client_credentials').description(
+		'`authorization_code`, the default: a person signs in; `client_credentials`: the gateway signs in itself, with `client_id` and a secret or key.',
+	),
+	client_id: Joi.string()
+		.max(2_048)
+		.description(
+			'A client that was registered beforehand, or the address of a client ID metadata document. Default: the gateway registers itself.',
+		),
+	client_secret: secret,
+	private_key: secret.description('PEM (PKCS #8), RSA or EC: the client signs its requests (private_key_jwt).'),
+	scopes: Joi.array()
+		.items(Joi.string().pattern(/^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/, 'a scope'))
+		.max(64)
+		.unique()
+		.description('What to ask for where the server does not say. Default: all scopes that it lists.'),
+	wait: Joi.boolean().description('A call of a tool pauses its run until somebody has signed in. Default false.'),
+})
+	.oxor('client_secret', 'private_key')
+	.when('.grant', {
+		is: 'client_credentials',
+		then: Joi.object({ client_id: Joi.required() }).or('client_secret', 'private_key'), // oxlint-disable-line unicorn/no-thenable -- joi's word
+	})
+	.description('How the gateway signs in. Absent: by OAuth if the first 401 of the server leads to it.')
+	.example({ type: 'oauth', scopes: ['issues:read'] })
+
 const sampling = Joi.boolean().description(
 	"It may send requests of its own to the agent's model during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
 )
@@ -131,12 +162,13 @@ const forStdio = Joi.object({
 	args,
 	env,
 	...allowances,
-}).messages(belongs(['url', 'headers'], 'sse or http'))
+}).messages(belongs(['url', 'headers', 'auth'], 'sse or http'))
 const forWeb = Joi.object({
 	...common,
 	transport: transport('sse', 'http'),
 	url: url.required().messages(needed),
 	headers,
+	auth,
 	...allowances,
 }).messages(belongs(['command', 'args', 'env'], 'stdio'))
 /** Checks the transport alone, so that an unknown one is not followed by errors about its fields. */
@@ -166,11 +198,11 @@ const shown = {
 	id: Joi.string().required().example('0197a4c2-6605-7376-91bb-f62738495a6b'),
 	name: serverName.required(),
 	transport: Joi.valid('stdio', 'sse', 'http').required(),
-	status: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
+	status: Joi.valid('connecting', 'connected', 'reconnecting', 'needs_login', 'error', 'disabled')
 		.required()
 		.example('connected')
 		.description(
-			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address without end and at least every 60 s; `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
+			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address without end and at least every 60 s; `needs_login`: a person must sign in (POST …/login); `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
 		),
 }
 const statusDetail = Joi.string().description(
@@ -212,6 +244,16 @@ export const details = Joi.object({
 	url: text,
 	env: names,
 	headers: names,
+	auth: auth.description('As it was given.'),
+	login: Joi.object({
+		issuer: text.required().description('The authorization server.'),
+		scopes: Joi.array().items(text).required(),
+		expires_at: iso.allow(null).required().description('Of the access token; null if its server does not say.'),
+		signed_in_at: iso.allow(null).required().description('Null: the gateway signed in itself.'),
+		renewable: Joi.boolean().required().description('Whether it is renewed without a person.'),
+	})
+		.allow(null)
+		.description('Tokens that the gateway has for it; null if nobody has signed in. Absent for a program.'),
 	sampling: Joi.boolean().required().description("Whether it may have the agent's model answer requests of its own."),
 	roots: Joi.array().items(text).required().description('Folders in which it should work.'),
 	status_detail: statusDetail.required(),

@@ -1,5 +1,5 @@
 /** The servers of all agents: their records, and a connection for each. */
-import { Fault } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
@@ -10,6 +10,7 @@ import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, N
 import { checkVariable } from './environment.ts'
 import { openConnectionRegistry } from './connection-registry.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
+import type { Login } from './login/login.ts'
 import { toolName } from './names.ts'
 import { acceptHeld } from './pins.ts'
 import type { Pin } from './pins.ts'
@@ -51,7 +52,8 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> => {
 		// Loaded with the first server: an idle gateway does not keep the protocol's code in memory.
 		const connection = await import('./connection.ts')
-		return new connection.Connection(record, agent, await records.pins(agent, record.id), services)
+		const login = await loginFor(record, agent, ctx)
+		return new connection.Connection(record, agent, await records.pins(agent, record.id), { ...services, login })
 	}
 	const registry = openConnectionRegistry(records, connectionTo)
 
@@ -74,19 +76,66 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		async get(agent, id) {
 			return details(await find(agent, id))
 		},
+		async login(agent, id, browser) {
+			const connection = await find(agent, id)
+			return loginOf(connection).begin(browser)
+		},
+		async completeLogin(returned, browser, of) {
+			const answer = (name: string): string | undefined => returned.searchParams.get(name) ?? undefined
+			const [id = '', secret = ''] = (answer('state') ?? '').split('.')
+			const connection = [...registry.all()].find(({ record }) => record.id === id)
+			if (!connection?.login || (of && (of.id !== id || of.agent.uid !== connection.agent.uid)))
+				throw new Fault('invalid_request', 'this login is not known; begin another one')
+			const { record, agent, login } = connection
+			try {
+				await login.finish({
+					secret,
+					code: answer('code'),
+					iss: answer('iss'),
+					error: answer('error'),
+					error_description: answer('error_description'),
+					browser,
+				})
+			} catch (error) {
+				if (isFault(error, 'forbidden', 'invalid_request')) {
+					const payload = { reason: 'mcp_login_refused', message: error.message, server: record.name }
+					await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
+				}
+				throw error
+			}
+			if (record.enabled) {
+				await connection.restart(true)
+				await connection.settled(FIRST_CONNECTION_MS)
+			}
+			await answerWaiting(agent, record, ctx)
+			return { agent: agent.name, server: view(connection) }
+		},
+		async logout(agent, id) {
+			const connection = await find(agent, id)
+			await loginOf(connection).logout()
+			if (connection.record.enabled) {
+				await connection.restart(true)
+				await connection.settled(FIRST_CONNECTION_MS)
+			}
+			return view(connection)
+		},
 		async add(agent, wanted, powers) {
 			if (ctx.signal.aborted) throw new Fault('unavailable', 'the settings are being changed; try again')
 			if (!powers.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
 			if (!powers.trusted) checkAllowances(wanted)
 			await check(wanted, powers.trusted, ctx.config)
-			const { name, transport, command, args, url, env, headers, sampling, roots = [] } = wanted
 			const id = newId()
+			const { name, transport, command, args, url, env, headers, auth, sampling, roots = [] } = wanted
+			const values = await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)
+			const own = [auth?.client_secret?.secret, auth?.private_key?.secret].filter((one) => one !== undefined)
 			const record: McpRecord = {
 				id,
 				name,
 				transport,
 				...(transport === 'stdio' ? { command: command ?? '', args: args ?? [] } : { url: url ?? '' }),
-				...(await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)),
+				...values,
+				secrets: [...new Set([...values.secrets, ...own])],
+				...(auth && { auth }),
 				trusted: powers.trusted,
 				secrets_allowed: powers.secrets,
 				...(sampling === true && { sampling }),
@@ -170,16 +219,43 @@ function view({ record, status }: Connection): McpServer {
 	return { id: record.id, name: record.name, transport: record.transport, status }
 }
 
-function details(connection: Connection): McpServerDetails {
-	const { record, pins } = connection
-	const { id, name, transport, command, args, url, names, sampling = false, roots = [], created_at } = record
+function loginOf({ login, record }: Connection): Login {
+	if (login) return login
+	const why =
+		record.transport === 'stdio' ? 'it is a program' : 'its auth is none, or it has an Authorization header of its own'
+	throw new Fault('conflict', `nobody signs in to the MCP server "${record.name}": ${why}`)
+}
+
+async function loginFor(record: McpRecord, agent: AgentRef, ctx: Context<McpSettings>): Promise<Login | undefined> {
+	const { transport, auth, names } = record
+	if (transport === 'stdio' || auth?.type === 'none') return undefined
+	if (!auth && Object.keys(names).some((name) => name.toLowerCase() === 'authorization')) return undefined
+	const { Login } = await import('./login/login.ts')
+	return new Login(record, agent, ctx)
+}
+
+/** Continues the runs that wait for this login (`auth.wait`). */
+async function answerWaiting(agent: AgentRef, { name, auth }: McpRecord, ctx: Context<McpSettings>): Promise<void> {
+	const runs = auth?.wait ? ctx.find('runs') : undefined
+	const { SIGNED_IN } = await import('./connection.ts')
+	for (const { question, options, question_id } of (await runs?.questions(agent)) ?? []) {
+		if (options?.[0] !== SIGNED_IN || !question.startsWith(`the MCP server "${name}" `)) continue
+		await runs?.answer(agent, question_id, SIGNED_IN).catch((error: unknown) => {
+			if (!isFault(error)) throw error // somebody has answered it
+		})
+	}
+}
+
+async function details(connection: Connection): Promise<McpServerDetails> {
+	const { record, pins, login } = connection
+	const { id, name, transport, command, args, url, names, auth, sampling = false, roots = [], created_at } = record
 	return {
 		id,
 		name,
 		transport,
 		...(transport === 'stdio'
 			? { command: command ?? '', args: args ?? [], env: names }
-			: { url: url ?? '', headers: names }),
+			: { url: url ?? '', headers: names, ...(auth && { auth }), login: (await login?.shown()) ?? null }),
 		sampling,
 		roots,
 		...connection.state(),

@@ -6,6 +6,7 @@ import type { McpSettings } from './contract.ts'
 import type { Target } from './engine.ts'
 import { baseEnvironment } from './environment.ts'
 import { boundedFetch } from './http.ts'
+import type { Login } from './login/login.ts'
 import type { Processes, ServerProcess } from './processes.ts'
 import type { McpRecord } from './records.ts'
 import type { Tail } from './tail.ts'
@@ -13,6 +14,8 @@ import { openValues } from './values.ts'
 
 export interface TargetServices extends Pick<Context<McpSettings>, 'env' | 'emit' | 'find' | 'use' | 'config'> {
 	processes: Processes
+	/** Absent: the server gets no tokens. */
+	login?: Pick<Login, 'authorize'> | undefined
 }
 
 export interface Opened {
@@ -53,7 +56,7 @@ export async function openTarget(
 		timeout_ms: Infinity,
 		owner: agent.uid,
 	})
-	const fetch = boundedFetch(fetcher, values)
+	const fetch = boundedFetch(services.login?.authorize(fetcher) ?? fetcher, values)
 	return {
 		target: { kind: transport, url, fetch },
 		process: null,

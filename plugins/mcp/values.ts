@@ -37,12 +37,7 @@ export async function sealValues(
  * and `forbidden` if the caller who added the server may not have secrets sent to it.
  */
 export async function openValues(record: McpRecord, agent: AgentRef, ctx: Services): Promise<OpenedValues> {
-	if (record.secrets.length > 0 && !record.secrets_allowed) {
-		throw new Fault(
-			'forbidden',
-			`its settings refer to secrets (${record.secrets.join(', ')}), and it was added by a caller without the scope vault:write; remove it, and add it again with a token that has this scope`,
-		)
-	}
+	if (record.secrets.length > 0 && !record.secrets_allowed) throw notAllowed(record)
 	const reading = readingOf(record, agent, (event) => {
 		void ctx.emit(event, agent.name).catch(() => {}) // the read itself reports a store that refuses writes
 	})
@@ -69,6 +64,26 @@ export async function fillArguments(
 	throw new Fault(
 		'vault_denied',
 		`no secret is sent to the MCP server "${record.name}": it was added by a caller without the scope vault:write; an operator can add it again with a token that has this scope`,
+	)
+}
+
+/** A secret of `auth`, which goes to `endpoint` alone. Throws as `openValues`. */
+export async function readSecret(
+	secret: string,
+	record: McpRecord,
+	agent: AgentRef,
+	endpoint: URL,
+	ctx: Services,
+): Promise<string> {
+	if (!record.secrets_allowed) throw notAllowed(record)
+	const reading = readingOf(record, agent, (event) => void ctx.emit(event, agent.name).catch(() => {}))
+	return ctx.use('vault').fill(handleOf(secret), { ...reading, outlet: { url: endpoint, keepTo() {} } })
+}
+
+function notAllowed({ secrets }: McpRecord): Fault {
+	return new Fault(
+		'forbidden',
+		`its settings refer to secrets (${secrets.join(', ')}), and it was added by a caller without the scope vault:write; remove it, and add it again with a token that has this scope`,
 	)
 }
 

@@ -9,7 +9,7 @@ export default defineSettings<WebhookSettings>({
 		joi.object<WebhookSettings>({
 			public_url: addressOrNull(
 				'https://gateway.example.com',
-				'where it listens',
+				'server.public_url',
 				'Address under which other services reach the gateway, such as https://gateway.example.com;',
 			),
 			max_per_agent: count(1, 1000, 32, 'Webhooks of one agent.'),

@@ -25,7 +25,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Web
 	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)
 
 	const given = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {
-		const base = (config.public_url ?? gateway.url('main') ?? '').replace(/\/+$/, '')
+		const base = (config.public_url ?? gateway.publicUrl() ?? '').replace(/\/+$/, '')
 		return { webhook: { slug, url: `${base}/v1/hooks/${token}`, token, secret }, secret_id: secretId(id) }
 	}
 	/** The call is a repetition: its response may have got lost. */

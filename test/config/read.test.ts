@@ -15,7 +15,14 @@ function read(test: Test, yaml: string, env: Record<string, string> = {}): Confi
 
 function defaults(home: string): unknown {
 	return {
-		server: { host: '127.0.0.1', port: 3000, allowed_hosts: [], cors_origins: [], shutdown_grace_s: 10 },
+		server: {
+			host: '127.0.0.1',
+			port: 3000,
+			allowed_hosts: [],
+			cors_origins: [],
+			public_url: null,
+			shutdown_grace_s: 10,
+		},
 		legacy: { port: 17890 },
 		auth_mode: 'loopback',
 		store: {

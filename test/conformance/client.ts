@@ -7,6 +7,7 @@ import { openSession } from '../../plugins/mcp/engine.ts'
 import { boundedFetch } from '../../plugins/mcp/http.ts'
 import { textOfResult } from '../../plugins/mcp/results.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
+import { openPerson } from './person.ts'
 
 const CALL_LIMIT_MS = 20_000
 const url = new URL(process.argv.at(-1) ?? '')
@@ -17,25 +18,30 @@ const fetcher = fetcherFor(url, {
 	max_bytes: Infinity,
 	timeout_ms: Infinity,
 })
-const session = await openSession(
-	{ kind: 'http', url, fetch: boundedFetch(fetcher, {}) },
-	{
-		toolsChanged() {},
-		trouble: (error) => console.error(error.message),
-		closed() {},
-		elicit: (request) =>
-			elicit(
-				request,
-				'conformance',
-				(text) => text,
-				async () => 'skip',
-			),
-	},
-	AbortSignal.timeout(CALL_LIMIT_MS),
+const { login, signedIn } = await openPerson(url)
+const session = await signedIn(() =>
+	openSession(
+		{ kind: 'http', url, fetch: boundedFetch(login.authorize(fetcher), {}) },
+		{
+			toolsChanged() {},
+			trouble: (error) => console.error(error.message),
+			closed() {},
+			elicit: (request) =>
+				elicit(
+					request,
+					'conformance',
+					(text) => text,
+					async () => 'skip',
+				),
+		},
+		AbortSignal.timeout(CALL_LIMIT_MS),
+	),
 )
-for (const tool of (await session.listTools(AbortSignal.timeout(CALL_LIMIT_MS))) as { name: string }[]) {
+for (const tool of (await signedIn(() => session.listTools(AbortSignal.timeout(CALL_LIMIT_MS)))) as {
+	name: string
+}[]) {
 	const options = { signal: AbortSignal.timeout(CALL_LIMIT_MS), onprogress() {} }
-	const result = await session.callTool(tool.name, { ...args[tool.name] }, options)
+	const result = await signedIn(() => session.callTool(tool.name, { ...args[tool.name] }, options))
 	console.log(
 		tool.name,
 		textOfResult(result, (text) => text),

@@ -9,8 +9,12 @@ import type { Described, Entry } from '../support/openapi.ts'
 import { inOrder, steps } from '../support/openapi-steps.ts'
 import type { Made, Step } from '../support/openapi-steps.ts'
 
+const config = `plugins: {openai-api: true, mcp-server: true}
+server: {public_url: 'https://gateway.example.com'}
+`
+
 void t.test('every operation does with its example what it says', async (t) => {
-	const gateway = await startGateway({ config: 'plugins: {openai-api: true, mcp-server: true}\n' })
+	const gateway = await startGateway({ config })
 	t.teardown(() => gateway.stop())
 	const document = (await gateway.request<Described>('GET', '/v1/openapi.json')).body
 	const check = checkerOf(document.components.schemas)

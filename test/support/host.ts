@@ -66,6 +66,7 @@ export async function startHost(
 			plugins,
 			listen: { main: { host: '127.0.0.1', port: 0 }, legacy: { host: '127.0.0.1', port: 0 } },
 			workers: { threads: 1, runs_per_thread: 1 },
+			public_url: null,
 			log_level: 'silent',
 			refuse: (problems, code = 'config_invalid') =>
 				new Fault(code, problems.map(({ path, message }) => `${path}: ${message}`).join('\n')),

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Answer, TestGateway } from './gateway.ts'
 import { servers } from './mcp.ts'
+import { browse, startProtectedServer } from './oauth.ts'
 
 /** In the place of what the examples name, since they name things that are not there. */
 export interface Step {
@@ -142,6 +143,16 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	updateMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
 	restartMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
 	acceptMcpTools: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
+	loginToMcpServer: async ({ gateway }) => ({ params: { mcp_id: await guardedServer(gateway) } }),
+	async completeMcpLogin({ gateway }) {
+		const mcp_id = await guardedServer(gateway)
+		return { params: { mcp_id }, body: { redirect_url: await signedIn(gateway, mcp_id) } }
+	},
+	logoutOfMcpServer: async ({ gateway }) => ({ params: { mcp_id: await guardedServer(gateway) } }),
+	async endMcpLogin({ gateway }) {
+		const back = new URL(await signedIn(gateway, await guardedServer(gateway)))
+		return { query: Object.fromEntries(back.searchParams) }
+	},
 	removeMcpServer: ({ made }) => ({ params: { mcp_id: made.get('addMcpServer').id } }),
 
 	async undoCompaction({ gateway, made }) {
@@ -167,6 +178,26 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		// The example registers a webhook of GitHub.
 		headers: { 'x-hub-signature-256': `sha256=${hmac(made.get('registerWebhook').secret, JSON.stringify(body))}` },
 	}),
+}
+
+const guarded = new WeakMap<TestGateway, Promise<string>>()
+
+/** The id of a server of the agent that wants a login. */
+function guardedServer(gateway: TestGateway): Promise<string> {
+	const found =
+		guarded.get(gateway) ??
+		startProtectedServer({ teardown() {} }).then(async ({ url }) => {
+			const body = { name: 'guarded', transport: 'http', url }
+			return (await gateway.request('POST', '/v1/agents/ada/mcp', { body })).body.id as string
+		})
+	guarded.set(gateway, found)
+	return found
+}
+
+/** A login up to the address to which the browser is sent. */
+async function signedIn(gateway: TestGateway, mcp_id: string): Promise<string> {
+	const { url } = (await gateway.request('POST', `/v1/agents/ada/mcp/${mcp_id}/login`)).body
+	return browse(url, new URL(url).searchParams.get('redirect_uri') ?? '')
 }
 
 /** Opens a session; answers with the headers of its later requests. */

@@ -19,6 +19,8 @@ export interface CallOptions {
 	 * in this order.
 	 */
 	person?: [question: string, keys: string][]
+	/** Called with all that standard error has so far. */
+	hears?: (text: string) => void
 	env?: Record<string, string>
 	cwd?: string
 }
@@ -26,11 +28,12 @@ export interface CallOptions {
 export type Svc = (argv: string[], options?: CallOptions) => Promise<Called>
 
 export function svcFor(url: string): Svc {
-	return async (argv, { stdin = '', person, env = {}, cwd = process.cwd() } = {}) => {
+	return async (argv, { stdin = '', person, hears, env = {}, cwd = process.cwd() } = {}) => {
 		const stdout = new Sink(false)
 		const keyboard = new Keyboard()
 		const questions = [...(person ?? [])]
 		const stderr = new Sink(person !== undefined, (text) => {
+			hears?.(text)
 			const [next] = questions
 			if (next === undefined || !text.includes(next[0])) return
 			questions.shift()

@@ -4,6 +4,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
 import { changesText } from './changes.ts'
+import { signIn } from './login.ts'
 import { mcpRequest } from './request.ts'
 import type { AddOptions } from './request.ts'
 import { details, state } from './text.ts'
@@ -15,6 +16,8 @@ export default {
 Examples:
   svc mcp add ada files -- npx -y @modelcontextprotocol/server-filesystem /tmp
   svc mcp add ada tracker --url https://example.com/mcp --header 'Authorization: Bearer {{secret:TRACKER}}'
+  svc mcp add ada issues --url https://mcp.example.com/mcp
+  svc mcp login ada issues                 prints an address for a browser, and waits
   svc mcp tools ada files
   svc mcp accept ada files                 after a server changed the definition of a tool`,
 	commands: {
@@ -67,6 +70,16 @@ Examples:
 				'--header <name: value...>': 'a header for the address; {{secret:NAME}} is replaced by a secret',
 				'--sampling': "lets the server send requests of its own to the agent's model",
 				'--root <folder...>': 'a folder in which the server should work',
+				'--no-login': 'never sign in, whatever the server asks for',
+				'--client-id <id>': 'sign in as this client, which was registered with the authorization server',
+				'--client-secret <secret>': 'with --client-id: the secret of the vault that holds its secret',
+				'--private-key <secret>': 'with --client-id: the secret of the vault that holds its key (PEM)',
+				'--grant <grant>': {
+					about: 'client_credentials: the gateway signs in itself, without a person',
+					choices: ['authorization_code', 'client_credentials'],
+				},
+				'--scope <scope...>': 'what to ask for if the server does not say; separate several with spaces or commas',
+				'--wait': 'a call of a tool pauses its run until somebody has signed in',
 			},
 			async run(
 				cli,
@@ -77,8 +90,29 @@ Examples:
 				const added = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp`, body)
 				progress.done()
 				cli.out.answer(added, (one, style) => state(one, style))
+				if (added.status === 'needs_login') return cli.out.note(`To sign in: svc mcp login ${agent} ${name}`)
 				if (added.status !== 'connected' && added.status !== 'connecting')
 					throw new CliError('failed', `${name} was added, but is not connected: svc mcp show ${agent} ${name}`)
+			},
+		},
+		login: {
+			description: 'Sign in to a server, in a browser of any machine',
+			arguments: '<agent> <server>',
+			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+				const { id, name } = await find(cli, agent, wanted)
+				const signedIn = await signIn(cli, { agent, id, name })
+				cli.out.answer(signedIn, state)
+				if (signedIn.status !== 'connected' && signedIn.status !== 'connecting')
+					throw new CliError('failed', `${name} is not connected: svc mcp show ${agent} ${name}`)
+			},
+		},
+		logout: {
+			description: 'Sign out of a server; its tokens are revoked and deleted',
+			arguments: '<agent> <server>',
+			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
+				const { id } = await find(cli, agent, wanted)
+				const left = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp/${id}/logout`)
+				cli.out.answer(left, state)
 			},
 		},
 		accept: {

@@ -10,6 +10,13 @@ export interface AddOptions {
 	header?: string[]
 	sampling?: boolean
 	root?: string[]
+	login?: boolean
+	clientId?: string
+	clientSecret?: string
+	privateKey?: string
+	grant?: string
+	scope?: string[]
+	wait?: boolean
 }
 
 /** The body that adds a server: a program after `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
@@ -21,6 +28,7 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 		throw new CliError('usage', 'give either a program after --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
 	if (url === undefined) {
 		if (header.length > 0) throw new CliError('usage', '--header goes with --url; a program takes --env')
+		if (authOf(options)) throw new CliError('usage', 'options for a login go with --url')
 		return {
 			name,
 			transport: 'stdio',
@@ -32,7 +40,25 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 	}
 	if (env.length > 0) throw new CliError('usage', '--env goes with a program; an address takes --header')
 	const headers = header.length > 0 && { headers: pairs('--header', header, ':') }
-	return { name, transport: transport ?? 'sse', url, ...headers, ...allowances }
+	const auth = authOf(options)
+	return { name, transport: transport ?? 'sse', url, ...headers, ...(auth && { auth }), ...allowances }
+}
+
+/** Undefined where no option is about it. */
+function authOf(options: AddOptions): Record<string, unknown> | undefined {
+	const { login = true, clientId, clientSecret, privateKey, grant, scope, wait } = options
+	const about = {
+		...(grant !== undefined && { grant }),
+		...(clientId !== undefined && { client_id: clientId }),
+		...(clientSecret !== undefined && { client_secret: { secret: clientSecret } }),
+		...(privateKey !== undefined && { private_key: { secret: privateKey } }),
+		...(scope !== undefined && { scopes: scope }),
+		...(wait !== undefined && { wait }),
+	}
+	const isNamed = Object.keys(about).length > 0
+	if (!login && isNamed) throw new CliError('usage', '--no-login goes with no other option for a login')
+	if (!login) return { type: 'none' }
+	return isNamed ? { type: 'oauth', ...about } : undefined
 }
 
 /** Of a folder: an absolute path, or its address. */

@@ -7,7 +7,7 @@ export interface Server {
 	id: string
 	name: string
 	transport: 'stdio' | 'sse' | 'http'
-	status: 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
+	status: 'connecting' | 'connected' | 'reconnecting' | 'needs_login' | 'error' | 'disabled'
 	status_detail?: string
 }
 
@@ -17,6 +17,13 @@ export interface Details extends Server {
 	url?: string
 	env?: Record<string, unknown>
 	headers?: Record<string, unknown>
+	login?: {
+		issuer: string
+		scopes: string[]
+		expires_at: string | null
+		signed_in_at: string | null
+		renewable: boolean
+	} | null
 	sampling: boolean
 	roots: string[]
 	status_detail: string
@@ -48,6 +55,7 @@ export function details(one: Details, style: Style): string {
 		['runs', one.url ?? [one.command, ...(one.args ?? [])].join(' ')],
 		['environment', Object.keys(one.env ?? {})],
 		['headers', Object.keys(one.headers ?? {})],
+		['signed in', one.login && [one.login.issuer, ...one.login.scopes].map((text) => style.plain(text))],
 		['sampling', one.sampling ? 'allowed' : null],
 		['roots', one.roots],
 		['server', server && style.plain(`${server.name} ${server.version}`)],

@@ -35,7 +35,8 @@ const decided = `
 	channel.created channel.updated channel.deleted channel.connected channel.disconnected channel.paired channel.unpaired
 	channel.error
 	webhook.registered webhook.rotated webhook.deleted webhook.accepted webhook.rejected
-	mcp.added mcp.removed mcp.accepted mcp.connected mcp.disconnected mcp.called mcp.sampling mcp.result mcp.failed
+	mcp.added mcp.removed mcp.accepted mcp.connected mcp.disconnected mcp.login_required mcp.logged_in
+	mcp.logged_out mcp.called mcp.sampling mcp.result mcp.failed
 	agent.created agent.updated agent.deleted agent.reset
 	token.created token.revoked
 	plugin.started plugin.stopped plugin.reloaded plugin.failed

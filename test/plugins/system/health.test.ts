@@ -113,6 +113,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		forwardedRequests: () => null,
 		openRequests: () => 0,
 		uncaughtErrors: () => 0,
+		publicUrl: () => null,
 		url: () => null,
 		...change,
 	})

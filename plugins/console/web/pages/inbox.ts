@@ -15,17 +15,24 @@ interface Waiting {
 	skill: Skill
 }
 
-/** Everything that waits for a person: questions, approvals of calls, skills in quarantine. */
+interface ToolServer {
+	id: string
+	name: string
+	status: string
+}
+
+/** Everything that waits for a person: questions, approvals of calls, skills in quarantine, servers that need a login. */
 class Inbox extends Page {
 	#runs: Run[] = []
 	#skills: Waiting[] = []
+	#logins: { agent: string; server: ToolServer }[] = []
 	#isLoaded = false
 	#soon: number | undefined
 
 	async enter(): Promise<void> {
 		await this.#read()
 		void follow({
-			query: { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped' },
+			query: { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*' },
 			signal: this.left.signal,
 			heard: () => this.#again(),
 		}).catch(() => {})
@@ -43,26 +50,38 @@ class Inbox extends Page {
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
 		const agents = (await get<AgentItem[]>('/v1/agents', signal)).slice(0, AGENTS)
 		const found: Waiting[] = []
+		const logins: { agent: string; server: ToolServer }[] = []
 		await Promise.all(
 			Array.from({ length: AT_ONCE }, async () => {
 				for (let agent = agents.pop(); agent; agent = agents.pop()) {
 					const { name } = agent
 					const skills = await get<Skill[]>(path`/v1/agents/${name}/skills`, signal)
 					for (const skill of skills) if (skill.status === 'quarantined') found.push({ agent: name, skill })
+					for (const server of await get<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal))
+						if (server.status === 'needs_login') logins.push({ agent: name, server })
 				}
 			}),
 		)
 		this.#skills = found.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
+		this.#logins = logins.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
 		this.#isLoaded = true
 	}
 
 	protected content(): TemplateResult {
 		if (!this.#isLoaded) return html`<p class="empty">Loading …</p>`
-		const nothingWaits = this.#runs.length === 0 && this.#skills.length === 0
+		const nothingWaits = this.#runs.length + this.#skills.length + this.#logins.length === 0
 		return html`
 			<h1>Inbox</h1>
-			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve and new skills appear here.') : nothing}
+			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills and servers that need a login appear here.') : nothing}
 			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
+			${this.#logins.map(
+				({ agent, server }) =>
+					html`<article class="card">
+						<h2>Sign in to ${server.name}</h2>
+						<p>The MCP server of <a href="#/agents/${agent}">${agent}</a> needs a login.</p>
+						<a class="button primary" href="#/agents/${agent}/mcp">Sign in</a>
+					</article>`,
+			)}
 			${this.#skills.map(
 				({ agent, skill }) =>
 					html`<article class="card">

@@ -3,6 +3,7 @@ import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { excerpt } from '../format.ts'
 import { empty, Page, status } from '../page.ts'
+import { follow } from '../stream.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Tool {
@@ -18,7 +19,9 @@ interface Server {
 	transport: string
 	status: string
 	status_detail: string
-	last_error: string | null
+	last_error: { at: string; message: string } | null
+	/** Absent: a program. */
+	login?: { issuer: string; scopes: string[] } | null
 	tools: Tool[]
 }
 
@@ -27,8 +30,19 @@ class McpPage extends Page {
 	static override properties = { agent: { attribute: false } }
 	declare agent: string
 	#servers: Server[] | undefined
+	/** Where to sign in, by the server's id. */
+	#logins = new Map<string, string>()
 
 	async enter(): Promise<void> {
+		await this.#read()
+		void follow({
+			query: { event_type: 'mcp.*', agent_id: this.agent },
+			signal: this.left.signal,
+			heard: () => void this.attempt(() => this.#read()),
+		}).catch(() => {})
+	}
+
+	async #read(): Promise<void> {
 		const { signal } = this.left
 		const list = await get<{ id: string }[]>(path`/v1/agents/${this.agent}/mcp`, signal)
 		this.#servers = await Promise.all(
@@ -65,7 +79,8 @@ class McpPage extends Page {
 			return html`<article class="card">
 				<h2>${server.name} ${status(server.status)}</h2>
 				<p class="note">${server.status_detail}</p>
-				${server.last_error === null ? nothing : html`<p class="problem">${server.last_error}</p>`}
+				${server.last_error === null || server.status === 'connected' ? nothing : html`<p class="problem">${server.last_error.message}</p>`}
+				${this.#login(server)}
 				${
 					held.length === 0
 						? nothing
@@ -89,6 +104,30 @@ class McpPage extends Page {
 		})}`
 	}
 
+	#login(server: Server): TemplateResult | typeof nothing {
+		const { id, status: now, login } = server
+		const url = this.#logins.get(id)
+		if (login && now !== 'needs_login')
+			return html`<p>
+				Signed in at
+				${login.issuer}${login.scopes.length > 0 ? html`, for <code>${login.scopes.join(' ')}</code>` : nothing}.
+				<button @click=${() => this.#do('POST', server, '/logout')}>Sign out</button>
+			</p>`
+		if (now !== 'needs_login') return nothing
+		if (url === undefined) return html`<p><button class="primary" @click=${() => this.#signIn(id)}>Sign in</button></p>`
+		return html`<p>
+			<a class="button primary" href=${url} target="_blank" rel="noreferrer">Continue at ${new URL(url).host}</a>
+		</p>`
+	}
+
+	#signIn(id: string): void {
+		void this.attempt(async () => {
+			const { url } = await change<{ url: string }>('POST', path`/v1/agents/${this.agent}/mcp/${id}/login`)
+			// It comes from outside; an address that runs a script is none.
+			if (/^https?:/i.test(url)) this.#logins.set(id, url)
+		})
+	}
+
 	#add(event: SubmitEvent): void {
 		event.preventDefault()
 		const form = event.target as HTMLFormElement
@@ -101,7 +140,7 @@ class McpPage extends Page {
 		void this.attempt(async () => {
 			await change('POST', path`/v1/agents/${this.agent}/mcp`, { name, ...server })
 			form.reset()
-			await this.enter()
+			await this.#read()
 		})
 	}
 
@@ -109,7 +148,8 @@ class McpPage extends Page {
 		if (method === 'DELETE' && !confirm(`Remove the MCP server ${name}?`)) return
 		void this.attempt(async () => {
 			await change(method, path`/v1/agents/${this.agent}/mcp/${id}` + what)
-			await this.enter()
+			this.#logins.delete(id)
+			await this.#read()
 		})
 	}
 }

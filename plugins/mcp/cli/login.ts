@@ -1,0 +1,53 @@
+/** `svc mcp login`: a person signs in with a browser, which may be on another machine. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CliError, path } from '../../../core/cli/contract.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import type { Details, Server } from './text.ts'
+
+const LOOK_MS = 500
+
+interface Wanted {
+	agent: string
+	id: string
+	name: string
+}
+
+/** Settles with the server once the login has ended, in the browser or by an address that is pasted. */
+export async function signIn(cli: Cli, { agent, id, name }: Wanted): Promise<Server> {
+	const server = path`/v1/agents/${agent}/mcp/${id}`
+	const { url, expires_at } = await cli.api.request<{ url: string; expires_at: string }>('POST', `${server}/login`)
+	const before = (await cli.api.request<Details>('GET', server)).login?.signed_in_at ?? null
+	cli.out.note(`Open this address in a browser, and sign in to ${name}:\n\n${cli.out.style.plain(url)}\n`)
+	const over = new AbortController()
+	const until = AbortSignal.any([cli.signal, over.signal])
+	try {
+		const ways = [awaitLogin(cli, server, { before, expires_at, until })]
+		if (cli.ask.canAsk) ways.push(pasted(cli, server, until))
+		return await Promise.race(ways)
+	} finally {
+		over.abort()
+	}
+}
+
+/** The gateway gets the answer of the browser by itself. */
+async function awaitLogin(
+	cli: Cli,
+	server: string,
+	{ before, expires_at, until }: { before: string | null; expires_at: string; until: AbortSignal },
+): Promise<Server> {
+	while (Date.now() < Date.parse(expires_at)) {
+		await sleep(LOOK_MS, undefined, { signal: until })
+		const now = await cli.api.request<Details>('GET', server)
+		const isNew = (now.login?.signed_in_at ?? null) !== before
+		if (isNew && now.status !== 'needs_login' && now.status !== 'connecting') return now
+	}
+	throw new CliError('failed', 'nobody signed in within 10 minutes; run the command again')
+}
+
+async function pasted(cli: Cli, server: string, signal: AbortSignal): Promise<Server> {
+	const redirect_url = await cli.ask.text(
+		'If the browser cannot reach the gateway: paste the address that it was sent to',
+		{ signal, validate: (text) => (URL.canParse(text.trim()) ? undefined : 'paste the whole address') },
+	)
+	return cli.api.request<Server>('POST', `${server}/login/complete`, { redirect_url: redirect_url.trim() })
+}

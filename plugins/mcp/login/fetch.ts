@@ -1,0 +1,48 @@
+/** The requests of a login: what a server's documents name is fetched as anything from outside is. */
+import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { isFault } from '../../../core/errors.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
+import { policyOf } from '../access.ts'
+import type { McpSettings } from '../contract.ts'
+
+/** Of one document. Tokens and metadata have a few KiB. */
+const MAX_BYTES = 64 * 1024
+const TIMEOUT_MS = 10_000
+
+/**
+ * Reaches public addresses over https; and, for a server that is itself at a private address, private ones as its own
+ * connections may, also over http. Throws as `guardedFetch`. Redirects are left to the caller.
+ */
+export function loginFetch(server: URL, trusted: boolean, agent: AgentRef, config: McpSettings): FetchLike {
+	let isPrivate: Promise<boolean> | undefined
+	return async (url, init = {}) => {
+		const { guardedFetch } = await import('../../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
+		const policy = (await (isPrivate ??= leadsInside(server)))
+			? policyOf(trusted, config)
+			: { ...policyOf(false, config), protocols: ['https:'] as const }
+		const { method, headers, body, signal } = init
+		return guardedFetch(
+			url,
+			{
+				redirect: 'manual',
+				...(method !== undefined && { method }),
+				...(headers && { headers }),
+				...(body && { body }),
+				...(signal && { signal }),
+			},
+			{ policy, max_bytes: MAX_BYTES, timeout_ms: TIMEOUT_MS, owner: agent.uid },
+		)
+	}
+}
+
+/** Whether an address leads to this machine or its network. A name that does not resolve now counts as public. */
+async function leadsInside(server: URL): Promise<boolean> {
+	const { checkAddress } = await import('../../../core/fetch/guarded-fetch.ts')
+	try {
+		await checkAddress(server, { policy: { protocols: ['http:', 'https:'] }, timeout_ms: TIMEOUT_MS })
+		return false
+	} catch (error) {
+		if (isFault(error, 'address_refused')) return true
+		throw error
+	}
+}

@@ -1,0 +1,426 @@
+/**
+ * The login of one server at an address, by OAuth: adds the access token to each request, renews it before it ends, and knows
+ * when a person must sign in.
+ *
+ * Whatever renews tokens is done by one caller at a time, however many requests need it. A refresh token whose successor was
+ * lost in a crash is refused by its server: then a person must sign in again.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import type { GuardedFetcher, GuardedInit } from '../../../core/fetch/guarded-fetch.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { now } from '../../../core/util/ids.ts'
+import { openSerialQueue } from '../../../core/util/serial-queue.ts'
+import type { McpLogin, McpSettings, StartedLogin } from '../contract.ts'
+import { serverKey } from '../records.ts'
+import type { McpRecord } from '../records.ts'
+import { readSecret } from '../values.ts'
+import { clientDocument, redirectAddress } from './addresses.ts'
+import { loginFetch } from './fetch.ts'
+import { keptLogins } from './kept.ts'
+import type { KeptLogin, KeptLogins } from './kept.ts'
+import type { AuthClient, Challenge, Issuer, Tokens } from './oauth.ts'
+
+export type LoginServices = Pick<
+	Context<McpSettings>,
+	'store' | 'use' | 'find' | 'emit' | 'gateway' | 'config' | 'log' | 'redactor'
+>
+
+/** What came back from the authorization server, through a browser. */
+export interface Returned {
+	/** Without the id of the server. */
+	secret: string
+	code?: string | undefined
+	iss?: string | undefined
+	error?: string | undefined
+	error_description?: string | undefined
+	/** The cookie of that browser. */
+	browser?: string | undefined
+}
+
+const PENDING_MS = 10 * 60_000
+/** Refusals for want of scopes, each after a login: then another login does not help. */
+const REFUSALS = 3
+/** Of one request: with the token that it had, and with new ones. */
+const RETRIES = 2
+/** Requests that wait for a token. */
+const WAITING = 1024
+const TEXT_LIMIT = 500
+
+const oauth = () => import('./oauth.ts')
+
+export class Login {
+	readonly #record: McpRecord
+	readonly #agent: AgentRef
+	readonly #services: LoginServices
+	readonly #server: URL
+	readonly #fetch: FetchLike
+	readonly #logins: KeptLogins
+	readonly #turns = openSerialQueue(WAITING, () => new Fault('mcp_unavailable', `${WAITING} requests wait for a login`))
+	#kept: Promise<KeptLogin | undefined> | undefined
+	#needed: string | null = null
+	/** What the server asked for most recently. */
+	#challenge: Challenge = {}
+	/** Values that must not appear anywhere. */
+	#secrets: readonly string[] = []
+
+	constructor(record: McpRecord, agent: AgentRef, services: LoginServices) {
+		this.#record = record
+		this.#agent = agent
+		this.#services = services
+		this.#server = new URL(record.url ?? '')
+		this.#fetch = loginFetch(this.#server, record.trusted, agent, services.config)
+		this.#logins = keptLogins(agent, { id: record.id, server: serverKey(agent, record.id) }, services)
+	}
+
+	/** Why a person must sign in, as a sentence; null as far as nobody must. */
+	get needed(): string | null {
+		return this.#needed
+	}
+
+	/** Tokens and codes, to be redacted. */
+	get secrets(): readonly string[] {
+		return this.#secrets
+	}
+
+	/** Requests to the server with its token. Those to other origins go out as they are. */
+	authorize(fetcher: GuardedFetcher): GuardedFetcher {
+		const authorized = async (url: string | URL, init: GuardedInit = {}): Promise<Response> => {
+			if (new URL(url).origin !== this.#server.origin) return fetcher(url, init)
+			let token = await this.#token()
+			for (let retries = 0; ; retries++) {
+				const response = await fetcher(url, withToken(init, token))
+				if (response.status !== 401 && response.status !== 403) return response
+				const next = await this.#afterRefusal(response, token, retries === RETRIES)
+				if (next === undefined) return response
+				await response.body?.cancel()
+				token = next
+			}
+		}
+		return Object.assign(authorized, { [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose]() })
+	}
+
+	/**
+	 * Begins a login: `url` is for a person's browser. `browser`: a cookie that the browser which ends it must have. Throws
+	 * `conflict` where no person signs in, and `mcp_failed` for an authorization server that cannot be used.
+	 */
+	async begin(browser: string | null): Promise<StartedLogin> {
+		if (this.#isOwn) throw this.#refused('conflict', 'signs in by itself (client_credentials)')
+		const { authorizationUrl } = await oauth()
+		const issuer = await this.#find()
+		if (!issuer) throw this.#refused('conflict', 'does not ask for a login by OAuth')
+		const scope = this.#scopeOf(issuer, await this.#read())
+		const redirect = redirectAddress(this.#services.gateway)
+		const client = (await this.#turns.run(() => this.#client(issuer, redirect, scope))).information
+		const secret = randomBytes(32).toString('base64url')
+		const state = `${this.#record.id}.${secret}`
+		const { url, code_verifier } = await authorizationUrl(issuer, client, { redirect, scope, state })
+		const expires_at = Date.now() + PENDING_MS
+		await this.#logins.begin({
+			issuer,
+			client,
+			redirect,
+			code_verifier,
+			...(scope !== undefined && { scope }),
+			state: hashOf(secret),
+			browser: browser === null ? null : hashOf(browser),
+			expires_at,
+		})
+		return { url: url.href, expires_at: new Date(expires_at).toISOString() }
+	}
+
+	/** Ends a login that was begun. It counts once, also if it fails. Throws a Fault that says why. */
+	async finish({ secret, code, iss, error, error_description, browser }: Returned): Promise<void> {
+		const { exchange, isSame } = await oauth()
+		const pending = await this.#logins.take()
+		if (!pending || !isEqual(hashOf(secret), pending.state))
+			throw this.#refused('invalid_request', 'has no such login in progress; begin another one')
+		if (pending.expires_at < Date.now())
+			throw this.#refused('invalid_request', 'was not signed in to within 10 minutes; begin another login')
+		if (pending.browser !== null && (browser === undefined || !isEqual(hashOf(browser), pending.browser)))
+			throw this.#refused('forbidden', 'must be signed in to in the browser in which that was begun')
+		const { issuer } = pending
+		const names = issuer.metadata?.issuer ?? issuer.issuer
+		const mustName =
+			(issuer.metadata as Record<string, unknown> | undefined)?.authorization_response_iss_parameter_supported === true
+		if (iss === undefined ? mustName : !isSame(iss, names))
+			throw this.#refused('forbidden', 'got the answer of another authorization server; begin another login')
+		if (error !== undefined || code === undefined) {
+			const why = [error ?? 'no code', error_description ?? ''].join(' ').trim().slice(0, TEXT_LIMIT)
+			throw this.#refused('mcp_failed', `was not signed in to: its authorization server says ${JSON.stringify(why)}`)
+		}
+		this.#hide(code, pending.code_verifier)
+		const { code_verifier, redirect } = pending
+		const client =
+			this.#record.auth?.client_id === undefined
+				? { information: pending.client }
+				: await this.#client(issuer, redirect, pending.scope)
+		const tokens = await this.#asked(exchange(issuer, client, { code, code_verifier, redirect }, this.#fetch))
+		await this.#turns.run(async () => {
+			const before = await this.#read()
+			const refusals = before?.refusals ?? 0
+			await this.#write({
+				...before,
+				issuer,
+				tokens,
+				...(pending.scope !== undefined && { scope: pending.scope }),
+				refusals,
+				signed_in_at: now(),
+			})
+		})
+		this.#needed = null
+		await this.#emit('mcp.logged_in', { issuer: issuer.issuer, scopes: scopesOf(tokens.scope ?? pending.scope) })
+	}
+
+	/** Revokes the tokens, as far as the authorization server can, and forgets them. */
+	async logout(): Promise<void> {
+		const { revoke } = await oauth()
+		const kept = await this.#read()
+		this.#needed = null
+		if (!kept?.tokens) return this.#turns.run(() => this.#write(undefined))
+		const { issuer, tokens } = kept
+		const { information } = await this.#client(issuer, kept.redirect ?? '', kept.scope)
+		await this.#turns.run(() => this.#write(undefined))
+		for (const token of [tokens.refresh_token, tokens.access_token]) {
+			if (token === undefined) continue
+			await revoke(issuer, information, token, this.#fetch).catch((error: unknown) =>
+				this.#services.log.warn(
+					{ server: this.#record.name, reason: this.#clean(messageOf(error)) },
+					'a token of an MCP server could not be revoked',
+				),
+			)
+		}
+		await this.#emit('mcp.logged_out', { issuer: issuer.issuer })
+	}
+
+	/** What people may know of it. */
+	async shown(): Promise<McpLogin | null> {
+		const kept = await this.#read()
+		if (!kept?.tokens) return null
+		const { expires_at } = kept.tokens
+		return {
+			issuer: kept.issuer.issuer,
+			scopes: scopesOf(kept.tokens.scope ?? kept.scope),
+			expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
+			signed_in_at: kept.signed_in_at ?? null,
+			renewable: this.#isOwn || kept.tokens.refresh_token !== undefined,
+		}
+	}
+
+	get #isOwn(): boolean {
+		return this.#record.auth?.grant === 'client_credentials'
+	}
+
+	/** The token for the next request; undefined if there is none. */
+	async #token(): Promise<string | undefined> {
+		const kept = await this.#read()
+		if (!kept?.tokens || !isDue(kept.tokens)) return kept?.tokens?.access_token
+		return this.#turns.run(async () => {
+			const current = await this.#read()
+			if (!current?.tokens || !isDue(current.tokens)) return current?.tokens?.access_token
+			try {
+				return (await this.#renewed(current)) ?? current.tokens.access_token
+			} catch (error) {
+				// The authorization server may be away for a moment, and the token still valid.
+				if ((current.tokens.expires_at ?? Infinity) > Date.now()) return current.tokens.access_token
+				throw error
+			}
+		})
+	}
+
+	/** Another token with which a refused request may succeed; undefined if a person must sign in, or it is not about tokens. */
+	async #afterRefusal(response: Response, used: string | undefined, isLast: boolean): Promise<string | undefined> {
+		const challenge = (await oauth()).challengeOf(response)
+		const lacksScope = response.status === 403
+		if (lacksScope && challenge.error !== 'insufficient_scope') return undefined
+		return this.#turns.run(async () => {
+			const kept = await this.#read()
+			const current = kept?.tokens?.access_token
+			if (!isLast && current !== undefined && current !== used) return current
+			this.#challenge = challenge
+			if (this.#isOwn && !isLast) return this.#owned(kept, lacksScope)
+			if (!lacksScope && !isLast && kept?.tokens) {
+				const renewed = await this.#renewed(kept)
+				if (renewed !== undefined) return renewed
+			}
+			await this.#require(kept, lacksScope)
+			return undefined
+		})
+	}
+
+	/** Undefined if that needs a person. */
+	async #renewed(kept: KeptLogin): Promise<string | undefined> {
+		if (this.#isOwn) return this.#owned(kept, false)
+		const { issuer, tokens, redirect, scope } = kept
+		if (tokens?.refresh_token === undefined) return undefined
+		const { refresh } = await oauth()
+		const client = await this.#client(issuer, redirect ?? '', scope)
+		const next = await this.#asked(refresh(issuer, client, tokens.refresh_token, this.#fetch))
+		if (!next) return undefined
+		await this.#write({ ...kept, tokens: { ...(tokens.scope !== undefined && { scope: tokens.scope }), ...next } })
+		return next.access_token
+	}
+
+	async #owned(kept: KeptLogin | undefined, lacksScope: boolean): Promise<string | undefined> {
+		const { ownTokens } = await oauth()
+		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
+		if (refusals >= REFUSALS) throw this.#wantOfScopes()
+		const issuer = await this.#find()
+		if (!issuer) return undefined
+		const scope = this.#scopeOf(issuer, kept)
+		const client = await this.#client(issuer, '', scope)
+		const tokens = await this.#asked(ownTokens(issuer, client, scope, this.#fetch))
+		await this.#write({ ...kept, issuer, tokens, ...(scope !== undefined && { scope }), refusals })
+		return tokens.access_token
+	}
+
+	/** From now on a person must sign in, if the server uses OAuth at all. */
+	async #require(kept: KeptLogin | undefined, lacksScope: boolean): Promise<void> {
+		const issuer = await this.#find()
+		if (!issuer) return
+		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
+		if (refusals >= REFUSALS) throw this.#wantOfScopes()
+		if (kept) {
+			const { tokens: _, ...rest } = kept
+			await this.#write(lacksScope ? { ...kept, refusals } : rest)
+		}
+		const { scope } = this.#challenge
+		const name = `the MCP server "${this.#record.name}"`
+		const how = `an operator must sign in (svc mcp login ${this.#agent.name} ${this.#record.name}, or in the console)`
+		const before = this.#needed
+		this.#needed = lacksScope
+			? `${name} wants further permissions (${scope ?? 'unnamed'}): ${how}`
+			: `${name} needs a login: ${how}`
+		if (this.#needed !== before) await this.#emit('mcp.login_required', { scopes: scopesOf(scope) })
+	}
+
+	async #find(): Promise<Issuer | undefined> {
+		const { findIssuer } = await oauth()
+		return this.#asked(findIssuer(this.#server, this.#challenge, this.#fetch, this.#record.auth?.type === 'oauth'))
+	}
+
+	/** The operator's client, the one that this server has registered, our document, or a new one. */
+	async #client(issuer: Issuer, redirect: string, scope: string | undefined): Promise<AuthClient> {
+		const { register, signedClient } = await oauth()
+		const { client_id, client_secret, private_key } = this.#record.auth ?? {}
+		const endpoint = new URL(issuer.metadata?.token_endpoint ?? new URL('/token', issuer.issuer))
+		const secretOf = async (secret: string): Promise<string> => {
+			const value = await readSecret(secret, this.#record, this.#agent, endpoint, this.#services)
+			this.#hide(value)
+			return value
+		}
+		if (client_id !== undefined) {
+			if (private_key) return signedClient(client_id, await secretOf(private_key.secret))
+			return {
+				information: { client_id, ...(client_secret && { client_secret: await secretOf(client_secret.secret) }) },
+			}
+		}
+		const kept = await this.#read()
+		if (kept?.client && kept.issuer.issuer === issuer.issuer && kept.redirect === redirect)
+			return { information: kept.client }
+		const document = clientDocument(this.#services.gateway)
+		const isKnown = document !== null && issuer.metadata?.client_id_metadata_document_supported === true
+		const client = isKnown ? { client_id: document } : await this.#asked(register(issuer, redirect, scope, this.#fetch))
+		const { tokens: _, ...rest } = kept ?? {}
+		await this.#write({ ...rest, issuer, client, redirect })
+		return { information: client }
+	}
+
+	/** What the server asks for now, with what it granted before; else what the operator set; else all that it lists. */
+	#scopeOf({ scopes, metadata }: Issuer, kept: KeptLogin | undefined): string | undefined {
+		const asked = scopesOf(this.#challenge.scope)
+		const before = asked.length > 0 ? scopesOf(kept?.tokens && (kept.tokens.scope ?? kept.scope)) : []
+		const wanted = asked.length > 0 ? [...before, ...asked] : (this.#record.auth?.scopes ?? scopes ?? [])
+		// Without it some servers give no refresh token.
+		const offline = !this.#isOwn && metadata?.scopes_supported?.includes('offline_access') ? ['offline_access'] : []
+		const all = [...new Set([...wanted, ...(wanted.length > 0 ? offline : [])])]
+		return all.length > 0 ? all.join(' ') : undefined
+	}
+
+	/** Every error of an authorization server, without what must not be shown. */
+	async #asked<T>(answer: Promise<T>): Promise<T> {
+		try {
+			return await answer
+		} catch (error) {
+			if (isFault(error, 'mcp_failed', 'address_refused', 'fetch_failed', 'fetch_timeout')) throw error
+			const message = this.#clean(messageOf(error)).slice(0, TEXT_LIMIT)
+			throw new Fault('mcp_failed', `its authorization server: ${message}`, { cause: error })
+		}
+	}
+
+	#wantOfScopes(): Fault {
+		const { scope = 'unnamed' } = this.#challenge
+		return this.#refused(
+			'mcp_failed',
+			`refused its tokens ${REFUSALS} times for want of scopes (${scope}); the account, or the client, may not have them: svc mcp logout ${this.#agent.name} ${this.#record.name} begins anew`,
+		)
+	}
+
+	#refused(code: 'conflict' | 'invalid_request' | 'forbidden' | 'mcp_failed', what: string): Fault {
+		return new Fault(code, this.#clean(`the MCP server "${this.#record.name}" ${what}`))
+	}
+
+	#read(): Promise<KeptLogin | undefined> {
+		if (!this.#kept) {
+			const reading = this.#logins.read()
+			this.#kept = reading
+			reading.then(
+				(login) => this.#hideTokens(login),
+				() => (this.#kept = undefined),
+			)
+		}
+		return this.#kept
+	}
+
+	async #write(login: KeptLogin | undefined): Promise<void> {
+		this.#hideTokens(login)
+		// Also where it cannot be stored: the former refresh token may be void.
+		this.#kept = Promise.resolve(login)
+		await this.#logins.write(login)
+	}
+
+	#hideTokens(login: KeptLogin | undefined): void {
+		const { access_token, refresh_token } = login?.tokens ?? {}
+		this.#hide(access_token, refresh_token, login?.client?.client_secret)
+	}
+
+	#hide(...values: (string | undefined)[]): void {
+		const known = values.filter((value) => value !== undefined && !this.#secrets.includes(value)) as string[]
+		// Former ones may still be on their way in an answer.
+		if (known.length > 0) this.#secrets = [...known, ...this.#secrets].slice(0, 16)
+	}
+
+	#clean(text: string): string {
+		const clean = this.#secrets.reduce((all, value) => all.replaceAll(value, '[redacted]'), text)
+		return this.#services.redactor.of([this.#agent]).text(clean, 'record')
+	}
+
+	async #emit(event_type: string, payload: Record<string, unknown>): Promise<void> {
+		const about = { server: this.#record.name, mcp_id: this.#record.id }
+		await this.#services.emit({ event_type, payload: { ...about, ...payload } }, this.#agent.name)
+	}
+}
+
+function withToken(init: GuardedInit, token: string | undefined): GuardedInit {
+	if (token === undefined) return init
+	const headers = new Headers(init.headers)
+	headers.set('authorization', `Bearer ${token}`)
+	return { ...init, headers }
+}
+
+function isDue({ renew_at }: Tokens): boolean {
+	return renew_at !== null && renew_at <= Date.now()
+}
+
+function scopesOf(scope: string | undefined): string[] {
+	return (scope ?? '').split(' ').filter((one) => one !== '')
+}
+
+function hashOf(text: string): string {
+	return createHash('sha256').update(text).digest('hex')
+}
+
+function isEqual(a: string, b: string): boolean {
+	return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}

@@ -1,0 +1,209 @@
+import { hash, randomBytes } from 'node:crypto'
+import type { Request, ResponseToolkit, ResponseObject, Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { isFault } from '../../../core/errors.ts'
+import { scoped } from '../../../core/http/routes.ts'
+import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type {} from '../../agents/contract.ts'
+import type { McpServers, McpSettings } from '../contract.ts'
+import { paramsOfServer, view } from '../schemas.ts'
+import { CALLBACK, CLIENT_DOCUMENT, clientDocument, redirectAddress } from './addresses.ts'
+import { clientMetadata } from './client-metadata.ts'
+
+interface Named {
+	id: string
+	mcp_id: string
+}
+
+const tags = ['api', 'mcp']
+const COOKIE = 'svc-mcp-login'
+const COOKIE_SECONDS = 600
+/** Longer than any code; the address that a person pastes has it, too. */
+const ADDRESS_LIMIT = 16_384
+
+export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
+	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
+
+	server.route<{ Params: Named }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp/{mcp_id}/login',
+		options: {
+			id: 'loginToMcpServer',
+			description: 'Begin to sign in to an MCP server',
+			notes: [
+				'Open `url` in a browser. After the login there, the browser is sent to `/v1/mcp/callback` of this gateway (below `server.public_url`), which ends it. If the browser cannot reach the gateway, send the address that it was sent to to `POST …/login/complete`.',
+				'It is valid for 10 minutes, once, and takes the place of an earlier one for the same server. 409 for a server at which nobody signs in.',
+			],
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [409, 502] } },
+			validate: { params: paramsOfServer },
+			response: {
+				status: {
+					200: Joi.object({
+						url: Joi.string().required().example('https://login.example.com/authorize?client_id=gateway'),
+						expires_at: Joi.string().isoDate().required(),
+					}).id('McpLoginStarted'),
+				},
+			},
+		},
+		handler: async (request, h) => {
+			const browser = isOfThisOrigin(request, ctx) ? randomBytes(32).toString('base64url') : null
+			const agent = await agentOf(request.params)
+			const started = h.response(await servers.login(agent, request.params.mcp_id, browser))
+			return browser === null ? started : withCookie(started, browser, ctx)
+		},
+	})
+	server.route<{ Params: Named; Payload: { redirect_url: string } }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp/{mcp_id}/login/complete',
+		options: {
+			id: 'completeMcpLogin',
+			description: 'End a login to an MCP server by the address that the browser was sent to',
+			notes: 'Waits up to 5 s for the connection.',
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [502] } },
+			validate: {
+				params: paramsOfServer,
+				payload: Joi.object({
+					redirect_url: Joi.string()
+						.max(ADDRESS_LIMIT)
+						.required()
+						.custom((text: string, helpers) =>
+							URL.canParse(text) ? text : helpers.message({ custom: '{#label} must be the whole address' }),
+						)
+						.description('The whole address, with `code` and `state`.')
+						.example('http://127.0.0.1:3000/v1/mcp/callback?code=SplxlOBeZQQYbYS6WxSbIA&state=af0ifjsldkj'),
+				}).required(),
+			},
+			response: { status: { 200: view } },
+		},
+		handler: async (request) => {
+			const agent = await agentOf(request.params)
+			const returned = new URL(request.payload.redirect_url)
+			return (await servers.completeLogin(returned, undefined, { agent, id: request.params.mcp_id })).server
+		},
+	})
+	server.route<{ Params: Named }>({
+		method: 'POST',
+		path: '/v1/agents/{id}/mcp/{mcp_id}/logout',
+		options: {
+			id: 'logoutOfMcpServer',
+			description: 'Sign out of an MCP server',
+			notes: 'Revokes the tokens, as far as the authorization server can, deletes them, and reconnects without.',
+			tags,
+			auth: scoped('agents:write'),
+			plugins: { openapi: { errors: [409] } },
+			validate: { params: paramsOfServer },
+			response: { status: { 200: view } },
+		},
+		handler: async (request) => servers.logout(await agentOf(request.params), request.params.mcp_id),
+	})
+	server.route({
+		method: 'GET',
+		path: CALLBACK,
+		options: {
+			id: 'endMcpLogin',
+			description: 'Where a browser returns after a login to an MCP server',
+			notes: 'For browsers: shows a page. Public, since `state` proves that the login was begun here.',
+			tags,
+			auth: false,
+			plugins: {
+				openapi: {
+					answers: Object.fromEntries(
+						[200, 400, 403, 502].map((code) => [code, { 'text/html': Joi.string().example('<!doctype html>') }]),
+					),
+				},
+			},
+		},
+		handler: async (request, h) => {
+			const returned = new URL(`http://gateway${request.raw.req.url}`)
+			try {
+				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request))
+				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
+				return pageOf(h, 200, 'Signed in', text)
+			} catch (error) {
+				if (!isFault(error)) throw error
+				const code = isFault(error, 'invalid_request') ? 400 : isFault(error, 'forbidden') ? 403 : 502
+				return pageOf(h, code, 'Not signed in', error.message)
+			}
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: CLIENT_DOCUMENT,
+		options: {
+			id: 'getMcpClientDocument',
+			description: "The gateway's client ID metadata document",
+			notes:
+				'What authorization servers may know of the gateway, which this address names as a client. 404 without a `server.public_url` that begins with https.',
+			tags,
+			auth: false,
+			plugins: { openapi: { errors: [404] } },
+			response: {
+				status: {
+					200: Joi.object()
+						.unknown()
+						.id('McpClientDocument')
+						.example({
+							client_id: `https://gateway.example.com${CLIENT_DOCUMENT}`,
+							...clientMetadata(`https://gateway.example.com${CALLBACK}`),
+						}),
+				},
+			},
+		},
+		handler: () => {
+			const client_id = clientDocument(ctx.gateway)
+			if (client_id === null)
+				throw ctx.fault('not_found', 'there is no such document without a server.public_url that begins with https')
+			return { client_id, ...clientMetadata(redirectAddress(ctx.gateway)) }
+		},
+	})
+}
+
+/** A page of the gateway's own, whose browser also has the address to which the login returns. */
+function isOfThisOrigin(
+	{ headers, info }: Pick<Request, 'headers' | 'info'>,
+	{ gateway }: Context<McpSettings>,
+): boolean {
+	return headers['sec-fetch-site'] === 'same-origin' && new URL(redirectAddress(gateway)).host === info.host
+}
+
+/** Lax: the browser comes back from another site. */
+function withCookie(response: ResponseObject, value: string, { gateway }: Context<McpSettings>): ResponseObject {
+	const secure = redirectAddress(gateway).startsWith('https:') ? '; Secure' : ''
+	return response.header(
+		'set-cookie',
+		`${COOKIE}=${value}; Path=${CALLBACK}; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Lax${secure}`,
+	)
+}
+
+function cookieOf({ headers }: Request): string | undefined {
+	const cookies = (headers.cookie as string | undefined)?.split(';') ?? []
+	return cookies
+		.map((one) => one.trim())
+		.find((one) => one.startsWith(`${COOKIE}=`))
+		?.slice(COOKIE.length + 1)
+}
+
+const style = `:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
+const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+function pageOf(h: ResponseToolkit, code: number, title: string, text: string): ResponseObject {
+	const html = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>
+<style>${style}</style>
+<h1>${title}</h1>
+<p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>
+</html>
+`
+	return h
+		.response(html)
+		.code(code)
+		.type('text/html')
+		.header('content-security-policy', policy)
+		.header('cache-control', 'no-store')
+		.header('referrer-policy', 'no-referrer')
+}

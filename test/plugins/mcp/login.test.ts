@@ -1,0 +1,495 @@
+/** Logins to MCP servers by OAuth, against a certified authorization server. */
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import type { Answer, TestGateway } from '../../support/gateway.ts'
+import { add, callTool, until } from '../../support/mcp.ts'
+import { browse, startProtectedServer } from '../../support/oauth.ts'
+import type { ProtectedServer } from '../../support/oauth.ts'
+import { svcFor } from '../../support/person.ts'
+import { refused } from '../../support/refused.ts'
+import { follow } from '../../support/runs.ts'
+import type { Followed } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
+
+const gateway = await startGateway()
+t.teardown(() => gateway.stop())
+
+const callback = (at: Pick<TestGateway, 'url'> = gateway): string => `${at.url}/v1/mcp/callback`
+
+let agents = 0
+async function newAgent(t: Test, at: TestGateway = gateway): Promise<Followed & { name: string }> {
+	const name = `ada${++agents}`
+	return { ...(await follow(t, at, name)), name }
+}
+
+async function begin(agent: Followed, id: string): Promise<string> {
+	const { status, body } = await agent.call(`mcp/${id}/login`, {})
+	if (status !== 200) throw new Error(JSON.stringify(body))
+	return body.url
+}
+
+/** Signs in with a browser of its own; answers with the page at the end. */
+async function signIn(agent: Followed, id: string, at: Pick<TestGateway, 'url'> = gateway): Promise<Response> {
+	return fetch(await browse(await begin(agent, id), callback(at)))
+}
+
+async function signedIn(
+	t: Test,
+	server: ProtectedServer,
+	fields: object = {},
+): Promise<[Followed & { name: string }, Answer]> {
+	const agent = await newAgent(t)
+	const added = await add(agent, { name: 'guarded', transport: 'http', url: server.url, ...fields })
+	t.equal(added.status, 'needs_login')
+	t.equal((await signIn(agent, added.id)).status, 200)
+	return [agent, await until(gateway, agent.name, added.id, ({ status }) => status === 'connected')]
+}
+
+void t.test('a person signs in, and the agent uses the tools', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id, status, status_detail } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	t.equal(status, 'needs_login')
+	t.match(status_detail, /svc mcp login ada\d guarded/)
+	t.match((await agent.call(`mcp/${id}`)).body, { status: 'needs_login', login: null })
+
+	const page = await signIn(agent, id)
+	t.equal(page.status, 200)
+	t.match(page.headers.get('content-security-policy'), /default-src 'none'/)
+	t.match(await page.text(), /can use the MCP server "guarded" now/)
+	const details = await until(gateway, agent.name, id, (one) => one.status === 'connected')
+	t.match(details.login, { issuer: server.issuer, scopes: ['mcp:use'], renewable: true })
+	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'tea' }), { event_type: 'mcp.result', result: 'tea' })
+
+	const types = (await gateway.request('GET', `/v1/audit?agent_id=${agent.name}`)).body.events.map(
+		(one: Answer) => one.event_type,
+	)
+	for (const type of ['mcp.login_required', 'mcp.logged_in']) t.ok(types.includes(type), type)
+
+	t.equal((await agent.call(`mcp/${id}/logout`, {})).body.status, 'needs_login')
+	const { token } = server.arrived.findLast((one) => one.status === 200) ?? { token: '' }
+	t.equal(await server.provider.AccessToken.find(token), undefined, 'it was revoked')
+	t.match((await agent.call(`mcp/${id}`)).body, { login: null })
+})
+
+void t.test('svc adds a server, signs in with a browser, and signs out', async (t) => {
+	const server = await startProtectedServer(t)
+	const svc = svcFor(gateway.url)
+	const agent = await newAgent(t)
+	const { name } = agent
+	t.match(await svc(['mcp', 'add', name, 'guarded', '--url', server.url, '--scope', 'mcp:use']), {
+		code: 0,
+		out: /needs_login/,
+		err: new RegExp(`svc mcp login ${name} guarded`),
+	})
+	const addressIn = (text: string): string | undefined => /^ *(http\S+\/auth\?\S+)$/m.exec(text)?.[1]
+	let isOpened = false
+	const login = await svc(['mcp', 'login', name, 'guarded', '--json'], {
+		hears(text) {
+			const url = addressIn(text)
+			if (url === undefined || isOpened) return
+			isOpened = true
+			void browse(url, callback()).then((back) => fetch(back))
+		},
+	})
+	t.match(login.json, { status: 'connected', login: { scopes: ['mcp:use'] } })
+	t.match((await svc(['mcp', 'show', name, 'guarded'])).out, /signed in: .*mcp:use/)
+	t.match(await svc(['mcp', 'logout', name, 'guarded', '--json']), { code: 0, json: { status: 'needs_login' } })
+	t.match((await svc(['doctor', '--only', 'mcp.connection'], { env: { SVC_HOME: gateway.home } })).out, /svc mcp login/)
+})
+
+void t.test('while nobody has signed in, the model learns why', async (t) => {
+	const server = await startProtectedServer(t)
+	const [agent, { id }] = await signedIn(t, server)
+	await agent.call(`mcp/${id}/logout`, {})
+	t.match(await callTool(agent, 'mcp__guarded__echo'), {
+		event_type: 'mcp.failed',
+		code: 'mcp_unavailable',
+		message: /an operator must sign in \(svc mcp login/,
+	})
+})
+
+void t.test('with auth.wait a run waits for the login, and then continues', async (t) => {
+	const server = await startProtectedServer(t)
+	const [agent, { id }] = await signedIn(t, server, { auth: { type: 'oauth', wait: true } })
+	await agent.call(`mcp/${id}/logout`, {})
+	const run_id = await agent.start('/tool mcp__guarded__echo {"text": "late"}')
+	await agent.heard(run_id, 'run.paused')
+	t.match((await agent.read(run_id)).question, { question: /needs a login/ })
+	t.equal((await signIn(agent, id)).status, 200)
+	t.equal((await agent.ended(run_id)).event_type, 'run.completed')
+	t.match((await agent.heard(run_id, 'question.answered')).payload, { answer: /Signed in; call the tool again/ })
+})
+
+void t.test('tokens that end every two seconds, in 50 runs at the same time', async (t) => {
+	const server = await startProtectedServer(t, { ttl_s: 2 })
+	const [agent] = await signedIn(t, server)
+	const before = server.grants.length
+	const names = Array.from({ length: 50 }, (_, at) => `c${at}`)
+	const end = Date.now() + 5_000
+	let calls = 0
+	await Promise.all(
+		names.map(async (conversation) => {
+			do {
+				const body = { prompt: `/tool mcp__guarded__echo {"text": "${conversation}"}`, conversation }
+				const { run_id } = (await gateway.request('POST', `/v1/agents/${agent.name}/runs`, { body })).body
+				const { status, answer } = await eventually(
+					() => agent.read(run_id),
+					(run) => run.ended_at !== null,
+				)
+				t.match({ status, answer }, { status: 'completed', answer: new RegExp(conversation) })
+				calls++
+			} while (Date.now() < end)
+		}),
+	)
+	t.ok(calls >= 50)
+	const refreshes = server.grants.slice(before)
+	t.ok(refreshes.length >= 2, `${refreshes.length} renewals`)
+	t.equal(
+		refreshes.every((grant) => grant === 'refresh_token'),
+		true,
+	)
+	t.equal(server.mostAtOnce, 1, 'one at a time')
+})
+
+void t.test('a gateway that is killed while a token is being rotated asks for a login at worst, once', async (t) => {
+	const { spawnGateway } = await import('../../support/process.ts')
+	const { send } = await import('../../support/gateway.ts')
+	const server = await startProtectedServer(t, { ttl_s: 1 })
+	const home = makeHome({})
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
+		url,
+		request: (method, path, options) => send(url + path, method, options),
+	})
+	const first = await spawnGateway(home)
+	t.teardown(() => first.kill())
+	const agent = await follow(t, at(first.url), 'ada')
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	await signIn(agent, id, first)
+	await until(at(first.url), 'ada', id, ({ status }) => status === 'connected')
+	// The server has given new tokens, and the gateway never gets them.
+	const killed = Promise.withResolvers<void>()
+	server.beforeTokens = async () => {
+		server.beforeTokens = undefined
+		await first.kill()
+		killed.resolve()
+	}
+	await eventually(() => server.arrived.length > 0)
+	void agent.start('/tool mcp__guarded__echo {}').catch(() => {})
+	// Until the token has ended, calls need no other one.
+	const again = setInterval(() => void agent.start('/tool mcp__guarded__echo {}').catch(() => {}), 200)
+	t.teardown(() => clearInterval(again))
+	await killed.promise
+	clearInterval(again)
+	const grants = server.grants.length
+	const second = await spawnGateway(home)
+	t.teardown(() => second.kill())
+	const now = await until(at(second.url), 'ada', id, ({ status }) => status !== 'connecting')
+	t.equal(now.status, 'needs_login')
+	t.ok(server.grants.length <= grants, 'no token was given for the former refresh token')
+})
+
+void t.test('the client of an operator: with a secret, with a key, and for the agent itself', async (t) => {
+	const { generateKeyPairSync } = await import('node:crypto')
+	const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+	const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'gateway', use: 'sig', alg: 'ES256' }
+	const common = { redirect_uris: [callback()], grant_types: ['authorization_code', 'refresh_token'] }
+	const own = { redirect_uris: [], response_types: [], grant_types: ['client_credentials'] }
+	const server = await startProtectedServer(t, {
+		configuration: {
+			clients: [
+				{ client_id: 'by-secret', client_secret: 'very-secret-text', ...common },
+				{ client_id: 'by-key', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [jwk] }, ...common },
+				{ client_id: 'own', client_secret: 'own-secret-text', ...own },
+			] as never,
+		},
+	})
+	const key = String(pair.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+	const secrets = { BY_SECRET: 'very-secret-text', BY_KEY: key, OWN: 'own-secret-text' }
+	for (const [name, value] of Object.entries(secrets))
+		await gateway.request('POST', '/v1/vault/secrets', { body: { name, value } })
+	const grant = (agent: string, secret: string) =>
+		gateway.request('POST', '/v1/vault/grants', { body: { agent_id: agent, secret_id: secret } })
+
+	for (const [client_id, field, secret] of [
+		['by-secret', 'client_secret', 'BY_SECRET'],
+		['by-key', 'private_key', 'BY_KEY'],
+	] as const) {
+		const agent = await newAgent(t)
+		await grant(agent.name, secret)
+		const auth = { type: 'oauth', client_id, [field]: { secret } }
+		const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
+		t.equal(status, 'needs_login', client_id)
+		t.equal((await signIn(agent, id)).status, 200, client_id)
+		await until(gateway, agent.name, id, (one) => one.status === 'connected')
+		t.match((await agent.call(`mcp/${id}`)).body, { auth })
+	}
+
+	const agent = await newAgent(t)
+	await grant(agent.name, 'OWN')
+	const auth = { type: 'oauth', grant: 'client_credentials', client_id: 'own', client_secret: { secret: 'OWN' } }
+	const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
+	t.equal(status, 'connected', 'nobody signs in')
+	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'own' }), { result: 'own' })
+	refused(t, await agent.call(`mcp/${id}/login`, {}), { status: 409, code: 'conflict', says: /signs in by itself/ })
+})
+
+void t.test('further scopes: another login asks for them as well', async (t) => {
+	const server = await startProtectedServer(t, { scopes: ['mcp:use', 'mcp:call'], scopeOfCalls: 'mcp:call' })
+	const [agent, { id }] = await signedIn(t, server, { auth: { type: 'oauth', scopes: ['mcp:use'] } })
+	t.match(await callTool(agent, 'mcp__guarded__echo'), {
+		event_type: 'mcp.failed',
+		message: /wants further permissions \(mcp:call\)/,
+	})
+	t.match((await agent.call(`mcp/${id}`)).body, { status: 'connected', status_detail: /further permissions/ })
+	const url = new URL(await begin(agent, id))
+	t.match(url.searchParams.get('scope'), /^mcp:use mcp:call\b/)
+	t.equal((await signIn(agent, id)).status, 200)
+	await until(gateway, agent.name, id, ({ status }) => status === 'connected')
+	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'more' }), { result: 'more' })
+})
+
+/** A server whose documents are what the test says. */
+async function startDocuments(t: Test, documents: (base: string) => Record<string, unknown>): Promise<string> {
+	const server = createServer((request, response) => {
+		const found = documents(base)[request.url ?? '']
+		if (typeof found === 'function') return (found as (response: unknown) => void)(response)
+		if (found === undefined) return void response.writeHead(request.url === '/mcp' ? 401 : 404).end()
+		response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(found))
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	return base
+}
+
+/** The metadata of an authorization server. */
+const authorization = (issuer: string, change: object = {}): object => ({
+	issuer,
+	authorization_endpoint: `${issuer}/authorize`,
+	token_endpoint: `${issuer}/token`,
+	registration_endpoint: `${issuer}/register`,
+	response_types_supported: ['code'],
+	code_challenge_methods_supported: ['S256'],
+	...change,
+})
+const AT_RESOURCE = '/.well-known/oauth-protected-resource/mcp'
+const AT_ISSUER = '/.well-known/oauth-authorization-server'
+
+void t.test('a login that was forged, used before, or replaced is refused, and reported', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const replaced = await browse(await begin(agent, id), callback())
+	const back = await browse(await begin(agent, id), callback())
+	t.equal((await fetch(replaced)).status, 400, 'another login took its place')
+	t.equal((await fetch(back)).status, 400, 'a state that was wrong once ends the login')
+
+	const once = await browse(await begin(agent, id), callback())
+	const forged = new URL(once)
+	forged.searchParams.set('state', `${id}.${'A'.repeat(43)}`)
+	t.equal((await fetch(`${callback()}?code=x&state=none`)).status, 400)
+	t.equal((await fetch(forged)).status, 400)
+	const good = await browse(await begin(agent, id), callback())
+	t.equal((await fetch(good)).status, 200)
+	t.equal((await fetch(good)).status, 400, 'it counts once')
+	const { events } = (await gateway.request('GET', `/v1/audit?agent_id=${agent.name}&event_type=security.violation`))
+		.body
+	t.ok(events.filter(({ payload }: Answer) => payload.reason === 'mcp_login_refused').length >= 4)
+})
+
+void t.test('an injected code, the answer of another server, and an error of the server end the login', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	// The code of a login with another verifier.
+	const victim = new URL(await browse(await begin(agent, id), callback()))
+	const own = new URL(await browse(await begin(agent, id), callback()))
+	own.searchParams.set('code', victim.searchParams.get('code') ?? '')
+	const injected = await fetch(own)
+	t.equal(injected.status, 502)
+	t.notMatch(await injected.text(), victim.searchParams.get('code') ?? 'none')
+
+	const mixed = new URL(await browse(await begin(agent, id), callback()))
+	mixed.searchParams.set('iss', 'https://other.example.com')
+	t.equal((await fetch(mixed)).status, 403)
+	const bare = new URL(await browse(await begin(agent, id), callback()))
+	bare.searchParams.delete('iss')
+	t.equal((await fetch(bare)).status, 403, 'its metadata promises iss')
+
+	const failed = new URL(await browse(await begin(agent, id), callback()))
+	failed.searchParams.delete('code')
+	failed.searchParams.set('error', 'access_denied')
+	failed.searchParams.set('error_description', '<script>alert(1)</script>')
+	const page = await fetch(failed)
+	t.equal(page.status, 502)
+	const text = await page.text()
+	t.match(text, /access_denied/)
+	t.notMatch(text, /<script>/)
+	t.equal((await agent.call(`mcp/${id}`)).body.status, 'needs_login')
+})
+
+void t.test('the callback redirects nowhere, and a login is ended by its own address only', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const other = await add(agent, { name: 'other', transport: 'http', url: server.url })
+	const answer = await fetch(`${callback()}?redirect_uri=https://example.com&next=https://example.com`, {
+		redirect: 'manual',
+	})
+	t.equal(answer.headers.get('location'), null)
+	const redirect_url = await browse(await begin(agent, id), callback())
+	refused(t, await agent.call(`mcp/${other.id}/login/complete`, { redirect_url }), {
+		status: 400,
+		code: 'invalid_request',
+		says: /not known/,
+	})
+	t.equal((await agent.call(`mcp/${id}/login/complete`, { redirect_url })).body.status, 'connected')
+	// The authorization server knows our redirect address only.
+	const url = new URL(await begin(agent, other.id))
+	url.searchParams.set('redirect_uri', 'https://example.com/callback')
+	await t.rejects(browse(url.href, 'https://example.com/'), /redirect_uri/)
+})
+
+void t.test('a login that the console began ends in that browser only', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	const started = async () => {
+		const headers = { 'sec-fetch-site': 'same-origin', origin: gateway.url, 'content-type': 'application/json' }
+		const response = await fetch(`${gateway.url}/v1/agents/${agent.name}/mcp/${id}/login`, { method: 'POST', headers })
+		const [cookie = ''] = response.headers.getSetCookie()
+		return { url: ((await response.json()) as Answer).url as string, cookie }
+	}
+	const first = await started()
+	t.match(first.cookie, /HttpOnly; SameSite=Lax/)
+	t.equal((await fetch(await browse(first.url, callback()))).status, 403, 'another browser')
+	const { url, cookie } = await started()
+	const back = await browse(url, callback())
+	t.equal((await fetch(back, { headers: { cookie: cookie.split(';')[0] ?? '' } })).status, 200)
+})
+
+void t.test('documents that cannot be trusted are refused, and say why', async (t) => {
+	const elsewhere = await startDocuments(t, () => ({ [AT_ISSUER]: authorization('https://issuer.example.com') }))
+	const about = (base: string, change: object = {}): object => ({
+		resource: `${base}/mcp`,
+		authorization_servers: [base],
+		...change,
+	})
+	for (const [what, documents, says] of [
+		[
+			'another resource',
+			(base: string) => ({ [AT_RESOURCE]: about(base, { resource: 'https://bank.example.com/mcp' }) }),
+			/about another resource, https:\/\/bank/,
+		],
+		[
+			'another issuer',
+			(base: string) => ({ [AT_RESOURCE]: about(base, { authorization_servers: [elsewhere] }) }),
+			/describes itself as another authorization server/,
+		],
+		[
+			'no PKCE',
+			(base: string) => ({
+				[AT_RESOURCE]: about(base),
+				[AT_ISSUER]: authorization(base, { code_challenge_methods_supported: ['plain'] }),
+			}),
+			/does not support PKCE with S256/,
+		],
+		[
+			'10 MiB',
+			(base: string) => ({
+				[AT_RESOURCE]: about(base),
+				[AT_ISSUER]: authorization(base, { service_documentation: 'x'.repeat(10 * 2 ** 20) }),
+			}),
+			/larger than 65536 bytes/,
+		],
+	] as const) {
+		const base = await startDocuments(t, documents as (base: string) => Record<string, unknown>)
+		const agent = await newAgent(t)
+		const { id, status } = await add(agent, { name: 'odd', transport: 'http', url: `${base}/mcp` })
+		t.equal(status, 'error', what)
+		t.match((await agent.call(`mcp/${id}`)).body.last_error.message, says, what)
+		t.ok((await agent.call(`mcp/${id}/login`, {})).status >= 400, what)
+	}
+})
+
+void t.test('documents lead to no private address that the server itself may not have', async (t) => {
+	const hidden = await startDocuments(t, () => ({}))
+	let asked = 0
+	const inner = await startDocuments(t, (base) => ({
+		[AT_ISSUER]: () => {
+			asked++
+			return authorization(base)
+		},
+	}))
+	const base = await startDocuments(t, (own) => ({
+		[AT_RESOURCE]: { resource: `${own}/mcp`, authorization_servers: [inner] },
+	}))
+	const moved = await startDocuments(t, (own) => ({
+		[AT_RESOURCE]: (response: ServerResponse) => response.writeHead(302, { location: `${hidden}/secret` }).end(),
+		[AT_ISSUER]: authorization(own),
+	}))
+	// An operator has listed these two servers only, and the caller is not an operator.
+	const hosts = [base, moved].map((one) => new URL(one).host)
+	const own = await startGateway({ config: `auth_mode: token\nmcp: {allowed_hosts: ${JSON.stringify(hosts)}}\n` })
+	t.teardown(() => own.stop())
+	const operator = (await own.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body.token
+	await own.request('POST', '/v1/agents', { token: operator, body: { name: 'eve' } })
+	const { token } = (
+		await own.request('POST', '/v1/auth/tokens', { token: operator, body: { scopes: ['agents:read', 'agents:write'] } })
+	).body
+	const { body } = await own.request('POST', '/v1/agents/eve/mcp', {
+		token,
+		body: { name: 'a', transport: 'http', url: `${base}/mcp` },
+	})
+	const details = await eventually(
+		async () => (await own.request('GET', `/v1/agents/eve/mcp/${body.id}`, { token })).body,
+		(one) => one.status === 'error',
+	)
+	t.match(details.last_error.message, /is not a public address/)
+	t.equal(asked, 0)
+	const other = await own.request('POST', '/v1/agents/eve/mcp', {
+		token,
+		body: { name: 'b', transport: 'http', url: `${moved}/mcp` },
+	})
+	t.ok(['needs_login', 'error'].includes(other.body.status), 'a redirect to another origin is not followed')
+})
+
+void t.test('no token appears in events, records, answers or results of tools', async (t) => {
+	const server = await startProtectedServer(t, { ttl_s: 1 })
+	const [agent, { id }] = await signedIn(t, server)
+	await callTool(agent, 'mcp__guarded__echo', { text: 'x' })
+	await eventually(async () => {
+		await callTool(agent, 'mcp__guarded__echo', { text: 'x' })
+		return server.grants.filter((one) => one === 'refresh_token').length >= 2
+	})
+	const tokens = [...new Set(server.arrived.map((one) => one.token).filter((one) => one !== ''))]
+	// What the server itself says contains the token: it is redacted.
+	const last = tokens.at(-1) ?? ''
+	const shown = [
+		JSON.stringify((await gateway.request('GET', `/v1/audit?agent_id=${agent.name}&limit=1000`)).body),
+		JSON.stringify((await agent.call(`mcp/${id}`)).body),
+		JSON.stringify(await callTool(agent, 'mcp__guarded__echo', { text: `it is ${last}` })),
+	].join('\n')
+	t.ok(tokens.length >= 3)
+	for (const token of tokens) t.notOk(shown.includes(token), 'a token')
+	// The last one is in the prompt above.
+	const data = readdirSync(join(gateway.home, 'data')).map((name) =>
+		readFileSync(join(gateway.home, 'data', name), 'latin1'),
+	)
+	for (const token of tokens.slice(0, -1))
+		t.notOk(
+			data.some((text) => text.includes(token)),
+			'a token in the database',
+		)
+})
