@@ -1,8 +1,11 @@
 /** What the engine on NATS does when a server or a gateway fails. */
 import t from 'tap'
 import { serverProblem } from '../../core/store/nats/server-check.ts'
+import { openClient } from '../../core/store/nats/client.ts'
 import { openNats } from '../../core/store/nats/open.ts'
 import type { NatsEngine, NatsOptions } from '../../core/store/nats/open.ts'
+import { infoOf, namesOf } from '../../core/store/nats/streams.ts'
+import type { Key } from '../../core/store/ports.ts'
 import { newId } from '../../core/util/ids.ts'
 import { entry } from '../contracts/store/log.ts'
 import { rejects } from '../contracts/store/records.ts'
@@ -107,6 +110,35 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		await rejects(t, engine.store.get(['a']), 'unavailable')
 		const refused = await engine.store.put(['a'], 2).catch((error: unknown) => error)
 		t.match(refused, { code: 'unavailable', headers: { 'retry-after': /\d/ } })
+	})
+
+	await t.test('what was deleted stays so when a server is killed after the mark of it has expired', async (t) => {
+		const engine = await open('gone', { deletedTtlS: 1 })
+		const keys = Array.from({ length: 20 }, (_, at): Key => ['k', String(at)])
+		for (const key of keys) await engine.store.put(key, 'first')
+		for (const key of keys) await engine.store.put(key, 'second')
+		for (const key of keys.slice(0, 5)) await engine.store.delete(key)
+		await engine.store.commit(
+			'k',
+			keys.slice(5, 10).map((key) => ({ key, value: undefined })),
+		)
+		await engine.store.put(['k', 'last'], 1)
+		await engine[Symbol.asyncDispose]()
+		const client = await openClient({ url: cluster.url })
+		const left = async (): Promise<number> => {
+			const { state } = await infoOf(client, namesOf('gone').state, { subjects_filter: 'gone.kv.r.>' })
+			return Object.keys(state.subjects ?? {}).length
+		}
+		await eventually(left, (count) => count === 11)
+		await Promise.all(cluster.nodes.map((node) => node.kill()))
+		await Promise.all(cluster.nodes.map((node) => node.start()))
+		await eventually(() => left().catch(() => 0))
+		t.equal(await left(), 11)
+		await client.close()
+		await using again = await open('gone')
+		t.equal((await Array.fromAsync(again.store.keys(['k']))).length, 11)
+		t.equal(await again.store.get(['k', '3']), undefined)
+		t.equal((await again.store.get(['k', '15']))?.value, 'second')
 	})
 
 	await t.test('a killed server is a pause: everything acknowledged is there, once', async (t) => {

@@ -17,6 +17,8 @@ export interface ChaosModel {
 	/** Calls of the model and of the tool, by run and step. */
 	asked: Map<string, number>
 	noted: Map<string, number>
+	/** Calls of the tool whose outcome a crash has left unknown: the model was told so. */
+	interrupted: Set<string>
 	/** Calls that repeat a finished step. */
 	repeated: string[]
 	stop(): void
@@ -30,13 +32,21 @@ interface Body {
 export async function startChaosModel(most_ms: number): Promise<ChaosModel> {
 	/** How many results of each run the model has seen. */
 	const seen = new Map<string, number>()
-	const model: Omit<ChaosModel, 'url' | 'tools' | 'stop'> = { asked: new Map(), noted: new Map(), repeated: [] }
+	const model: Omit<ChaosModel, 'url' | 'tools' | 'stop'> = {
+		asked: new Map(),
+		noted: new Map(),
+		interrupted: new Set(),
+		repeated: [],
+	}
 	const count = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 
 	const answer = async ({ messages }: Body, response: ServerResponse): Promise<void> => {
 		const text = JSON.stringify(messages)
 		const run = /chaos (\d+)/.exec(text)?.[1] ?? ''
-		const results = messages.filter(({ role }) => role === 'tool').length
+		const told = messages.filter(({ role }) => role === 'tool')
+		const results = told.length
+		for (const [step, { content }] of told.entries())
+			if (!JSON.stringify(content).includes(`noted ${run}/${step}`)) model.interrupted.add(`${run}/${step}`)
 		count(model.asked, `${run}/${results}`)
 		const before = seen.get(run) ?? 0
 		if (results < before) model.repeated.push(`the model was asked for step ${results} of run ${run} after ${before}`)

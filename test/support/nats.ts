@@ -172,7 +172,8 @@ async function answers(port: number, path: string): Promise<boolean> {
 	}
 }
 
-async function freePorts(count: number): Promise<number[]> {
+/** Of this machine; nothing listens there now. */
+export async function freePorts(count: number): Promise<number[]> {
 	const servers = await Promise.all(
 		Array.from({ length: count }, async () => {
 			const server = net.createServer().listen(0, '127.0.0.1')

@@ -13,7 +13,7 @@ import type { Found, Reach, Tenure } from '../ports.ts'
 import { newId } from '../../util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
-import { setEpoch } from './streams.ts'
+import { replacing, setEpoch } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface LeaseTimes {
@@ -87,7 +87,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	const { client, names, replicas, holder, home, times = leaseTimes, log } = options
 	const id = newId()
 	const publish = async (expect: number, record: LeaseRecord): Promise<number | null> => {
-		const headers = { 'Nats-Expected-Last-Subject-Sequence': expect }
+		const headers = { ...replacing, 'Nats-Expected-Last-Subject-Sequence': expect }
 		const answer = (await client.ask(names.lease, JSON.stringify(record), headers, ANSWER_MS)).json<
 			Answer<{ seq: number }>
 		>()

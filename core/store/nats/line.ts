@@ -9,6 +9,7 @@ import { newId } from '../../util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
+import { replacing } from './streams.ts'
 
 export interface Outgoing {
 	/** As the stream has it, such as `svc.kv.r.0.KEY`. */
@@ -27,6 +28,8 @@ export interface LineOptions {
 	lastOf?: (subject: string) => number | undefined
 	/** The last position of the stream. */
 	last: number
+	/** Each message replaces the one before it under its subject. */
+	replaces?: boolean
 }
 
 export interface Line {
@@ -62,7 +65,7 @@ const REMEMBERED = 50_000
 const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 
 export function openLine(options: LineOptions): Line {
-	const { client, stream, prefix, lease, lastOf } = options
+	const { client, stream, prefix, lease, lastOf, replaces = false } = options
 	const known = new BoundedMap<string, number>(REMEMBERED)
 	/** The newest write of each subject that has not settled. */
 	const tails = new Map<string, Promise<unknown>>()
@@ -102,7 +105,7 @@ export function openLine(options: LineOptions): Line {
 			if (lease.isLost()) lease.mustHold()
 			try {
 				expect ??= await lastPosition(subject)
-				const { seq, error } = await send({ client, prefix, lease }, messages, id, expect)
+				const { seq, error } = await send({ client, prefix, lease, replaces }, messages, id, expect)
 				if (!error) return seq - messages.length + 1
 				if (error.err_code !== undefined && FULL.has(error.err_code))
 					throw new Fault('storage_full', `the cluster has no room left: ${error.description ?? error.err_code}`)
@@ -195,7 +198,7 @@ export function openLine(options: LineOptions): Line {
 
 /** One attempt: a message, or an atomic batch of several. */
 async function send(
-	{ client, prefix, lease }: Pick<LineOptions, 'client' | 'prefix' | 'lease'>,
+	{ client, prefix, lease, replaces }: Pick<LineOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,
 	messages: readonly Outgoing[],
 	id: string,
 	expect: number,
@@ -206,6 +209,7 @@ async function send(
 		const isLast = index === messages.length - 1
 		const headers = {
 			'Svc-Write': id,
+			...(replaces && replacing),
 			...(index === 0 && { 'Nats-Expected-Last-Subject-Sequence': expect }),
 			...(ttl !== undefined && { 'Nats-TTL': ttl }),
 			...(batch !== undefined && { 'Nats-Batch-Id': batch, 'Nats-Batch-Sequence': index + 1 }),

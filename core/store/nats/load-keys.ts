@@ -41,6 +41,7 @@ export async function loadKeys(
 	await readUntil(client, state, { start_time: since, until: last }, (message: Stored) => {
 		const [index, key] = placed(message.subject) ?? []
 		if (message.data.length === 0) index?.delete(key as string)
-		else index?.set(key as string, message.seq)
+		// A server that was killed may have messages that the leader has not: only the leader says which keys there are.
+		else if (index?.get(key as string) !== undefined) index.set(key as string, message.seq)
 	})
 }

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
 import { Fault } from '../../errors.ts'
-import type { Logger } from '../../log/log.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../format.ts'
 import type { FormatMark } from '../format.ts'
@@ -37,6 +36,8 @@ export interface NatsOptions extends ClientOptions {
 	home?: string | undefined
 	/** For tests. */
 	times?: LeaseTimes | undefined
+	/** For tests, as `RecordsOptions` has it. */
+	deletedTtlS?: number | undefined
 }
 
 /** The engine on NATS JetStream, opened. */
@@ -50,7 +51,7 @@ const RECENT = 512
  * cluster cannot be reached or used.
  */
 export async function openNats(options: NatsOptions): Promise<NatsEngine> {
-	const { prefix, replicas, log } = options
+	const { prefix, replicas } = options
 	const names = namesOf(prefix)
 	const client = await openClient(options)
 	let lease: Lease | undefined
@@ -58,7 +59,7 @@ export async function openNats(options: NatsOptions): Promise<NatsEngine> {
 		await makeStreams(client, names, replicas)
 		const holder = `${hostname()} (process ${process.pid})`
 		lease = await takeLease({ ...options, client, names, holder })
-		return await opened(client, names, lease, log)
+		return await opened(client, names, lease, options)
 	} catch (error) {
 		await lease?.release()
 		await client.close()
@@ -66,7 +67,12 @@ export async function openNats(options: NatsOptions): Promise<NatsEngine> {
 	}
 }
 
-async function opened(client: Client, names: Names, lease: Lease, log: Logger | undefined): Promise<NatsEngine> {
+async function opened(
+	client: Client,
+	names: Names,
+	lease: Lease,
+	{ log, deletedTtlS }: NatsOptions,
+): Promise<NatsEngine> {
 	await passBarrier(client, names, lease)
 	const roots = { records: `${names.prefix}.kv.r.0`, internal: `${names.prefix}.kv.q.0` }
 	const indexes: Record<string, KeyIndex> = { [roots.records]: openKeyIndex(), [roots.internal]: openKeyIndex() }
@@ -79,6 +85,7 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 		...place,
 		stream: names.state,
 		last: state.state.last_seq,
+		replaces: true,
 		/** A key that does not exist has no message, or a recent one without a body, which the cluster then reports. */
 		lastOf(subject) {
 			const [root, key] = split(subject)
@@ -96,7 +103,16 @@ async function opened(client: Client, names: Names, lease: Lease, log: Logger | 
 	})
 	const eventLine = openLine({ ...place, stream: names.events, last: events.state.last_seq })
 	const recordsUnder = (root: string) =>
-		openRecords({ client, stream: names.state, root, line: stateLine, index: indexes[root] as KeyIndex, lease, log })
+		openRecords({
+			client,
+			stream: names.state,
+			root,
+			line: stateLine,
+			index: indexes[root] as KeyIndex,
+			lease,
+			deletedTtlS,
+			log,
+		})
 	const records = recordsUnder(roots.records)
 	const internal = recordsUnder(roots.internal)
 	const head = await headOf(client, names)

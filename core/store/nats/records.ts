@@ -45,6 +45,8 @@ export interface RecordsOptions {
 	line: Line
 	index: KeyIndex
 	lease: Lease
+	/** Seconds after which what says that a key was deleted goes away. */
+	deletedTtlS?: number | undefined
 	log?: Logger | undefined
 }
 
@@ -60,7 +62,8 @@ const LISTED = 256
  * expectation is checked here, when the write is called, against what is stored and what is accepted: only the holder of the
  * lease writes, and the servers refuse everyone else.
  */
-export function openRecords({ client, stream, root, line, index, lease, log }: RecordsOptions): Records {
+export function openRecords(options: RecordsOptions): Records {
+	const { client, stream, root, line, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
 	const pending = new Map<string, Pending>()
 	const cache = openValueCache()
 	const watchers = openWatchers<Change<unknown>>(log)
@@ -90,6 +93,11 @@ export function openRecords({ client, stream, root, line, index, lease, log }: R
 			const found = await client.last(stream, subjectOf(key))
 			// It was written meanwhile: that write is settled by now, or is waited for by whoever wants to see it.
 			if (index.get(key) !== seq) continue
+			if (seq === UNKNOWN && (!found || found.data.length === 0)) {
+				// It was deleted before this gateway began, and what says so expired on the way.
+				index.delete(key)
+				return undefined
+			}
 			if (!found || (seq !== UNKNOWN && found.seq < seq))
 				throw new Fault('store_damaged', `the record ${JSON.stringify(splitKey(key))} is missing in the cluster`)
 			if (seq !== UNKNOWN && found.seq !== seq) return { bytes: found.data, seq: found.seq }
@@ -125,7 +133,7 @@ export function openRecords({ client, stream, root, line, index, lease, log }: R
 			messages.push({
 				subject: subjectOf(key),
 				data: bytes ?? Buffer.alloc(0),
-				...(!bytes && { ttl: `${DELETED_TTL_S}s` }),
+				...(!bytes && { ttl: `${deletedTtlS}s` }),
 			})
 			changes.push({ key, bytes, done })
 		}

@@ -6,6 +6,10 @@
  *                  svc.lease           which gateway may write
  *     svc_events   svc.ev.0.RUN        the log: one message per append, all of a run under one subject
  *
+ * Each message of state replaces the one before it under its subject, by the header `Nats-Rollup` and not by a limit of the stream:
+ * what a limit removes comes back when a server is killed after the message that replaced it has expired (nats-server, issue
+ * 8505), and so would deleted records.
+ *
  * KEY and RUN are base64url. The 0 is the number of the shard: there is one as yet.
  *
  * Nobody publishes to these subjects, except to the lease. The gateway that holds the lease publishes to `svc.w.EPOCH.kv…`
@@ -37,7 +41,7 @@ interface StreamConfig {
 	allow_atomic?: boolean
 	allow_msg_ttl?: boolean
 	allow_direct?: boolean
-	max_msgs_per_subject?: number
+	allow_rollup_hdrs?: boolean
 }
 
 const NOT_FOUND = 10059
@@ -47,6 +51,9 @@ const SOME_REPLICAS_IMPOSSIBLE = 10074
 export function namesOf(prefix: string): Names {
 	return { prefix, state: `${prefix}_state`, events: `${prefix}_events`, lease: `${prefix}.lease` }
 }
+
+/** Of a message that replaces the one before it under its subject. */
+export const replacing = { 'Nats-Rollup': 'sub' } as const
 
 /** A part of a subject; base64url has no character that subjects give a meaning. */
 export function token(text: string): string {
@@ -101,7 +108,7 @@ function configsOf({ prefix, state, events, lease }: Names, replicas: number, ep
 			name: state,
 			subjects: [lease, rewritten('kv').src],
 			subject_transform: rewritten('kv'),
-			max_msgs_per_subject: 1,
+			allow_rollup_hdrs: true,
 		},
 		{ ...common, name: events, subjects: [rewritten('ev').src], subject_transform: rewritten('ev') },
 	]
@@ -118,7 +125,7 @@ async function make(client: Client, config: StreamConfig): Promise<void> {
 
 /** A server that does not know a setting leaves it out of its answer. */
 function mustFit(found: StreamConfig, wanted: StreamConfig): void {
-	const wrong = (['allow_atomic', 'allow_msg_ttl', 'allow_direct', 'max_msgs_per_subject'] as const).find(
+	const wrong = (['allow_atomic', 'allow_msg_ttl', 'allow_direct', 'allow_rollup_hdrs'] as const).find(
 		(name) => wanted[name] !== undefined && found[name] !== wanted[name],
 	)
 	if (wrong === undefined) return
