@@ -8,6 +8,7 @@ import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { startProtectedServer } from '../support/oauth.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
 
 const TITLES = [
@@ -240,6 +241,25 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByLabel('Grant GITHUB_TOKEN to').selectOption('bob')
 		await page.getByLabel('Revoke GITHUB_TOKEN from bob').waitFor()
 		t.notMatch(await page.content(), /ghp_very/)
+	})
+
+	await t.test('signs in to an MCP server that wants a login, from the inbox on, and out again', async (t) => {
+		const server = await startProtectedServer(t)
+		await api('POST', '/v1/agents/ada/mcp', { name: 'issues', transport: 'http', url: server.url })
+		const page = await open(t, '#/inbox')
+		await page.getByRole('link', { name: 'Sign in' }).click()
+		await page.getByRole('button', { name: 'Sign in' }).click()
+		const [login] = await Promise.all([
+			page.context().waitForEvent('page'),
+			page.getByRole('link', { name: /^Continue at 127/ }).click(),
+		])
+		await login.getByText('can use the MCP server "issues" now').waitFor()
+		t.match(new URL(login.url()).pathname, '/v1/mcp/callback')
+		await page.getByText(`Signed in at ${server.issuer}`).waitFor()
+		t.strictSame(await barriersOn(page), [])
+		await page.getByRole('button', { name: 'Sign out' }).click()
+		await page.getByRole('button', { name: 'Sign in' }).waitFor()
+		await api('DELETE', `/v1/agents/ada/mcp/${(await api('GET', '/v1/agents/ada/mcp')).body[0].id}`)
 	})
 
 	await t.test('a provider is set up with a test call', async (t) => {
