@@ -62,7 +62,7 @@ const store = section('Where agents, runs and events are kept.', {
 		.default(null)
 		.messages({ 'string.pattern.base': 'must be a host name or an IP address, without a port' })
 		.description(
-			"Host name or address at which the other gateways of the cluster reach this one, at its own ports. Default null: server.host or, if that is every address, the machine's name.",
+			'Host at which the other gateways of the cluster reach this one; null: server.host, or else the name of the machine. Default null.',
 		),
 	credentials_file: file('File of NATS credentials (.creds)'),
 	tls: section('Files for an encrypted connection to the cluster.', {
