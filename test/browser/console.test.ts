@@ -207,6 +207,26 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await page.locator('.timeline li', { hasText: 'run.started' }).count(), 1, 'no event shows twice')
 	})
 
+	await t.test('a run shows its sub-agents, and theirs', async (t) => {
+		model.on(
+			/^Delegate/,
+			{ tools: [{ name: 'subagent_spawn', arguments: { prompt: 'Split it up' } }] },
+			{ text: 'It is done.' },
+		)
+		model.on(
+			/^Split it up/,
+			{ tools: [{ name: 'subagent_spawn', arguments: { prompt: 'Look below' } }] },
+			{ text: 'It is split.' },
+		)
+		model.on(/^Look below/, { text: 'Nothing there.' })
+		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Delegate this' })).body
+		const page = await open(t, `#/runs/${run_id}`)
+		await page.locator('li li', { hasText: 'Look below' }).locator('.status.completed').waitFor()
+		await page.locator('h1 .status.completed').waitFor()
+		await page.locator('li li a', { hasText: 'Look below' }).click()
+		await page.getByRole('link', { name: 'this run' }).waitFor()
+	})
+
 	await t.test('the inbox takes an edited approval', async (t) => {
 		model.on(/Remember/, { tools: [{ name: 'memory_store', arguments: { content: 'The door is green.' } }] }, 'Stored.')
 		await api('PATCH', '/v1/agents/ada', { config: { tools: { ask: ['memory.store'] } } })

@@ -1,7 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, hasToken, path } from '../api.ts'
-import { cost, duration, json, tokens, when } from '../format.ts'
+import { cost, duration, excerpt, json, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
 import { Page, status } from '../page.ts'
 import { follow } from '../stream.ts'
@@ -11,6 +11,15 @@ import './inbox.ts'
 const READ_MS = 300
 /** Events that are kept on the page; of more, the oldest are left out. */
 const EVENTS = 2_000
+/** Levels of sub-agents that are shown: as many as an agent may have (subagents.max_depth), and a few more. */
+const LEVELS = 5
+/** Sub-agents of one run that are shown. */
+const CHILDREN = 50
+
+interface Child {
+	run: Run
+	children: Child[]
+}
 
 /** One run as it happens, and what it cost. */
 class RunPage extends Page {
@@ -22,10 +31,12 @@ class RunPage extends Page {
 	/** The answer that is being written. */
 	#live = ''
 	#reading: number | undefined
+	#children: Child[] = []
 
 	async enter(): Promise<void> {
 		this.#run = undefined
 		this.#events = []
+		this.#children = []
 		this.#live = ''
 		await this.#read()
 		void follow({
@@ -43,6 +54,8 @@ class RunPage extends Page {
 		])
 		this.#run = run
 		this.#steps = steps
+		if (this.#events.some(({ event_type }) => event_type === 'subagent.spawned'))
+			this.#children = await childrenOf(this.runId, signal)
 	}
 
 	#heard(event: GatewayEvent): void {
@@ -93,6 +106,12 @@ class RunPage extends Page {
 					: nothing
 			}
 			${this.#bars()}
+			${
+				this.#children.length === 0
+					? nothing
+					: html`<h2>Sub-agents</h2>
+							${treeOf(this.#children)}`
+			}
 			<h2>Timeline</h2>
 			<ol class="timeline">
 				${this.#events.map((event) => this.#event(event))}
@@ -152,6 +171,31 @@ class RunPage extends Page {
 			await this.#read()
 		})
 	}
+}
+
+async function childrenOf(run_id: string, signal: AbortSignal, levels = LEVELS): Promise<Child[]> {
+	if (levels === 0) return []
+	const query = new URLSearchParams({ run_id, event_type: 'subagent.spawned', limit: String(CHILDREN) })
+	const { events } = await get<{ events: GatewayEvent[] }>(`/v1/audit?${query.toString()}`, signal)
+	const ids = events.map(({ payload }) => String(payload.run_id)).toReversed()
+	return Promise.all(
+		ids.map(async (id) => ({
+			run: await get<Run>(path`/v1/runs/${id}`, signal),
+			children: await childrenOf(id, signal, levels - 1),
+		})),
+	)
+}
+
+function treeOf(children: readonly Child[]): TemplateResult {
+	return html`<ul>
+		${children.map(
+			({ run, children: below }) =>
+				html`<li>
+					<a href="#/runs/${run.run_id}">${excerpt(run.prompt, 80)}</a> ${status(run.status)} ${tokens(run.usage)}
+					${below.length === 0 ? nothing : treeOf(below)}
+				</li>`,
+		)}
+	</ul>`
 }
 
 function folded(value: unknown): TemplateResult {
