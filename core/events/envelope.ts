@@ -1,4 +1,5 @@
 import { newId, now } from '../util/ids.ts'
+import { actorNow } from '../util/context.ts'
 import type { NewEvent } from '../protocol.ts'
 import type { EventEnvelope } from '../store/ports.ts'
 
@@ -13,4 +14,11 @@ export function inEnvelope(event: NewEvent, agent: string | null, run: string | 
 		event_type: event.event_type,
 		payload: event.payload,
 	}
+}
+
+/** The event with `payload.actor`, where it is known who caused it. `own`: an agent whose events need not name it. */
+export function withActor(event: NewEvent, own?: string): NewEvent {
+	const actor = actorNow()
+	if (!actor || (actor.kind === 'agent' && actor.id === own)) return event
+	return { ...event, payload: { ...event.payload, actor: { ...actor } } }
 }

@@ -12,7 +12,7 @@ import type { View } from '../redactor/redactor.ts'
 import { noticesOf } from '../redactor/notices.ts'
 import { openRunLog } from './run-log.ts'
 import type { RunLog, RunWriter } from './run-log.ts'
-import { inEnvelope } from './envelope.ts'
+import { inEnvelope, withActor } from './envelope.ts'
 import { isPosition, matcher } from '../store/events.ts'
 import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from '../store/ports.ts'
 
@@ -92,7 +92,7 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 		return payload === event.payload ? { cursor, event } : { cursor, event: { ...event, payload } }
 	}
 	const emit: EventBus['emit'] = async (event, agent) => {
-		const payload = viewOf(agent ?? null).data(event.payload, 'event')
+		const payload = viewOf(agent ?? null).data(withActor(event).payload, 'event')
 		await log.append(null, 0, [{ event: inEnvelope({ ...event, payload }, agent ?? null, null, 0) }])
 	}
 	// In a turn of its own: it may have been found in the middle of a write, or of a line of the log. If it cannot be

@@ -6,7 +6,7 @@ import { Fault } from '../errors.ts'
 import type { JournalStep, NewEvent } from '../protocol.ts'
 import type { Redactor, View, Writer } from '../redactor/redactor.ts'
 import { redactionOf } from '../redactor/of-run.ts'
-import { inEnvelope } from './envelope.ts'
+import { inEnvelope, withActor } from './envelope.ts'
 import type { EventEnvelope, EventLog, LogEntry, RecordChange, RunJournal } from '../store/ports.ts'
 import { redactedRecord } from '../store/redacting.ts'
 
@@ -145,7 +145,8 @@ export function openRunLog({ run, journal: stored, log, redactor, deliver }: Run
 		}
 		const rest = redaction.rest(events)
 		if (rest) showLive(rest)
-		const safe = redaction.redacted(events, step)
+		const caused = events.map((event) => withActor(event, run.agent_id))
+		const safe = redaction.redacted(caused, step)
 		const entries: LogEntry[] = safe.events.map((event) => ({
 			event: inEnvelope(event, run.agent_id, run.run_id, ++sequence),
 		}))

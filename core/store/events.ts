@@ -39,7 +39,7 @@ export function isPosition(cursor: string, head: Cursor): boolean {
 
 /** A test for events. Throws `invalid_request` for invalid times. */
 export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
-	const { agent_id, run_id, agents, types } = filter
+	const { agent_id, run_id, agents, types, actor } = filter
 	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
 	const until = timeOf(filter.until, Number.POSITIVE_INFINITY)
 	const timed = filter.since !== undefined || filter.until !== undefined
@@ -48,10 +48,17 @@ export function matcher(filter: LogFilter): (event: EventEnvelope) => boolean {
 		if (run_id !== undefined && event.run_id !== run_id) return false
 		if (agents && !agents.some((pattern) => event.agent_id !== null && matches(pattern, event.agent_id))) return false
 		if (types && !types.some((type) => isOfType(event.event_type, type))) return false
+		if (actor !== undefined && nameOfActor(event.payload.actor) !== actor) return false
 		if (!timed) return true
 		const time = Date.parse(event.timestamp)
 		return time >= since && time < until
 	}
+}
+
+function nameOfActor(actor: unknown): unknown {
+	if (typeof actor !== 'object' || actor === null) return undefined
+	const { id, kind } = actor as { id?: unknown; kind?: unknown }
+	return id ?? kind
 }
 
 /** Milliseconds since 1970. Throws `invalid_request` for an invalid time. */

@@ -132,6 +132,8 @@ export interface LogFilter {
 	agents?: readonly string[]
 	/** Event types; `message.*` stands for a family. Absent: all. */
 	types?: readonly string[]
+	/** The `id` of `payload.actor`; its `kind` where it has no id. */
+	actor?: string
 	/** ISO 8601; events at or after `since` and before `until`. */
 	since?: string
 	until?: string

@@ -1,7 +1,7 @@
 /**
  * The context of what happens now: the third-party plugin on whose behalf it happens, so that an uncaught error is reported
- * with the plugin's name, and the request or run that the lines of the log are about. Timers, promises and sockets keep
- * the context in which they were made.
+ * with the plugin's name; the request or run that the lines of the log are about; and who caused it, for its events. Timers,
+ * promises and sockets keep the context in which they were made.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
@@ -11,10 +11,25 @@ export type Owner = string | undefined
 /** Fields for the lines of the log, such as `request_id` or `run_id`. */
 export type LogFields = Readonly<Record<string, string>>
 
+/** Who caused an event: a caller, an agent in one of its runs, or the gateway by itself. */
+export interface Actor {
+	kind: 'token' | 'local' | 'oidc' | 'channel' | 'webhook' | 'agent' | 'gateway'
+	/** The id of the token or channel, the subject of the identity provider, the slug of the webhook, the name of the agent. */
+	id?: string
+	/** For people. */
+	label?: string
+}
+
+/** What was begun in its course, such as a timer, may live much longer: once it is over, lines are not about it. */
+interface Activity {
+	fields: LogFields
+	isOver: boolean
+	actor?: Actor | undefined
+}
+
 interface Context {
 	owner: Owner
-	/** What was begun in its course, such as a timer, may live much longer: once it is over, lines are not about it. */
-	log?: { fields: LogFields; isOver: boolean }
+	activity?: Activity
 }
 
 const current = new AsyncLocalStorage<Context>()
@@ -37,26 +52,53 @@ export function continueOnBehalfOf(owner: Owner): void {
 
 /** The fields of the current context; empty if there are none, or if what they are about is over. */
 export function logFields(): LogFields {
-	const log = current.getStore()?.log
-	return log === undefined || log.isOver ? none : log.fields
+	const activity = current.getStore()?.activity
+	return activity === undefined || activity.isOver ? none : activity.fields
 }
 
-/** Does `work`, on behalf of the gateway, so that every line written in its course has these fields, until `work` has settled. */
-export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>): Promise<T> {
-	const { run, end } = openLogContext(fields)
+/** Who caused what happens now; undefined if nobody is known. */
+export function actorNow(): Actor | undefined {
+	return current.getStore()?.activity?.actor
+}
+
+/** For a request, whose caller is known only after it has begun. Its events name the actor until the returned function is called. */
+export function setActor(actor: Actor): () => void {
+	const activity = current.getStore()?.activity
+	if (!activity) return () => {}
+	activity.actor = actor
+	return () => (activity.actor = undefined)
+}
+
+/** Does `work` so that its events name the actor, until `work` has settled. */
+export function withActor<T>(actor: Actor, work: () => Promise<T>): Promise<T> {
+	return withLogFields(logFields(), work, actor)
+}
+
+/**
+ * Does `work`, on behalf of the gateway, so that every line written in its course has these fields, and its events name the
+ * actor, until `work` has settled.
+ */
+export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>, actor?: Actor): Promise<T> {
+	const activity: Activity = { fields, isOver: false, actor }
 	try {
-		return await run(work)
+		return await current.run({ owner: undefined, activity }, work)
 	} finally {
-		end()
+		activity.isOver = true
+		activity.actor = undefined
 	}
 }
 
-/** The same for what ends by an event: from `end` on, lines no longer have the fields. */
-export function openLogContext(fields: LogFields): { run: <T>(work: () => T) => T; end: () => void } {
-	const log = { fields, isOver: false }
+interface OpenContext {
+	run: <T>(work: () => T) => T
+	end: () => void
+}
+
+/** The same for a request: from `end` on, lines no longer have the fields. */
+export function openLogContext(fields: LogFields): OpenContext {
+	const activity: Activity = { fields, isOver: false }
 	return {
-		run: (work) => current.run({ owner: undefined, log }, work),
-		end: () => void (log.isOver = true),
+		run: (work) => current.run({ owner: undefined, activity }, work),
+		end: () => void (activity.isOver = true),
 	}
 }
 

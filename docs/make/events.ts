@@ -28,10 +28,26 @@ made from the code.
 - \`agent_id\` and \`run_id\` are null, and \`sequence\` is 0, where an event belongs to no agent or run.
 - What started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before \`run.started\`.
 - All but \`model.stream\` are kept for \`events.retention_days\`, those of runs that have not ended for longer.
+- \`payload.actor\` says who caused an event, where that is known: \`{kind, id?, label?}\`, see [Who caused it](#who-caused-it).
 - Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for others.
 - A field marked *optional* is left out where it does not apply. New fields and types may be added; leave out what you do not know.
 - Plugins may emit events of their own types. These begin with the plugin's name; a third-party plugin cannot emit the types of
   this page, or others that begin with their first words or with the name of a built-in plugin.
+
+## Who caused it
+
+Any event may have \`payload.actor\`. Events of an agent's own run leave it out where the agent itself is the cause.
+
+| \`kind\` | Who | \`id\` | \`label\` |
+|---|---|---|---|
+| \`token\` | A caller with a token. | The token's id. | The token's label. |
+| \`local\` | A caller on the gateway's machine without a token, or with the set-up code. | | |
+| \`channel\` | A person in a chat. | The channel's id. | The sender's id on that platform. |
+| \`webhook\` | A delivery to a webhook. | The webhook's slug. | |
+| \`agent\` | An agent, in one of its runs. | The agent's name. | |
+| \`gateway\` | The gateway itself, such as a heartbeat. | | |
+
+\`GET /v1/audit?actor=\` and \`svc audit --actor\` find the events of one \`id\`; for a caller without one, of its \`kind\`.
 
 ## How a run ends
 

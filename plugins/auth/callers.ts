@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Fault, isFault } from '../../core/errors.ts'
 import { peerOf } from '../../core/http/peer.ts'
+import type { Actor } from '../../core/util/context.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
@@ -31,9 +32,9 @@ export function callersOf(
 		request: IncomingMessage,
 		fault: Fault,
 		reason: AuthViolation,
-		token_id?: string,
+		token?: Token,
 	): Promise<never> => {
-		report(reason, fault, request, token_id)
+		report(reason, fault, request, token && { token_id: token.id, actor: actorOf(token) })
 		const seconds = await countFailure(peerOf(request).remoteAddress ?? '')
 		if (seconds === 0) throw fault
 		throw new Fault(
@@ -63,12 +64,12 @@ export function callersOf(
 				'token_invalid',
 			)
 		if (token.status === 'revoked')
-			return refuse(request, invalidToken('the token was revoked; use another'), 'token_revoked', token.id)
+			return refuse(request, invalidToken('the token was revoked; use another'), 'token_revoked', token)
 		if (token.status === 'expired') {
 			const fault = invalidToken(`the token expired at ${token.expires_at}; use another`)
-			return refuse(request, fault, 'token_expired', token.id)
+			return refuse(request, fault, 'token_expired', token)
 		}
-		return { token_id: token.id, ...powersOf(token, scopeNames()), local }
+		return { token_id: token.id, ...powersOf(token, scopeNames()), actor: actorOf(token), local }
 	}
 
 	const byBootstrap = async (request: IncomingMessage, notLocal: NotLocal | null): Promise<Credentials> => {
@@ -85,7 +86,7 @@ export function callersOf(
 				return refuse(request, fault, 'setup_code_wrong')
 			}
 		}
-		return { token_id: null, scope: ['tokens:admin'], local: notLocal === null, bootstrap: true }
+		return { token_id: null, scope: ['tokens:admin'], actor: localActor, local: notLocal === null, bootstrap: true }
 	}
 
 	const identify = async (
@@ -95,8 +96,9 @@ export function callersOf(
 		const notLocal = whyNotLocal(request, { ...rule, changes })
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null)
-		if (notLocal === null && auth_mode === 'loopback') return { token_id: null, scope: ['*'], local: true }
-		if (notLocal === null && local) return { token_id: null, scope: [...scopes], local: true }
+		if (notLocal === null && auth_mode === 'loopback')
+			return { token_id: null, scope: ['*'], actor: localActor, local: true }
+		if (notLocal === null && local) return { token_id: null, scope: [...scopes], actor: localActor, local: true }
 		if (bootstrap && (await tokens.noneYet())) return byBootstrap(request, notLocal)
 		if (auth_mode === 'loopback' || local) reportPage(request, notLocal)
 		throw missingToken(
@@ -110,12 +112,12 @@ export function callersOf(
 			const credentials = await identify(request, needs)
 			if (needs.wholeGateway && credentials.agents) {
 				const fault = onlyForAgents(credentials.agents)
-				report('scope_missing', fault, request, credentials.token_id)
+				report('scope_missing', fault, request, credentials)
 				throw fault
 			}
 			if (needs.scopes && !hasOneOf(needs.scopes, credentials.scope)) {
 				const fault = missingScope(needs.scopes, credentials)
-				report('scope_missing', fault, request, credentials.token_id)
+				report('scope_missing', fault, request, credentials)
 				throw fault
 			}
 			return credentials
@@ -137,6 +139,13 @@ export function callersOf(
 			return local && !bootstrap && auth_mode === 'loopback'
 		},
 	}
+}
+
+/** Whoever has the set-up code has read the gateway's log, so it counts as local. */
+const localActor: Actor = { kind: 'local' }
+
+function actorOf({ id, label }: Pick<Token, 'id' | 'label'>): Actor {
+	return { kind: 'token', id, ...(label !== undefined && { label }) }
 }
 
 /**

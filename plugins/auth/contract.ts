@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Fault } from '../../core/errors.ts'
+import type { Actor } from '../../core/util/context.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
@@ -9,6 +10,8 @@ export interface Credentials {
 	scope: string[]
 	/** Patterns of names: for this caller no other agents exist. Absent: all agents. Then `scope` never holds `*`. */
 	agents?: readonly string[]
+	/** Who it is, for `payload.actor` of the events that it causes. */
+	actor: Actor
 	/** True if the request counts as local, with or without a token. */
 	local: boolean
 	/** An anonymous caller, who may create the very first token and nothing else. */

@@ -1,9 +1,10 @@
-import type { RequestRoute, Server } from '@hapi/hapi'
+import type { Request, RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
 import { agentParameter, reaches, unknownAgent } from '../../core/http/agents.ts'
 import { scopesOf } from '../../core/http/routes.ts'
 import type { RouteAccess } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
+import { setActor } from '../../core/util/context.ts'
 import type { Auth, Needs } from './contract.ts'
 import { hasOneHost } from './local.ts'
 
@@ -25,6 +26,14 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		known.set(route, demands)
 		return demands
 	}
+	const actors = new WeakMap<Request, () => void>()
+	// A client that leaves early must not keep its name out of the events that its request still causes.
+	server.events.on('response', (request) => {
+		const { res } = request.raw
+		const forget = actors.get(request) ?? (() => {})
+		if (res.closed) forget()
+		else res.once('close', forget)
+	})
 	server.auth.scheme(STRATEGY, () => ({
 		// hapi compares the scopes again later; here the request is refused before its body is read, and the error names the missing scope.
 		authenticate: async (request, h) => {
@@ -34,6 +43,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 				const name = String((request.params as Record<string, unknown>)[agent])
 				if (!reaches(credentials, name)) throw unknownAgent(name)
 			}
+			actors.set(request, setActor(credentials.actor))
 			return h.authenticated({ credentials })
 		},
 	}))

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { openNotices } from '../../core/events/notices.ts'
 import { peerOf } from '../../core/http/peer.ts'
 import type { Context } from '../../core/plugin.ts'
+import type { Credentials } from './contract.ts'
 
 /** Values of `reason` in the events `security.violation` about callers. */
 export type AuthViolation =
@@ -16,8 +17,8 @@ export type ReportViolation = (
 	reason: AuthViolation,
 	refusal: { message: string },
 	request: IncomingMessage,
-	/** The id of a known token. Its text, or anything else that the caller sent, is not reported. */
-	token_id?: string | null,
+	/** A known caller. The text of its token, or anything else that it sent, is not reported. */
+	caller?: Pick<Credentials, 'token_id' | 'actor'>,
 ) => void
 
 const PER_MINUTE = 60
@@ -28,10 +29,11 @@ const PER_MINUTE = 60
  */
 export function violationsOf({ emit, log }: Pick<Context, 'emit' | 'log'>): ReportViolation {
 	const { notice } = openNotices(PER_MINUTE)
-	return (reason, { message }, request, token_id) =>
+	return (reason, { message }, request, caller) =>
 		notice(reason, (untold) => {
 			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
-			const payload = { reason, message, source_ip, ...(token_id !== undefined && { token_id }), ...untold }
+			const known = caller && { token_id: caller.token_id, actor: caller.actor }
+			const payload = { reason, message, source_ip, ...known, ...untold }
 			emit({ event_type: 'security.violation', payload }).catch((error: unknown) =>
 				log.error({ err: error }, 'the event security.violation was not written'),
 			)

@@ -19,6 +19,9 @@ const page = Joi.object({
 		.example('1038'),
 }).id('AuditPage')
 
+/** The subject of an identity provider may have 255 characters. */
+const ACTOR_LIMIT = 256
+
 interface StreamQuery extends FilterQuery {
 	last_event_id?: string
 }
@@ -28,6 +31,7 @@ interface AuditQuery extends FilterQuery {
 	until?: string
 	limit: number
 	cursor?: string
+	actor?: string
 }
 
 export function routes(
@@ -95,6 +99,12 @@ export function routes(
 					...filterKeys,
 					since: Joi.string().isoDate().description('Events at or after this time, ISO 8601.'),
 					until: Joi.string().isoDate().description('Events before this time, ISO 8601.'),
+					actor: Joi.string()
+						.max(ACTOR_LIMIT)
+						.description(
+							'Events that this one caused: the `id` of `payload.actor`, such as that of a token, or `local` or `gateway`.',
+						)
+						.example('local'),
 					limit: Joi.number().integer().min(1).max(500).default(50).description('Events of one page.'),
 					cursor: cursor.description('`next_cursor` of the page before.'),
 				}),
@@ -102,7 +112,7 @@ export function routes(
 			response: { status: { 200: page } },
 		},
 		handler: async (request) => {
-			const { since, until, limit, cursor: from = null, ...filter } = request.query
+			const { since, until, actor, limit, cursor: from = null, ...filter } = request.query
 			if (since !== undefined && until !== undefined && since >= until)
 				throw new Fault('invalid_request', 'until must be later than since', {
 					errors: [{ path: 'until', message: 'must be later than since' }],
@@ -114,6 +124,7 @@ export function routes(
 					...toFilter(filter, credentials),
 					...(since !== undefined && { since }),
 					...(until !== undefined && { until }),
+					...(actor !== undefined && { actor }),
 				},
 				cursor: from,
 				limit,

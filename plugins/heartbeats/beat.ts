@@ -2,6 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import { now as isoNow } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { withActor } from '../../core/util/context.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { HeartbeatSettings } from './contract.ts'
 import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
@@ -82,14 +83,16 @@ async function startRun(
 	const { id, prompt, next_at, destination } = record
 	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
 	try {
-		return await use('runs').start(agent, {
-			prompt,
-			trigger: 'heartbeat',
-			conversation: conversationOf(id),
-			destination,
-			origin: { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: next_at } },
-			idempotency_key: `heartbeat:${id}:${next_at}`,
-		})
+		return await withActor({ kind: 'gateway' }, () =>
+			use('runs').start(agent, {
+				prompt,
+				trigger: 'heartbeat',
+				conversation: conversationOf(id),
+				destination,
+				origin: { event_type: 'heartbeat.fired', payload: { heartbeat_id: id, due_at: next_at } },
+				idempotency_key: `heartbeat:${id}:${next_at}`,
+			}),
+		)
 	} catch (error) {
 		// One that beats once is tried again.
 		if (isFault(error, 'queue_full') && !beatsOnce(record)) return 'queue_full'

@@ -3,6 +3,7 @@ import Joi from 'joi'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { withActor } from '../../core/util/context.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
@@ -117,11 +118,14 @@ export class ChatSocket implements OpenRequest {
 			if (!(await this.#ctx.use('auth').check(this.credentials)))
 				return this.end(new Fault('unauthorized', 'the token is no longer valid'))
 			signal.throwIfAborted()
-			const { reply } = await begin(this.#ctx, this.agent, asked, signal, {
-				token: (content) => this.#send({ type: 'token', content }),
-				invokeStart: (skill, args) => this.#send({ type: 'invoke_start', content: '', skill, args }),
-				invokeEnd: (result) => this.#send({ type: 'invoke_end', content: '', result }),
-			})
+			const listener = {
+				token: (content: string) => this.#send({ type: 'token', content }),
+				invokeStart: (skill: string, args: unknown) => this.#send({ type: 'invoke_start', content: '', skill, args }),
+				invokeEnd: (result: string) => this.#send({ type: 'invoke_end', content: '', result }),
+			}
+			const { reply } = await withActor(this.credentials.actor, () =>
+				begin(this.#ctx, this.agent, asked, signal, listener),
+			)
 			const said = await reply
 			if (said.status === 'failed') return this.#send({ type: 'error', content: said.message }, true)
 			const { tokens_used, processing_time_ms, question_id } = said.metadata

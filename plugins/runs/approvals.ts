@@ -10,6 +10,7 @@ import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
 import { approvalDigest, approvalOptions, approvalText, readApproval } from './approval-text.ts'
 import type { ApprovalAnswer } from './approval-text.ts'
+import { answerEvent } from './asks.ts'
 import { wantedCall } from './call-policy.ts'
 import type { WantedCall } from './call-policy.ts'
 import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingApproval } from './contract.ts'
@@ -118,15 +119,8 @@ export async function revoke(store: Store, agent: AgentRef, approval_id: string)
 type Approved = Pick<Extract<JournalStep, { kind: 'approved' }>, 'digest' | 'arguments' | 'edited'>
 
 /** What a closed or answered approval means for its call: it is made with these arguments, or fails. Null while it is open. */
-export function outcomeOf({
-	question_id,
-	kind,
-	answer,
-	given,
-	closed,
-	call,
-	arguments: args = {},
-}: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
+export function outcomeOf(question: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
+	const { question_id, kind, answer, given, closed, call, arguments: args = {} } = question
 	if (kind !== 'approval') return null
 	const resumed = (reason: string): NewEvent => ({ event_type: 'run.resumed', payload: { reason, question_id } })
 	if (answer === null) {
@@ -134,7 +128,7 @@ export function outcomeOf({
 		const refused = new Fault('approval_refused', 'nobody approved this call in time, so it was not made')
 		return { events: [resumed('expired')], refused }
 	}
-	const events = [{ event_type: 'question.answered', payload: { question_id, answer, ...given } }, resumed('answer')]
+	const events = [answerEvent(question_id, question), resumed('answer')]
 	if (answer === 'refuse') {
 		const why = given?.reason === undefined ? 'without giving a reason' : `with this reason: ${given.reason}`
 		return { events, refused: new Fault('approval_refused', `a person refused this call, ${why}`) }

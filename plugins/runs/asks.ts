@@ -94,9 +94,9 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 	if (over.aborted) throw gone()
 	const question = questionOf(work, call, text)
 	const { question_id } = question
-	const answered = Promise.withResolvers<string>()
+	const answered = Promise.withResolvers<Question>()
 	const stopWatching = store.watch<Question>(keys.question(run.agent_uid, question_id), ({ value }) => {
-		if (typeof value?.answer === 'string') answered.resolve(value.answer)
+		if (typeof value?.answer === 'string') answered.resolve(value)
 		else if (value?.closed === 'expired') answered.reject(expired())
 		else if (value?.closed) answered.reject(gone())
 	})
@@ -111,8 +111,8 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 			{ event_type: 'run.paused', payload: { question_id } },
 		])
 		const answer = await answered.promise
-		await log.append([{ event_type: 'question.answered', payload: { question_id, answer } }, resumed('answer')])
-		return answer
+		await log.append([answerEvent(question_id, answer), resumed('answer')])
+		return answer.answer ?? ''
 	} catch (error) {
 		const closed = await close(store, run.agent_uid, question_id, 'withdrawn')
 		// A stopped run emits no further events.
@@ -184,6 +184,14 @@ function questionOf(
 		answered_at: null,
 		live: true,
 	}
+}
+
+/** That a person has answered. */
+export function answerEvent(
+	question_id: string,
+	{ answer, given, actor }: Pick<Question, 'answer' | 'given' | 'actor'>,
+): NewEvent {
+	return { event_type: 'question.answered', payload: { question_id, answer, ...given, ...(actor && { actor }) } }
 }
 
 /** What people get of it. */

@@ -123,13 +123,14 @@ export function writeBeginning(
 	{ run, agent, about }: { run: RunRecord; agent: AgentRecord; about: AboutRun | undefined },
 	change?: RecordChange,
 ): Promise<void> {
-	const { trigger, conversation, parent, request_id, traceparent, prompt, attachments } = run
+	const { trigger, conversation, parent, request_id, traceparent, actor, prompt, attachments } = run
 	const payload = {
 		trigger,
 		conversation,
 		...(parent && { parent_run_id: parent.run_id }),
 		...(request_id !== undefined && { request_id }),
 		...(traceparent !== undefined && { traceparent }),
+		...(actor && { actor }),
 	}
 	const events: NewEvent[] = [...originIn(log, run), { event_type: 'run.started', payload }]
 	const persona = run.persona ?? agent.persona

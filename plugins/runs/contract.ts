@@ -2,6 +2,7 @@ import type { AgentLimit } from '../../core/http/agents.ts'
 import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
+import type { Actor } from '../../core/util/context.ts'
 import type {
 	AgentLimits,
 	AnswerForm,
@@ -38,6 +39,8 @@ export interface RunRecord {
 	trigger: string
 	/** The HTTP request that started it, if any. */
 	request_id?: string
+	/** Who started it; absent in records of version 0.1.0. */
+	actor?: Actor
 	/** The caller's own span, as W3C Trace Context writes it. */
 	traceparent?: string
 	prompt: string
@@ -133,6 +136,8 @@ export interface Question extends AskedQuestion {
 	asked_at: string
 	answer: string | null
 	answered_at: string | null
+	/** Who answered. */
+	actor?: Actor
 	/** Asked in the middle of a call that stays in flight. */
 	live?: true
 	/** Why the question was closed without an answer. */

@@ -102,7 +102,7 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 			if (!log) return
 			turn.writes(log)
 			try {
-				return await withLogFields(fieldsOf(run), () => executeOnce({ ctx, run, log, turn, isFirst }))
+				return await inContext(run, () => executeOnce({ ctx, run, log, turn, isFirst }))
 			} catch (error) {
 				if (await handle(ctx, run, error)) return
 			} finally {
@@ -122,9 +122,7 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	)
 	try {
 		const isRefused = (): boolean => begun.isRefused
-		await withLogFields(fieldsOf(run), () =>
-			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }),
-		)
+		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -149,6 +147,11 @@ async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown)
 /** For log lines about a run. */
 function fieldsOf({ run_id, agent, request_id }: RunRecord): LogFields {
 	return { run_id, agent, ...(request_id !== undefined && { request_id }) }
+}
+
+/** Lines of the log are about the run, and events that it causes elsewhere name its agent. */
+function inContext<T>(run: RunRecord, work: () => Promise<T>): Promise<T> {
+	return withLogFields(fieldsOf(run), work, { kind: 'agent', id: run.agent })
 }
 
 async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireError): Promise<void> {
@@ -293,7 +296,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
 			// What asks for it is a thread, in whose course this run is but one.
-			const result = await withLogFields(fieldsOf(run), async () => {
+			const result = await inContext(run, async () => {
 				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
 				return callTool(tools, call, site, ctx.log)
 			})
@@ -436,7 +439,7 @@ async function forModel<T>(
 type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
-async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcome: Final): Promise<void> {
+async function finish(logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn'>>, outcome: Final): Promise<void> {
 	const { ctx, run, log, account } = logged
 	const count = async (spent: readonly ModelUsage[] = []): Promise<Op[]> => (await account?.count(spent)) ?? []
 	switch (outcome.status) {
@@ -463,7 +466,8 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account'>>, outcom
 			return end(ctx, logged, { status: 'failed', error, usage }, { events, also: () => count(spent) })
 		}
 		case 'stopped': {
-			const events = [{ event_type: 'run.stopped', payload: {} }]
+			const actor = logged.turn?.stoppedBy
+			const events = [{ event_type: 'run.stopped', payload: actor ? { actor } : {} }]
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}
 	}

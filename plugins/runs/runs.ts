@@ -1,6 +1,7 @@
 /** The service: starts, reads and ends runs. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
+import { actorNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -185,6 +186,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const told = typeof given === 'string' ? { answer: given } : given
 			// What is asked never changes; whether it is still open is decided below.
 			const isOpenYet = asked && asked.answer === null && !asked.closed
+			const actor = actorNow()
 			const taken = isOpenYet ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
@@ -215,6 +217,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 							...question.value,
 							answer: taken.answer,
 							answered_at: now(),
+							...(actor && { actor }),
 							...(taken.given && { given: taken.given }),
 						} satisfies Question,
 						expect: question.rev,

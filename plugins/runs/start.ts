@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { digestIn } from '../../core/blobs/keys.ts'
 import { useOps, USES_PER_COMMIT } from '../../core/blobs/uses.ts'
+import { actorNow } from '../../core/util/context.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
@@ -120,6 +121,7 @@ function makeRecord(
 	waits: boolean,
 ): RunRecord {
 	const at = now()
+	const actor = actorNow()
 	return {
 		run_id,
 		agent: agent.name,
@@ -127,6 +129,7 @@ function makeRecord(
 		conversation: request.conversation,
 		status: waits ? 'queued' : 'started',
 		trigger: request.trigger,
+		...(actor && { actor }),
 		prompt: request.prompt,
 		...(request.attachments?.length && { attachments: request.attachments }),
 		...(request.origin && { origin: request.origin }),

@@ -1,4 +1,6 @@
 import { isFault } from '../../core/errors.ts'
+import { actorNow } from '../../core/util/context.ts'
+import type { Actor } from '../../core/util/context.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 
@@ -9,12 +11,15 @@ import type { RunLog } from '../../core/events/run-log.ts'
 export interface Turn {
 	/** Aborts when the run is to be stopped. */
 	signal: AbortSignal
+	/** Who requested the stop, if that is known. */
+	readonly stoppedBy: Actor | undefined
 	/** From now on others may append to this log; see `tell`. */
 	writes(log: RunLog): void
 }
 
 interface Holder {
 	controller: AbortController
+	stoppedBy?: Actor | undefined
 	over: Promise<void>
 	log?: RunLog
 	/** Settles when a log exists. */
@@ -27,7 +32,10 @@ const holders = new Map<string, Holder>()
 export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T>, reason?: string): Promise<T> {
 	// Several may wait, and the next of them may be the one that executes the run: each one is notified.
 	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
-		if (reason !== undefined) holder.controller.abort(reason)
+		if (reason !== undefined) {
+			holder.stoppedBy ??= actorNow()
+			holder.controller.abort(reason)
+		}
 		await holder.over
 	}
 	const controller = new AbortController()
@@ -37,6 +45,9 @@ export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T
 	try {
 		return await work({
 			signal: controller.signal,
+			get stoppedBy() {
+				return own.stoppedBy
+			},
 			writes(log) {
 				own.log = log
 				own.writing.resolve()

@@ -16,7 +16,7 @@ import type { WantedCall } from './call-policy.ts'
 import { answeredCall } from './tool-call.ts'
 import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
-import { textOf } from './asks.ts'
+import { answerEvent, textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
@@ -71,9 +71,9 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 		return true
 	}
 	const answer = question?.value.answer
-	if (answer === undefined || answer === null) return false
+	if (!question || typeof answer !== 'string') return false
 	const answered: NewEvent[] = [
-		{ event_type: 'question.answered', payload: { question_id, answer } },
+		answerEvent(question_id, question.value),
 		{ event_type: 'run.resumed', payload: { reason: 'answer', question_id } },
 	]
 	await giveResult(work, wait.call_id, answered, { answer })

@@ -2,6 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
+import { withActor } from '../../core/util/context.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type {} from '../runs/contract.ts'
 import type { Arrival } from './arrival.ts'
@@ -32,14 +33,16 @@ export async function accept(
 	const delivery_id = newId()
 	const seen = sender_id === undefined ? undefined : sha256(sender_id)
 	try {
-		await ctx.use('runs').start(agent, {
-			prompt: promptFor(webhook.slug, payload, event, webhook.instructions),
-			trigger: 'webhook',
-			conversation: `webhook:${delivery_id}`,
-			destination: webhook.destination,
-			origin: { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id } },
-			also: (run_id) => opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }),
-		})
+		await withActor({ kind: 'webhook', id: webhook.slug }, () =>
+			ctx.use('runs').start(agent, {
+				prompt: promptFor(webhook.slug, payload, event, webhook.instructions),
+				trigger: 'webhook',
+				conversation: `webhook:${delivery_id}`,
+				destination: webhook.destination,
+				origin: { event_type: 'webhook.accepted', payload: { slug: webhook.slug, delivery_id } },
+				also: (run_id) => opsOf(ctx.store, arrival, { delivery_id, run_id, seen, slot }),
+			}),
+		)
 		return { status: 'accepted', delivery_id }
 	} catch (error) {
 		if (error instanceof Repeated) return { status: 'accepted', delivery_id: error.delivery_id }

@@ -34,7 +34,8 @@ export function differences(
 		const isOwned = [...types.keys()].some((one) => familyOf(one) === familyOf(event_type))
 		return isOwned ? [`${event_type} is not declared`] : []
 	}
-	const unknown = Object.keys(payload).filter((name) => !(name in type.payload) && !(`${name}?` in type.payload))
+	const declared = new Set(['actor', ...Object.keys(type.payload).map((name) => name.replace(/\?$/, ''))])
+	const unknown = Object.keys(payload).filter((name) => !declared.has(name))
 	const absent = Object.keys(type.payload).filter((name) => !name.endsWith('?') && payload[name] === undefined)
 	return [
 		...unknown.map((name) => `${event_type} has the field "${name}", which is not declared`),

@@ -12,6 +12,7 @@ interface Page {
 interface AuditOptions extends FilterOptions {
 	since?: string
 	until?: string
+	actor?: string
 	cursor?: string
 	limit: number
 	all?: boolean
@@ -26,6 +27,7 @@ export default {
 		...filterOptions,
 		'--since <time>': 'at or after this time, ISO 8601, or this long ago, such as 30m, 12h or 7d',
 		'--until <time>': 'before this time, written the same way',
+		'--actor <id>': 'caused by this token, channel, webhook or agent, or by "local" or "gateway"',
 		'--limit <n>': { about: 'how many', max: 1_000_000, default: 50 },
 		'--all': 'all there are',
 		'--cursor <cursor>': 'continue after an earlier page',
@@ -40,7 +42,7 @@ Examples:
   svc audit --json --type run.failed | jq -r .payload.error`,
 	async run(cli, given: AuditOptions) {
 		const options = await withRunId(cli, given)
-		const { limit, all = false, since, until } = options
+		const { limit, all = false, since, until, actor } = options
 		let left = all ? Infinity : limit
 		let cursor = options.cursor ?? null
 		do {
@@ -48,6 +50,7 @@ Examples:
 				...queryOf(options),
 				...(since !== undefined && { since: pointInTime(since) }),
 				...(until !== undefined && { until: pointInTime(until) }),
+				...(actor !== undefined && { actor }),
 				limit: String(Math.min(PAGE, left)),
 				...(cursor !== null && { cursor }),
 			})

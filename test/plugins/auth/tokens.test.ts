@@ -84,12 +84,12 @@ void t.test('says of open streams whether their caller is still good', async (t)
 			() => [],
 		)
 	const [loopback, token] = [mode('loopback'), mode('token')]
-	const nobody = { token_id: null, scope: ['*'], local: true }
+	const nobody = { token_id: null, scope: ['*'], actor: { kind: 'local' as const }, local: true }
 	t.equal(await loopback.check(nobody), true)
 	t.equal(await token.check(nobody), false, 'loopback was switched off')
 
 	const { id, scopes } = await tokens.create(forever)
-	const somebody = { token_id: id, scope: scopes, local: true }
+	const somebody = { token_id: id, scope: scopes, actor: { kind: 'token' as const, id }, local: true }
 	t.equal(await token.check(somebody), true)
 	await tokens.revoke(id)
 	t.equal(await loopback.check(somebody), false, 'revoked, local or not')

@@ -50,7 +50,8 @@ async function bench(t: Test, read: (read: EventBus['read']) => EventBus['read']
 		const after = (request.headers['last-event-id'] as string | undefined) ?? null
 		const { searchParams } = new URL(request.url ?? '', 'http://localhost')
 		const run_id = searchParams.get('run_id')
-		const credentials = { token_id: searchParams.get('token'), scope: ['events:read'], local: true }
+		const actor = { kind: 'local' as const }
+		const credentials = { token_id: searchParams.get('token'), scope: ['events:read'], actor, local: true }
 		streams
 			.open({ response, credentials, filter: run_id === null ? {} : { run_id }, after })
 			.catch((error: unknown) => {
