@@ -13,18 +13,40 @@ export type LogFields = Readonly<Record<string, string>>
 
 /** Who caused an event: a caller, an agent in one of its runs, or the gateway by itself. */
 export interface Actor {
-	kind: 'token' | 'local' | 'oidc' | 'channel' | 'webhook' | 'agent' | 'gateway'
-	/** The id of the token or channel, the subject of the identity provider, the slug of the webhook, the name of the agent. */
+	/** `token`, `local`, `agent`, `gateway`, or what else a plugin lets in. */
+	kind: string
+	/** Unique among those of its kind; absent if its kind is one caller. */
 	id?: string
 	/** For people. */
 	label?: string
+}
+
+/** The limits of a day of a caller, toward which the runs count that are started on its behalf. A day is one of UTC. */
+export interface Payer {
+	/** The caller, as a part of a key in the store. */
+	id: string
+	/** For people, at the beginning of a message. */
+	name: string
+	limits: {
+		runs_per_day?: number
+		/** Input and output tokens. */
+		tokens_per_day?: number
+		/** In the operator's currency. */
+		cost_per_day?: number
+	}
+}
+
+/** Who caused what happens, and whose limits it counts toward. */
+export interface Cause {
+	readonly actor: Actor
+	readonly payer?: Payer | undefined
 }
 
 /** What was begun in its course, such as a timer, may live much longer: once it is over, lines are not about it. */
 interface Activity {
 	fields: LogFields
 	isOver: boolean
-	actor?: Actor | undefined
+	cause?: Cause | undefined
 }
 
 interface Context {
@@ -58,33 +80,38 @@ export function logFields(): LogFields {
 
 /** Who caused what happens now; undefined if nobody is known. */
 export function actorNow(): Actor | undefined {
-	return current.getStore()?.activity?.actor
+	return current.getStore()?.activity?.cause?.actor
+}
+
+/** Whose limits the runs count toward that are started now; undefined if there are none. */
+export function payerNow(): Payer | undefined {
+	return current.getStore()?.activity?.cause?.payer
 }
 
 /** For a request, whose caller is known only after it has begun. Its events name the actor until the returned function is called. */
-export function setActor(actor: Actor): () => void {
+export function setCause(cause: Cause): () => void {
 	const activity = current.getStore()?.activity
 	if (!activity) return () => {}
-	activity.actor = actor
-	return () => (activity.actor = undefined)
+	activity.cause = cause
+	return () => (activity.cause = undefined)
 }
 
 /** Does `work` so that its events name the actor, until `work` has settled. */
-export function withActor<T>(actor: Actor, work: () => Promise<T>): Promise<T> {
-	return withLogFields(logFields(), work, actor)
+export function causedBy<T>(cause: Cause, work: () => Promise<T>): Promise<T> {
+	return withLogFields(logFields(), work, cause)
 }
 
 /**
  * Does `work`, on behalf of the gateway, so that every line written in its course has these fields, and its events name the
  * actor, until `work` has settled.
  */
-export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>, actor?: Actor): Promise<T> {
-	const activity: Activity = { fields, isOver: false, actor }
+export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>, cause?: Cause): Promise<T> {
+	const activity: Activity = { fields, isOver: false, cause }
 	try {
 		return await current.run({ owner: undefined, activity }, work)
 	} finally {
 		activity.isOver = true
-		activity.actor = undefined
+		activity.cause = undefined
 	}
 }
 

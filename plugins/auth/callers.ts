@@ -3,8 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { Fault, isFault } from '../../core/errors.ts'
 import { peerOf } from '../../core/http/peer.ts'
 import type { Actor } from '../../core/util/context.ts'
-import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
+import type { Auth, AuthSettings, CallerLimits, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
+import { requestCounter } from './request-counter.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
 import type { NotLocal } from './local.ts'
 import type { AuthViolation, ReportViolation } from './violations.ts'
@@ -22,6 +23,7 @@ export function callersOf(
 	scopeNames: () => Iterable<string>,
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
+	const countRequest = requestCounter()
 	const rule = { allowedHosts: allowed_hosts, corsOrigins: cors_origins }
 
 	/**
@@ -69,7 +71,8 @@ export function callersOf(
 			const fault = invalidToken(`the token expired at ${token.expires_at}; use another`)
 			return refuse(request, fault, 'token_expired', token)
 		}
-		return { token_id: token.id, ...powersOf(token, scopeNames()), actor: actorOf(token), local }
+		const caller = { token_id: token.id, ...powersOf(token, scopeNames()), actor: actorOf(token), local }
+		return token.limits ? { ...caller, ...limitsOf(token, token.limits) } : caller
 	}
 
 	const byBootstrap = async (request: IncomingMessage, notLocal: NotLocal | null): Promise<Credentials> => {
@@ -110,6 +113,7 @@ export function callersOf(
 		async authenticate(request, needs = {}) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
 			const credentials = await identify(request, needs)
+			await countRequest(credentials)
 			if (needs.wholeGateway && credentials.agents) {
 				const fault = onlyForAgents(credentials.agents)
 				report('scope_missing', fault, request, credentials)
@@ -146,6 +150,18 @@ const localActor: Actor = { kind: 'local' }
 
 function actorOf({ id, label }: Pick<Token, 'id' | 'label'>): Actor {
 	return { kind: 'token', id, ...(label !== undefined && { label }) }
+}
+
+function limitsOf(
+	{ id, label }: Pick<Token, 'id' | 'label'>,
+	{ requests_per_minute, streams, ...limits }: CallerLimits,
+): Pick<Credentials, 'requests_per_minute' | 'streams' | 'payer'> {
+	const name = label === undefined ? `the token ${id}` : `the token "${label}"`
+	return {
+		...(requests_per_minute !== undefined && { requests_per_minute }),
+		...(streams !== undefined && { streams }),
+		...(Object.keys(limits).length > 0 && { payer: { id, name, limits } }),
+	}
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Fault } from '../../core/errors.ts'
-import type { Actor } from '../../core/util/context.ts'
+import type { Actor, Payer } from '../../core/util/context.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
@@ -12,10 +12,24 @@ export interface Credentials {
 	agents?: readonly string[]
 	/** Who it is, for `payload.actor` of the events that it causes. */
 	actor: Actor
+	/** Limits of a day of its runs. */
+	payer?: Payer
+	/** Absent: no limit of its own. */
+	requests_per_minute?: number
+	/** Streams that it may have open at the same time; absent: no limit of its own. */
+	streams?: number
 	/** True if the request counts as local, with or without a token. */
 	local: boolean
 	/** An anonymous caller, who may create the very first token and nothing else. */
 	bootstrap?: true
+}
+
+/** What one caller may use. Absent: no limit. */
+export interface CallerLimits extends Readonly<Payer['limits']> {
+	/** On each gateway. */
+	readonly requests_per_minute?: number
+	/** Event streams and WebSockets that are open at the same time. */
+	readonly streams?: number
 }
 
 export type TokenStatus = 'active' | 'revoked' | 'expired'
@@ -29,6 +43,7 @@ export interface Token {
 	agents?: string[]
 	/** What people call it. */
 	label?: string
+	limits?: CallerLimits
 	status: TokenStatus
 	/** ISO 8601; null where it never expires. */
 	expires_at: string | null
@@ -41,7 +56,7 @@ export interface NewToken extends Omit<Token, 'status'> {
 	token: string
 }
 
-export type TokenInput = Pick<Token, 'scopes' | 'agents' | 'label' | 'expires_at'>
+export type TokenInput = Pick<Token, 'scopes' | 'agents' | 'label' | 'limits' | 'expires_at'>
 
 export interface Tokens {
 	/**
@@ -91,13 +106,15 @@ export interface OpenRequestsOptions {
 	limit?: number
 	/** Such as `WebSockets are open`. */
 	what: string
+	/** They count toward the limit that a caller has for `streams`. */
+	areStreams?: true
 }
 
 /** Requests that wait or stay open: how many there may be, whose they are, and that they end with their caller's authority. */
 export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	readonly size: number
-	/** Throws `unavailable` if there are too many for another one. */
-	mustHaveRoom(): void
+	/** Throws `unavailable` if there are too many for another one, `rate_limited` if there are too many of this caller. */
+	mustHaveRoom(caller: Credentials): void
 	/** Throws as `mustHaveRoom`. */
 	enter(one: One): void
 	/** False if it has left before. */

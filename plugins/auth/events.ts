@@ -33,6 +33,7 @@ export default {
 			scopes: 'What it may do.',
 			'agents?': 'The agents that it is for; absent: all.',
 			'label?': 'What people call it.',
+			'limits?': 'What it may use.',
 			expires_at: 'When it ends; null: never.',
 		},
 	},

@@ -4,7 +4,7 @@ import { agentParameter, reaches, unknownAgent } from '../../core/http/agents.ts
 import { scopesOf } from '../../core/http/routes.ts'
 import type { RouteAccess } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
-import { setActor } from '../../core/util/context.ts'
+import { setCause } from '../../core/util/context.ts'
 import type { Auth, Needs } from './contract.ts'
 import { hasOneHost } from './local.ts'
 
@@ -26,11 +26,11 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		known.set(route, demands)
 		return demands
 	}
-	const actors = new WeakMap<Request, () => void>()
+	const causes = new WeakMap<Request, () => void>()
 	// A client that leaves early must not keep its name out of the events that its request still causes.
 	server.events.on('response', (request) => {
 		const { res } = request.raw
-		const forget = actors.get(request) ?? (() => {})
+		const forget = causes.get(request) ?? (() => {})
 		if (res.closed) forget()
 		else res.once('close', forget)
 	})
@@ -43,7 +43,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 				const name = String((request.params as Record<string, unknown>)[agent])
 				if (!reaches(credentials, name)) throw unknownAgent(name)
 			}
-			actors.set(request, setActor(credentials.actor))
+			causes.set(request, setCause(credentials))
 			return h.authenticated({ credentials })
 		},
 	}))

@@ -5,6 +5,9 @@ import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions 
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
+/** By the id of a caller that has a limit: its open streams in all tables, also in those of an instance that is ending. */
+const streamsOf = new Map<string, number>()
+
 /** `check`: whether what is open for this caller may stay open. A rejection counts as a no. */
 export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<One> {
 	readonly #options: OpenRequestsOptions
@@ -25,14 +28,19 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		return this.#open.size
 	}
 
-	mustHaveRoom(): void {
-		const { limit = Infinity, what } = this.#options
+	mustHaveRoom({ actor, streams = Infinity }: Credentials): void {
+		const { limit = Infinity, what, areStreams } = this.#options
 		if (this.size >= limit) throw unavailable(`${limit} ${what}, which is the limit; try again later`)
+		if (areStreams && actor.id !== undefined && (streamsOf.get(actor.id) ?? 0) >= streams)
+			throw new Fault('rate_limited', `your token has ${streams} streams open, which is its limit; close one first`, {
+				headers: { 'retry-after': String(RETRY_AFTER_S) },
+			})
 	}
 
 	enter(one: One): void {
-		this.mustHaveRoom()
+		this.mustHaveRoom(one.credentials)
 		this.#open.add(one)
+		this.#countStream(one, 1)
 		const key = keyOf(one.credentials)
 		const group = this.#callers.get(key)
 		if (group) group.add(one)
@@ -42,6 +50,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 	leave(one: One): boolean {
 		if (!this.#open.delete(one)) return false
+		this.#countStream(one, -1)
 		const key = keyOf(one.credentials)
 		const group = this.#callers.get(key)
 		group?.delete(one)
@@ -62,6 +71,13 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 	[Symbol.iterator](): Iterator<One> {
 		return this.#open.values()
+	}
+
+	#countStream({ credentials: { actor, streams } }: One, change: 1 | -1): void {
+		if (!this.#options.areStreams || streams === undefined || actor.id === undefined) return
+		const count = (streamsOf.get(actor.id) ?? 0) + change
+		if (count > 0) streamsOf.set(actor.id, count)
+		else streamsOf.delete(actor.id)
 	}
 
 	#beat(): void {

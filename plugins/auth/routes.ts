@@ -2,18 +2,34 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
-import type { Auth, Credentials } from './contract.ts'
+import type { Auth, CallerLimits, Credentials, TokenInput } from './contract.ts'
 import { instantOf } from './instant.ts'
 
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
 const label = Joi.string().max(100).description('What people call it.').example('the ticket system')
+const most = (what: string): Joi.NumberSchema => Joi.number().integer().min(1).max(1_000_000_000).description(what)
+const limits = Joi.object<CallerLimits>({
+	requests_per_minute: most('Requests in a minute, to each gateway.').example(600),
+	streams: most('Event streams and WebSockets open at the same time.').example(20),
+	runs_per_day: most('Runs that it starts on one day (UTC); sub-agents do not count.').example(1000),
+	tokens_per_day: most('Input and output tokens of its runs on one day (UTC).').example(2_000_000),
+	cost_per_day: Joi.number()
+		.positive()
+		.max(1_000_000_000)
+		.description('Cost of its runs on one day (UTC), as the models are priced.')
+		.example(20),
+})
+	.min(1)
+	.description('What it may use; over one of them the answer is 429 with `Retry-After`. Absent: no limits of its own.')
+	.id('CallerLimits')
 const shown = {
 	id: tokenId,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
 	agents: patterns.description('The agents that it is for; absent: all.'),
 	label,
+	limits,
 	expires_at: iso
 		.allow(null)
 		.required()
@@ -33,13 +49,14 @@ const caller = Joi.object({
 	label,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
 	agents: patterns.description('The agents that you may know of; absent: all.'),
+	limits,
 	expires_at: iso.allow(null).description('Of the token; null where it never expires.').example(null),
 }).id('Caller')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
 export function routes(server: Server, auth: Auth, scopes: GenerationView['scopes']): void {
 	const scopeList = [...scopes].map(([name, grants]) => `- \`${name}\`: ${grants}.`).join('\n')
-	server.route<{ Payload: { scopes: string[]; agents?: string[]; label?: string; ttl?: string } }>({
+	server.route<{ Payload: Omit<TokenInput, 'expires_at'> & { ttl?: string } }>({
 		method: 'POST',
 		path: '/v1/auth/tokens',
 		options: {
@@ -64,9 +81,9 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 			response: { status: { 201: newToken } },
 		},
 		handler: async (request, h) => {
-			const { scopes: wanted, ttl = null, ...limits } = request.payload
+			const { ttl = null, ...input } = request.payload
 			const created = await auth.tokens.create(
-				{ ...limits, scopes: wanted, expires_at: ttl },
+				{ ...input, expires_at: ttl },
 				request.auth.credentials.bootstrap ?? false,
 			)
 			return h.response(created).code(201)
@@ -122,13 +139,14 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 async function callerOf({ token_id, scope }: Credentials, { tokens }: Auth): Promise<object> {
 	const token = token_id === null ? undefined : await tokens.get(token_id)
 	if (!token) return { kind: 'local', scopes: scope }
-	const { id, label: name, scopes, agents, expires_at } = token
+	const { id, label: name, scopes, agents, limits: own, expires_at } = token
 	return {
 		kind: 'token',
 		id,
 		...(name !== undefined && { label: name }),
 		scopes,
 		...(agents && { agents }),
+		...(own && { limits: own }),
 		expires_at,
 	}
 }
@@ -162,6 +180,7 @@ function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 			.custom(printable)
 			.description('What people call it.')
 			.example('the ticket system'),
+		limits,
 		ttl: Joi.string()
 			.isoDate()
 			.custom(future)

@@ -4,7 +4,7 @@ import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
-import type { Token, Tokens, TokenStatus } from './contract.ts'
+import type { CallerLimits, Token, Tokens, TokenStatus } from './contract.ts'
 
 /** The stored record. The text of the token is not stored. */
 export interface TokenRecord {
@@ -14,6 +14,7 @@ export interface TokenRecord {
 	scopes: string[]
 	agents?: string[]
 	label?: string
+	limits?: CallerLimits
 	expires_at: string | null
 	created_at: string
 	revoked_at: string | null
@@ -92,13 +93,13 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 
 	return {
 		noneYet,
-		async create({ scopes, agents, label, expires_at }, mustBeFirst = false) {
+		async create({ scopes, agents, label, limits, expires_at }, mustBeFirst = false) {
 			await makeRoom()
 			const token = `svc_${randomText(TOKEN_BYTES)}`
-			const limits = { ...(agents && { agents }), ...(label !== undefined && { label }) }
-			const shown = { id: newId(), scopes, ...limits, expires_at, created_at: now() }
+			const details = { ...(agents && { agents }), ...(label !== undefined && { label }), ...(limits && { limits }) }
+			const shown = { id: newId(), scopes, ...details, expires_at, created_at: now() }
 			await write({ ...shown, hash: hashOf(token).toString('hex'), revoked_at: null }, mustBeFirst)
-			await report('token.created', { token_id: shown.id, scopes, ...limits, expires_at })
+			await report('token.created', { token_id: shown.id, scopes, ...details, expires_at })
 			return { ...shown, token }
 		},
 		async list() {
@@ -153,12 +154,13 @@ function hashOf(text: string): Buffer {
 
 /** As clients see it. */
 export function view(record: TokenRecord): Token {
-	const { id, scopes, agents, label, expires_at, created_at } = record
+	const { id, scopes, agents, label, limits, expires_at, created_at } = record
 	return {
 		id,
 		scopes,
 		...(agents && { agents }),
 		...(label !== undefined && { label }),
+		...(limits && { limits }),
 		status: statusOf(record),
 		expires_at,
 		created_at,

@@ -51,7 +51,7 @@ export class Streams {
 
 	constructor(ctx: Context<EventSettings>) {
 		this.#ctx = ctx
-		this.#open = ctx.use('auth').openRequests({ what: 'event streams are open' })
+		this.#open = ctx.use('auth').openRequests({ what: 'event streams are open', areStreams: true })
 		this.#replay = new Replay({
 			events: ctx.events,
 			failed: (reader, error) => {
@@ -68,7 +68,7 @@ export class Streams {
 	/** See `Events.stream`. */
 	async open({ after, ...request }: StreamRequest): Promise<void> {
 		const { events } = this.#ctx
-		this.#refuseTooMany()
+		this.#refuseTooMany(request.credentials)
 		await this.#counted(async () => {
 			const located = after === null ? null : await events.locate(after)
 			const isUnknown = after !== null && located === null
@@ -83,7 +83,7 @@ export class Streams {
 
 	/** See `Events.ofRun`. */
 	ofRun(run_id: string, credentials: Credentials): RunStream {
-		this.#refuseTooMany()
+		this.#refuseTooMany(credentials)
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
 		const at = this.#ctx.events.head()
 		const heard = {}
@@ -125,7 +125,8 @@ export class Streams {
 		this.#replay.close()
 	}
 
-	#refuseTooMany(): void {
+	#refuseTooMany(caller: Credentials): void {
+		this.#open.mustHaveRoom(caller)
 		const { max_streams } = this.#ctx.config
 		if (this.#size < max_streams) return
 		throw new Fault('unavailable', `${max_streams} streams are open, which is the limit; try again later`, {
@@ -151,6 +152,7 @@ export class Streams {
 		const socket = await turnOf(response)
 		if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
 		if (!socket) return false
+		this.#open.mustHaveRoom(credentials)
 		const channel = this.#channelOf(request)
 		const { at, missing } = begins()
 		// A client that is cut off before its first event resumes from here.

@@ -2,7 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import { now as isoNow } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { withActor } from '../../core/util/context.ts'
+import { causedBy } from '../../core/util/context.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { HeartbeatSettings } from './contract.ts'
 import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
@@ -83,7 +83,7 @@ async function startRun(
 	const { id, prompt, next_at, destination } = record
 	if (Date.now() - Date.parse(begun.at) > KEY_LIFE_MS) return 'missed'
 	try {
-		return await withActor({ kind: 'gateway' }, () =>
+		return await causedBy({ actor: { kind: 'gateway' } }, () =>
 			use('runs').start(agent, {
 				prompt,
 				trigger: 'heartbeat',

@@ -3,7 +3,7 @@ import Joi from 'joi'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { withActor } from '../../core/util/context.ts'
+import { causedBy } from '../../core/util/context.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
@@ -123,9 +123,7 @@ export class ChatSocket implements OpenRequest {
 				invokeStart: (skill: string, args: unknown) => this.#send({ type: 'invoke_start', content: '', skill, args }),
 				invokeEnd: (result: string) => this.#send({ type: 'invoke_end', content: '', result }),
 			}
-			const { reply } = await withActor(this.credentials.actor, () =>
-				begin(this.#ctx, this.agent, asked, signal, listener),
-			)
+			const { reply } = await causedBy(this.credentials, () => begin(this.#ctx, this.agent, asked, signal, listener))
 			const said = await reply
 			if (said.status === 'failed') return this.#send({ type: 'error', content: said.message }, true)
 			const { tokens_used, processing_time_ms, question_id } = said.metadata

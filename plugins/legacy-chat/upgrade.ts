@@ -31,7 +31,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 		const { wss, ChatSocket } = await load()
 		if (ctx.signal.aborted)
 			throw new Fault('unavailable', RESTARTING, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
-		sockets.mustHaveRoom()
+		sockets.mustHaveRoom(credentials)
 		if (socket.destroyed) return
 		wss.handleUpgrade(request, socket, head, (opened) => {
 			const chat = new ChatSocket(ctx, opened, { agent, credentials, closed: () => sockets.leave(chat) })

@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { causedBy } from '../../core/util/context.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
@@ -137,7 +138,9 @@ export function writeBeginning(
 	if (persona) events.push({ event_type: 'message.system', payload: { content: persona } })
 	events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
 	if (about) events.push(...about.events)
-	return log.append(events, about && { kind: 'about', content: about.content }, change)
+	const append = () => log.append(events, about && { kind: 'about', content: about.content }, change)
+	// A run that waited behind others begins in the course of theirs.
+	return actor ? causedBy({ actor }, append) : append()
 }
 
 /** Whether the log has the first events of the run, and no sign that it was executed. */

@@ -2,7 +2,7 @@ import type { AgentLimit } from '../../core/http/agents.ts'
 import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
-import type { Actor } from '../../core/util/context.ts'
+import type { Actor, Payer } from '../../core/util/context.ts'
 import type {
 	AgentLimits,
 	AnswerForm,
@@ -41,6 +41,8 @@ export interface RunRecord {
 	request_id?: string
 	/** Who started it; absent in records of version 0.1.0. */
 	actor?: Actor
+	/** The caller whose limits of a day it counts toward, with the runs that it starts. */
+	payer?: Payer
 	/** The caller's own span, as W3C Trace Context writes it. */
 	traceparent?: string
 	prompt: string

@@ -151,7 +151,7 @@ function fieldsOf({ run_id, agent, request_id }: RunRecord): LogFields {
 
 /** Lines of the log are about the run, and events that it causes elsewhere name its agent. */
 function inContext<T>(run: RunRecord, work: () => Promise<T>): Promise<T> {
-	return withLogFields(fieldsOf(run), work, { kind: 'agent', id: run.agent })
+	return withLogFields(fieldsOf(run), work, { actor: { kind: 'agent', id: run.agent }, payer: run.payer })
 }
 
 async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireError): Promise<void> {
@@ -170,7 +170,7 @@ async function executeOnce(logged: Execution): Promise<void> {
 	const began = Date.now()
 	const active_ms = (): number => run.active_ms + Date.now() - began - work.waited_ms
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
-	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {})
+	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {}, run.payer)
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
 	const { approval_ttl_s } = ctx.config
 	const work: Active = { ...logged, agent, limits, account, keep, approval_ttl_s, waited_ms: 0, active_ms }

@@ -1,8 +1,8 @@
 /** The service: starts, reads and ends runs. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { actorNow } from '../../core/util/context.ts'
-import { now } from '../../core/util/ids.ts'
+import { actorNow, payerNow } from '../../core/util/context.ts'
+import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
@@ -70,9 +70,14 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const opened = await openDestination(ctx, agent, request.destination, conversation)
+			const run_id = newId()
+			// A run that an agent starts counts with its tokens alone: a due result must not get lost.
+			const payer = actorNow()?.kind === 'agent' ? undefined : payerNow()
+			const counted = ctx.use('usage').start(run_id, agent, payer)
 			const { run, isNew } = await takeIn(
 				store,
 				agent,
+				run_id,
 				{
 					...request,
 					conversation,
@@ -83,6 +88,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				},
 				(ahead) => checkRoom(ctx, agent.uid, ahead),
 				(started, ops, given) => begin(ctx, started, ops, given),
+				counted,
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.

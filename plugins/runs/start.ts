@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { digestIn } from '../../core/blobs/keys.ts'
 import { useOps, USES_PER_COMMIT } from '../../core/blobs/uses.ts'
-import { actorNow } from '../../core/util/context.ts'
-import { newId, now } from '../../core/util/ids.ts'
+import { actorNow, payerNow } from '../../core/util/context.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
 import type { Origin } from '../../core/http/request-id.ts'
@@ -12,6 +12,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { untilNoConflict } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
+import type { RunStart } from '../usage/contract.ts'
 import type { RunInputs, RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
 import { keys } from './keys.ts'
@@ -33,11 +34,13 @@ export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 export async function takeIn(
 	store: Store,
 	agent: AgentRef,
+	run_id: string,
 	request: StartRequest & { conversation: string },
 	checkRoom: (ahead: number) => Promise<void>,
 	begin: (run: RunRecord, ops: Op[], given?: RunInputs) => Promise<void>,
+	/** Counts it toward the limits of its caller. */
+	counted: RunStart,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
-	const run_id = newId()
 	const { uid } = agent
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
@@ -58,6 +61,7 @@ export async function takeIn(
 			...makeRecord(run_id, agent, request, ahead.length > 0),
 			// A run started by another run belongs to the same request.
 			...(parent ? originOf(parent.value) : requestOrigin()),
+			...(parent?.value.payer && { payer: parent.value.payer }),
 			...(adopted && { family: adopted.family }),
 		}
 		const ops: Op[] = [
@@ -69,18 +73,25 @@ export async function takeIn(
 		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })
 		if (repeated) ops.push(await repeated.op(run_id))
 		ops.push(...(await usesOf(store, uid, run_id, request)))
+		ops.push(...(await counted.ops()))
 		if (request.also) ops.push(...(await request.also(run_id)))
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
 		indexed.catch(() => {}) // awaited below, unless the commit fails first
 		return { ops, result: { run, isNew: true } }
 	}
-	const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
-		if (result.isNew && result.run.status === 'started') await begin(result.run, ops, request.given)
-		else if (ops.length > 0) await store.commit(agentScope(uid), ops)
-		return result
-	})
-	await indexed
-	return taken
+	let isStarted = false
+	try {
+		const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
+			if (result.isNew && result.run.status === 'started') await begin(result.run, ops, request.given)
+			else if (ops.length > 0) await store.commit(agentScope(uid), ops)
+			isStarted = result.isNew
+			return result
+		})
+		await indexed
+		return taken
+	} finally {
+		counted.end(isStarted)
+	}
 }
 
 /** The run keeps what came with its prompt, and what its caller sent along, the newest first. */
@@ -121,7 +132,7 @@ function makeRecord(
 	waits: boolean,
 ): RunRecord {
 	const at = now()
-	const actor = actorNow()
+	const [actor, payer] = [actorNow(), payerNow()]
 	return {
 		run_id,
 		agent: agent.name,
@@ -130,6 +141,7 @@ function makeRecord(
 		status: waits ? 'queued' : 'started',
 		trigger: request.trigger,
 		...(actor && { actor }),
+		...(payer && { payer }),
 		prompt: request.prompt,
 		...(request.attachments?.length && { attachments: request.attachments }),
 		...(request.origin && { origin: request.origin }),

@@ -1,13 +1,16 @@
-/** The accounts of runs: what they use is counted, and reserved before where a limit of the day applies. */
+/** The accounts of runs: what they use is counted, and reserved before where a limit of the day applies; and their starts. */
+import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation } from '../../core/protocol.ts'
 import { costText } from '../../core/util/cost-text.ts'
 import type {} from '../agents/contract.ts'
-import { openBudget, sumOf } from './budget.ts'
+import type { Payer } from '../../core/util/context.ts'
+import { nothing, openBudget, sumOf } from './budget.ts'
 import type { Amount, Budget } from './budget.ts'
-import type { Account, DayLimits, UsageSettings } from './contract.ts'
-import { dayOf, endOfDay, today } from './days.ts'
+import { addOp, usedBy } from './callers.ts'
+import type { DayLimits, UsageService, UsageSettings } from './contract.ts'
+import { dayOf, endOfDay, secondsLeft, today } from './days.ts'
 import { countOps, entriesOf, freeSlot, keptEntries, takeSlot } from './ledger.ts'
 import type { DayEntry } from './ledger.ts'
 
@@ -23,10 +26,10 @@ interface Limited {
 
 export function accountsOf(
 	ctx: Pick<Context<UsageSettings>, 'config' | 'store' | 'use'>,
-): (run_id: string, agent: AgentRef, limits: DayLimits) => Account {
+): Pick<UsageService, 'account' | 'start'> {
 	const { config, store } = ctx
-	/** Of agents with limits whose runs are executed. */
-	const budgets = new Map<string, { budget: Budget; accounts: number }>()
+	/** Of agents and callers with limits whose runs are started or executed. */
+	const budgets = new Map<string, { budget: Budget; users: number }>()
 	const wholeGateway: Limited = {
 		whose: 'the gateway',
 		setting: 'usage.limits',
@@ -39,57 +42,102 @@ export function accountsOf(
 		}),
 	}
 
-	const openFor = ({ uid }: AgentRef): Budget => {
-		const known = budgets.get(uid) ?? {
-			accounts: 0,
-			budget: openBudget((day) => amountIn(entriesOf(store, uid, { since: day, until: dayAfter(day) }))),
+	/** The budget of this name, which exists until all that opened it have closed it. */
+	const openFor = (name: string, read: (day: string) => Promise<Amount>): { budget: Budget; close: () => void } => {
+		const known = budgets.get(name) ?? { users: 0, budget: openBudget(read) }
+		known.users++
+		budgets.set(name, known)
+		const close = (): void => {
+			if (--known.users === 0) budgets.delete(name)
 		}
-		known.accounts++
-		budgets.set(uid, known)
-		return known.budget
+		return { budget: known.budget, close }
 	}
-	const closeFor = ({ uid }: AgentRef): void => {
-		const known = budgets.get(uid)
-		if (known && --known.accounts === 0) budgets.delete(uid)
-	}
+	const openForAgent = ({ uid }: AgentRef) =>
+		openFor(`agent ${uid}`, (day) => amountIn(entriesOf(store, uid, { since: day, until: dayAfter(day) })))
+	const openForCaller = ({ id }: Payer) =>
+		openFor(`caller ${id}`, (day) => usedBy(store, ctx.use('agents').list(), day, id))
 
-	return (run_id, agent, limits) => {
-		const own: Limited = {
-			whose: `agent "${agent.name}"`,
-			setting: 'config.limits',
-			limits,
-			budget: openFor(agent),
-		}
-		const slot = takeSlot(agent.uid)
-		const all = [own, wholeGateway].filter((one) => isLimiting(one.limits))
-		const settle = (calls: readonly ModelUsage[]): void => {
-			const used = sumOf(calls.map(({ usage }) => amountOf(usage)))
-			for (const { budget } of all) budget.settle(run_id, used)
-		}
-		let isOpen = true
-		return {
-			isLimited: all.length > 0,
-			async reserve(call) {
-				const amount = { tokens: call.tokens, cost: call.cost ?? 0 }
-				for (const one of all) {
-					const refusal = await one.budget.reserve(run_id, amount, (used, others) => refusalOf(one, call, used, others))
-					// The run may have ended while it waited.
-					if (refusal || !isOpen) settle([])
-					if (refusal) return refusal
-				}
-				return null
-			},
-			count: (calls) => countOps(store, agent, { day: today(), slot, calls }),
-			settle,
-			close() {
-				if (!isOpen) return
-				isOpen = false
-				settle([])
-				freeSlot(agent.uid, slot)
-				closeFor(agent)
-			},
-		}
+	return {
+		account(run_id, agent, limits, payer) {
+			const own = openForAgent(agent)
+			const callers = payer && openForCaller(payer)
+			const slot = takeSlot(agent.uid)
+			const limited: Limited[] = [
+				{ whose: `agent "${agent.name}"`, setting: 'config.limits', limits, budget: own.budget },
+				wholeGateway,
+			]
+			if (payer && callers)
+				limited.push({ whose: payer.name, setting: 'its limits', limits: payer.limits, budget: callers.budget })
+			const all = limited.filter((one) => isLimiting(one.limits))
+			const usedIn = (calls: readonly ModelUsage[]): Amount => sumOf(calls.map(({ usage }) => amountOf(usage)))
+			const settle = (calls: readonly ModelUsage[]): void => {
+				for (const { budget } of all) budget.settle(run_id, usedIn(calls))
+			}
+			let isOpen = true
+			return {
+				isLimited: all.length > 0,
+				async reserve(call) {
+					const amount = { tokens: call.tokens, cost: call.cost ?? 0, runs: 0 }
+					for (const one of all) {
+						const refusal = await one.budget.reserve(run_id, amount, (used, others) =>
+							refusalOf(one, call, used, others),
+						)
+						// The run may have ended while it waited.
+						if (refusal || !isOpen) settle([])
+						if (refusal) return refusal
+					}
+					return null
+				},
+				async count(calls) {
+					const day = today()
+					const ops = await countOps(store, agent, { day, slot, calls })
+					if (ops.length > 0 && payer)
+						ops.push(await addOp(store, agent, { day, caller: payer.id, part: slot }, usedIn(calls)))
+					return ops
+				},
+				settle,
+				close() {
+					if (!isOpen) return
+					isOpen = false
+					settle([])
+					freeSlot(agent.uid, slot)
+					own.close()
+					callers?.close()
+				},
+			}
+		},
+		start(run_id, agent, payer) {
+			if (!payer) return { ops: async () => [], end() {} }
+			const { budget, close } = openForCaller(payer)
+			const one = { ...nothing, runs: 1 }
+			return {
+				async ops() {
+					const refusal = await budget.reserve(run_id, one, (used, others) => startRefusal(payer, used, others))
+					if (refusal) throw refusal
+					return [await addOp(store, agent, { day: today(), caller: payer.id, part: 'starts' }, one)]
+				},
+				end(isStarted) {
+					budget.settle(run_id, isStarted ? one : nothing)
+					close()
+				},
+			}
+		},
 	}
+}
+
+/** Why a caller may start no further run today; null if it may. */
+function startRefusal({ name, limits }: Payer, used: Amount, others: Amount): Fault | null {
+	const { runs_per_day = Infinity, tokens_per_day = Infinity, cost_per_day = Infinity } = limits
+	const refusal = (what: string): Fault =>
+		new Fault('rate_limited', `${name} has ${what} for a day; the day ends at ${endOfDay()}`, {
+			headers: { 'retry-after': String(secondsLeft()) },
+		})
+	if (used.runs + others.runs >= runs_per_day) return refusal(`started its ${runs_per_day} runs (runs_per_day)`)
+	if (used.tokens >= tokens_per_day)
+		return refusal(`used ${used.tokens} of its ${tokens_per_day} tokens (tokens_per_day)`)
+	if (used.cost >= cost_per_day)
+		return refusal(`spent ${costText(used.cost)} of its ${costText(cost_per_day)} (cost_per_day)`)
+	return null
 }
 
 function isLimiting({ tokens_per_day, cost_per_day }: DayLimits): boolean {
@@ -138,7 +186,7 @@ function amountOf({
 	output_tokens: number
 	cost?: number
 }): Amount {
-	return { tokens: input_tokens + output_tokens, cost }
+	return { tokens: input_tokens + output_tokens, cost, runs: 0 }
 }
 
 function dayAfter(day: string): string {

@@ -1,5 +1,5 @@
 /**
- * What is used and reserved of a day's budget, for one agent or for all. What is used is in the ledger and survives a
+ * What is used and reserved of a day's budget, for one agent, one caller or all. What is used is in the ledger and survives a
  * crash; a reservation exists in memory, for as long as its run is executed here, so a crash leaves none behind.
  */
 import { roundCost } from '../../core/protocol.ts'
@@ -9,7 +9,11 @@ import { today } from './days.ts'
 export interface Amount {
 	tokens: number
 	cost: number
+	/** Runs that were started; counted only for callers. */
+	runs: number
 }
+
+export const nothing: Amount = { tokens: 0, cost: 0, runs: 0 }
 
 export interface Budget {
 	/** Adds the reservation of a run, in place of its last one, unless `refuse` returns something. Resolves to that, or to null. */
@@ -30,7 +34,7 @@ export function openBudget(read: (day: string) => Promise<Amount>): Budget {
 	const reserved = new Map<string, Amount>()
 	// One after another: two that decide at once would not see each other.
 	const queue = openSerialQueue()
-	let known = { day: '', used: { tokens: 0, cost: 0 }, until: 0 }
+	let known = { day: '', used: nothing, until: 0 }
 
 	const usedToday = async (): Promise<Amount> => {
 		const day = today()
@@ -60,9 +64,10 @@ export function openBudget(read: (day: string) => Promise<Amount>): Budget {
 }
 
 export function sumOf(amounts: readonly Amount[]): Amount {
-	const sum = { tokens: 0, cost: 0 }
-	for (const { tokens, cost } of amounts) {
+	const sum = { ...nothing }
+	for (const { tokens, cost, runs } of amounts) {
 		sum.tokens += tokens
+		sum.runs += runs
 		sum.cost = roundCost(sum.cost + cost)
 	}
 	return sum

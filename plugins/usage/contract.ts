@@ -1,6 +1,7 @@
 import type { AgentLimit } from '../../core/http/agents.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
+import type { Payer } from '../../core/util/context.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
@@ -68,9 +69,23 @@ export interface Account {
 	close(): void
 }
 
+/** The start of one run, which counts toward the limits of its caller. */
+export interface RunStart {
+	/**
+	 * The write that counts it, for the commit that starts it. Throws `rate_limited` if the caller has used up a limit of the
+	 * day. Called again after a conflict.
+	 */
+	ops(): Promise<Op[]>
+	/** It was started, or was not. */
+	end(isStarted: boolean): void
+}
+
 /** What calls of models use: counted by agent, day and model, and limited for each day. */
 export interface UsageService {
-	account(run_id: string, agent: AgentRef, limits: DayLimits): Account
+	/** `payer`: a caller whose limits of a day it counts toward, too. */
+	account(run_id: string, agent: AgentRef, limits: DayLimits, payer?: Payer): Account
+	/** For a run that is about to start on behalf of this caller. */
+	start(run_id: string, agent: AgentRef, payer: Payer | undefined): RunStart
 	/** Keeps the usage of an agent that is being deleted. Called once its runs have ended; may be repeated. */
 	keep(agent: AgentRef): Promise<void>
 	/** Throws `not_found` for an agent that has no usage and does not exist. */

@@ -11,6 +11,11 @@ export function today(): string {
 	return dayOf(Date.now())
 }
 
+/** Seconds until the day ends, at least 1. */
+export function secondsLeft(): number {
+	return Math.max(1, Math.ceil((Date.parse(dayOf(Date.now(), 1)) - Date.now()) / 1000))
+}
+
 /** When the day ends, for people: the time, and how long that is from now. */
 export function endOfDay(): string {
 	const end = `${dayOf(Date.now(), 1)}T00:00:00Z`

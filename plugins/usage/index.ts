@@ -2,7 +2,8 @@ import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { accountsOf } from './accounts.ts'
 import type { UsageService, UsageSettings } from './contract.ts'
-import { dayOf } from './days.ts'
+import { forgetCallers, keepCallers } from './callers.ts'
+import { dayOf, today } from './days.ts'
 import { forgetUsage, keepUsage } from './ledger.ts'
 import { reportOf } from './report.ts'
 import { routes } from './routes.ts'
@@ -15,10 +16,16 @@ export default definePlugin<UsageSettings, UsageService>({
 	needs: ['auth', 'agents'],
 	start(ctx) {
 		const { store, config } = ctx
-		ctx.every(HOUR_MS, () => forgetUsage(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days)))
+		ctx.every(HOUR_MS, async () => {
+			await forgetUsage(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days))
+			await forgetCallers(store, ctx.use('agents').list(), today())
+		})
 		return {
-			account: accountsOf(ctx),
-			keep: (agent) => keepUsage(store, agent),
+			...accountsOf(ctx),
+			async keep(agent) {
+				await keepUsage(store, agent)
+				await keepCallers(store, agent)
+			},
 			report: (query, caller) => reportOf(ctx, query, caller),
 		}
 	},

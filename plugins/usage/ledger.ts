@@ -92,7 +92,11 @@ export async function forgetUsage(store: Store, uids: AsyncIterable<AgentRef>, d
 }
 
 /** Keys sort by day: the first that is young enough ends the search. */
-async function forgetBefore(store: Store, days: AsyncIterable<Key>, isOld: (key: Key) => boolean): Promise<void> {
+export async function forgetBefore(
+	store: Store,
+	days: AsyncIterable<Key>,
+	isOld: (key: Key) => boolean,
+): Promise<void> {
 	for await (const key of days) {
 		if (!isOld(key)) return
 		await store.delete(key)

@@ -2,7 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
-import { withActor } from '../../core/util/context.ts'
+import { causedBy } from '../../core/util/context.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type {} from '../runs/contract.ts'
 import type { Arrival } from './arrival.ts'
@@ -33,7 +33,7 @@ export async function accept(
 	const delivery_id = newId()
 	const seen = sender_id === undefined ? undefined : sha256(sender_id)
 	try {
-		await withActor({ kind: 'webhook', id: webhook.slug }, () =>
+		await causedBy({ actor: { kind: 'webhook', id: webhook.slug } }, () =>
 			ctx.use('runs').start(agent, {
 				prompt: promptFor(webhook.slug, payload, event, webhook.instructions),
 				trigger: 'webhook',

@@ -111,7 +111,11 @@ void t.test('a call asks, waits where it is, and goes on with the answer', async
 	])
 	t.strictSame((await ada.heard(run_id, 'question.asked')).payload, question)
 	t.strictSame((await ada.heard(run_id, 'run.paused')).payload, { question_id })
-	t.strictSame((await ada.heard(run_id, 'question.answered')).payload, { question_id, answer: 'Ada' })
+	t.strictSame((await ada.heard(run_id, 'question.answered')).payload, {
+		question_id,
+		answer: 'Ada',
+		actor: { kind: 'local' },
+	})
 	t.strictSame((await ada.heard(run_id, 'run.resumed')).payload, { reason: 'answer', question_id })
 	t.match((await ada.heard(run_id, 'primitive.result')).payload, { result: '{"answers":["Ada"]}' })
 	t.match(await ada.read(run_id), { status: 'completed', question: null })

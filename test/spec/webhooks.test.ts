@@ -81,7 +81,12 @@ void t.test('an agent registers a webhook, and what is delivered there starts it
 	t.strictSame(Object.keys(body), ['status', 'delivery_id'])
 	t.equal(body.status, 'accepted')
 	const told = await ada.stream.waitFor('webhook.accepted')
-	t.strictSame(told.payload, { slug: 'git-hub_1', delivery_id: body.delivery_id, run_id: told.payload.run_id })
+	t.strictSame(told.payload, {
+		slug: 'git-hub_1',
+		delivery_id: body.delivery_id,
+		run_id: told.payload.run_id,
+		actor: { kind: 'webhook', id: 'git-hub_1' },
+	})
 	const run_id = String(told.payload.run_id)
 	t.match(told, { run_id, sequence: 1 }, 'the first event of its run')
 	const audit = await gateway.request('GET', `/v1/audit?event_type=webhook.accepted&run_id=${run_id}`)

@@ -1,4 +1,5 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
+import { CliError } from '../../../core/cli/contract.ts'
 import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { expiryOf } from './expiry.ts'
@@ -9,12 +10,28 @@ interface Token {
 	scopes: string[]
 	agents?: string[]
 	label?: string
+	limits?: Record<string, number>
 	status: 'active' | 'revoked' | 'expired'
 	expires_at: string | null
 	created_at: string
 }
 
 type NewToken = Omit<Token, 'status'> & { token: string }
+
+interface CreateOptions extends LimitOptions {
+	scope: string[]
+	agent?: string[]
+	label?: string
+	ttl?: string
+}
+
+interface LimitOptions {
+	requestsPerMinute?: number
+	streams?: number
+	runsPerDay?: number
+	tokensPerDay?: number
+	costPerDay?: string
+}
 
 export default {
 	examples: `
@@ -57,19 +74,22 @@ Examples:
 				},
 				'--agent <pattern...>': 'the agents that it can use: names, or patterns with *. Default: all',
 				'--label <text>': 'a name for it, shown in lists',
+				'--requests-per-minute <n>': { about: 'requests that it may send in a minute', max: 1_000_000_000 },
+				'--streams <n>': { about: 'streams that it may have open at the same time', max: 1_000_000_000 },
+				'--runs-per-day <n>': { about: 'runs that it may start in a day', max: 1_000_000_000 },
+				'--tokens-per-day <n>': { about: 'tokens of models that its runs may use in a day', max: 1_000_000_000 },
+				'--cost-per-day <amount>': 'what its runs may cost in a day',
 				'--ttl <time>':
 					'its lifetime: 12h, 30d, 8w; or when it expires: 2030-01-31T12:00:00Z. Default: it does not expire',
 			},
-			async run(
-				cli,
-				{ scope, agent, label, ttl }: { scope: string[]; agent?: string[]; label?: string; ttl?: string },
-			) {
+			async run(cli, { scope, agent, label, ttl, ...limits }: CreateOptions) {
 				const scopes = listed(scope)
 				const agents = agent && listed(agent)
 				const body = {
 					scopes,
 					...(agents && { agents }),
 					...(label !== undefined && { label }),
+					...(Object.keys(limits).length > 0 && { limits: limitsOf(limits) }),
 					...(ttl !== undefined && { ttl: expiryOf(ttl) }),
 				}
 				const made = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
@@ -79,6 +99,7 @@ Examples:
 						['id', id],
 						['scopes', made.scopes.join(' ')],
 						['agents', made.agents?.join(' ') ?? 'all'],
+						...Object.entries(made.limits ?? {}).map(([name, most]): [string, string] => [name, String(most)]),
 						['expires', expires_at === null ? 'never' : when(expires_at)],
 					]),
 				)
@@ -101,6 +122,20 @@ Examples:
 		},
 	},
 } satisfies Command
+
+/** As the API names them. */
+function limitsOf({ requestsPerMinute, streams, runsPerDay, tokensPerDay, costPerDay }: LimitOptions): object {
+	const cost = Number(costPerDay)
+	if (costPerDay !== undefined && !(cost > 0))
+		throw new CliError('usage', `--cost-per-day must be an amount above 0, such as 2.50, not "${costPerDay}"`)
+	return {
+		...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
+		...(streams !== undefined && { streams }),
+		...(runsPerDay !== undefined && { runs_per_day: runsPerDay }),
+		...(tokensPerDay !== undefined && { tokens_per_day: tokensPerDay }),
+		...(costPerDay !== undefined && { cost_per_day: cost }),
+	}
+}
 
 /** Each given by itself, or several with commas. */
 function listed(given: readonly string[]): string[] {

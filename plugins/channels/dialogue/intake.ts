@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context, QuestionText } from '../../../core/plugin.ts'
-import { withActor } from '../../../core/util/context.ts'
+import { causedBy } from '../../../core/util/context.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
@@ -47,7 +47,7 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 		if (!isAllowed || !isMeant || isBlank) return marks.pass(channel.id, message)
 		if (await marks.isKnown(channel.id, message)) return marks.pass(channel.id, message)
 		try {
-			return await withActor({ kind: 'channel', id: channel.id, label: sender.id }, () =>
+			return await causedBy({ actor: { kind: 'channel', id: channel.id, label: sender.id } }, () =>
 				bound ? forAgent(rooms, channel, bound, message) : forNobody(rooms, channel, message),
 			)
 		} catch (error) {

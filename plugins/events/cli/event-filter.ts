@@ -16,7 +16,7 @@ export const filterOptions = {
 	'--agent <agent>': 'of this agent',
 	'--run <run>': 'of this run; the beginning or end of its id is enough',
 	'--type <types>': 'of this type, family or list of them, such as run.*,message.assistant',
-	'--full': 'show whole ids, not only their ends; --json always does',
+	'--full': 'show whole ids, not only their ends, and who caused an event; --json always does',
 } as const
 
 /** As fields of a query. */
@@ -39,7 +39,8 @@ export function lineOf(event: EventEnvelope, style: Style, { full = false } = {}
 	const run_id = event.run_id === null || full ? event.run_id : shortId(event.run_id)
 	const about = [agent_id, run_id].filter((one) => one !== null).join(' ')
 	const kind = bad.test(event_type) ? style.bad(style.plain(event_type)) : style.bold(style.plain(event_type))
-	const rest = full ? JSON.stringify(event.payload) : withShortIds(JSON.stringify(event.payload))
+	const { actor: _who, ...what } = event.payload
+	const rest = full ? JSON.stringify(event.payload) : withShortIds(JSON.stringify(what))
 	const shown = rest === '{}' ? '' : rest.length > PAYLOAD_LIMIT ? `${rest.slice(0, PAYLOAD_LIMIT)}…` : rest
 	return `${style.dim(timeOfDay(timestamp))} ${kind} ${style.plain(about)} ${style.dim(style.plain(shown))}`.trimEnd()
 }

@@ -60,7 +60,7 @@ void t.test('a file is uploaded, sent with a run, and read back', async (t) => {
 	const attachments = [{ ...image, name: 'photo.png' }, document]
 	t.match(await ada.read(run_id), { prompt: 'Look.', attachments })
 	const said = ada.eventsOf(run_id).find(({ event_type }) => event_type === 'message.user')
-	t.strictSame(said?.payload, { content: 'Look.', attachments })
+	t.strictSame(said?.payload, { content: 'Look.', attachments, actor: { kind: 'local' } })
 	t.match((await ada.call('history')).body, [{ role: 'user', content: 'Look.', attachments }, { role: 'assistant' }])
 
 	const back = await read('ada', image.blob)

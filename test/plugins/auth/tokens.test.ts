@@ -112,10 +112,10 @@ void t.test('knows who asks for a WebSocket upgrade, and what the caller lacks',
 	const ask = (headers: Record<string, string>, ...scopes: string[]) =>
 		callers.authenticate(upgrade({ host: 'localhost', ...headers }), scopes.length > 0 ? { scopes } : {})
 	const authorization = `Bearer ${token}`
-	t.strictSame(await ask({ authorization }), { token_id: id, scope: ['agents:read'], local: true })
+	const known = { token_id: id, scope: ['agents:read'], actor: { kind: 'token', id } }
+	t.strictSame(await ask({ authorization }), { ...known, local: true })
 	t.strictSame(await ask({ authorization, origin: 'https://evil.example' }, 'runs:write', 'agents:read'), {
-		token_id: id,
-		scope: ['agents:read'],
+		...known,
 		local: false,
 	})
 	await t.rejects(ask({ authorization }, 'runs:write'), { code: 'forbidden', message: /scope runs:write/ })

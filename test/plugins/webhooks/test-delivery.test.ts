@@ -33,7 +33,7 @@ void t.test('it starts a run, and is logged and counted as a delivery', async (t
 	const list = (await gateway.request('GET', '/v1/agents/ada/webhooks')).body
 	t.match(list, [{ delivery_count: 1, last_delivery: logged.received_at }])
 	const told = await ada.stream.waitFor('webhook.accepted')
-	t.strictSame(told.payload, { slug: 'hook', delivery_id: body.delivery_id, run_id: body.run_id })
+	t.match(told.payload, { slug: 'hook', delivery_id: body.delivery_id, run_id: body.run_id })
 })
 
 void t.test('the payload may be any JSON, and each test is a delivery of its own', async (t) => {

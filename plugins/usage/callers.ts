@@ -1,0 +1,72 @@
+/**
+ * What the runs of callers with limits used on each day, in the scopes of the agents that ran, so that it is counted in the
+ * commits of the runs. When an agent is deleted, its records move to a scope of the plugin's own.
+ */
+import { roundCost } from '../../core/protocol.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Key, Op, Store } from '../../core/store/ports.ts'
+import { nothing, sumOf } from './budget.ts'
+import type { Amount } from './budget.ts'
+import { forgetBefore } from './ledger.ts'
+
+/** Concurrent runs write different records as far as possible: `starts`, or the slot of a run. */
+type Part = 'starts' | number
+
+const keys = {
+	part: (uid: string, day: string, caller: string, part: Part): Key => [
+		agentScope(uid),
+		'caller-usage',
+		day,
+		caller,
+		String(part),
+	],
+	caller: (uid: string, day: string, caller: string): Key => [agentScope(uid), 'caller-usage', day, caller],
+	days: (uid: string): Key => [agentScope(uid), 'caller-usage'],
+	/** Of deleted agents. */
+	kept: (day: string, caller: string, uid: string, part: string): Key => ['caller-usage', day, caller, uid, part],
+	keptCaller: (day: string, caller: string): Key => ['caller-usage', day, caller],
+	keptDays: (): Key => ['caller-usage'],
+}
+
+/** The write that adds an amount to what the caller used of this agent. */
+export async function addOp(
+	store: Pick<Store, 'get'>,
+	{ uid }: AgentRef,
+	{ day, caller, part }: { day: string; caller: string; part: Part },
+	amount: Amount,
+): Promise<Op> {
+	const key = keys.part(uid, day, caller, part)
+	const entry = await store.get<Amount>(key)
+	return { key, value: sumOf([entry?.value ?? nothing, amount]), expect: entry?.rev ?? null }
+}
+
+/** What the caller used on a day, of all agents. */
+export async function usedBy(
+	store: Pick<Store, 'list'>,
+	agents: AsyncIterable<AgentRef>,
+	day: string,
+	caller: string,
+): Promise<Amount> {
+	const amounts: Amount[] = []
+	for await (const { value } of store.list<Amount>(keys.keptCaller(day, caller))) amounts.push(value)
+	for await (const { uid } of agents)
+		for await (const { value } of store.list<Amount>(keys.caller(uid, day, caller))) amounts.push(value)
+	const used = sumOf(amounts)
+	return { ...used, cost: roundCost(used.cost) }
+}
+
+/** For an agent that is being deleted. Each record is copied as it is, so this may be repeated after a crash. */
+export async function keepCallers(store: Store, { uid }: AgentRef): Promise<void> {
+	for await (const { key, value } of store.list<Amount>(keys.days(uid))) {
+		const [, , day = '', caller = '', part = ''] = key
+		await store.put(keys.kept(day, caller, uid, part), value)
+	}
+}
+
+/** Deletes the records of days before `day`: only today's are ever read. */
+export async function forgetCallers(store: Store, agents: AsyncIterable<AgentRef>, day: string): Promise<void> {
+	await forgetBefore(store, store.keys(keys.keptDays()), (key) => (key[1] ?? '') < day)
+	for await (const { uid } of agents)
+		await forgetBefore(store, store.keys(keys.days(uid)), (key) => (key[2] ?? '') < day)
+}
