@@ -4,6 +4,7 @@ import type { ObjectSchema, Schema } from 'joi'
 import { coreExamples, coreSections } from './core-sections.ts'
 import { topics } from './declaration.ts'
 import type { SettingsDeclaration, Topic } from './declaration.ts'
+import { section } from './fields.ts'
 import { messages } from './messages.ts'
 import type { Config } from './types.ts'
 
@@ -35,6 +36,7 @@ export function compose(declared: readonly DeclaredPlugin[]): Composition {
 			const part = parts.get(key)
 			if (inner === undefined) parts.set(key, { topic, schema: own.extract(setting) })
 			else if (part) part.schema = (part.schema as ObjectSchema).keys({ [inner]: own.extract(setting) })
+			else if (key === name) parts.set(key, { topic, schema: section(description, { [inner]: own.extract(setting) }) })
 			else throw new Error(`${name}: there is no section ${key} for ${path}`)
 		}
 	}

@@ -42,6 +42,7 @@ Any event may have \`payload.actor\`. Events of an agent's own run leave it out 
 |---|---|---|---|
 | \`token\` | A caller with a token. | The token's id. | The token's label. |
 | \`local\` | A caller on the gateway's machine without a token, or with the set-up code. | | |
+| \`oidc\` | A caller with a token of the identity provider. | The subject (\`sub\`). | The email address or name in the token. |
 | \`channel\` | A person in a chat. | The channel's id. | The sender's id on that platform. |
 | \`webhook\` | A delivery to a webhook. | The webhook's slug. | |
 | \`agent\` | An agent, in one of its runs. | The agent's name. | |

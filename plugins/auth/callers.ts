@@ -3,8 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import { Fault, isFault } from '../../core/errors.ts'
 import { peerOf } from '../../core/http/peer.ts'
 import type { Actor } from '../../core/util/context.ts'
-import type { Auth, AuthSettings, CallerLimits, Credentials, Needs, Token, Tokens } from './contract.ts'
+import type { Claims } from './oidc/contract.ts'
+import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { failureCounter } from './failures.ts'
+import { limitsOf, powersOf } from './powers.ts'
+import { InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
+import type { Verify } from './oidc/access-tokens.ts'
+import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
 import { requestCounter } from './request-counter.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
 import type { NotLocal } from './local.ts'
@@ -15,12 +20,14 @@ import type { AuthViolation, ReportViolation } from './violations.ts'
  * mode may do everything, and a caller who meets the rules of the bootstrap may create the very first token.
  */
 export function callersOf(
-	{ auth_mode, allowed_hosts, cors_origins }: AuthSettings,
+	{ auth_mode, allowed_hosts, cors_origins, oidc }: AuthSettings,
 	tokens: Tokens,
 	setupCode: string,
 	report: ReportViolation,
 	/** Every scope that the plugins of the current generation add. */
 	scopeNames: () => Iterable<string>,
+	/** For tokens of the identity provider; undefined where there is none. */
+	verify?: Verify,
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
 	const countRequest = requestCounter()
@@ -53,11 +60,42 @@ export function callersOf(
 		report('foreign_page', { message }, request)
 	}
 
-	const byToken = async (request: IncomingMessage, header: string, local: boolean): Promise<Credentials> => {
+	const byJwt = async (
+		request: IncomingMessage,
+		text: string,
+		local: boolean,
+		needs: Needs,
+		agent: string | undefined,
+	): Promise<Credentials> => {
+		let claims: Claims
+		try {
+			claims = await (verify as Verify)(text)
+		} catch (error) {
+			if (!(error instanceof InvalidToken)) throw error
+			return refuse(request, invalidToken(error.message), error.isExpired ? 'token_expired' : 'token_invalid')
+		}
+		const rules = rulesFor(oidc?.rules ?? [], claims)
+		const caller = identityOf(rules, claims)
+		if (rules.length === 0) {
+			const fault = noRule()
+			report('scope_missing', fault, request, caller)
+			throw fault
+		}
+		return { ...caller, ...powersFor(rules, needs, agent, scopeNames()), local }
+	}
+
+	const byToken = async (
+		request: IncomingMessage,
+		header: string,
+		local: boolean,
+		needs: Needs,
+		agent?: string,
+	): Promise<Credentials> => {
 		const text = /^Bearer +(\S+)$/i.exec(header)?.[1]
 		if (text === undefined) {
 			return refuse(request, invalidToken('the Authorization header must read: Bearer <token>'), 'token_invalid')
 		}
+		if (verify && oidc && mayBeJwt(text)) return byJwt(request, text, local, needs, agent)
 		const token = await tokens.find(text)
 		if (!token)
 			return refuse(
@@ -72,7 +110,8 @@ export function callersOf(
 			return refuse(request, fault, 'token_expired', token)
 		}
 		const caller = { token_id: token.id, ...powersOf(token, scopeNames()), actor: actorOf(token), local }
-		return token.limits ? { ...caller, ...limitsOf(token, token.limits) } : caller
+		const name = token.label === undefined ? `the token ${token.id}` : `the token "${token.label}"`
+		return { ...caller, ...limitsOf(token.id, name, token.limits) }
 	}
 
 	const byBootstrap = async (request: IncomingMessage, notLocal: NotLocal | null): Promise<Credentials> => {
@@ -92,13 +131,11 @@ export function callersOf(
 		return { token_id: null, scope: ['tokens:admin'], actor: localActor, local: notLocal === null, bootstrap: true }
 	}
 
-	const identify = async (
-		request: IncomingMessage,
-		{ scopes = [], bootstrap, local, changes = mayChange(scopes) }: Needs,
-	): Promise<Credentials> => {
+	const identify = async (request: IncomingMessage, needs: Needs, agent: string | undefined): Promise<Credentials> => {
+		const { scopes = [], bootstrap, local, changes = mayChange(scopes) } = needs
 		const notLocal = whyNotLocal(request, { ...rule, changes })
 		const { authorization } = request.headers
-		if (authorization !== undefined) return byToken(request, authorization, notLocal === null)
+		if (authorization !== undefined) return byToken(request, authorization, notLocal === null, needs, agent)
 		if (notLocal === null && auth_mode === 'loopback')
 			return { token_id: null, scope: ['*'], actor: localActor, local: true }
 		if (notLocal === null && local) return { token_id: null, scope: [...scopes], actor: localActor, local: true }
@@ -109,10 +146,14 @@ export function callersOf(
 		)
 	}
 
+	/** Keys are not asked again: access tokens are short-lived. */
+	const isCurrent = (claims: Claims): boolean =>
+		oidc?.issuer === claims.iss && claims.exp * 1000 > Date.now() && rulesFor(oidc.rules, claims).length > 0
+
 	return {
-		async authenticate(request, needs = {}) {
+		async authenticate(request, needs = {}, agent) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
-			const credentials = await identify(request, needs)
+			const credentials = await identify(request, needs, agent)
 			await countRequest(credentials)
 			if (needs.wholeGateway && credentials.agents) {
 				const fault = onlyForAgents(credentials.agents)
@@ -131,14 +172,18 @@ export function callersOf(
 			const { authorization } = request.headers
 			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
 			try {
-				const { scope, agents } = await byToken(request, authorization, notLocal === null)
+				const { scope, agents } = await byToken(request, authorization, notLocal === null, {
+					scopes,
+					wholeGateway: true,
+				})
 				return !agents && hasOneOf(scopes, scope)
 			} catch (error) {
-				if (isFault(error, 'unauthorized', 'rate_limited')) return false
+				if (isFault(error, 'unauthorized', 'rate_limited', 'forbidden', 'unavailable')) return false
 				throw error
 			}
 		},
-		async check({ token_id, local, bootstrap }) {
+		async check({ token_id, local, bootstrap, claims }) {
+			if (claims) return isCurrent(claims)
 			if (token_id !== null) return (await tokens.get(token_id))?.status === 'active'
 			return local && !bootstrap && auth_mode === 'loopback'
 		},
@@ -150,31 +195,6 @@ const localActor: Actor = { kind: 'local' }
 
 function actorOf({ id, label }: Pick<Token, 'id' | 'label'>): Actor {
 	return { kind: 'token', id, ...(label !== undefined && { label }) }
-}
-
-function limitsOf(
-	{ id, label }: Pick<Token, 'id' | 'label'>,
-	{ requests_per_minute, streams, ...limits }: CallerLimits,
-): Pick<Credentials, 'requests_per_minute' | 'streams' | 'payer'> {
-	const name = label === undefined ? `the token ${id}` : `the token "${label}"`
-	return {
-		...(requests_per_minute !== undefined && { requests_per_minute }),
-		...(streams !== undefined && { streams }),
-		...(Object.keys(limits).length > 0 && { payer: { id, name, limits } }),
-	}
-}
-
-/**
- * A token for some agents has no authority over the gateway: `*` means every other scope then, and `vault:read`, by which
- * names of secrets are shown, is not among them.
- */
-function powersOf(
-	{ scopes, agents }: Pick<Token, 'scopes' | 'agents'>,
-	names: Iterable<string>,
-): Pick<Credentials, 'scope' | 'agents'> {
-	if (!agents) return { scope: scopes }
-	const all = scopes.includes('*') ? [...names] : scopes
-	return { scope: all.filter((name) => name !== '*' && name !== 'vault:read'), agents }
 }
 
 function missingScope(wanted: NonNullable<Needs['scopes']>, { scope }: Credentials): Fault {

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { Fault } from '../../core/errors.ts'
 import type { Actor, Payer } from '../../core/util/context.ts'
+import type { CallerLimits } from './limits.ts'
+import type { Claims, OidcSettings } from './oidc/contract.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
-	/** The token that was presented; null for a local caller without one. */
+	/** The token that was presented, or the caller of the identity provider; null for a local caller without one. */
 	token_id: string | null
 	/** What the caller may do. `*` stands for everything. */
 	scope: string[]
@@ -12,6 +14,8 @@ export interface Credentials {
 	agents?: readonly string[]
 	/** Who it is, for `payload.actor` of the events that it causes. */
 	actor: Actor
+	/** Of a token of the identity provider. */
+	claims?: Claims
 	/** Limits of a day of its runs. */
 	payer?: Payer
 	/** Absent: no limit of its own. */
@@ -22,14 +26,6 @@ export interface Credentials {
 	local: boolean
 	/** An anonymous caller, who may create the very first token and nothing else. */
 	bootstrap?: true
-}
-
-/** What one caller may use. Absent: no limit. */
-export interface CallerLimits extends Readonly<Payer['limits']> {
-	/** On each gateway. */
-	readonly requests_per_minute?: number
-	/** Event streams and WebSockets that are open at the same time. */
-	readonly streams?: number
 }
 
 export type TokenStatus = 'active' | 'revoked' | 'expired'
@@ -126,6 +122,8 @@ export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 export interface Auth {
 	readonly tokens: Tokens
 	readonly auth_mode: AuthSettings['auth_mode']
+	/** Of the identity provider whose tokens are accepted; null: there is none. */
+	readonly issuer: string | null
 	/** Origins whose pages may use the API. */
 	readonly cors_origins: AuthSettings['cors_origins']
 	/**
@@ -136,10 +134,10 @@ export interface Auth {
 	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */
 	openRequests<One extends OpenRequest>(options: OpenRequestsOptions): OpenRequests<One>
 	/**
-	 * The caller of this request; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
+	 * The caller of this request, which is about `agent` if that is given; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
 	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.
 	 */
-	authenticate(request: IncomingMessage, needs?: Needs): Promise<Credentials>
+	authenticate(request: IncomingMessage, needs?: Needs, agent?: string): Promise<Credentials>
 	/**
 	 * May this caller do to the whole gateway what one of these scopes permits? For routes that answer every caller, and some in
 	 * more detail. Does not throw: an invalid token counts as a failed attempt, and the result is false.
@@ -153,6 +151,8 @@ export interface AuthSettings {
 	allowed_hosts: readonly string[]
 	/** Origins whose pages may read answers, as an `Origin` header writes them. */
 	cors_origins: readonly string[]
+	/** The company's identity provider; null: none. */
+	oidc: OidcSettings | null
 	/** Where the gateway listens. */
 	host: string
 }
@@ -183,6 +183,7 @@ declare module '@hapi/hapi' {
 declare module '../../config/types.ts' {
 	interface Config {
 		auth_mode: AuthSettings['auth_mode']
+		auth: Pick<AuthSettings, 'oidc'>
 	}
 	interface ServerSettings {
 		allowed_hosts: AuthSettings['allowed_hosts']

@@ -38,11 +38,9 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		// hapi compares the scopes again later; here the request is refused before its body is read, and the error names the missing scope.
 		authenticate: async (request, h) => {
 			const { agent, needs } = demandsOf(request.route)
-			const credentials = await auth.authenticate(request.raw.req, needs)
-			if (agent !== undefined && credentials.agents) {
-				const name = String((request.params as Record<string, unknown>)[agent])
-				if (!reaches(credentials, name)) throw unknownAgent(name)
-			}
+			const name = agent === undefined ? undefined : String((request.params as Record<string, unknown>)[agent])
+			const credentials = await auth.authenticate(request.raw.req, needs, name)
+			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
 			causes.set(request, setCause(credentials))
 			return h.authenticated({ credentials })
 		},

@@ -9,6 +9,7 @@ import { callersOf } from './callers.ts'
 import { allowOrigins } from './cors.ts'
 import type { Auth, AuthSettings } from './contract.ts'
 import { guard } from './guard.ts'
+import { verifierOf } from './oidc/access-tokens.ts'
 import { OpenRequestTable } from './open-requests.ts'
 import { routes } from './routes.ts'
 import { tokensOf } from './tokens.ts'
@@ -29,6 +30,9 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 		const setupCode = randomText(SETUP_CODE_BYTES)
 		warnOfOpenAddress(ctx)
 		const scopeNames = new Set<string>()
+		const { oidc } = ctx.config
+		const own = (): string => (ctx.gateway.publicUrl() ?? '').replace(/\/+$/, '')
+		const verify = oidc ? verifierOf(oidc, () => [own(), `${own()}/`, `${own()}/mcp`]) : undefined
 		const isNew = await tokens.noneYet()
 		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list())) lockedOut(ctx, isNew)
 		if (isNew) {
@@ -40,21 +44,33 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 			tokens,
 			auth_mode: ctx.config.auth_mode,
 			cors_origins: ctx.config.cors_origins,
-			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx), () => scopeNames),
+			issuer: oidc?.issuer ?? null,
+			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx), () => scopeNames, verify),
 			scopeNames,
 			// The settings of the instance that serves then count.
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
 		}
 	},
-	guard(server, _ctx, auth, generation) {
+	guard(server, { config }, auth, generation) {
+		refuseUnknownScopes(config, generation.scopes)
 		for (const name of generation.scopes.keys()) auth.scopeNames.add(name)
 		guard(server, auth, generation)
 	},
 	http(server, { config }, auth, { scopes }) {
 		allowOrigins(server, config.cors_origins)
-		routes(server, auth, scopes)
+		routes(server, config, auth, scopes)
 	},
 })
+
+/** The scopes of a generation are known only once all of its plugins are. */
+function refuseUnknownScopes({ oidc }: AuthSettings, known: ReadonlyMap<string, unknown>): void {
+	for (const [at, { scopes }] of (oidc?.rules ?? []).entries()) {
+		const unknown = scopes.find((one) => !known.has(one))
+		if (unknown === undefined) continue
+		const message = `no plugin declares the scope "${unknown}"; there are ${[...known.keys()].join(', ')}`
+		throw new Fault('config_invalid', message, { errors: [{ path: `auth.oidc.rules.${at}.scopes`, message }] })
+	}
+}
 
 /**
  * Refuses a change of the mode after which no caller could administer the gateway. A start is not refused: other tokens may

@@ -2,7 +2,10 @@ import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { scoped } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
-import type { Auth, CallerLimits, Credentials, TokenInput } from './contract.ts'
+import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
+import type { CallerLimits } from './limits.ts'
+import type { OidcRule } from './oidc/contract.ts'
+import { allOf, expiryOf, rulesFor } from './oidc/rules.ts'
 import { instantOf } from './instant.ts'
 
 const iso = Joi.string().isoDate()
@@ -44,8 +47,12 @@ const newToken = Joi.object({
 }).id('NewToken')
 
 const caller = Joi.object({
-	kind: Joi.valid('token', 'local').required().description('`local`: a program on this machine, without a token.'),
-	id: Joi.string().description('Of the token.').example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516'),
+	kind: Joi.valid('token', 'local', 'oidc')
+		.required()
+		.description('`local`: a program on this machine, without a token; `oidc`: a token of the identity provider.'),
+	id: Joi.string()
+		.description('Of the token; or the subject of the identity provider.')
+		.example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516'),
 	label,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
 	agents: patterns.description('The agents that you may know of; absent: all.'),
@@ -54,7 +61,7 @@ const caller = Joi.object({
 }).id('Caller')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
-export function routes(server: Server, auth: Auth, scopes: GenerationView['scopes']): void {
+export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scopes: GenerationView['scopes']): void {
 	const scopeList = [...scopes].map(([name, grants]) => `- \`${name}\`: ${grants}.`).join('\n')
 	server.route<{ Payload: Omit<TokenInput, 'expires_at'> & { ttl?: string } }>({
 		method: 'POST',
@@ -101,7 +108,7 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 			plugins: { auth: { changes: false, agents: 'checked' } },
 			response: { status: { 200: caller } },
 		},
-		handler: async ({ auth: { credentials } }) => callerOf(credentials, auth),
+		handler: async ({ auth: { credentials } }) => callerOf(credentials, auth, oidc?.rules ?? []),
 	})
 	server.route({
 		method: 'GET',
@@ -136,7 +143,12 @@ export function routes(server: Server, auth: Auth, scopes: GenerationView['scope
 	})
 }
 
-async function callerOf({ token_id, scope }: Credentials, { tokens }: Auth): Promise<object> {
+async function callerOf(
+	{ token_id, scope, actor, claims }: Credentials,
+	{ tokens }: Auth,
+	rules: readonly OidcRule[],
+): Promise<object> {
+	if (claims) return { ...actor, ...allOf(rulesFor(rules, claims)), expires_at: expiryOf(claims) }
 	const token = token_id === null ? undefined : await tokens.get(token_id)
 	if (!token) return { kind: 'local', scopes: scope }
 	const { id, label: name, scopes, agents, limits: own, expires_at } = token

@@ -1,10 +1,19 @@
 import { defineSettings } from '../../config/declaration.ts'
 import { host, list, origin } from '../../config/fields.ts'
+import { oidc } from './oidc/settings.ts'
 import type { AuthSettings } from './contract.ts'
 
+const DESCRIPTION = 'Who may call the gateway.'
+
 export default defineSettings<AuthSettings>({
+	description: DESCRIPTION,
 	required: true,
-	at: { auth_mode: 'auth_mode', allowed_hosts: 'server.allowed_hosts', cors_origins: 'server.cors_origins' },
+	at: {
+		auth_mode: 'auth_mode',
+		allowed_hosts: 'server.allowed_hosts',
+		cors_origins: 'server.cors_origins',
+		oidc: 'auth.oidc',
+	},
 	reads: { host: 'server.host' },
 	topic: 'Addresses and access',
 	schema: (joi) =>
@@ -26,7 +35,29 @@ export default defineSettings<AuthSettings>({
 				64,
 				'Origins whose pages may read the answers of the API, with a token: their requests never count as local.',
 			).unique(),
+			oidc: oidc(joi),
 		}),
+	examples: {
+		auth: `# ${DESCRIPTION}
+#auth:
+  # The company's identity provider, whose access tokens are accepted beside the gateway's own.
+  #oidc:
+    # Exactly as in \`iss\` of its tokens.
+    #issuer: https://login.example.com
+    # Whom tokens must name in \`aud\`. Default server.public_url, and that address with /mcp.
+    #audience: [https://agents.example.com]
+    # The gateway's own client at the provider.
+    #client_id: svc-gateway
+    # What callers may do, by the claims of their tokens. Each rule that matches counts.
+    #rules:
+      #- when: {groups: operators}
+        #scopes: ['*']
+      #- when: {groups: [support, sales]}
+        #scopes: [agents:read, runs:write, events:read]
+        #agents: [team-*]
+        #limits: {runs_per_day: 500}
+`,
+	},
 	environment({ SVC_LOOPBACK: text }) {
 		if (text === undefined) return []
 		const variable = 'SVC_LOOPBACK'

@@ -4,7 +4,8 @@ import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
-import type { CallerLimits, Token, Tokens, TokenStatus } from './contract.ts'
+import type { Token, Tokens, TokenStatus } from './contract.ts'
+import type { CallerLimits } from './limits.ts'
 
 /** The stored record. The text of the token is not stored. */
 export interface TokenRecord {

@@ -26,7 +26,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 	const take = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
 		const name = nameIn(request.url ?? '')
 		const auth = ctx.use('auth')
-		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] })
+		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] }, name)
 		const agent = await ctx.use('agents').visibleTo(credentials).get(name)
 		const { wss, ChatSocket } = await load()
 		if (ctx.signal.aborted)

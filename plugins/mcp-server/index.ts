@@ -1,5 +1,6 @@
 import { definePlugin } from '../../core/plugin.ts'
 import type { McpServer, McpServerSettings } from './contract.ts'
+import { announceIssuer } from './protected-resource.ts'
 import { routes } from './routes.ts'
 import { Sessions } from './sessions.ts'
 
@@ -8,5 +9,8 @@ export default definePlugin<McpServerSettings, McpServer>({
 	name: 'mcp-server',
 	needs: ['auth', 'agents', 'runs'],
 	start: (ctx): McpServer => ctx.own(new Sessions(ctx), 'MCP sessions'),
-	http: routes,
+	http(server, ctx, sessions, { scopes }) {
+		routes(server, ctx, sessions)
+		announceIssuer(server, ctx, [...scopes.keys()])
+	},
 })

@@ -22,7 +22,7 @@ void t.test('the example names its schema in the first line', (t) => {
 
 void t.test('with every setting switched on, the example shows the defaults it speaks of', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': switchedOn } })
-	const { providers, default_provider, fallback, transcription, plugins, workers, ...rest } = readConfig({
+	const { providers, default_provider, fallback, transcription, plugins, workers, auth, ...rest } = readConfig({
 		home,
 		env: { OPENAI_API_KEY: 'k' },
 	})
@@ -32,6 +32,7 @@ void t.test('with every setting switched on, the example shows the defaults it s
 	t.same(Object.keys(providers), ['openai', 'anthropic', 'google', 'ollama', 'offline'])
 	t.match(providers.openai, { base_url: 'https://api.openai.com/v1', api_key: 'k', timeout_s: 120 })
 	t.equal(default_provider, 'openai')
+	t.match(auth.oidc, { issuer: 'https://login.example.com', rules: [{ scopes: ['*'] }, { agents: ['team-*'] }] })
 	t.same(fallback, ['ollama'])
 	t.same(transcription, { provider: 'openai', model: 'whisper-1' })
 	t.same(plugins, { 'openai-api': {}, 'mcp-server': {}, 'my-plugin': { enabled: false, path: './my-plugin' } })

@@ -24,6 +24,7 @@ function defaults(home: string): unknown {
 			shutdown_grace_s: 10,
 		},
 		legacy: { port: 17890 },
+		auth: { oidc: null },
 		auth_mode: 'loopback',
 		store: {
 			path: join(home, 'data'),

@@ -46,6 +46,7 @@ const checks: Partial<Record<string, Check>> = {
 	items: (value, schema: JsonSchema, _, root) =>
 		!Array.isArray(value) || value.every((item) => fits(item, schema, root)),
 	maxItems: (value, most: number) => !Array.isArray(value) || value.length <= most,
+	minItems: (value, most: number) => !Array.isArray(value) || value.length >= most,
 	uniqueItems: (value) => !Array.isArray(value) || new Set(value).size === value.length,
 	minLength: (value, least: number) => typeof value !== 'string' || value.length >= least,
 	maxLength: (value, most: number) => typeof value !== 'string' || value.length <= most,

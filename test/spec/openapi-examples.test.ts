@@ -11,6 +11,7 @@ import type { Made, Step } from '../support/openapi-steps.ts'
 
 const config = `plugins: {openai-api: true, mcp-server: true}
 server: {public_url: 'https://gateway.example.com'}
+auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {groups: operators}, scopes: ['*']}]}}
 `
 
 void t.test('every operation does with its example what it says', async (t) => {

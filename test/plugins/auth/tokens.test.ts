@@ -77,7 +77,7 @@ void t.test('says of open streams whether their caller is still good', async (t)
 	const { tokens } = service(t)
 	const mode = (auth_mode: 'loopback' | 'token') =>
 		callersOf(
-			{ auth_mode, allowed_hosts: [], cors_origins: [], host: '127.0.0.1' },
+			{ auth_mode, allowed_hosts: [], cors_origins: [], oidc: null, host: '127.0.0.1' },
 			tokens,
 			'',
 			() => {},
@@ -102,7 +102,7 @@ void t.test('says of open streams whether their caller is still good', async (t)
 void t.test('knows who asks for a WebSocket upgrade, and what the caller lacks', async (t) => {
 	const { tokens } = service(t)
 	const callers = callersOf(
-		{ auth_mode: 'token', allowed_hosts: [], cors_origins: [], host: '127.0.0.1' },
+		{ auth_mode: 'token', allowed_hosts: [], cors_origins: [], oidc: null, host: '127.0.0.1' },
 		tokens,
 		'',
 		() => {},

@@ -1,0 +1,9 @@
+import type { Payer } from '../../core/util/context.ts'
+
+/** What one caller may use. Absent: no limit. */
+export interface CallerLimits extends Readonly<Payer['limits']> {
+	/** On each gateway. */
+	readonly requests_per_minute?: number
+	/** Event streams and WebSockets that are open at the same time. */
+	readonly streams?: number
+}

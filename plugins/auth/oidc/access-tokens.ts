@@ -1,0 +1,121 @@
+/**
+ * Access tokens of the identity provider: JSON Web Tokens (RFC 7519, RFC 9068), verified with keys that the issuer publishes.
+ * Its keys are kept for ten minutes, and read again for an unknown one at most every ten seconds.
+ */
+import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
+import { Fault, isFault } from '../../../core/errors.ts'
+import { once } from '../../../core/util/once.ts'
+import type { Claims, OidcSettings } from './contract.ts'
+
+/** No symmetric ones: the public key must not do as their secret. */
+const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
+const CLOCK_SKEW_S = 60
+const KEYS_MS = 600_000
+const REREAD_MS = 10_000
+const MAX_BYTES = 64 * 1024
+const TIMEOUT_MS = 10_000
+const RETRY_AFTER_S = 10
+/** Characters of a token; headers have a limit of 16 KiB anyway. */
+const TOKEN_LIMIT = 12_000
+
+/** Why a token is refused. */
+export class InvalidToken extends Error {
+	readonly isExpired: boolean
+	constructor(message: string, isExpired = false) {
+		super(message)
+		this.isExpired = isExpired
+	}
+}
+
+export type Verify = (token: string) => Promise<Claims>
+
+/** A token of the gateway's own has no dots. */
+export function mayBeJwt(token: string): boolean {
+	return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)
+}
+
+/**
+ * `audiences`: whom a token may name where the settings name nobody. The function throws `InvalidToken`, and `unavailable` while
+ * the issuer cannot be reached.
+ */
+export function verifierOf(
+	{ issuer, audience, client_id }: Omit<OidcSettings, 'rules'>,
+	audiences: () => string[],
+): Verify {
+	const keys = once(() => keysOf(issuer))
+	return async (token) => {
+		if (token.length > TOKEN_LIMIT) throw new InvalidToken(`the token has more than ${TOKEN_LIMIT} characters`)
+		const { jwtVerify, errors } = await import('jose') // an idle gateway does not have it in memory
+		try {
+			const { payload, protectedHeader } = await jwtVerify(token, await keys(), {
+				issuer,
+				audience: audience ?? audiences(),
+				algorithms: ALGORITHMS,
+				clockTolerance: CLOCK_SKEW_S,
+				requiredClaims: ['exp', 'sub'],
+			})
+			refuseIdToken(payload, protectedHeader, client_id)
+			return payload as Claims
+		} catch (error) {
+			if (error instanceof errors.JWTExpired) throw new InvalidToken('the token has expired; get another', true)
+			if (error instanceof errors.JWKSTimeout) throw unreachable(issuer, error)
+			if (error instanceof errors.JOSEError) throw new InvalidToken(`the token is not valid: ${error.message}`)
+			throw isFault(error) || error instanceof InvalidToken ? error : unreachable(issuer, error)
+		}
+	}
+}
+
+/** An ID token tells a client who has signed in. Whoever gets one must not be able to use it here (RFC 9068, section 4). */
+function refuseIdToken(
+	payload: JWTPayload,
+	{ typ }: ProtectedHeaderParameters & { typ?: string },
+	client_id: string | undefined,
+): void {
+	if (/^(application\/)?at\+jwt$/i.test(typ ?? '')) return
+	const { aud } = payload
+	const isForClient = client_id !== undefined && [aud].flat().every((one) => one === client_id)
+	if (isForClient || ['nonce', 'at_hash', 'c_hash'].some((claim) => claim in payload))
+		throw new InvalidToken('this is an ID token; send an access token')
+}
+
+async function keysOf(issuer: string) {
+	const { createRemoteJWKSet, customFetch } = await import('jose')
+	const get = await fetchFrom(issuer)
+	// Both forms of RFC 8414 and OpenID Connect Discovery name it; providers have at least the latter.
+	const document = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+	const answer = await get(document)
+	const found = (await answer.json()) as { issuer?: unknown; jwks_uri?: unknown }
+	if (found.issuer !== issuer) throw new Error(`${document} is about the issuer ${JSON.stringify(found.issuer)}`)
+	if (typeof found.jwks_uri !== 'string') throw new Error(`${document} has no jwks_uri`)
+	return createRemoteJWKSet(new URL(found.jwks_uri), {
+		cacheMaxAge: KEYS_MS,
+		cooldownDuration: REREAD_MS,
+		timeoutDuration: TIMEOUT_MS,
+		[customFetch]: (url: string) => get(url),
+	})
+}
+
+/** The operator named the issuer, so it may be private. What its documents name may be so on the same origin only. */
+async function fetchFrom(issuer: string): Promise<(url: string) => Promise<Response>> {
+	const { guardedFetch } = await import('../../../core/fetch/guarded-fetch.ts')
+	const { origin, protocol } = new URL(issuer)
+	const protocols = protocol === 'http:' ? (['http:', 'https:'] as const) : (['https:'] as const)
+	return async (url) => {
+		const policy = { protocols, private_first: new URL(url).origin === origin }
+		const answer = await guardedFetch(
+			url,
+			{ redirect: 'error' },
+			{ policy, max_bytes: MAX_BYTES, timeout_ms: TIMEOUT_MS },
+		)
+		if (answer.status === 200) return answer
+		await answer.body?.cancel()
+		throw new Error(`${url} answered ${answer.status}`)
+	}
+}
+
+function unreachable(issuer: string, cause: unknown): Fault {
+	return new Fault('unavailable', `the keys of ${issuer} (auth.oidc.issuer) cannot be read now; try again later`, {
+		headers: { 'retry-after': String(RETRY_AFTER_S) },
+		cause,
+	})
+}

@@ -1,0 +1,30 @@
+import type { CallerLimits } from '../limits.ts'
+
+/** `auth.oidc`: the identity provider whose access tokens count as tokens. */
+export interface OidcSettings {
+	/** Its address, as `iss` of its tokens. */
+	issuer: string
+	/** Whom its tokens must name as audience: one of these. Absent: the address of the gateway, or of its MCP server. */
+	audience?: string | string[]
+	/** The gateway's own client. */
+	client_id?: string
+	rules: readonly OidcRule[]
+}
+
+/** What callers whose tokens have these claims may do. */
+export interface OidcRule {
+	/** All of them. A claim that is a list must contain one of the values. */
+	when: Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>
+	scopes: readonly string[]
+	/** Patterns of names; absent: all agents. */
+	agents?: readonly string[]
+	limits?: CallerLimits
+}
+
+export type ClaimValue = string | number | boolean
+
+export type Claims = Readonly<Record<string, unknown>> & {
+	readonly iss: string
+	readonly sub: string
+	readonly exp: number
+}

@@ -1,0 +1,109 @@
+/** What a caller of the identity provider may do: the rules of `auth.oidc` that match the claims of its token. */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../../core/errors.ts'
+import { reaches } from '../../../core/http/agents.ts'
+import type { Actor } from '../../../core/util/context.ts'
+import type { Credentials, Needs } from '../contract.ts'
+import type { CallerLimits } from '../limits.ts'
+import { limitsOf, powersOf } from '../powers.ts'
+import type { Claims, ClaimValue, OidcRule } from './contract.ts'
+
+/** The first that a token has names its bearer for people. */
+const LABELS = ['email', 'preferred_username', 'name', 'client_id']
+const LABEL_LIMIT = 100
+
+export function rulesFor(rules: readonly OidcRule[], claims: Claims): OidcRule[] {
+	return rules.filter(({ when }) =>
+		Object.entries(when).every(([name, wanted]) => {
+			const found = [claimIn(claims, name)].flat()
+			return [wanted].flat().some((value: ClaimValue) => found.includes(value))
+		}),
+	)
+}
+
+/** By its name; else along the dots in it: `realm_access.roles` is the claim `roles` in the claim `realm_access`. */
+function claimIn(claims: Claims, name: string): unknown {
+	if (Object.hasOwn(claims, name)) return claims[name]
+	let at: unknown = claims
+	for (const part of name.split('.')) {
+		if (typeof at !== 'object' || at === null || !Object.hasOwn(at, part)) return undefined
+		at = (at as Record<string, unknown>)[part]
+	}
+	return at
+}
+
+/**
+ * What these rules permit in one request. The scopes of a rule must not reach the agents of another one. So rules for all
+ * agents stand by themselves where they permit it. Otherwise a request about an agent may do what all rules for that agent
+ * permit, and any other request what each rule permits that has a scope for it, for the agents of these rules.
+ */
+export function powersFor(
+	rules: readonly OidcRule[],
+	{ scopes, wholeGateway }: Needs,
+	agent: string | undefined,
+	scopeNames: Iterable<string>,
+): Pick<Credentials, 'scope' | 'agents'> {
+	const permits = (scope: readonly string[]): boolean =>
+		!scopes || scope.includes('*') || scopes.some((one) => scope.includes(one))
+	const general = unionOf(rules.filter((rule) => !rule.agents).map((rule) => rule.scopes))
+	const limited = rules.filter((rule) => rule.agents && (agent === undefined || reaches(rule, agent)))
+	if (general.length > 0 && (limited.length === 0 || wholeGateway || permits(general))) return { scope: general }
+	// The guard then answers as for an agent that does not exist.
+	if (agent !== undefined && limited.length === 0) return { scope: [...(scopes ?? [])], agents: [] }
+	const names = [...scopeNames]
+	const scopesOf = (own: readonly string[]): string[] => powersOf({ scopes: own, agents: [] }, names).scope
+	if (agent !== undefined)
+		return { scope: unionOf([...limited.map((rule) => scopesOf(rule.scopes)), scopesOf(general)]), agents: [agent] }
+	const fitting = limited.filter((rule) => permits(scopesOf(rule.scopes)))
+	const [first = [], ...others] = (fitting.length > 0 ? fitting : limited).map((rule) => scopesOf(rule.scopes))
+	return {
+		scope: first.filter((one) => others.every((other) => other.includes(one))),
+		agents: unionOf(fitting.map((rule) => rule.agents ?? [])),
+	}
+}
+
+/** What these rules permit together, for people: which scopes are for which agents is left out. */
+export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: string[]; limits?: CallerLimits } {
+	const limits = rules.find((rule) => rule.limits)?.limits
+	return {
+		scopes: unionOf(rules.map(({ scopes }) => scopes)),
+		...(rules.every(({ agents }) => agents) && { agents: unionOf(rules.map(({ agents = [] }) => agents)) }),
+		...(limits && { limits }),
+	}
+}
+
+export function expiryOf({ exp }: Claims): string {
+	return new Date(exp * 1000).toISOString()
+}
+
+function unionOf(lists: readonly (readonly string[])[]): string[] {
+	return [...new Set(lists.flat())]
+}
+
+/** Who the bearer is, and its limits: those of the first rule that has some. */
+export function identityOf(
+	rules: readonly OidcRule[],
+	claims: Claims,
+): Omit<Credentials, 'scope' | 'agents' | 'local'> {
+	const label = LABELS.map((name) => claims[name]).find((value) => typeof value === 'string' && value !== '')
+	const actor: Actor = { kind: 'oidc', id: claims.sub, ...(label !== undefined && { label: printable(String(label)) }) }
+	const id = `oidc:${createHash('sha256')
+		.update(JSON.stringify([claims.iss, claims.sub]))
+		.digest('hex')
+		.slice(0, 32)}`
+	const limits = rules.find((rule) => rule.limits)?.limits
+	return {
+		token_id: id,
+		actor,
+		claims,
+		...limitsOf(id, actor.label ?? claims.sub, limits),
+	}
+}
+
+export function noRule(): Fault {
+	return new Fault('forbidden', 'no rule of auth.oidc matches the claims of your token; an operator can add one')
+}
+
+function printable(text: string): string {
+	return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, LABEL_LIMIT)
+}

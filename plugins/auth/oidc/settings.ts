@@ -1,0 +1,76 @@
+import type { ObjectSchema, Root } from 'joi'
+import type { OidcSettings } from './contract.ts'
+
+const RULES_LIMIT = 64
+const NUMBER_LIMIT = 1_000_000_000
+
+/** The schema of `auth.oidc`. */
+export function oidc(joi: Root): ObjectSchema<OidcSettings> {
+	const number = (what: string) =>
+		joi.number().integer().min(1).max(NUMBER_LIMIT).description(`${what} Default no limit.`)
+	const value = joi.alternatives(joi.string().max(500), joi.number(), joi.boolean())
+	const rule = joi
+		.object({
+			when: joi
+				.object()
+				.pattern(joi.string().max(200), joi.alternatives(value, joi.array().items(value).min(1).max(100)))
+				.required()
+				.description('Claims and their values; a list of values: one of them. All claims must match.'),
+			scopes: joi
+				.array()
+				.items(joi.string().max(100).description('A scope.'))
+				.min(1)
+				.required()
+				.description('What these callers may do.'),
+			agents: joi
+				.array()
+				.items(joi.string().pattern(/^[A-Za-z0-9._*-]{1,200}$/, 'the name of an agent, or a pattern with *'))
+				.min(1)
+				.max(100)
+				.description('The agents that the scopes are for: names, or patterns with *. Default all agents.'),
+			limits: joi
+				.object({
+					requests_per_minute: number('Requests in a minute, to each gateway.'),
+					streams: number('Streams and WebSockets that are open at the same time.'),
+					runs_per_day: number('Runs started on one day (UTC).'),
+					tokens_per_day: number('Tokens of models on one day (UTC).'),
+					cost_per_day: joi
+						.number()
+						.positive()
+						.max(NUMBER_LIMIT)
+						.description('Cost of models on one day (UTC). Default no limit.'),
+				})
+				.description('What each of these callers may use. Default no limits.'),
+		})
+		.description('What callers with these claims may do.')
+	return joi
+		.object<OidcSettings>({
+			issuer: joi
+				.string()
+				.max(2048)
+				.pattern(/^https?:\/\/[^\s?#]+$/, 'an address such as https://login.example.com')
+				.required()
+				.description('The address of the identity provider, exactly as `iss` of its tokens.'),
+			audience: joi
+				.alternatives(
+					joi.string().max(2048).description('A value of `aud`.'),
+					joi.array().items(joi.string().max(2048)).min(1).max(16).description('Values of `aud`.'),
+				)
+				.description(
+					'Whom tokens must name as `aud`, one of these. Default server.public_url, and that address with /mcp.',
+				),
+			client_id: joi.string().max(2048).description("The gateway's own client at the provider. Default none."),
+			rules: joi
+				.array()
+				.items(rule)
+				.min(1)
+				.max(RULES_LIMIT)
+				.required()
+				.description('What callers may do, by the claims of their tokens. Each rule that matches counts.'),
+		})
+		.allow(null)
+		.default(null)
+		.description(
+			"The company's identity provider, whose access tokens are accepted beside the gateway's own. Default null.",
+		)
+}

@@ -1,0 +1,273 @@
+/** Access tokens of the company's identity provider, on every surface: what they permit, and which are refused. */
+import { createHmac } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import t from 'tap'
+import type { Test } from 'tap'
+import { WebSocket } from 'ws'
+import { startGateway } from '../../support/gateway.ts'
+import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
+import { refused } from '../../support/refused.ts'
+import { openStream } from '../../support/sse.ts'
+import { eventually } from '../../support/wait.ts'
+
+const AUDIENCE = 'https://agents.example.com'
+
+type Pair = Awaited<ReturnType<typeof generateKeyPair>>
+
+/** An issuer whose keys the test chooses: a certified one does not sign wrong tokens. */
+async function startIssuer(t: Test) {
+	const keys = new Map<string, Pair>([['one', await generateKeyPair('ES256', { extractable: true })]])
+	const state = { isDown: false, reads: 0 }
+	const server = createServer((request, response) => {
+		void (async () => {
+			if (state.isDown) return response.writeHead(500).end()
+			response.setHeader('content-type', 'application/json')
+			if (request.url?.startsWith('/.well-known/'))
+				return response.end(JSON.stringify({ issuer: url, jwks_uri: `${url}/keys` }))
+			state.reads++
+			const all = await Promise.all(
+				[...keys].map(async ([kid, { publicKey }]) => ({
+					...(await exportJWK(publicKey)),
+					kid,
+					alg: 'ES256',
+					use: 'sig',
+				})),
+			)
+			response.end(JSON.stringify({ keys: all }))
+		})()
+	})
+	server.listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	t.teardown(() => server.close())
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const sign = async (
+		payload: Record<string, unknown> = {},
+		header: { kid?: string; typ?: string } = {},
+	): Promise<string> => {
+		const { kid = 'one', typ = 'at+jwt' } = header
+		const { privateKey } = keys.get(kid) ?? (await generateKeyPair('ES256'))
+		const now = Math.floor(Date.now() / 1000)
+		return new SignJWT({ iss: url, aud: AUDIENCE, sub: 'grace', iat: now, exp: now + 3600, ...payload })
+			.setProtectedHeader({ alg: 'ES256', kid, typ })
+			.sign(privateKey)
+	}
+	return { url, keys, sign, state }
+}
+
+const rules = `
+      - when: {groups: operators}
+        scopes: ['*']
+      - when: {groups: [support, sales], active: true}
+        scopes: [agents:read, runs:write, events:read]
+        agents: ['team-*']
+        limits: {runs_per_day: 2}
+      - when: {realm.roles: auditor}
+        scopes: [events:read, agents:read]
+        agents: ['audit-*']
+`
+
+async function start(t: Test) {
+	const issuer = await startIssuer(t)
+	const gateway = await startGateway({
+		config: `
+auth_mode: token
+auth:
+  oidc:
+    issuer: ${issuer.url}
+    audience: ${AUDIENCE}
+    client_id: console
+    rules: ${rules}
+plugins: {openai-api: true, mcp-server: true}
+`,
+	})
+	t.teardown(() => gateway.stop())
+	const operator = await issuer.sign({ groups: ['operators'] })
+	for (const name of ['team-a', 'audit-a', 'other']) {
+		const made = await gateway.request('POST', '/v1/agents', { token: operator, body: { name } })
+		t.equal(made.status, 201)
+	}
+	const get = (token: string, path: string): Promise<Reply<Answer>> => gateway.request('GET', path, { token })
+	return { issuer, gateway, operator, get }
+}
+
+function names({ body }: Reply<Answer>): string[] {
+	return (body as { name: string }[]).map(({ name }) => name).toSorted()
+}
+
+void t.test('rules give scopes for agents, and those of one rule do not reach the agents of another', async (t) => {
+	const { issuer, gateway, operator, get } = await start(t)
+	t.strictSame(names(await get(operator, '/v1/agents')), ['audit-a', 'other', 'team-a'])
+	t.equal((await get(operator, '/v1/auth/tokens')).status, 200)
+	const support = await issuer.sign({ groups: ['x', 'support'], active: true, email: 'grace@example.com' })
+	t.strictSame(names(await get(support, '/v1/agents')), ['team-a'])
+	t.equal((await get(support, '/v1/agents/other')).status, 404)
+	refused(t, await get(support, '/v1/auth/tokens'), { status: 403, code: 'forbidden' })
+	const me = await get(support, '/v1/auth/me')
+	t.match(me.body, {
+		kind: 'oidc',
+		id: 'grace',
+		label: 'grace@example.com',
+		scopes: ['agents:read', 'runs:write', 'events:read'],
+		agents: ['team-*'],
+		limits: { runs_per_day: 2 },
+	})
+	refused(t, await get(await issuer.sign({ groups: ['support'] }), '/v1/agents'), {
+		status: 403,
+		code: 'forbidden',
+		says: /no rule of auth\.oidc/,
+	})
+
+	const both = await issuer.sign({ groups: 'sales', active: true, realm: { roles: ['auditor'] } })
+	t.strictSame(names(await get(both, '/v1/agents')), ['audit-a', 'team-a'])
+	const run = (agent: string, token = both): Promise<Reply<Answer>> =>
+		gateway.request('POST', `/v1/agents/${agent}/runs`, { token, body: { prompt: 'hello' } })
+	t.equal((await run('team-a')).status, 200)
+	refused(t, await run('audit-a'), { status: 403, code: 'forbidden', says: /runs:write/ })
+	t.equal((await run('other')).status, 404)
+	const said = { model: 'svc/audit-a', messages: [{ role: 'user', content: 'hello' }] }
+	t.equal((await gateway.request('POST', '/v1/chat/completions', { token: both, body: said })).status, 404)
+
+	t.equal((await run('team-a')).status, 200)
+	refused(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
+	const events = await eventually(async () => {
+		const { body } = await get(operator, '/v1/audit?actor=grace&event_type=run.started')
+		return body.events.length === 2 && body.events
+	})
+	t.match(events[0].payload.actor, { kind: 'oidc', id: 'grace' })
+})
+
+void t.test('streams, WebSockets and MCP take them, and end with them', async (t) => {
+	const { issuer, gateway, operator } = await start(t)
+	const support = await issuer.sign({ groups: 'support', active: true, exp: Math.floor(Date.now() / 1000) + 3600 })
+	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token: support })
+	t.teardown(() => stream.close())
+	const legacy = (gateway.running.gateway.status.url('legacy') ?? '').replace('http', 'ws')
+	const open = async (agent: string): Promise<'open' | number> => {
+		const socket = new WebSocket(`${legacy}/api/agents/${agent}/chat/ws`, {
+			headers: { authorization: `Bearer ${support}` },
+		})
+		t.teardown(() => socket.terminate())
+		return new Promise((resolve) => {
+			socket.once('open', () => resolve('open'))
+			socket.once('unexpected-response', (_request, { statusCode = 0 }) => resolve(statusCode))
+			socket.once('error', () => {})
+		})
+	}
+	t.equal(await open('team-a'), 'open')
+	t.equal(await open('other'), 404)
+	const client = new Client({ name: 'test', version: '1' })
+	await client.connect(
+		new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
+			requestInit: { headers: { authorization: `Bearer ${support}` } },
+		}),
+	)
+	t.teardown(() => client.close())
+	const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+	const unknown = await gateway.request('POST', '/mcp', { body: ping })
+	const [, document = ''] = /resource_metadata="([^"]+)"/.exec(unknown.headers.get('www-authenticate') ?? '') ?? []
+	t.match(await (await fetch(document)).json(), {
+		resource: `${gateway.url}/mcp`,
+		authorization_servers: [issuer.url],
+		scopes_supported: ['agents:read'],
+	})
+	const listed = await client.callTool({ name: 'list_agents', arguments: {} })
+	t.match(JSON.stringify(listed), /team-a/)
+	t.notMatch(JSON.stringify(listed), /audit-a|other/)
+	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-b' } })
+	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'other-b' } })
+	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-c' } })
+	await eventually(() => stream.events.some(({ agent_id }) => agent_id === 'team-c'))
+	t.notOk(stream.events.some(({ agent_id }) => agent_id === 'other-b'))
+
+	const real = Date.now
+	t.teardown(() => (Date.now = real))
+	Date.now = () => real() + 3_700_000
+	await stream.closed
+	t.pass('the stream ends with the token')
+})
+
+void t.test('each invalid token is refused', async (t) => {
+	const { issuer, get, gateway, operator } = await start(t)
+	const other = await startIssuer(t)
+	const now = Math.floor(Date.now() / 1000)
+	const claims = { groups: 'operators' }
+	const [key] = issuer.keys.values()
+	const pem = await exportSPKI((key as Pair).publicKey)
+	const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
+	const forged = `${encoded({ alg: 'HS256', typ: 'at+jwt', kid: 'one' })}.${encoded({ iss: issuer.url, aud: AUDIENCE, sub: 'eve', exp: now + 60, ...claims })}`
+	const hmac = `${forged}.${createHmac('sha256', pem).update(forged).digest('base64url')}`
+	const none = new UnsecuredJWT({ iss: issuer.url, aud: AUDIENCE, sub: 'eve', exp: now + 60, ...claims }).encode()
+	const good = await issuer.sign(claims)
+	const [head = '', body = '', signature = ''] = good.split('.')
+	const wrong: Record<string, string> = {
+		'another issuer': await other.sign(claims),
+		'another issuer in its name': await other.sign({ ...claims, iss: issuer.url }),
+		'another audience': await issuer.sign({ ...claims, aud: 'https://elsewhere.example.com' }),
+		'alg none': none,
+		'HMAC with the public key': hmac,
+		expired: await issuer.sign({ ...claims, exp: now - 120 }),
+		'not yet valid': await issuer.sign({ ...claims, nbf: now + 120 }),
+		'without an end': await issuer.sign({ ...claims, exp: undefined }),
+		'without a subject': await issuer.sign({ ...claims, sub: undefined }),
+		'an unknown key': await issuer.sign(claims, { kid: 'two' }),
+		'an ID token with a nonce': await issuer.sign({ ...claims, nonce: 'x' }, { typ: 'JWT' }),
+		'an ID token for the client': await issuer.sign({ ...claims, aud: 'console' }, { typ: 'JWT' }),
+		'changed claims': `${head}.${encoded({ ...JSON.parse(Buffer.from(body, 'base64url').toString()), sub: 'eve' })}.${signature}`,
+		'no signature': `${head}.${body}.`,
+	}
+	for (const [what, token] of Object.entries(wrong)) {
+		const reply = await get(token, '/v1/agents')
+		t.ok([401, 429].includes(reply.status), `${what}: ${reply.status}`)
+		t.notMatch(JSON.stringify(reply.body), token)
+	}
+	t.equal((await get(good, '/v1/agents')).status, 200, 'a valid one is taken all the same')
+	const { events } = (await get(operator, '/v1/audit?event_type=security.violation')).body
+	t.ok(events.length >= Object.keys(wrong).length)
+	for (const token of Object.values(wrong)) t.notMatch(JSON.stringify(events), token)
+	t.equal(gateway.running.gateway.status.storeTrouble(), null)
+})
+
+void t.test(
+	'keys are rotated: a new one is taken, an old one no longer, and no key is read for each token',
+	async (t) => {
+		const { issuer, get } = await start(t)
+		const old = await issuer.sign({ groups: 'operators' })
+		t.equal((await get(old, '/v1/agents')).status, 200)
+		t.equal(issuer.state.reads, 1)
+		issuer.keys.set('two', await generateKeyPair('ES256', { extractable: true }))
+		issuer.keys.delete('one')
+		const real = Date.now
+		t.teardown(() => (Date.now = real))
+		Date.now = () => real() + 60_000
+		t.equal((await get(await issuer.sign({ groups: 'operators' }, { kid: 'two' }), '/v1/agents')).status, 200)
+		t.equal((await get(old, '/v1/agents')).status, 401)
+		t.ok(issuer.state.reads <= 3)
+	},
+)
+
+void t.test('while the issuer cannot be reached, its tokens get 503, and the gateway its own', async (t) => {
+	const issuer = await startIssuer(t)
+	issuer.state.isDown = true
+	const gateway: TestGateway = await startGateway({
+		config: `auth: {oidc: {issuer: '${issuer.url}', rules: [{when: {groups: operators}, scopes: ['*']}]}}\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const token = await issuer.sign({ groups: 'operators', aud: gateway.url })
+	const reply = await gateway.request('GET', '/v1/agents', { token })
+	refused(t, reply, { status: 503, code: 'unavailable', says: /auth\.oidc\.issuer/ })
+	t.ok(reply.headers.get('retry-after'))
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 200)
+	issuer.state.isDown = false
+	t.equal((await gateway.request('GET', '/v1/agents', { token })).status, 200, 'the audience is the own address')
+})
+
+void t.test('a scope that no plugin declares is refused at the start', async (t) => {
+	const config =
+		"auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {a: b}, scopes: ['agents:raed']}]}}\n"
+	await t.rejects(startGateway({ config }), { message: /agents:raed/ })
+})
