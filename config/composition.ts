@@ -1,7 +1,7 @@
 /** gateway.yaml as a whole: the gateway's own sections, and those that plugins declare. */
 import joi from 'joi'
 import type { ObjectSchema, Schema } from 'joi'
-import { coreExamples, coreSections } from './core-sections.ts'
+import { coreExamples, coreRenamed, coreRenamedVariables, coreSections } from './core-sections.ts'
 import { topics } from './declaration.ts'
 import type { SettingsDeclaration, Topic } from './declaration.ts'
 import { section } from './fields.ts'
@@ -23,6 +23,10 @@ export interface Composition {
 	topics: ReadonlyMap<Topic, readonly string[]>
 	/** Texts for the example, by top-level name. */
 	examples: Readonly<Record<string, string>>
+	/** Former path of a setting → its path now. */
+	renamed: ReadonlyMap<string, string>
+	/** Former name of an environment variable → its name now. */
+	renamedVariables: ReadonlyMap<string, string>
 }
 
 export function compose(declared: readonly DeclaredPlugin[]): Composition {
@@ -54,6 +58,16 @@ export function compose(declared: readonly DeclaredPlugin[]): Composition {
 		plugins: new Map(declared.map((one) => [one.name, one])),
 		topics: byTopic,
 		examples: Object.assign({}, coreExamples, ...declared.map(({ examples }) => examples)) as Record<string, string>,
+		renamed: new Map([
+			...Object.entries(coreRenamed),
+			...declared.flatMap((one) =>
+				Object.entries(one.renamed ?? {}).map(([from, setting]) => [from, pathIn(one, setting)] as const),
+			),
+		]),
+		renamedVariables: new Map([
+			...Object.entries(coreRenamedVariables),
+			...declared.flatMap(({ renamedVariables = {} }) => Object.entries(renamedVariables)),
+		]),
 	}
 }
 

@@ -187,6 +187,12 @@ export const coreVariables: readonly { path: string; variable: string; isNumber?
 	{ path: 'store.credentials_file', variable: 'SVC_CLUSTER_CREDENTIALS' },
 ]
 
+/** The gateway's own settings that had another name or place: former path → path now. A plugin has its own in `settings.ts`. */
+export const coreRenamed: Readonly<Record<string, string>> = {}
+
+/** The gateway's own environment variables that had another name: former name → name now. */
+export const coreRenamedVariables: Readonly<Record<string, string>> = {}
+
 /** Valid settings that do not go together, at one that is not its default. */
 export function coreMistakes({ server: { port }, legacy: { port: legacyPort } }: Config): ProblemText[] {
 	if (port === 0 || port !== legacyPort) return []

@@ -21,6 +21,13 @@ export interface SettingsDeclaration<Settings = unknown> {
 	required?: boolean
 	/** Names that the plugin had in earlier versions. */
 	formerNames?: readonly string[]
+	/**
+	 * Settings that had another name or place, by their former path in gateway.yaml: `{ 'webhooks.per_min': 'per_minute' }`,
+	 * with the setting as in `SettingMistake`. The former path is accepted with a warning. The value means the same in both.
+	 */
+	renamed?: Readonly<Record<string, string>>
+	/** Environment variables that had another name: `{ SVC_FORMER: 'SVC_PRESENT' }`. The former one counts where the present one is not set. */
+	renamedVariables?: Readonly<Record<string, string>>
 	/** Settings that do not lie in the plugin's section, and their paths: `{ allowed_hosts: 'server.allowed_hosts' }`. All or none. */
 	at?: Readonly<Record<string, string>>
 	/** Settings of the gateway that the plugin is given too, by the names it sees: `{ host: 'server.host' }`. */

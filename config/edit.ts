@@ -31,6 +31,42 @@ export function unsetSetting(text: string, path: readonly string[]): string {
 	return byLibrary(document, wanted, () => document.deleteIn(path))
 }
 
+/**
+ * The text with the setting under another name or in another section, with its comments; in its own section it keeps its
+ * place. Throws `config_invalid` if something else stands in the way.
+ */
+export function renameSetting(text: string, from: readonly string[], to: readonly string[]): string {
+	const document = parsed(text)
+	const section = from.slice(0, -1)
+	const pair = pairAt(document, from)
+	if (!pair) throw new ConfigError('not_found', `${from.join('.')} is not set in the file`)
+	const before = document.toJS() as unknown
+	const value = pair.value === null ? null : (pair.value.toJS(document) as unknown)
+	const wanted = withValue(withoutValue(before, from), to, value)
+	const key = to.at(-1) ?? ''
+	const { range } = pair.key
+	if (range && isDeepStrictEqual(section, to.slice(0, -1))) {
+		const renamed = checked(text.slice(0, range[0]) + inline(key) + text.slice(range[1]), wanted)
+		if (renamed !== undefined) return renamed
+	}
+	return byLibrary(document, wanted, () => {
+		document.deleteIn(from)
+		// A section with nothing left in it reads as all defaults.
+		const left = document.getIn(section)
+		if (section.length > 0 && isMap(left) && left.items.length === 0) document.setIn(section, null)
+		const target = to.slice(0, -1)
+		if (target.length > 0 && (document.getIn(target) ?? null) === null) document.setIn(target, document.createNode({}))
+		const { commentBefore, comment } = pair.key
+		const name = Object.assign(document.createNode(key), { commentBefore, comment })
+		document.addIn(target, document.createPair(name, pair.value))
+	})
+}
+
+function pairAt(document: Document.Parsed, path: readonly string[]): Pair<ParsedNode, ParsedNode | null> | undefined {
+	const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+	return isMap(parent) ? pairOf(parent as Map, path.at(-1) ?? '') : undefined
+}
+
 /** For an unusual way of writing: comments stay, their indentation may not. */
 function byLibrary(document: Document.Parsed, wanted: unknown, change: () => void): string {
 	try {

@@ -42,6 +42,26 @@ export function applyEnvironment({ plugins }: Composition, file: unknown, env: E
 	return { value, origins, problems }
 }
 
+/** The environment with the values of variables under their present names, where those are not set, and a warning for each. */
+export function presentEnvironment(
+	{ renamedVariables }: Composition,
+	env: Environment,
+): { env: Environment; warnings: Problem[] } {
+	const used = [...renamedVariables].filter(([former]) => env[former])
+	if (used.length === 0) return { env, warnings: [] }
+	const renamed = used.filter(([, present]) => !env[present]).map(([former, present]) => [present, env[former]])
+	return {
+		env: { ...env, ...(Object.fromEntries(renamed) as Environment) },
+		warnings: used.map(([former, present]) => ({
+			path: '',
+			message: env[present]
+				? `is the former name of ${present}, which is set too and wins; remove ${former}`
+				: `the variable is named ${present} now; set ${present}`,
+			where: { variable: former },
+		})),
+	}
+}
+
 /** Which variable overrides which setting, by the setting. */
 export function overridingVariables(composition: Composition): Map<string, string> {
 	const everything = new Proxy<Record<string, string>>({}, { get: () => '1' })
@@ -49,7 +69,7 @@ export function overridingVariables(composition: Composition): Map<string, strin
 }
 
 /** A copy with the value; what is no section is left as it is, and refused later. */
-function withValue(settings: Section, [key = '', ...rest]: readonly string[], value: unknown): Section {
+export function withValue(settings: Section, [key = '', ...rest]: readonly string[], value: unknown): Section {
 	if (rest.length === 0) return { ...settings, [key]: value }
 	const inner = settings[key] ?? {}
 	return isSection(inner) ? { ...settings, [key]: withValue(inner, rest, value) } : settings

@@ -3,7 +3,7 @@ import type { ValidationError } from 'joi'
 import { pathIn, settingsOf } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreMistakes } from './core-sections.ts'
-import { applyEnvironment, isSection } from './environment.ts'
+import { applyEnvironment, isSection, presentEnvironment } from './environment.ts'
 import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
@@ -19,7 +19,14 @@ import type { Config } from './types.ts'
 const maxBytes = 1024 * 1024
 
 /** Where each setting came from, kept apart so that a Config stays plain data. */
-const sources = new WeakMap<Config, { file: string; tree: Sections; origins: Overlay['origins'] }>()
+const sources = new WeakMap<Config, Source>()
+
+interface Source {
+	file: string
+	tree: Sections
+	origins: Overlay['origins']
+	warnings: Problem[]
+}
 
 export interface ReadRequest {
 	home: string
@@ -44,9 +51,10 @@ export interface ReadRequest {
  */
 export function readConfig(
 	composition: Composition,
-	{ home, env, mustSay = false, file = configFile(home), text: given }: ReadRequest,
+	{ home, env: given, mustSay = false, file = configFile(home), text: givenText }: ReadRequest,
 ): Config {
-	const text = given ?? readText(file)
+	const { env, warnings } = presentEnvironment(composition, given)
+	const text = givenText ?? readText(file)
 	const isMissing = !existsSync(file)
 	if (text.trim() === '' && (mustSay || !isMissing)) {
 		const message = `is ${isMissing ? 'missing' : 'empty'}; write at least a comment for the defaults`
@@ -70,7 +78,7 @@ export function readConfig(
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	const config = deepFreeze(withAbsolutePaths(composition, value, home))
-	sources.set(config, { file, tree, origins: overlay.origins })
+	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings] })
 	return config
 }
 
@@ -103,10 +111,11 @@ export function warn(config: Config, problem: LateProblem): string {
 	return refuse(config, [problem]).message
 }
 
-/** What the operator should change in the file although it is valid, such as the former name of a plugin; a line each. */
+/** What the operator should change in the file although it is valid, such as the former name of a setting; a line each. Variables
+ * of the environment by their former names count too. */
 export function warningsOf(config: Config): string[] {
-	const { file, tree } = sourceOf(config)
-	return inOrder(tree.warnings).map((problem) => refusal(file, [problem]).message)
+	const { file, warnings } = sourceOf(config)
+	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
 }
 
 /** `file:line:column` of a setting, or of what encloses it if the file does not contain it. */
@@ -116,7 +125,7 @@ export function locate(config: Config, path: string): string {
 	return `${file}:${line}:${column}`
 }
 
-function sourceOf(config: Config): NonNullable<ReturnType<typeof sources.get>> {
+function sourceOf(config: Config): Source {
 	const source = sources.get(config)
 	if (!source) throw new TypeError('this configuration does not come from readConfig')
 	return source

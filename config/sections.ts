@@ -4,11 +4,13 @@
  * that the operator wrote.
  */
 import { parseDocument } from 'yaml'
-import { hasSection } from './composition.ts'
+import { hasSection, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreSections } from './core-sections.ts'
-import { isSection } from './environment.ts'
+import { isSection, withValue } from './environment.ts'
 import type { Problem } from './problems.ts'
+import { renameSetting } from './edit.ts'
+import { parseTree } from './tree.ts'
 import type { Tree } from './tree.ts'
 
 type Section = Record<string, unknown>
@@ -16,6 +18,13 @@ type Section = Record<string, unknown>
 /** A tree of settings, and what its operator should change although it is valid. */
 export interface Sections extends Tree {
 	warnings: Problem[]
+	/** What stands there under a former name: its path in the file, and the one to write. */
+	renames: Rename[]
+}
+
+interface Rename {
+	from: string
+	to: string
 }
 
 /**
@@ -23,18 +32,21 @@ export interface Sections extends Tree {
  * are those of the new place; `written` returns the path in the file. Settings in both places, or where a built-in
  * plugin has none, are problems; so is a required plugin that is switched off.
  */
-export function gatherSections({ plugins: declared }: Composition, tree: Tree): Sections {
+export function gatherSections({ plugins: declared, renamed }: Composition, tree: Tree): Sections {
 	const { value: root } = tree
-	if (!isSection(root)) return { ...tree, warnings: [] }
-	const value: Section = { ...root }
+	if (!isSection(root)) return { ...tree, warnings: [], renames: [] }
+	let value: Section = { ...root }
 	const plugins: Section = isSection(root.plugins) ? { ...root.plugins } : {}
 	/** New place → place in the file. */
 	const moved = new Map<string, string>()
 	const problems = [...tree.problems]
 	const warnings: Problem[] = []
+	const renames: Rename[] = []
 	const report = (path: string, message: string, part: 'key' | 'value' = 'key'): void => {
 		problems.push({ path, message, where: tree.locate(path, part) })
 	}
+
+	const written = (path: string): string => replaced(path, moved)
 
 	for (const plugin of declared.values()) renameIn(plugin)
 	for (const [name, entry] of Object.entries(plugins)) {
@@ -44,13 +56,15 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 	for (const [name, section] of Object.entries(root)) if (isThere(section)) gatherFromTop(name, section)
 	if (isSection(root.plugins) || (!isThere(root.plugins) && Object.keys(plugins).length > 0)) value.plugins = plugins
 
-	const written = (path: string): string => replaced(path, moved)
+	for (const [from, to] of renamed) renameOne(from, to)
+
 	const back = new Map([...moved].map(([to, from]) => [from, to]))
 	const ofNewPlace = (paths: Set<string>): Set<string> => new Set([...paths].map((path) => replaced(path, back)))
 	return {
 		value,
 		problems,
 		warnings,
+		renames,
 		broken: ofNewPlace(tree.broken),
 		replaced: ofNewPlace(tree.replaced),
 		locate: (path, part) => tree.locate(written(path), part),
@@ -70,10 +84,29 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 			} else {
 				plugins[name] = plugins[former]
 				moved.set(`plugins.${name}`, path)
+				renames.push({ from: path, to: `plugins.${name}` })
 				warnings.push({ path, message: `the plugin is named ${name} now; write plugins.${name}`, where })
 			}
 			delete plugins[former]
 		}
+	}
+
+	/** A setting under the path that it had in an earlier version. */
+	function renameOne(from: string, to: string): void {
+		const found = valueAt(value, from)
+		if (found === undefined) return
+		const [path, target] = [written(from), written(to)]
+		const where = tree.locate(path, 'key')
+		if (valueAt(value, to) !== undefined) {
+			const { line } = tree.locate(target, 'key')
+			report(path, `is the former name of ${target}, which is in line ${line} too; remove one of the two`)
+		} else {
+			value = withValue(value, to.split('.'), found)
+			moved.set(to, path)
+			renames.push({ from: path, to: target })
+			warnings.push({ path, message: `the setting is ${target} now; "svc config migrate" renames it`, where })
+		}
+		value = withoutSetting(value, from.split('.'))
 	}
 
 	/** What `plugins` says of a built-in plugin, without its settings. */
@@ -136,18 +169,19 @@ export function gatherSections({ plugins: declared }: Composition, tree: Tree): 
 	}
 }
 
-/** The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. */
-export function sectionPath({ plugins }: Composition, path: readonly string[]): string[] {
+/** The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. A former name counts as the present one. */
+export function sectionPath({ plugins, renamed }: Composition, path: readonly string[]): string[] {
 	const [first, name = '', setting = ''] = path
 	const isElsewhere = first === 'plugins' && hasSection(plugins.get(name))
-	return isElsewhere && !['', 'enabled', 'path'].includes(setting) ? path.slice(1) : [...path]
+	const short = isElsewhere && !['', 'enabled', 'path'].includes(setting) ? path.slice(1) : [...path]
+	return replaced(short.join('.'), renamed).split('.')
 }
 
 /** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
 export function placeIn(composition: Composition, text: string, path: readonly string[]): string[] {
 	const short = sectionPath(composition, path)
 	const [name = ''] = short
-	if (!hasSection(composition.plugins.get(name))) return [...path]
+	if (!hasSection(composition.plugins.get(name))) return short
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const settings: unknown = document.errors.length > 0 ? null : document.toJS()
 	const { [name]: above, plugins } = isSection(settings) ? settings : {}
@@ -161,8 +195,28 @@ function isThere(section: unknown): boolean {
 	return section !== undefined && section !== null && !(isSection(section) && Object.keys(section).length === 0)
 }
 
+/** Of several prefixes the longest counts. */
 function replaced(path: string, prefixes: ReadonlyMap<string, string>): string {
-	for (const [from, to] of prefixes)
-		if (path === from || path.startsWith(`${from}.`)) return to + path.slice(from.length)
-	return path
+	const [found] = [...prefixes]
+		.filter(([from]) => path === from || path.startsWith(`${from}.`))
+		.toSorted(([a], [b]) => b.length - a.length)
+	return found ? found[1] + path.slice(found[0].length) : path
+}
+
+function withoutSetting(settings: Section, [key = '', ...rest]: readonly string[]): Section {
+	const { [key]: inner, ...others } = settings
+	return rest.length > 0 && isSection(inner) ? { ...settings, [key]: withoutSetting(inner, rest) } : others
+}
+
+/**
+ * The text of gateway.yaml with every setting under its present name, and what was renamed. A setting under both names
+ * stays as it is.
+ */
+export function migrateText(composition: Composition, text: string): { text: string; renames: Rename[] } {
+	const tree = parseTree(text, (value) => value)
+	const { renames } = gatherSections(composition, tree)
+	return {
+		text: renames.reduce((done, { from, to }) => renameSetting(done, from.split('.'), to.split('.')), text),
+		renames,
+	}
 }

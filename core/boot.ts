@@ -28,7 +28,7 @@ import { openEngine } from './store/open.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
-import { installationKey, prepareHome, readConfig, readText } from './host/config.ts'
+import { installationKey, prepareHome, presentEnvironment, readConfig, readText } from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
 
@@ -81,7 +81,7 @@ export interface Running {
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
 export async function boot({
 	home,
-	env,
+	env: given,
 	checkResponses = false,
 	noBackup = false,
 	upgrading,
@@ -91,6 +91,7 @@ export async function boot({
 	stopWaiting,
 	waiting,
 }: BootOptions): Promise<Running> {
+	const env = presentEnvironment(given)
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
 	const { notes } = prepareHome(home)

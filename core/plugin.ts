@@ -59,6 +59,11 @@ export interface Plugin<Config = unknown, Service = unknown> {
 	name: string
 	/** Shown by GET /v1/plugins. */
 	version?: string
+	/**
+	 * The version of this contract that it is written for: the `MAJOR.MINOR` of `svc-gateway` whose types it was checked with,
+	 * such as '0.2'. A gateway that has another one leaves the plugin out and says what to do. Absent: it runs in any version.
+	 */
+	contract?: string
 	/** Plugins that must be switched on; they start before this one. */
 	needs?: readonly string[]
 	/** The old instance must have stopped before the new one starts: one bot token, one poller, one port. */

@@ -12,8 +12,11 @@ export function addCommand(parent: CommanderCommand, name: string, declared: Com
 	const command = parent.createCommand(name).copyInheritedSettings(parent).description(description)
 	if (parameters !== undefined) command.arguments(parameters)
 	if (usage !== undefined) command.usage(usage)
-	for (const [flags, about] of Object.entries(options))
-		command.addOption(optionOf(flags, typeof about === 'string' ? { about } : about))
+	for (const [flags, about] of Object.entries(options)) {
+		const option = typeof about === 'string' ? { about } : about
+		command.addOption(optionOf(flags, option))
+		if (option.formerly !== undefined) acceptFormer(command, flags, { ...option, formerly: option.formerly }, cli)
+	}
 	const names = new Set(command.options.map((option) => option.attributeName()))
 	const twice = command.registeredArguments.find((one) => names.has(camelCase(one.name())))
 	if (twice) throw new Error(`its command "${name}" has an argument and an option of the name "${twice.name()}"`)
@@ -29,6 +32,20 @@ export function addCommand(parent: CommanderCommand, name: string, declared: Com
 		})
 	for (const [word, inner] of Object.entries(commands)) addCommand(command, word, inner, cli)
 	parent.addCommand(command, { hidden })
+}
+
+/** The option under its former flag, which fills the present one. */
+function acceptFormer(command: CommanderCommand, flags: string, option: Option & { formerly: string }, cli: Cli): void {
+	const [present = '', ...value] = flags.split(/[ ,]+/).filter((part) => !/^-[^-]/.test(part))
+	const { default: _, ...rest } = option
+	const former = optionOf([option.formerly, ...value].join(' '), { ...rest, required: false }).hideHelp()
+	command.addOption(former)
+	const name = camelCase(present.replace(/^--/, ''))
+	// Behind commander's own listener, which has checked the value, and before it looks for options that are required.
+	command.on(`option:${former.name()}`, () => {
+		command.setOptionValueWithSource(name, command.getOptionValue(former.attributeName()), 'cli')
+		cli.out.note(cli.out.style.warn(`${option.formerly} is named ${present} now; write ${present}`))
+	})
 }
 
 function optionOf(

@@ -90,6 +90,8 @@ export interface Option {
 	max?: number
 	default?: string | number
 	required?: boolean
+	/** The long flag that it had in an earlier version, `--max`: accepted with a warning, absent from help. */
+	formerly?: `--${string}`
 }
 
 /** `prefix`: what is typed already. Candidates that do not begin with it are left out. At most 1 s. */

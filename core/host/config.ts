@@ -9,6 +9,7 @@ import type { Environment } from '../../config/home.ts'
 import type { DeclaredPlugin } from '../../config/composition.ts'
 import type { SettingsDeclaration } from '../../config/declaration.ts'
 import * as editing from '../../config/edit.ts'
+import * as environment from '../../config/environment.ts'
 import * as explaining from '../../config/explain.ts'
 import * as starting from '../../config/first-start.ts'
 import { ConfigError } from '../../config/problems.ts'
@@ -36,6 +37,9 @@ export const explain = withFaults(explaining.explain.bind(null, composition))
 export const allKeys = withFaults(explaining.allKeys.bind(null, composition))
 export const placeIn = withFaults(sections.placeIn.bind(null, composition))
 export const sectionPath = withFaults(sections.sectionPath.bind(null, composition))
+export const migrateText = withFaults(sections.migrateText.bind(null, composition))
+export const presentEnvironment = (env: Environment): Environment =>
+	environment.presentEnvironment(composition, env).env
 export const readText = withFaults(reading.readText)
 export const pathOf = withFaults(explaining.pathOf)
 export const setSetting = withFaults(editing.setSetting)

@@ -9,6 +9,7 @@ import { within } from '../util/deadline.ts'
 import { entriesIn } from '../util/entries-in.ts'
 import { familyOf, reserveFamilies } from '../events/families.ts'
 import { Fault, declareCodes, messageOf } from '../errors.ts'
+import { contractProblem } from './contract-version.ts'
 import { checkDeclared } from './declared.ts'
 import { entryNames, entryOf } from './entry.ts'
 import { onBehalfOf } from '../util/context.ts'
@@ -118,6 +119,7 @@ async function reserveBuiltIn(folder: URL): Promise<void> {
 const parts: ReadonlySet<string> = new Set([
 	'name',
 	'version',
+	'contract',
 	'needs',
 	'exclusive',
 	'scopes',
@@ -172,6 +174,9 @@ async function importPlugin(name: string, url: URL, builtIn: boolean): Promise<P
 	if (typeof plugin !== 'object' || typeof plugin?.name !== 'string')
 		refuse(name, 'its entry must default-export an object with a name (see core/plugin.ts)')
 	if (plugin.name !== name) refuse(name, `it calls itself "${plugin.name}"; both names must be the same`)
+	// First: a newer contract may have other parts.
+	const problem = contractProblem(plugin.contract)
+	if (problem !== undefined) refuse(name, problem)
 	const unknown = Object.keys(plugin).find((key) => !parts.has(key))
 	if (unknown !== undefined) refuse(name, `"${unknown}" is no part of a plugin; there are: ${[...parts].join(', ')}`)
 	for (const part of ['config', 'start', 'guard', 'http', 'legacy'] as const)

@@ -262,6 +262,17 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 	const start = (body: string): string => `export default { name: 'b', start: (ctx) => { ${body} } }`
 	for (const [code, settings, message] of [
 		["export default { name: 'b', strat: () => {} }", {}, /"strat" is no part of a plugin; there are: name, version/],
+		[
+			"export default { name: 'b', contract: '9.0', begin() {} }",
+			{},
+			/version 9\.0 of the contract of plugins, and this gateway has .*: upgrade the gateway to 9\.0, or install an older/,
+		],
+		[
+			"export default { name: 'b', contract: '0.1' }",
+			{},
+			/version 0\.1 of the contract.*: install a newer version of the/,
+		],
+		["export default { name: 'b', contract: 1 }", {}, /contract must be the version that it is written for, such as '/],
 		["export default { name: 'c' }", {}, /calls itself "c"/],
 		["export default { name: 'b', start: 1 }", {}, /start must be a function/],
 		["export default { name: 'b' }", { zone: 'x' }, /plugins\.b\.zone: the plugin takes no settings.*write b: true/],

@@ -19,6 +19,7 @@ import {
 	allKeys,
 	changeConfig,
 	explain,
+	migrateText,
 	pathOf,
 	placeIn,
 	readConfig,
@@ -52,6 +53,7 @@ Exit code: 78 if a file contains an error or the running gateway refuses the cha
 
 Examples:
   svc config validate
+  svc config migrate
   svc config explain runs.limits.steps
   svc config get server.port
   svc config get --file
@@ -81,6 +83,37 @@ Examples:
 				cli.out.answer({ file, valid: true, warnings }, (_, style) =>
 					[...warnings.map((line) => style.warn(line)), `${style.good('valid')} ${file}`].join('\n'),
 				)
+			},
+		},
+		migrate: {
+			description:
+				'Rename what stands in gateway.yaml under a former name, with comments and order kept, and wait until a running gateway has applied it',
+			options: { ...noWaitOption },
+			async run(cli, { wait }: Options) {
+				const { home, env } = cli
+				if (!existsSync(configFile(home))) {
+					const message = `there is no ${configFile(home)}; "svc start" makes one`
+					throw new CliError('not_found', message)
+				}
+				const renamed: { from: string; to: string }[] = []
+				const { file, changed, problems } = await changeConfig({
+					home,
+					env,
+					change(before) {
+						const { text, renames } = migrateText(before)
+						renamed.push(...renames)
+						return text
+					},
+					check: async (read) => void (await checkConfig(read, { home, env })),
+				})
+				stillWrong(cli, problems)
+				const taken = wait && changed ? await takenOver(cli, file) : null
+				cli.out.answer({ file, changed, renamed, gateway: taken && taken.state }, (_, style) =>
+					changed
+						? [`${style.good('changed')} ${file}`, ...renamed.map(({ from, to }) => `${from} is ${to} now`)].join('\n')
+						: `${file} has no former names`,
+				)
+				tellOf(cli, taken)
 			},
 		},
 		explain: {
@@ -169,8 +202,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		.finally(() => {
 			if (isNew && existsSync(home)) cli.out.note(`Created a new home at ${home}.`)
 		})
-	for (const { path, message } of problems)
-		cli.out.note(cli.out.style.warn(`still wrong in the file: ${path}: ${message}`))
+	stillWrong(cli, problems)
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
 	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
@@ -187,6 +219,10 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		},
 	)
 	tellOf(cli, taken)
+}
+
+function stillWrong({ out }: Cli, problems: readonly { path: string; message: string }[]): void {
+	for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
 }
 
 function unchanged(cli: Cli, { message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {

@@ -32,7 +32,7 @@ export default {
 		weather: {
 			summary: 'Show the weather',
 			arguments: '<city> [note...]',
-			options: { '--days <n>': { about: 'for how many days', max: 14, default: 3 }, '-l, --long': 'more of it' },
+			options: { '--days <n>': { about: 'for how many days', max: 14, default: 3, formerly: '--for-days' }, '-l, --long': 'more of it' },
 			async run({ out, error }, { city, note, days, long = false }: { city: string; note: string[]; days: number; long?: boolean }) {
 				if (city === 'atlantis') throw error('not_found', 'there is no city "atlantis"')
 				out.answer({ city, note, days, long }, (value, style) => style.fields(Object.entries(value)))
@@ -57,6 +57,11 @@ void t.test('a command of a third-party plugin works like one of svc', async (t)
 	const missing = await svc(['weather', 'atlantis'])
 	t.strictSame([missing.code, missing.stderr], [exitCodes.not_found, 'svc: there is no city "atlantis"\n'])
 	t.equal((await svc(['weather', 'rome', '--days', '15'])).code, exitCodes.usage)
+	const former = await svc(['weather', 'rome', '--for-days', '7', '--json'])
+	t.match(former.json(), { days: 7 })
+	t.match(former.stderr, /--for-days is named --days now; write --days/)
+	t.notMatch((await svc(['help', 'weather'])).stdout, /--for-days/)
+	t.equal((await svc(['weather', 'rome', '--for-days', '15'])).code, exitCodes.usage)
 	t.equal((await svc(['weather'])).code, exitCodes.usage)
 })
 

@@ -15,6 +15,7 @@ interface Settings {
 export default {
 	name: 'new-plugin',
 	version: '0.1.0',
+	contract: '0.2',
 	needs: ['channels'],
 	start: (ctx) => ctx.extend('channel', adapter),
 } satisfies Plugin

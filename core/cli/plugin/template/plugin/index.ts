@@ -13,6 +13,7 @@ interface Settings {
 export default {
 	name: 'new-plugin',
 	version: '0.1.0',
+	contract: '0.2',
 	config: (joi) =>
 		joi.object({
 			greeting: joi.string().max(100).default('Hello').description('What comes before the name.'),
