@@ -22,7 +22,7 @@ export interface Sections extends Tree {
 	renames: Rename[]
 }
 
-interface Rename {
+export interface Rename {
 	from: string
 	to: string
 }
@@ -174,7 +174,10 @@ export function sectionPath({ plugins, renamed }: Composition, path: readonly st
 	const [first, name = '', setting = ''] = path
 	const isElsewhere = first === 'plugins' && hasSection(plugins.get(name))
 	const short = isElsewhere && !['', 'enabled', 'path'].includes(setting) ? path.slice(1) : [...path]
-	return replaced(short.join('.'), renamed).split('.')
+	const key = short.join('.')
+	const present = replaced(key, renamed)
+	// A name in the path may have dots.
+	return present === key ? short : present.split('.')
 }
 
 /** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
