@@ -22,6 +22,7 @@ const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
 const { handedSockets } = await import('./http/handed-sockets.ts')
 const { removeRuntimeFile } = await import('./process/runtime-file.ts')
+const { serviceManager } = await import('./process/service-manager.ts')
 const { startupBanner } = await import('./process/startup-banner.ts')
 const { releaseStartMemory } = await import('./process/start-memory.ts')
 const { bannerLines } = await import('./host/desired-state.ts')
@@ -41,6 +42,7 @@ let hasWaited = false
 /** Percent of the upgrade, as the terminal shows them. */
 let shown = -1
 const handed = handedSockets(process.env)
+const tell = serviceManager(process.env, (message) => process.stderr.write(`${message}\n`))
 const stopWaiting = new AbortController()
 const endsWait = ['SIGINT', 'SIGTERM', 'disconnect'] as const
 const running = await boot({
@@ -63,6 +65,7 @@ const running = await boot({
 function showWait({ url, holder }: Waiting): void {
 	if (hasWaited) return
 	hasWaited = true
+	tell('READY=1', `STATUS=Waits and forwards requests to the gateway ${holder}`)
 	process.stdout.write(
 		`The gateway waits and listens at ${url}: it forwards requests to the gateway ${holder}, which works on the data of the cluster\n`,
 	)
@@ -71,15 +74,17 @@ function showWait({ url, holder }: Waiting): void {
 
 function endWait(): void {
 	if (stopWaiting.signal.aborted && performance.now() - stopping > SAME_SIGNAL_MS) process.exit(1)
+	if (stopping === 0) tell('STOPPING=1')
 	if (stopping === 0) stopping = performance.now()
 	stopWaiting.abort()
 }
 
-/** On one line of a terminal; elsewhere the log has it. */
+/** On one line of a terminal, and to systemd; elsewhere the log has it. */
 function showUpgrade({ percent, text }: UpgradeProgress): void {
-	if (!process.stdout.isTTY || percent === shown) return
+	if (percent === shown) return
 	shown = percent
-	process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
+	tell(`STATUS=Upgrading the home: ${text}`)
+	if (process.stdout.isTTY) process.stdout.write(`\r\x1b[KUpgrading the home: ${text}${percent === 100 ? '\n' : ''}`)
 }
 
 const { gateway } = running
@@ -98,6 +103,7 @@ const end = (signal: string): void => {
 	if (stopping > 0 && performance.now() - stopping < SAME_SIGNAL_MS) return
 	if (stopping > 0) process.exit(1)
 	stopping = performance.now()
+	tell('STOPPING=1')
 	running.log.info(
 		`${signal}: stopping; running runs have ${running.config.server.shutdown_grace_s} s, the rest continue after the next start. Send it again to stop now`,
 	)
@@ -131,6 +137,7 @@ process.stdout.write(
 		about: (svc) => bannerLines(running.config, svc),
 	}),
 )
+tell('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)
 releaseStartMemory()
 if (stopWaiting.signal.aborted) {
 	stopping = 0
